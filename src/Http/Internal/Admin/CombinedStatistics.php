@@ -12,9 +12,9 @@ final readonly class CombinedStatistics
     public Totals $totals;
 
     /**
-     * @param list<HttpServerStatistics> $processes one for each process that has answered the current question
-     * @param Totals $others last known counters of all other processes. Without these, totals would decrease, which
-     *     Prometheus interprets as a restart (https://prometheus.io/docs/concepts/metric_types/#counter)
+     * @param list<HttpServerStatistics> $processes one for each process that has answered
+     * @param Totals $others last known counters of all other processes, also of ended ones. Without these, totals could
+     *     decrease, which Prometheus takes for a restart (https://prometheus.io/docs/concepts/metric_types/#counter)
      */
     public function __construct(public array $processes, Totals $others = new Totals())
     {

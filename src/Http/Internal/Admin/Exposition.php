@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Http\Internal\Admin;
 
 /**
- * Writes Prometheus' text format 0.0.4. {@see metric()} begins a metric; the calls of {@see sample()} for it follow.
+ * Writes the text format 0.0.4 of Prometheus. Call {@see metric()} for a metric, then {@see sample()} for its samples.
  *
  * @see https://prometheus.io/docs/instrumenting/exposition_formats/
  */

@@ -8,10 +8,10 @@ use Psr\Log\LoggerInterface;
 use Spindle\Http\Internal\Server\Checks;
 use Spindle\Http\Response;
 
-/** Responds to /healthz. The reasons of failures are only logged, because they may contain addresses. */
+/** Responds to /healthz. Logs the reasons of failures, but does not send them, because they may contain addresses. */
 final class Health
 {
-    /** @var array<string, string> reasons that were logged last, by the name of the failing check */
+    /** @var array<string, string> for each check that fails: the reason that was logged, by the check's name */
     private array $failing = [];
 
     public function __construct(private readonly ServerOverview $overview, private readonly LoggerInterface $logger) {}

@@ -7,12 +7,12 @@ namespace Spindle\Http\Internal\Admin;
 use Psr\Http\Message\ServerRequestInterface;
 
 /**
- * Host names that an admin address accepts. A page of another site can make a browser send requests here if the site's
- * name resolves to this address (DNS rebinding). Such a request has that name in its Host field, never an IP address.
+ * Host names that an admin address accepts. If the name of another site resolves to this address (DNS rebinding), pages
+ * of that site can make a browser send requests here. The Host field is then the site's name, never an IP address.
  */
 final readonly class Hosts
 {
-    /** Allows any name, for an address behind a proxy that controls access. */
+    /** Accepts any name. Meant for an admin address behind a proxy that controls access. */
     public const ANY = '*';
 
     /** @var list<string> in lower case */

@@ -10,7 +10,7 @@ use Spindle\Http\HttpServerStatistics;
 
 use function Amp\async;
 
-/** The servers of this process. They usually share the statistics of one name, so these are not summed. */
+/** Reports on the servers of this process. Statistics with the same name count once: the servers usually share them. */
 final readonly class LocalServers implements ServerOverview
 {
     /** @param non-empty-list<HttpServer> $servers */
@@ -69,7 +69,7 @@ final readonly class LocalServers implements ServerOverview
         );
     }
 
-    /** @return array<string, string|null> by the check's name: why it failed in a server; null when it passed in all */
+    /** @return array<string, string|null> by the check's name: why it failed in one server; null if it passed in all */
     private function checks(): array
     {
         /** @var non-empty-list<Future<array<string, string|null>>> $running */

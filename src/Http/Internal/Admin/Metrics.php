@@ -6,7 +6,7 @@ namespace Spindle\Http\Internal\Admin;
 
 use Spindle\Http\HttpServerStatistics;
 
-/** The statistics of servers in the text format of Prometheus. */
+/** Writes the statistics of servers in the text format of Prometheus. */
 final class Metrics
 {
     public const TYPE = 'text/plain; version=0.0.4; charset=utf-8';

@@ -8,9 +8,9 @@ namespace Spindle\Http\Internal\Admin;
 final readonly class Readiness
 {
     /**
-     * @param string                     $problem why no process accepts requests; '' when one does
+     * @param string                     $problem why no process accepts requests; '' if at least one does
      * @param array<string, string|null> $checks  by name: why the check failed in a process that accepts requests; null
-     *                                            when it passed in all
+     *                                            if it passed in all of them
      */
     private function __construct(public string $problem, public array $checks) {}
 
@@ -30,13 +30,13 @@ final readonly class Readiness
         return new self('draining', []);
     }
 
-    /** All processes that are not stopping have as many connections as they may have, and further ones wait. */
+    /** All processes that are not stopping have the maximum number of connections, and new connections wait. */
     public static function full(): self
     {
         return new self('full', []);
     }
 
-    /** The supervisor or every process fails to answer in time. */
+    /** The supervisor does not answer in time, or none of its processes does. */
     public static function stuck(): self
     {
         return new self('stuck', []);

@@ -11,7 +11,7 @@ use Spindle\Http\ServerSentEvent;
 
 use function Amp\delay;
 
-/** The data of the status page as JSON, once a second. The page computes rates from two snapshots. */
+/** Creates the data of the status page as JSON, once a second. The page computes rates from two snapshots. */
 final readonly class Snapshots
 {
     private const INTERVAL_SECONDS = 1;

@@ -6,7 +6,7 @@ namespace Spindle\Http\Internal\Admin;
 
 use Spindle\Http\Response;
 
-/** The status page: one HTML document with its style and scripts. Its Content-Security-Policy allows no others. */
+/** Builds the status page: one HTML document with its style and scripts. Its Content-Security-Policy forbids others. */
 final readonly class StatusPage
 {
     private string $html;

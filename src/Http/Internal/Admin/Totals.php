@@ -6,7 +6,7 @@ namespace Spindle\Http\Internal\Admin;
 
 use Spindle\Http\HttpServerStatistics;
 
-/** Sums of several servers' {@see HttpServerStatistics}. The status page gets the properties as JSON by their names. */
+/** Adds up {@see HttpServerStatistics} of several servers. The status page gets all properties by name, as JSON. */
 final class Totals
 {
     public int $inFlight = 0;
@@ -39,7 +39,7 @@ final class Totals
     /** @var array<string, array<string, int|float>> by name */
     public array $pools = [];
 
-    /** @param int $maxRoutes maximum number of routes that are counted separately. All later ones count as "other" */
+    /** @param int $maxRoutes maximum number of routes that are counted separately. Further routes count as "other" */
     public function __construct(private readonly int $maxRoutes = \PHP_INT_MAX) {}
 
     public function add(HttpServerStatistics $server): void
@@ -52,7 +52,7 @@ final class Totals
         $this->addPools($server, false);
     }
 
-    /** Adds only the counters, for a server that has ended or does not answer, whose current state is unknown. */
+    /** Adds only the counters. Meant for a server without a current state: it has ended, or does not answer. */
     public function addCounters(HttpServerStatistics $server): void
     {
         $this->accepted += $server->accepted;
@@ -73,7 +73,7 @@ final class Totals
         $this->addPools($server, true);
     }
 
-    /** Adds entries with counts of 0 for the routes of a server, as long as there are fewer than `$maxRoutes`. */
+    /** Adds the routes of a server with counts of 0, until there are `$maxRoutes`. */
     public function reserveRoutes(HttpServerStatistics $server): void
     {
         foreach ($server->routes as $name => $_) {

@@ -11,8 +11,8 @@ use Spindle\Http\Internal\Server\Connection;
  * Describes the code that blocks the event loop, from a backtrace of a signal handler: the function that blocks, its
  * callers, and what to use instead.
  *
- * Up to PHP 8.3, a signal handler runs when a PHP function such as sleep() has returned. The backtrace then has neither
- * the function nor its line, but that of the next operation. So the function is searched in the source code there.
+ * Up to PHP 8.3, a signal handler runs only after a PHP function such as sleep() has returned. The backtrace then lacks
+ * this function, and has the line of the next operation. So the source code near this line is searched for it.
  *
  * @phpstan-type Frame array{function: string, class?: string, type?: string, file?: string, line?: int}
  */
@@ -32,7 +32,7 @@ final readonly class BlockTrace
     private const DATABASE = self::POSTGRES . ' for PostgreSQL, or ' . self::MYSQL . ' for MySQL';
     private const OTHERWISE = 'If this is a long computation, run it in a Spindle\Worker\WorkerPool';
 
-    /** Replacements of functions. */
+    /** Non-blocking replacements of functions, by name. */
     private const FUNCTIONS = [
         'sleep' => self::DELAY,
         'usleep' => self::DELAY,
@@ -67,10 +67,10 @@ final readonly class BlockTrace
         'getmxrr' => self::NAMES,
     ];
 
-    /** Replacements of functions whose names begin like this. */
+    /** Replacements of functions, by the beginning of their names. */
     private const PREFIXES = ['mysqli_' => self::MYSQL, 'pg_' => self::POSTGRES];
 
-    /** Replacements of methods by class. A class is unknown if only the source code names the method. */
+    /** Replacements of all methods of a class, by class. */
     private const CLASSES = [
         'pdo' => self::DATABASE,
         'pdostatement' => self::DATABASE,
@@ -79,7 +79,7 @@ final readonly class BlockTrace
         'mysqli_result' => self::MYSQL,
     ];
 
-    /** Methods of these classes that wait for the server. */
+    /** Methods of these classes that wait for a server. Used if the source code shows the method but not the class. */
     private const METHODS = [
         'query',
         'exec',
@@ -96,15 +96,15 @@ final readonly class BlockTrace
         'real_connect',
     ];
 
-    /** Guzzle's own handlers, and their helpers. */
+    /** Class names of Guzzle's own handlers, and of their helpers. */
     private const GUZZLE_HANDLER = '/^GuzzleHttp\\\\Handler\\\\(?:Curl\w*|StreamHandler)$/D';
 
     private function __construct() {}
 
     /**
-     * @param list<Frame> $frames of debug_backtrace() in the signal handler, which is the first frame
+     * @param list<Frame> $frames debug_backtrace() from the signal handler; the first frame is the handler's call
      *
-     * @return string|null null when the event loop is not blocked, but waits
+     * @return string|null null when the event loop waits for events, and so is not blocked
      */
     public static function describe(array $frames): ?string
     {
@@ -171,9 +171,9 @@ final readonly class BlockTrace
     }
 
     /**
-     * Searches the statements of a line for a function that blocks, and then the statement before them.
+     * Searches the statements of a line for a function that blocks; if they call none, the statement before them.
      *
-     * @return array{string, int, string} its name, its line, and what to use instead; or '', $line and ''
+     * @return array{string, int, string} the function's name, its line, and what to use instead; or '', $line and ''
      */
     private static function callAt(string $file, int $line): array
     {
@@ -193,7 +193,7 @@ final readonly class BlockTrace
         return $found ?? $before;
     }
 
-    /** @return iterable<array{int, int, array{string, int, string}|null}> first and last line, last call that blocks */
+    /** @return iterable<array{int, int, array{string, int, string}|null}> first line, last line, last blocking call */
     private static function statements(string $file): iterable
     {
         $tokens = array_values(array_filter(
@@ -229,7 +229,7 @@ final readonly class BlockTrace
         };
     }
 
-    /** @param string|null $class of a method; '' if it is unknown, null for a function */
+    /** @param string|null $class class of the method, or '' if it is unknown; null for a function */
     private static function insteadOf(string $function, ?string $class): string
     {
         $function = strtolower($function);

@@ -14,18 +14,18 @@ use Spindle\Internal\Warnings;
 /** One end of the connection between the supervisor and a process. Only {@see finish()} blocks, up to its timeout. */
 final class Channel implements FrameHandler
 {
-    /** Maximum bytes received at once, so that one process does not keep the supervisor from the others. */
+    /** Maximum bytes per read, so that one process does not keep the supervisor from reading messages of others. */
     private const MAX_READ_BYTES = 1 << 20;
 
     /** Maximum bytes of a message. A longer one is malformed. */
     private const MAX_MESSAGE_BYTES = 1 << 26;
 
-    /** Seconds in which the last messages have to be sent. */
+    /** Seconds that {@see finish()} waits by default. */
     private const FINISH_TIMEOUT = 5.0;
 
     private string $unsent = '';
 
-    /** Whether {@see flush()} is running. A signal handler can interrupt the call with another one. */
+    /** Whether {@see flush()} is running. A signal handler may interrupt that call, and call flush() too. */
     private bool $flushing = false;
 
     /** @var list<array{Message, int, string}> */
@@ -119,7 +119,7 @@ final class Channel implements FrameHandler
         while ($this->unsent !== '' && ($left = $until - Clock::now()) > 0) {
             [$none, $writes] = [null, [$this->stream]];
             if (@stream_select($none, $writes, $none, 0, (int) ceil($left * 1e6)) === false) {
-                usleep(1_000); // a signal arrived, or the descriptor is above those that PHP can wait for
+                usleep(1_000); // a signal arrived, or stream_select() does not support a descriptor with this number
             }
             $this->flush();
         }

@@ -6,52 +6,52 @@ namespace Spindle\Http\Internal\Process;
 
 use Spindle\Internal\Launcher\Process\Signals;
 
-/** A running process of the supervisor, with its state and deadlines. Times are by hrtime(). */
+/** A running process that the supervisor has forked, with its state and deadlines. All times are by hrtime(). */
 final class Child
 {
     /** Number of unanswered pings after which a process is killed. */
     public const MAX_UNANSWERED_PINGS = 4;
 
-    /** Nanoseconds in which a process can report its position in the code before it is killed. */
+    /** Nanoseconds for a process to report its position in the code. Then it is killed. */
     private const REPORT_NANOSECONDS = 250_000_000;
 
-    /** Nanoseconds from one ping to the next, and for an answer, if the process {@see ProcessRole::$tracesBlocks}. */
+    /** For {@see ProcessRole::$tracesBlocks}: nanoseconds between two pings, and for the answer to a ping. */
     private const PROBE_NANOSECONDS = 100_000_000;
     private const TRACE_NANOSECONDS = 500_000_000;
 
-    /** Seconds that a stopping process has after its own timeout before the supervisor kills it. */
+    /** Seconds between a stopping process's own timeout and the time at which the supervisor kills the process. */
     private const GRACE_SECONDS = 1.0;
 
-    /** When the process began to serve; null before. */
+    /** Time at which the process began to serve; null before. */
     public ?int $readyAt = null;
 
     /** Whether the supervisor has asked the process to end, or has killed it during its start. */
     public bool $stopRequested = false;
 
-    /** When another process is started in its slot although this process still answers requests. */
+    /** Time at which another process is started in its slot, although this process still answers requests. */
     public int $replaceAt = \PHP_INT_MAX;
 
-    /** Position in the code at {@see killWithReport()}: file, line and request; '' when the process did not answer. */
+    /** Answer to {@see killWithReport()}: file, line and request of the running code; '' without an answer. */
     public string $position = '';
 
-    /** Why the process should be replaced; '' if it should not be. */
+    /** Why the process has to be replaced; '' if it does not have to be. */
     public string $replacementReason = '';
 
-    /** Number of pings since the last answer to one, without those of {@see probe()}. */
+    /** Number of pings since the last answer to a ping. Pings of {@see probe()} do not count. */
     private int $unansweredPings = 0;
 
-    /** When {@see probe()} acts next, when it has sent a ping without an answer, and whether it has sent its signal. */
+    /** Time of the next {@see probe()}; time of its unanswered ping, if any; and whether it has sent its signal. */
     private int $probeAt = \PHP_INT_MAX;
     private ?int $probedAt = null;
     private bool $traced = false;
 
-    /** Error of the application that prevented the start, as a sentence; null if the process reported none. */
+    /** Error that prevented the start of the application, as a sentence; null if the process reported none. */
     public ?string $startFailure = null;
 
-    /** How the process ended, or why it will end, as a clause: "exited with 1"; '' if that is unknown. */
+    /** How the process ended, or why it is ending, as a clause such as "exited with 1"; '' if that is unknown. */
     public string $endReason = '';
 
-    /** Whether the process ended after it had answered all requests that had arrived. */
+    /** Whether the process reported that it has answered all requests that had arrived. */
     public bool $answeredAll = false;
 
     /** Last report of the process, {@see \Spindle\Http\HttpServerStatistics::toJson()}; null before the first one. */
@@ -60,15 +60,15 @@ final class Child
     /** Whether further messages of the process may arrive. */
     public bool $connected = true;
 
-    /** Seconds in which the process ends after {@see Message::Stop} and {@see Message::HandOver}; INF for no limit. */
+    /** Maximum seconds until the process ends, after {@see Message::Stop} and after HandOver; INF for no limit. */
     private float $stopTimeout = \INF;
     private float $handOverTimeout = \INF;
 
-    /** When the process is killed if it does not serve by then, and if it has not ended by then. */
+    /** Times at which the process is killed: if it does not serve by then, and if it has not ended by then. */
     private int $startDeadline = \PHP_INT_MAX;
     private int $endDeadline = \PHP_INT_MAX;
 
-    /** When the process is killed after {@see killWithReport()}; null before. */
+    /** Time at which the process is killed after {@see killWithReport()}; null before that call. */
     private ?int $killAt = null;
 
     public function __construct(
@@ -93,7 +93,7 @@ final class Child
         /** @var array{1: float, 2: float} $seconds */
         $seconds = unpack('e2', $timeouts);
         [1 => $this->stopTimeout, 2 => $this->handOverTimeout] = $seconds;
-        if (!$this->stopRequested) { // otherwise the process was killed while it sent this message
+        if (!$this->stopRequested) { // false if the process was killed while it sent this message
             $this->readyAt = (int) hrtime(true);
             $this->startDeadline = \PHP_INT_MAX;
             $this->probeAt = $this->slot->role->tracesBlocks ? $this->readyAt : \PHP_INT_MAX;
@@ -111,24 +111,24 @@ final class Child
         }
         $this->channel->send($how, 0, $payload);
         $this->endWithin($how === Message::Stop ? $this->stopTimeout : $this->handOverTimeout);
-        Signals::send($this->pid, \SIGCONT); // a suspended process (SIGSTOP) would not even read the message
+        Signals::send($this->pid, \SIGCONT); // a suspended process (SIGSTOP) could not read the message
     }
 
-    /** Handles the report of a process that it ends. The process has as much time as after {@see Message::Stop}. */
+    /** Called when the process has reported that it ends. It then has as much time as after {@see Message::Stop}. */
     public function leaves(string $why): void
     {
         $this->endReason = $why;
         $this->endWithin($this->stopTimeout);
     }
 
-    /** @param string $why as {@see $endReason}, unless there is an earlier reason */
+    /** @param string $why becomes {@see $endReason}, unless there is an earlier reason */
     public function kill(string $why = ''): void
     {
         $this->endReason = $this->endReason === '' ? $why : $this->endReason;
         Signals::send($this->pid, \SIGKILL);
     }
 
-    /** Pings the process or kills it. Counts pings instead of seconds: the supervisor itself may have been stopped. */
+    /** Pings the process or kills it. Counts pings, because seconds also pass while the supervisor is suspended. */
     public function ping(float $stallTimeout): void
     {
         if ($this->readyAt === null) {
@@ -148,7 +148,7 @@ final class Child
         [$this->unansweredPings, $this->probedAt, $this->traced] = [0, null, false];
     }
 
-    /** Pings the process, and asks it by a signal for what blocks its event loop if it has not answered in time. */
+    /** Pings the process. If it does not answer in time, asks it by a signal what blocks its event loop. */
     private function probe(int $now): void
     {
         $this->probeAt = $now + self::PROBE_NANOSECONDS;
@@ -161,7 +161,7 @@ final class Child
         }
     }
 
-    /** Kills the process if it has not started or ended in time. Checks whether its event loop is blocked. */
+    /** Kills the process if it has not started or ended in time. Probes it if that is due. */
     public function checkDeadlines(int $now, float $startTimeout): void
     {
         if ($this->probeAt <= $now) {
@@ -196,8 +196,8 @@ final class Child
     }
 
     /**
-     * Asks the process by a signal for its position in the code, and kills it soon after. The signal interrupts system
-     * calls of a handler, so only a process that will be killed gets it.
+     * Asks the process by a signal for its position in the code. {@see checkDeadlines()} kills the process soon after.
+     * The signal interrupts system calls of a handler, so no other process may get it.
      */
     private function killWithReport(string $why): void
     {
@@ -208,7 +208,7 @@ final class Child
         }
     }
 
-    /** Returns the position in brackets if the process was asked for it; otherwise ''. */
+    /** Returns the position in brackets, or that it is unknown; '' if the process was not asked for its position. */
     public function positionClause(): string
     {
         return match (true) {

@@ -10,15 +10,15 @@ use Spindle\Internal\LoadedFiles;
 use Spindle\Internal\MalformedFrameException;
 
 /**
- * The supervisor's running processes. Each is a fork with a channel to the supervisor.
+ * The running processes that the supervisor has forked. Each has a channel to the supervisor.
  *
  * @implements \IteratorAggregate<int, Child>
  */
 final class Children implements \IteratorAggregate
 {
     /**
-     * Maximum nanoseconds of one wait, because a signal that arrives right before the wait does not end it. With ext-uv
-     * or ext-event, no signal ends a wait.
+     * Maximum nanoseconds of one wait. Needed because a signal that arrives right before a wait does not end the wait.
+     * With ext-uv or ext-event, no signal ends a wait.
      */
     private const MAX_WAIT_NANOSECONDS = 1_000_000_000;
 
@@ -55,7 +55,7 @@ final class Children implements \IteratorAggregate
         return $this->children === [];
     }
 
-    /** @throws ForkException in the supervisor; the call never returns in the child */
+    /** @throws ForkException in the supervisor. In the child, this method serves, and never returns */
     public function fork(Slot $slot): Child
     {
         self::endLoopFiber();
@@ -76,8 +76,8 @@ final class Children implements \IteratorAggregate
     }
 
     /**
-     * Runs the event loop until it is stopped, a message arrives, or $deadline by hrtime() has passed. Passes on
-     * received messages. Leaves no callback in the loop that a fork would share.
+     * Runs the event loop until it is stopped, a message arrives, or $deadline by hrtime() has passed. Then passes the
+     * received messages on. Leaves no callbacks in the loop, because a fork would inherit them.
      */
     public function wait(int $deadline): void
     {
@@ -123,7 +123,7 @@ final class Children implements \IteratorAggregate
                 continue;
             }
             if ($child->connected) {
-                $this->receive($child); // messages sent before the end
+                $this->receive($child); // messages that the process sent before its end
             }
             if ($child->endReason === '' && !($child->stopRequested && $status === 0)) {
                 $child->endReason = pcntl_wifsignaled($status)
@@ -151,7 +151,7 @@ final class Children implements \IteratorAggregate
         $this->children = [];
     }
 
-    /** @return iterable<int, int> exit statuses by pid, also of orphans if this is the first process of a container */
+    /** @return iterable<int, int> exit statuses by pid; the first process of a container also gets those of orphans */
     private function statuses(): iterable
     {
         foreach (getmypid() === 1 ? [-1] : array_keys($this->children) as $awaited) {
@@ -178,7 +178,7 @@ final class Children implements \IteratorAggregate
         }
     }
 
-    /** Ends the fiber of the event loop if it is suspended. PHP can't replace a suspended loop, as a fork does. */
+    /** Ends the event loop's fiber if it is suspended: a fork will replace the loop, which must not be running then. */
     private static function endLoopFiber(): void
     {
         if (EventLoop::getDriver()->isRunning()) {
@@ -187,7 +187,7 @@ final class Children implements \IteratorAggregate
         }
     }
 
-    /** Closes inherited sockets and channels of other processes, so that these notice the end of the supervisor. */
+    /** Closes the inherited sockets and channels of other processes, which otherwise miss the end of the supervisor. */
     private function disconnect(ProcessRole $role): void
     {
         array_map(fclose(...), array_diff_key($this->sockets, $role->sockets));

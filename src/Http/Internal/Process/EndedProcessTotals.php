@@ -7,10 +7,10 @@ namespace Spindle\Http\Internal\Process;
 use Spindle\Http\HttpServerStatistics;
 use Spindle\Http\Internal\Admin\Totals;
 
-/** Sums of the counters of processes that have ended. Separate counters would need memory for each ended process. */
+/** Adds up the counters of all ended processes. Separate counters would need memory for each ended process. */
 final class EndedProcessTotals
 {
-    /** Maximum number of routes that are counted separately, as in one process. */
+    /** Maximum number of routes that are counted separately, the same as in one process. */
     private const MAX_ROUTES = 500;
 
     private Totals $totals;
@@ -20,7 +20,7 @@ final class EndedProcessTotals
         $this->totals = new Totals(self::MAX_ROUTES);
     }
 
-    /** Reserves the routes of a running process, whose $statistics are from {@see HttpServerStatistics::toJson()}. */
+    /** @param string $statistics report of a running process, {@see HttpServerStatistics::toJson()} */
     public function reserveRoutes(string $statistics): void
     {
         self::read($statistics, $this->totals->reserveRoutes(...));

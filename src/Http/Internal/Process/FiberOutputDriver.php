@@ -11,8 +11,8 @@ use Spindle\Http\Internal\Server\BlockDetector;
 use Spindle\Internal\OutputBuffers;
 
 /**
- * Delegates to another event loop driver. Sets the output buffers of a fiber aside while the fiber waits. Tells the
- * server's detector of blocks that a fiber is about to wait.
+ * Delegates to another event loop driver. Sets the output buffers of a fiber aside while the fiber waits. Informs the
+ * server's {@see BlockDetector} when a fiber is about to wait.
  */
 final class FiberOutputDriver implements Driver
 {
@@ -21,7 +21,7 @@ final class FiberOutputDriver implements Driver
     public function __construct(private readonly Driver $driver) {}
 
     /**
-     * Returns a suspension. If the fiber has output buffers now, the suspension sets them aside.
+     * Returns a suspension. If the fiber has output buffers now, the suspension sets them aside while the fiber waits.
      *
      * @return Suspension<mixed>
      *

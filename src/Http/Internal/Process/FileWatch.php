@@ -17,16 +17,16 @@ final class FileWatch
      */
     private array $files = [];
 
-    /** @var array<string, true> files that had just been written at the last scan, by path; the next one hashes them */
+    /** @var array<string, true> by path: files written just before the last scan; the next scan hashes them again */
     private array $unsettled = [];
 
-    /** @param (\Closure(): int)|null $time clock to compare with the mtime of files; null for time() */
+    /** @param (\Closure(): int)|null $time clock to compare with mtimes, in seconds; null for time() */
     public function __construct(private readonly string $folder, private readonly ?\Closure $time = null)
     {
         $this->files = $this->scan();
     }
 
-    /** @return list<string> changes since the last call: some relative paths, and "N more" if there are more */
+    /** @return list<string> relative paths of files changed since the last call; the last entry may be "N more" */
     public function changes(): array
     {
         $files = $this->scan();
@@ -84,8 +84,8 @@ final class FileWatch
     }
 
     /**
-     * Returns status and hash. The hash is computed if the status has changed. A file can be written twice within the
-     * second that its mtime shows. So the hash of a file that was written in the last second is also computed, and once
+     * Returns status and hash. A file is hashed if its status has changed. But another write within the second that the
+     * mtime shows may leave the status unchanged. So a file that was written in the last second is hashed too, and once
      * more by the scan after that.
      *
      * @return array{string, string}

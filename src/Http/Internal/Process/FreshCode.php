@@ -25,9 +25,9 @@ final class FreshCode
     }
 
     /**
-     * Makes OPcache check files again. OPcache is shared by all processes, and uses the supervisor's start as the
-     * current time, so it would never check a file again. A file may be replaced by another with the same mtime; the
-     * ctime reveals that.
+     * Makes OPcache check files again. All processes share OPcache, which takes the supervisor's start for the current
+     * time, and so would never check a file again. Uses the ctime too: it changes even if a file is replaced by one
+     * with the same mtime.
      */
     private static function invalidateOpcache(): void
     {

@@ -4,17 +4,17 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Process;
 
-/** State of a {@see ProcessManager}. It changes only to a later one. */
+/** State of a {@see ProcessManager}. Each state can change only to one that is below it in this list. */
 enum ManagerState
 {
     case Running;
 
-    /** The end was requested by {@see ProcessManager::close()}. The main loop acts on that. */
+    /** {@see ProcessManager::close()} was called. The main loop will end the processes. */
     case Closing;
 
-    /** The processes are ending after their last answers. */
+    /** The processes answer their last requests, and end. */
     case Stopping;
 
-    /** The end of all processes was requested by {@see ProcessManager::kill()}. */
+    /** {@see ProcessManager::kill()} was called. The main loop kills the processes. */
     case Killed;
 }

@@ -7,7 +7,7 @@ namespace Spindle\Http\Internal\Process;
 use Spindle\Http\SupervisorOptions;
 use Spindle\Internal\UsableMemory;
 
-/** Determines memory_limit for processes. Without one, as in Debian's CLI php.ini, a request could use all memory. */
+/** Determines memory_limit for processes. Debian's CLI php.ini sets none, so a request could use all memory. */
 final readonly class MemoryLimit
 {
     private const MIN_BYTES = 128 << 20;
@@ -15,7 +15,7 @@ final readonly class MemoryLimit
     /** Share of the memory for all processes. The rest is for other programs, and memory that PHP does not count. */
     private const MEMORY_SHARE = 0.75;
 
-    /** Minimum limit as a multiple of --max-memory. A process that is being replaced needs memory for its requests. */
+    /** Minimum limit as a multiple of --max-memory. A process above --max-memory still serves until it is replaced. */
     private const MAX_MEMORY_FACTOR = 2;
 
     private function __construct() {}

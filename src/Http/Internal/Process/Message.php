@@ -4,10 +4,10 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Process;
 
-/** Messages with a number and a payload. Processes send the messages up to 12, the supervisor sends the others. */
+/** Messages with a number and a payload. Processes send those up to 13, and the supervisor sends the others. */
 enum Message: int
 {
-    /** The process serves. Payload: two doubles, seconds until its end after {@see self::Stop} and HandOver. */
+    /** The process serves. Payload: two doubles, the maximum seconds until its end after Stop and after HandOver. */
     case Ready = 1;
 
     /** The process can't serve and ends. The payload is the reason. */
@@ -15,22 +15,22 @@ enum Message: int
 
     case Pong = 3;
 
-    /** The process requests a replacement. Payload: the reason. Number: 1 if a limit is too low for any process. */
+    /** The process asks to be replaced. Payload: the reason. Number: 1 if it is a limit that no process can keep. */
     case ReplacementRequest = 4;
 
-    /** The process ends by itself. The payload is the reason. */
+    /** The process ends unexpectedly. The payload is the reason. */
     case Ending = 5;
 
-    /** A question to all processes that serve the application. The number identifies the answers. */
+    /** A question to all processes that serve the application. {@see self::Answers} will have the same number. */
     case Query = 6;
 
     /** The answer to the {@see self::Question} with this number. */
     case Answer = 7;
 
-    /** A preliminary answer. An {@see self::Answer} follows if possible. */
+    /** The answer to use if the {@see self::Answer}, which follows, is too late. */
     case PreliminaryAnswer = 8;
 
-    /** The process ends after it has answered all requests that had arrived. */
+    /** The process ends, and has answered all requests that had arrived. */
     case AllAnswered = 9;
 
     /** Counters of the process at its end, {@see \Spindle\Http\HttpServerStatistics::toJson()}. */
@@ -45,13 +45,13 @@ enum Message: int
     /** The answer to the signal {@see ServingProcess::TRACE_SIGNAL}: what blocks the event loop, and its request. */
     case Blocked = 13;
 
-    /** Checks whether the event loop runs. */
+    /** Checks whether the process's event loop runs, which then sends {@see self::Pong}. */
     case Ping = 16;
 
     /** Question of a {@see self::Query}. The payload is the deadline by hrtime(), a space, and the question. */
     case Question = 17;
 
-    /** Answers to the {@see self::Query} with this number, serialized. */
+    /** All answers to the {@see self::Query} with this number, serialized. */
     case Answers = 18;
 
     /** The process should end without losing a request. Payload: a double, the seconds to keep idle connections. */

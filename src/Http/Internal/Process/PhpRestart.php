@@ -7,13 +7,13 @@ namespace Spindle\Http\Internal\Process;
 use Spindle\Internal\IgnoredSignals;
 use Spindle\Internal\Warnings;
 
-/** Restarts this program in its process with PHP options. Pid, descriptors, environment and ignored signals remain. */
+/** Restarts this PHP program with other settings. Pid, descriptors, environment and ignored signals stay the same. */
 final class PhpRestart
 {
-    /** A setting of no extension, which marks the restarted PHP. Programs that it starts do not inherit the setting. */
+    /** A setting that only marks the restarted PHP. Programs that it starts do not inherit the mark. */
     private const RESTARTED_SETTING = 'spindle.restarted';
 
-    /** Signals that may have been ignored when PHP was started, as SIGHUP is by nohup. */
+    /** Signals that may have been ignored when PHP was started. For example, nohup ignores SIGHUP. */
     private const IGNORABLE_SIGNALS = [\SIGHUP, \SIGINT, \SIGQUIT, \SIGTERM, \SIGUSR1, \SIGUSR2];
 
     private function __construct() {}
@@ -45,7 +45,7 @@ final class PhpRestart
             static fn(int $signal): bool => pcntl_signal_get_handler($signal) === \SIG_DFL,
         );
         foreach (IgnoredSignals::among(array_values($others)) as $signal) {
-            // PHP sets handlers of its own, and a signal with a handler would not be ignored by the next program
+            // PHP has set its own handler for the signal, so the restarted PHP would not ignore the signal
             pcntl_signal($signal, \SIG_IGN);
         }
         [, $warning] = Warnings::of(static fn(): bool => pcntl_exec(\PHP_BINARY, $arguments));
@@ -56,8 +56,8 @@ final class PhpRestart
     /**
      * @param list<string> $line the command line of this process
      *
-     * @return list<string>|null arguments for the restart, without the program; null when this script was not started
-     *         by the command line
+     * @return list<string>|null arguments for the restart, without the program; null when the command line does not
+     *         contain this script and its arguments
      */
     private static function arguments(array $line): ?array
     {
@@ -69,7 +69,7 @@ final class PhpRestart
             && \array_slice($line, $script) === $argv
             && !\in_array($line[$script - 1], ['-f', '--file'], true)
         ) {
-            // The last setting of a name counts, so these follow all other options.
+            // PHP uses the last setting of a name, so these follow all other options.
             return [...\array_slice($line, 1, $script - 1), ...self::options(), ...$argv];
         }
         $isOtherForm = $script >= 0
@@ -94,8 +94,8 @@ final class PhpRestart
             self::RESTARTED_SETTING => '1',
         ];
         if ((bool) \ini_get('opcache.enable_cli') && (string) \ini_get('opcache.file_cache') !== '') {
-            // The file cache may have code that was compiled by a PHP with these functions. That code would end the
-            // process when it calls one of them.
+            // The file cache may have code that was compiled while PHP had these functions. A call in such code would
+            // end the process.
             $settings += ['opcache.file_cache' => '', 'opcache.file_cache_only' => '0'];
         }
         $options = [];

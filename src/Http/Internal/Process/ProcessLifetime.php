@@ -7,10 +7,10 @@ namespace Spindle\Http\Internal\Process;
 use Psr\Http\Message\ResponseInterface;
 use Psr\Http\Message\ServerRequestInterface;
 
-/** Decides when a process has reached its limits. The process continues until another one has replaced it. */
+/** Asks for the replacement of a process at a limit. The process serves until another one has replaced it. */
 final class ProcessLifetime
 {
-    /** Nanoseconds after which a replacement is requested again, because it may have failed. */
+    /** Nanoseconds after which the process asks again, because its replacement may have failed. */
     private const RETRY_NANOSECONDS = 30_000_000_000;
 
     /** A memory limit that is reached within this number of requests is too low for any process. */
@@ -18,14 +18,14 @@ final class ProcessLifetime
 
     private int $requests = 0;
 
-    /** When to request a replacement again, by hrtime(). */
+    /** Time by hrtime() before which the process does not ask again. */
     private int $nextRequestAt = 0;
 
     /**
      * @param int                          $maxRequests        requests after which the process is replaced
      * @param int                          $maxMemory          bytes in use at which the process is replaced
-     * @param \Closure(string, bool): void $requestReplacement called with the reason, and whether the limit is too low
-     *     for any process
+     * @param \Closure(string, bool): void $requestReplacement called with the reason, and whether the limit is so low
+     *     that every process would soon reach it
      */
     private function __construct(
         private readonly int $maxRequests,

@@ -13,8 +13,8 @@ use Spindle\Internal\Terminal;
 
 /**
  * The supervisor's main loop. It keeps one process running for each of the {@see Slots}, and ends all processes before
- * it returns. The supervisor never loads the application. It runs the event loop until a signal or a message arrives,
- * or a deadline has passed. Then it acts outside of the loop, so that it can fork.
+ * it returns. The supervisor itself never loads the application. It runs the event loop until a signal or a message
+ * arrives, or a deadline has passed. Then it acts outside of the event loop, because only there it can fork.
  */
 final class ProcessManager implements ChildMessages
 {
@@ -32,16 +32,16 @@ final class ProcessManager implements ChildMessages
 
     private ManagerState $state = ManagerState::Running;
 
-    /** The second stop signal, which kills all processes; 0 before. */
+    /** Stop signal that arrived while the supervisor was stopping, and killed all processes; 0 before. */
     private int $killSignal = 0;
 
-    /** When the next pings are sent, and when files are scanned next, by hrtime(). */
+    /** Times by hrtime(): of the next pings, and of the next scan of the files. */
     private int $pingAt = 0;
     private int $scanAt = 0;
 
     /**
      * @param string            $app          the file that the processes load
-     * @param list<ProcessRole> $roles        one per process
+     * @param list<ProcessRole> $roles        one for each process to keep running
      * @param string            $readyMessage logged when all processes serve
      * @param FileWatch|null    $files        files whose changes cause a reload
      */
@@ -65,7 +65,7 @@ final class ProcessManager implements ChildMessages
     /**
      * Runs until it is closed or killed, and returns when no process is left.
      *
-     * @return int the signal that killed all processes, or 0
+     * @return int the stop signal that killed all processes; 0 if none did
      *
      * @throws AppException when the first process of a slot fails to start; no process is left then
      */
@@ -97,7 +97,7 @@ final class ProcessManager implements ChildMessages
         return $this->killSignal;
     }
 
-    /** Lets {@see run()} end all processes as soon as they have answered the HTTP requests that have arrived. */
+    /** Makes {@see run()} end each process as soon as it has answered the HTTP requests that have arrived. */
     public function close(): void
     {
         if ($this->state === ManagerState::Running) {
@@ -106,7 +106,7 @@ final class ProcessManager implements ChildMessages
         EventLoop::getDriver()->stop();
     }
 
-    /** Lets {@see run()} kill all processes now. */
+    /** Makes {@see run()} kill all processes now. */
     public function kill(): void
     {
         $this->state = ManagerState::Killed;
@@ -165,7 +165,7 @@ final class ProcessManager implements ChildMessages
         }
     }
 
-    /** Ends processes that do not run the application, after those that do. */
+    /** Ends all other processes once no process that runs the application is left. */
     private function stopAdmin(): void
     {
         if ($this->children->runningApplication() !== []) {

@@ -4,15 +4,15 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Process;
 
-/** Questions of a process to all processes that run the application. The supervisor collects the answers. */
+/** Passes a process's questions on to all processes that run the application, and collects the answers. */
 final class ProcessQueries
 {
-    /** Nanoseconds in which the processes have to answer. */
+    /** Maximum nanoseconds until the asking process gets the answers. */
     private const TIMEOUT_NANOSECONDS = 2_000_000_000;
 
     /**
-     * The same for questions about health: more than {@see \Spindle\Http\Internal\Server\Checks::TIMEOUT_SECONDS},
-     * and less than the usual timeout of health probes, one second:
+     * Maximum for questions about health: more than {@see \Spindle\Http\Internal\Server\Checks::TIMEOUT_SECONDS}, and
+     * less than one second, the usual timeout of health probes:
      * https://kubernetes.io/docs/tasks/configure-pod-container/configure-liveness-readiness-startup-probes/#configure-probes.
      */
     private const HEALTH_TIMEOUT_NANOSECONDS = 850_000_000;
@@ -20,7 +20,7 @@ final class ProcessQueries
     private int $lastNumber = 0;
 
     /**
-     * Open queries by the supervisor's number. "number" is the number that the asking process uses. Lists are by pid.
+     * Open queries by the supervisor's number. The asking process uses the number in "number". The lists are by pid.
      *
      * @var array<int, array{
      *     asker: Child,
@@ -37,8 +37,8 @@ final class ProcessQueries
     public function __construct(private readonly EndedProcessTotals $endedTotals) {}
 
     /**
-     * @param int          $number   identifies the question for the asking process
-     * @param array<Child> $children
+     * @param int          $number   number of the question in the asking process
+     * @param array<Child> $children processes that have to answer
      */
     public function begin(Child $asker, int $number, string $question, array $children): void
     {
@@ -63,10 +63,10 @@ final class ProcessQueries
     }
 
     /**
-     * Stores an answer. Ignores an answer that is too late.
+     * Stores an answer, unless the query is closed.
      *
      * @param int  $question      the supervisor's number of the query
-     * @param bool $isPreliminary whether another answer follows, which replaces this one if it is in time
+     * @param bool $isPreliminary whether another answer follows, which replaces this one unless it is too late
      */
     public function addAnswer(Child $child, int $question, string $answer, bool $isPreliminary = false): void
     {
@@ -84,7 +84,7 @@ final class ProcessQueries
         }
     }
 
-    /** Removes a process that has ended: its questions, its answers, and the answers that it still owed. */
+    /** Removes the questions and answers of a process that has ended. Other queries do not wait for it any more. */
     public function removeProcess(Child $child): void
     {
         foreach ($this->open as $question => $query) {
@@ -99,7 +99,7 @@ final class ProcessQueries
         }
     }
 
-    /** Answers all queries whose deadline has passed, with the answers so far. */
+    /** Closes all queries whose deadline has passed. The asking processes get the answers so far. */
     public function expire(int $now): void
     {
         foreach ($this->open as $question => $query) {

@@ -9,14 +9,14 @@ use Spindle\Http\AppException;
 use Spindle\Http\HttpServer;
 use Spindle\Http\Internal\Server\Listeners;
 
-/** The task of one process of the supervisor. */
+/** Task of one process that the supervisor forks: its sockets, server and settings. */
 final readonly class ProcessRole
 {
     /**
-     * @param string                  $name            of the process in logs: "worker 1"
-     * @param array<string, resource> $sockets         to serve, by address
-     * @param bool                    $runsApplication whether reloads and queries include the process; a process for
-     *     which this is false serves the admin address, and ends after the others
+     * @param string                  $name            name of the process in logs, such as "worker 1"
+     * @param array<string, resource> $sockets         listening sockets that the process serves, by address
+     * @param bool                    $runsApplication true for a process that reloads and queries include; false for a
+     *     process that serves the admin address, and ends after the others
      * @param string|null             $memoryLimit     PHP's memory_limit; null to keep it
      * @param bool                    $tracesBlocks    whether the process reports what blocks its event loop
      */

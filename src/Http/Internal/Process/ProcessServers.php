@@ -11,17 +11,17 @@ use Spindle\Http\Internal\Admin\Readiness;
 use Spindle\Http\Internal\Admin\ServerOverview;
 use Spindle\Http\Internal\Admin\Totals;
 
-/** Asks the application's processes through the supervisor, which adds the counters of processes that have ended. */
+/** Asks the application's processes through the supervisor, which adds the counters of all ended processes. */
 final readonly class ProcessServers implements ServerOverview
 {
-    /** Seconds in which the supervisor has to answer. It gives the processes less time: {@see ProcessQueries}. */
+    /** Seconds in which the supervisor has to answer. {@see ProcessQueries} gives the processes less time. */
     private const TIMEOUT = 2.5;
     private const TIMEOUT_FOR_HEALTH = 0.95;
 
     public function __construct(private SupervisorLink $link) {}
 
     /**
-     * Returns current statistics. For a process that does not answer in time, only its last known counters are added.
+     * Returns current statistics. If a process does not answer in time, they contain only its last known counters.
      *
      * @throws HttpException when the supervisor does not answer
      */
@@ -64,7 +64,7 @@ final readonly class ProcessServers implements ServerOverview
     /**
      * @param list<array<string, string|null>> $processes
      *
-     * @return array<string, string|null> the first failure of each check, or null
+     * @return array<string, string|null> by the check's name: its first failure, or null if it failed nowhere
      */
     private static function mergeChecks(array $processes): array
     {

@@ -8,16 +8,16 @@ use Composer\Autoload\ClassLoader;
 use Spindle\Http\AppException;
 
 /**
- * Remembers the targets of symbolic links when the supervisor starts. Later the links may lead to another release of
- * the application. A new process can load that release's code, but its working directory and Composer's autoloader come
- * from the supervisor.
+ * Remembers where symbolic links lead when the supervisor starts. Later, they may lead to another release of the
+ * application. A new process can load the code of that release, but it has inherited the working directory and the
+ * Composer autoloader of the supervisor.
  */
 final readonly class Release
 {
     /** Working directory of the supervisor at its start. */
     private string $folder;
 
-    /** @var array<string, string> resolved path by name */
+    /** @var array<string, string> by given path: where it led when the supervisor started */
     private array $paths;
 
     /**
@@ -34,7 +34,7 @@ final readonly class Release
     }
 
     /**
-     * Changes the working directory to the current release, if it was in the previous release.
+     * Changes the working directory to the current release, if it is in the previous one.
      *
      * @throws AppException when libraries of the previous release were loaded: classes of two releases would be mixed
      */

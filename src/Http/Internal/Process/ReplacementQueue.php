@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Process;
 
-/** Slots whose process has to be replaced, for new code or at a limit. At most one replacement starts at a time. */
+/** Queue of slots whose process has to be replaced, by a reload or at a limit. Lets one replacement start at a time. */
 final class ReplacementQueue
 {
     /** @var array<string, Slot> waiting slots by their role's name, in order */
@@ -21,9 +21,9 @@ final class ReplacementQueue
     public function __construct(private readonly array $slots) {}
 
     /**
-     * Begins a reload. Cancels the current replacement, whose process may hang or have loaded older code.
+     * Begins a reload. Cancels the current replacement: its new process may hang, or may have loaded older code.
      *
-     * @return Slot|null slot whose successor has to be ended; null when no replacement was starting
+     * @return Slot|null slot whose successor the caller has to end; null if no replacement was starting
      */
     public function reload(): ?Slot
     {
@@ -41,7 +41,7 @@ final class ReplacementQueue
         return $this->reloading;
     }
 
-    /** Adds a slot to the queue, unless the queue has the slot. */
+    /** Adds a slot to the queue, unless it is already there. */
     public function add(Slot $slot): void
     {
         $this->waiting[$slot->role->name] = $slot;
@@ -50,14 +50,14 @@ final class ReplacementQueue
     /**
      * Begins the next replacement. The caller has to report its end by {@see succeeded()} or {@see failed()}.
      *
-     * @return Slot|null slot whose successor has to be started; null when there is none, or one is still starting
+     * @return Slot|null slot whose successor the caller has to start; null if none waits, or another is starting
      */
     public function next(): ?Slot
     {
         return $this->starting === null ? $this->starting = array_shift($this->waiting) : null;
     }
 
-    /** @return bool whether the replacement that has succeeded was the last one of a reload */
+    /** @return bool whether a reload is complete, because this was its last replacement */
     public function succeeded(): bool
     {
         $this->replaced[(string) $this->starting?->role->name] = true;

@@ -8,11 +8,11 @@ use Psr\Log\LoggerInterface;
 use Spindle\Http\UnsupportedFunctionException;
 
 /**
- * Replacements for PHP functions that would silently do nothing in a server process, or affect all requests. PHP is
- * started without them (disable_functions). Functions with the same names are defined, most of which throw.
+ * Replaces PHP functions that would silently do nothing in a server process, or affect all requests. PHP is started
+ * without these functions (disable_functions). Then functions with the same names are defined, most of which throw.
  *
- * Functions that only read or remove header fields and cookies remain PHP's own. Their results are right, because none
- * was set.
+ * Functions that only read or remove header fields and cookies are not replaced. Their results are right, because no
+ * function can have set any.
  */
 final class RequestFunctions
 {
@@ -41,13 +41,13 @@ final class RequestFunctions
         'setrawcookie' => [self::NO_EFFECT_REASON, self::COOKIE_ADVICE],
     ];
 
-    /** PHP's time limit applies to the process and would end all its requests. The server has a limit per request. */
+    /** PHP's time limit would end the process with all its requests. The server has its own limit for each request. */
     private const NO_OP_FUNCTIONS = ['set_time_limit'];
 
-    /** PHP's function blocks all requests while standard error can't take more bytes. The log does not block. */
+    /** PHP's error_log() blocks all requests while standard error accepts no bytes. Spindle's log does not block. */
     private const BLOCKING_FUNCTIONS = ['error_log'];
 
-    /** Log for error_log(); null for standard error. */
+    /** Log to which error_log() writes; null for standard error. */
     private static ?LoggerInterface $log = null;
 
     private function __construct() {}
@@ -64,13 +64,13 @@ final class RequestFunctions
         return array_filter(self::names(), self::isOfPhp(...)) === [];
     }
 
-    /** Makes a replaced error_log() write to this log, unless the setting error_log names a file. */
+    /** Makes the replacement of error_log() write to this log, unless PHP's setting error_log is set. */
     public static function logTo(LoggerInterface $log): void
     {
         self::$log = $log;
     }
 
-    /** Does the work of error_log(). */
+    /** Writes a message of error_log() to the log, or to where the setting error_log says. */
     public static function log(string $message): bool
     {
         $file = (string) \ini_get('error_log');
@@ -97,7 +97,7 @@ final class RequestFunctions
         require_once __DIR__ . '/error-log.php';
         require_once __DIR__ . '/request-functions.php';
         if (\extension_loaded('session') && session_status() === \PHP_SESSION_NONE && !headers_sent()) {
-            session_set_save_handler(new NoSessions(), false); // for a PHP that has session_start()
+            session_set_save_handler(new NoSessions(), false); // for a PHP that was started with session_start()
         }
     }
 

@@ -14,13 +14,13 @@ use Spindle\Http\HttpServerOptions;
 use Spindle\Http\Internal\App\AppLoader;
 use Spindle\Http\SupervisorOptions;
 
-/** Creates the servers of a supervisor, each in the process that runs it. */
+/** Creates the server of a process. Has to be called in the process that runs the server. */
 final readonly class ServerFactory
 {
-    /** Maximum seconds by which admin requests delay the shutdown, after the application has stopped. */
+    /** Maximum seconds for which the admin server delays the shutdown, after the application has stopped. */
     private const ADMIN_STOP_TIMEOUT = 1.0;
 
-    /** @param Release|null $release null when a reload can't change the application's release */
+    /** @param Release|null $release null when a reload can't lead to another release of the application */
     public function __construct(
         private string $app,
         private SupervisorOptions $options,
@@ -31,7 +31,7 @@ final readonly class ServerFactory
     /**
      * Loads the application.
      *
-     * @param SupervisorLink|null $link through which the process requests a replacement at a limit
+     * @param SupervisorLink|null $link link through which the process asks to be replaced at a limit
      *
      * @throws AppException
      */

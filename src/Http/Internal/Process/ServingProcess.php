@@ -21,23 +21,23 @@ use Spindle\Internal\SignalWatch;
 /** A process forked by the supervisor. It serves until a message or signal stops it, or the supervisor ends. */
 final class ServingProcess implements SupervisorMessages
 {
-    /** Questions about {@see HttpServer::statistics()}, and about the state and {@see HttpServer::check()}. */
+    /** Questions: for {@see HttpServer::statistics()}; for the state with the results of {@see HttpServer::check()}. */
     public const STATISTICS = 'statistics';
     public const HEALTH = 'health';
 
-    /** Signal that makes a process report its position in the code and end. The system ignores it by default. */
+    /** Signal that makes a process report its position in the code, and end. By default, a process ignores it. */
     public const REPORT_SIGNAL = \SIGURG;
 
     /**
-     * Signal that makes a process report what blocks its event loop. The system ignores it by default. Terminals send
-     * it too when their size changes.
+     * Signal that makes a process report what blocks its event loop. By default, a process ignores it. Terminals also
+     * send this signal when their size changes.
      */
     public const TRACE_SIGNAL = \SIGWINCH;
 
-    /** Nanoseconds without a ping after which {@see TRACE_SIGNAL} is from the supervisor, and not from a terminal. */
+    /** Minimum nanoseconds from a ping to a {@see TRACE_SIGNAL} of the supervisor. Earlier ones are from a terminal. */
     private const MIN_BLOCK_NANOSECONDS = 400_000_000;
 
-    /** Frames of a backtrace that are enough to name a function with its callers. */
+    /** Maximum frames of a backtrace. They are enough to name a function with its callers. */
     private const MAX_FRAMES = 20;
 
     /** @see https://man7.org/linux/man-pages/man2/pr_set_pdeathsig.2const.html */
@@ -53,18 +53,18 @@ final class ServingProcess implements SupervisorMessages
     /** @var DeferredFuture<null> complete when the process may end */
     private readonly DeferredFuture $done;
 
-    /** Pid of this process. A fork of this process has the same value, but another getmypid(). */
+    /** Pid of this process. A fork of it has the same value here, but another getmypid(). */
     private int $pid = 0;
 
     private bool $stopping = false;
 
-    /** When the last ping was answered, by hrtime(). */
+    /** Time of the last answer to a ping, by hrtime(). */
     private int $pingedAt = \PHP_INT_MAX;
 
     /** Whether the supervisor knows why this process ends. */
     private bool $endReported = false;
 
-    /** @param Driver $inheritedLoop kept in memory, because its destructor resets the handlers of its signals */
+    /** @param Driver $inheritedLoop kept in memory, because its destructor would reset handlers of signals */
     public function __construct(
         private readonly ProcessRole $role,
         private readonly Channel $channel,
@@ -101,7 +101,7 @@ final class ServingProcess implements SupervisorMessages
         foreach ([\SIGTERM, \SIGCHLD] as $signal) {
             pcntl_signal($signal, \SIG_DFL);
         }
-        // Terminals and service managers send these signals to all processes. Only the supervisor acts on them.
+        // Terminals and service managers send these signals to all processes, but only the supervisor acts on them.
         foreach ([
             \SIGINT,
             \SIGHUP,
@@ -112,8 +112,8 @@ final class ServingProcess implements SupervisorMessages
         ] as $signal) {
             pcntl_signal($signal, static fn() => null);
         }
-        pcntl_async_signals(true); // so that signals also reach a handler that blocks the event loop
-        pcntl_signal(self::REPORT_SIGNAL, $this->reportPositionAndEnd(...), false); // also interrupts system calls
+        pcntl_async_signals(true); // runs signal handlers even while a request handler blocks the event loop
+        pcntl_signal(self::REPORT_SIGNAL, $this->reportPositionAndEnd(...), false); // interrupts system calls too
         if ($this->role->tracesBlocks) {
             pcntl_signal(self::TRACE_SIGNAL, $this->reportBlock(...));
         }
@@ -159,15 +159,15 @@ final class ServingProcess implements SupervisorMessages
             }]);
         }
         if ($this->role->runsApplication) {
-            $this->output->tidy(); // buffers that the application has left open while it was loaded
+            $this->output->tidy(); // closes buffers that the application has left open while it was loaded
             $server->tidyOutputWith($this->output->tidy(...));
             $loop->blocks = $server->blocks();
         }
         $server->serve($this->role->sockets, true);
-        LoopTurn::await(); // afterwards the event loop handles SIGTERM; until then, SIGTERM kills this process
+        LoopTurn::await(); // after this wait, the event loop handles SIGTERM; before, SIGTERM kills this process
         $link->send(Message::Ready, 0, pack('e2', ...$server->timeouts()));
         $this->done->getFuture()->await();
-        // the server has logged the unanswered requests
+        // the server has already logged unanswered requests
         $server->unanswered() === 0 ? $this->send(Message::AllAnswered) : $this->endReported = true;
     }
 
@@ -197,12 +197,12 @@ final class ServingProcess implements SupervisorMessages
         $link->send(Message::Pong);
         $this->pingedAt = (int) hrtime(true);
         if (\ini_get('max_execution_time') !== '0') {
-            // a handler may have set a limit for its request, but PHP would end the process with all requests
+            // A handler may have set a limit for its own request. But at this limit, PHP would end the whole process.
             ini_set('max_execution_time', '0');
         }
     }
 
-    /** Reports what blocks the event loop. The code continues, although the signal may have cut its wait short. */
+    /** Reports what blocks the event loop. The blocking code continues: the signal may have ended its wait early. */
     private function reportBlock(): void
     {
         if (getmypid() !== $this->pid || hrtime(true) - $this->pingedAt < self::MIN_BLOCK_NANOSECONDS) {
@@ -215,8 +215,8 @@ final class ServingProcess implements SupervisorMessages
     }
 
     /**
-     * Reports the position in the code, and kills the process. The interrupted code must not continue, because it could
-     * take an interrupted wait for a completed one.
+     * Reports the position in the code, and kills the process. The code at this position must not continue: the signal
+     * may have ended its wait early, and the code could take that for success.
      */
     private function reportPositionAndEnd(): void
     {
@@ -236,8 +236,8 @@ final class ServingProcess implements SupervisorMessages
     }
 
     /**
-     * Answers a question unless its deadline has passed: questions that arrived while a check blocked the process
-     * must not run the checks again.
+     * Answers a question unless its deadline has passed. So the checks do not run again for each question that arrived
+     * while a check blocked the process.
      */
     private function answerQuestion(int $number, string $payload): void
     {
@@ -273,7 +273,7 @@ final class ServingProcess implements SupervisorMessages
         return $seconds[1];
     }
 
-    /** @param \Closure(): void $end suspends until no connection is left; the process ends when it returns */
+    /** @param \Closure(): void $end suspends until no connection is left; then the process ends */
     private function stopServing(\Closure $end): void
     {
         $this->stopping = true;
@@ -283,14 +283,14 @@ final class ServingProcess implements SupervisorMessages
         }
     }
 
-    /** Reports a fatal error, or an exit() of which the supervisor does not know. PHP calls this method at the end. */
+    /** Reports a fatal error, or an exit() of the application. PHP calls this method at the end of the process. */
     private function reportEnd(): void
     {
         if (getmypid() !== $this->pid) {
             return;
         }
-        ini_set('memory_limit', -1); // the limit may have caused this end
-        register_shutdown_function($this->reportStatistics(...)); // runs after the server's own shutdown function
+        ini_set('memory_limit', -1); // the end may be due to this limit, and a report needs memory
+        register_shutdown_function($this->reportStatistics(...)); // runs after the shutdown function of the server
         $error = FatalError::last();
         $request = $this->server?->requestName()->clauseAtEnd() ?? '';
         if ($error !== null) {
@@ -316,7 +316,7 @@ final class ServingProcess implements SupervisorMessages
         }
     }
 
-    /** Sends a message about the end of this process, and waits until it is sent. */
+    /** Sends a message about the end of this process. Waits until the message is sent. */
     private function send(Message $message, string $payload = ''): void
     {
         $this->endReported = true;

@@ -7,7 +7,7 @@ namespace Spindle\Http\Internal\Process;
 use Revolt\EventLoop;
 use Spindle\Internal\IgnoredSignals;
 
-/** Collects signals. Each one stops the event loop. SIGINT and SIGTERM stay ignored if they were at PHP's start. */
+/** Collects signals. Each signal stops the event loop. SIGINT and SIGTERM stay ignored if PHP was started that way. */
 final class SignalInbox
 {
     /** @var list<int> */
@@ -20,7 +20,7 @@ final class SignalInbox
     {
         pcntl_async_signals(true);
         $ending = [\SIGTERM, \SIGINT];
-        // If the script that runs the supervisor has its own handlers for these signals, they stay.
+        // If the script that runs the supervisor has set its own handlers for these signals, they are kept.
         $free = array_filter(
             [\SIGQUIT, \SIGUSR1, \SIGUSR2],
             static fn(int $signal): bool => pcntl_signal_get_handler($signal) === \SIG_DFL,

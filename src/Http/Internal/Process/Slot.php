@@ -4,12 +4,12 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Process;
 
-/** The processes of one role: the current one and its successor. */
+/** The processes of one role: the current process, and the process that will replace it. */
 final class Slot
 {
     public ?Child $current = null;
 
-    /** Process that is starting, and will be the current one when it serves. */
+    /** Process that is starting. It becomes the current one when it serves. */
     public ?Child $successor = null;
 
     /** Number of consecutive failed starts. */
@@ -18,7 +18,7 @@ final class Slot
     /** Number of consecutive processes that started and ended early. */
     public int $earlyEnds = 0;
 
-    /** When a process is started if there is neither a current one nor a successor, by hrtime(). */
+    /** Time by hrtime() at which a process is started if there is neither a current one nor a successor. */
     public int $startAt = 0;
 
     public function __construct(public readonly ProcessRole $role) {}

@@ -10,10 +10,10 @@ use Spindle\Http\Internal\Server\RepeatedWarnings;
 use Spindle\Http\SupervisorOptions;
 use Spindle\Internal\Backoff;
 
-/** Keeps a serving process in each slot: replaces processes that have ended, run old code or have reached a limit. */
+/** Keeps a process running in each slot. Replaces those that have ended, run old code or have reached a limit. */
 final class Slots
 {
-    /** Nanoseconds of serving after which an end does not count as early. */
+    /** A process that has served for more nanoseconds than this has not ended early. */
     private const EARLY_END_NANOSECONDS = 10_000_000_000;
 
     private readonly ReplacementQueue $replacements;
@@ -22,7 +22,7 @@ final class Slots
     private readonly Backoff $startBackoff;
     private readonly Backoff $earlyEndBackoff;
 
-    /** Whether some slot has not had a serving process yet. */
+    /** Whether a slot has never had a serving process. */
     private bool $starting = true;
 
     private readonly RepeatedWarnings $warnings;
@@ -67,7 +67,7 @@ final class Slots
         }
     }
 
-    /** Returns when the next process starts in an empty slot, by hrtime(). */
+    /** Returns the time by hrtime() at which the next process has to be started in an empty slot. */
     public function nextStart(): int
     {
         $next = \PHP_INT_MAX;
@@ -92,7 +92,7 @@ final class Slots
         }
     }
 
-    /** Makes a successor, which serves now, the current process of its slot. Ends its predecessor. */
+    /** Called when a process serves. A successor becomes the current process of its slot; the previous one is ended. */
     public function handleReady(Child $child): void
     {
         $slot = $child->slot;
@@ -106,7 +106,7 @@ final class Slots
         }
     }
 
-    /** @param bool $tooSoon whether the reason is a limit that is too low for any process */
+    /** @param bool $tooSoon whether the reason is a limit that every process would soon reach */
     public function handleReplacementRequest(Child $child, string $why, bool $tooSoon): void
     {
         if ($tooSoon && $this->warnings->isNew('maxMemory')) {
@@ -119,7 +119,7 @@ final class Slots
         $this->queueReplacement($child->slot);
     }
 
-    /** Starts another process in the slot of a process that still answers its last requests. */
+    /** Called when a process still answers its last requests. Lets another process start in its slot. */
     public function handleLeaving(Child $child): void
     {
         if ($child === $child->slot->current && !$this->starting) {
@@ -128,7 +128,7 @@ final class Slots
     }
 
     /**
-     * @param bool $stopping whether no other process has to start
+     * @param bool $stopping whether the supervisor is stopping, so that no other process has to start
      *
      * @throws AppException when the first process of a slot has failed to start
      */
@@ -174,7 +174,7 @@ final class Slots
         }
     }
 
-    /** Returns whether each slot has had a serving process. Logs when this is first the case. */
+    /** Returns whether each slot has had a serving process. Logs that once, when all processes serve. */
     private function hasStarted(): bool
     {
         foreach ($this->starting ? $this->slots : [] as $slot) {
@@ -191,8 +191,8 @@ final class Slots
     }
 
     /**
-     * Queues the replacement of the slot's process if the process has requested one. While an earlier process of the
-     * slot is ending, does nothing, to limit the number of processes: {@see handleEnd()} calls this method again.
+     * Queues the replacement of the slot's process if the process has asked for it. Does nothing while another process
+     * of the slot is running, to limit the number of processes. {@see handleEnd()} calls this method again.
      */
     private function queueReplacement(Slot $slot): void
     {

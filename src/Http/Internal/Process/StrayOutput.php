@@ -10,27 +10,27 @@ use Spindle\Http\Internal\Server\RequestName;
 use Spindle\Internal\OutputBuffers;
 
 /**
- * Logs what handlers print (echo, var_dump(), PHP's warnings with display_errors). Such output is not part of any
- * response, and standard output may have no reader. So the outermost output buffer captures it.
+ * Logs what handlers print: echo, var_dump(), PHP's warnings with display_errors. Such output is not part of any
+ * response, and standard output may have no reader. So the outermost output buffer captures the output.
  *
  * Output in buffers of handlers (ob_start()) is not logged, unless a handler leaves the buffer open.
  */
 final class StrayOutput
 {
-    /** Maximum bytes of a request's output that are logged in one entry. */
+    /** Maximum bytes of output in one log entry. */
     private const MAX_TEXT_BYTES = 1_000;
 
-    /** Maximum number of requests whose output is logged separately by one report. */
+    /** Maximum number of requests whose output one {@see report()} logs separately. */
     private const MAX_PRINTERS = 10;
 
     /** Maximum number of log entries per time window, and nanoseconds of that window. */
     private const MAX_ENTRIES = 10;
     private const WINDOW_NANOSECONDS = 60_000_000_000;
 
-    /** Bytes above which the buffer is replaced. PHP would keep it as large as the longest output. */
+    /** Bytes of one output above which the buffer is replaced, because PHP does not make a large buffer smaller. */
     private const MAX_BUFFER_BYTES = 1_048_576;
 
-    /** @var array<string, array{int, string}> number of bytes, and the first bytes, by the request's name */
+    /** @var array<string, array{int, string}> by the request's name: number of printed bytes, and the first ones */
     private array $printed = [];
 
     /** Whether the outermost buffer belongs to this object. */
@@ -43,7 +43,7 @@ final class StrayOutput
 
     private bool $hasLargeBuffer = false;
 
-    /** Entries in the current window, the window's start by hrtime(), and entries dropped since the last logged one. */
+    /** Log entries in the current window; its start by hrtime(); entries dropped since the last one that was logged. */
     private int $entries = 0;
     private int $windowStart = 0;
     private int $droppedEntries = 0;
@@ -108,7 +108,7 @@ final class StrayOutput
         }
     }
 
-    /** Captures output. PHP calls this method, which must not print anything or suspend. */
+    /** Captures output. Called by PHP. This method must not print or suspend. */
     private function onOutput(string $bytes, int $phase): string
     {
         if (($phase & \PHP_OUTPUT_HANDLER_FINAL) !== 0) {

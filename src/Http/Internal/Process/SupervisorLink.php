@@ -11,7 +11,7 @@ use Revolt\EventLoop;
 use Spindle\Http\Internal\Admin\Totals;
 
 /**
- * The channel of a process to the supervisor, in the event loop.
+ * Sends and receives the messages of a process in its event loop, over the channel to the supervisor.
  *
  * @phpstan-type Answers array{answers: list<string>, silent: list<string|null>, ended: Totals|null}
  */
@@ -40,19 +40,19 @@ final class SupervisorLink
         }
     }
 
-    /** @param bool $tooSoon whether the reason is a limit that is too low for any process */
+    /** @param bool $tooSoon whether the reason is a limit that every process would soon reach */
     public function requestReplacement(string $why, bool $tooSoon): void
     {
         $this->send(Message::ReplacementRequest, (int) $tooSoon, $why);
     }
 
     /**
-     * Asks all processes that serve the application. Suspends until they have answered or are late.
+     * Asks all processes that serve the application. Suspends until each of them has answered or is late.
      *
      * @param float $timeout seconds in which the supervisor has to answer; it may be suspended (SIGSTOP)
      *
-     * @return Answers|null "silent" has the last statistics of each late process, or null; "ended" has the counters of
-     *         ended processes, for {@see ServingProcess::STATISTICS}; null when the supervisor does not answer
+     * @return Answers|null null when the supervisor does not answer. "silent" has an entry for each late process: its
+     *         last known statistics or null. "ended" has the counters of ended processes; null for questions of health
      */
     public function query(string $question, float $timeout): ?array
     {

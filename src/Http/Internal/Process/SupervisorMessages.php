@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Process;
 
-/** Receives the messages of the supervisor in one of its processes. */
+/** Receives the messages of the supervisor in a process that it has forked. */
 interface SupervisorMessages
 {
     /** Called with each message except answers to queries. May suspend. */

@@ -2,8 +2,8 @@
 
 declare(strict_types=1);
 
-// Replaces PHP's error_log() where PHP was started without it: see RequestFunctions. It has to be defined before
-// anything else is loaded, as any file may call it.
+// Replaces error_log() if PHP was started without it: see RequestFunctions. This file has to be loaded before all
+// others, because any of them may call the function.
 
 use Spindle\Http\Internal\Process\RequestFunctions;
 

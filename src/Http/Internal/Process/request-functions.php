@@ -2,8 +2,8 @@
 
 declare(strict_types=1);
 
-// Replaces PHP's functions where PHP was started without them: see RequestFunctions. Only a process that serves an
-// application loads this file.
+// Replaces functions without which PHP was started: see RequestFunctions. Only a process that serves an application
+// loads this file.
 
 use Spindle\Http\Internal\Process\RequestFunctions;
 
@@ -22,7 +22,7 @@ if (!function_exists('header_register_callback')) {
 }
 
 if (!function_exists('http_response_code')) {
-    /** Without an argument it only reads the status, which was never set. */
+    /** Returns false without an argument: no function can have set a status. Throws for a status. */
     function http_response_code(int $response_code = 0): bool
     {
         return $response_code === 0 ? false : RequestFunctions::refuse('http_response_code');
@@ -68,7 +68,7 @@ if (!function_exists('setrawcookie')) {
 }
 
 if (!function_exists('set_time_limit')) {
-    /** @return bool false: the limit was not set. There is none, so removing it succeeds */
+    /** @return bool true for 0, because no limit is set; false for other limits, which are ignored */
     function set_time_limit(int $seconds): bool
     {
         return $seconds === 0;

@@ -12,17 +12,17 @@ use Spindle\Internal\Warnings;
 /** Accepts connections of one listening socket while the server is not full. */
 final class Acceptor
 {
-    /** Connections accepted per turn of the event loop; fewer on a shared socket, to spread them over processes. */
+    /** Maximum connections accepted per turn of the event loop. It is lower on a shared socket, to spread the load. */
     private const MAX_ACCEPTS_PER_TURN = 64;
     private const MAX_SHARED_ACCEPTS_PER_TURN = 4;
 
     /** Nanoseconds without a new connection after which a burst is over. */
     private const QUIET_NANOSECONDS = 10_000_000;
 
-    /** Seconds of a pause in a burst, in which other processes that share the socket wake up. */
+    /** Seconds of a pause in a burst, so that other processes that share the socket wake up and accept too. */
     private const WAKEUP_SECONDS = 0.001;
 
-    /** Seconds until the next check for a free descriptor, and for a connection that can be closed for a new one. */
+    /** Seconds until the next attempt: without a free descriptor; and if no connection can be closed for a new one. */
     private const NO_DESCRIPTOR_PAUSE_SECONDS = 0.5;
     private const ROOM_CHECK_SECONDS = 0.05;
 
@@ -60,7 +60,7 @@ final class Acceptor
         $this->watcher = EventLoop::onReadable($socket, $this->accept(...));
     }
 
-    /** Accepts again, after a connection has ended or a pause is over. */
+    /** Starts to accept again. Called when a connection has ended or a pause is over. */
     public function resume(): void
     {
         if ($this->waitingForRoom) {
@@ -72,7 +72,7 @@ final class Acceptor
         }
     }
 
-    /** Accepts all connections in the kernel's queue, whose clients may have sent requests. Then closes the socket. */
+    /** Closes the socket. First accepts all connections in the kernel's queue: their clients may have sent requests. */
     public function close(): void
     {
         if (\is_resource($this->socket)) {

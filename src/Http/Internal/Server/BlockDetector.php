@@ -7,23 +7,23 @@ namespace Spindle\Http\Internal\Server;
 use Revolt\EventLoop;
 
 /**
- * Logs a warning when code holds the event loop for too long, with the request that it handles.
+ * Logs a warning when code runs for too long without returning to the event loop. The warning names the request.
  *
- * The time of the code begins when the loop was last seen to run other code: at a turn of the timer, or when a handler
- * began or waited. So it is measured up to a quarter of the limit too long when a handler goes on after a wait.
+ * The time is measured from the last sign that the loop did other work: a turn of the timer, or the start or a wait of
+ * a handler. So the time of a handler that continues after a wait is measured up to a quarter of the limit too long.
  */
 final class BlockDetector
 {
-    /** Turns of the timer in the time of the limit. */
+    /** Number of timer turns within the limit. */
     private const TURNS = 4;
 
-    /** Nanoseconds for which code may hold the loop. Far in the future of hrtime() if there is no limit. */
+    /** Nanoseconds for which code may hold the loop. Without a limit, a number that no time of hrtime() reaches. */
     public readonly int $limit;
 
     /**
-     * When the code that runs now has held the loop for too long, by hrtime(). While no request is open, 0: the next
-     * request compares only this number, and then starts the timer. Each request sets this number, which takes more
-     * time if it has a native type.
+     * Time by hrtime() from which the code that runs now has held the loop for too long. It is 0 while no request is
+     * open, so that the next request calls {@see handleRequest()}, which starts the timer. There is no native type,
+     * because each request sets this property, and checking a type takes time.
      *
      * @var int
      */
@@ -42,13 +42,13 @@ final class BlockDetector
         $this->requests = new RequestName($service);
     }
 
-    /** Handles a new request after {@see $dueAt}, before it is one of the open requests. */
+    /** Called when a request begins after {@see $dueAt}, before the request counts as open. */
     public function handleRequest(int $now): void
     {
         $this->timer === null ? $this->start() : $this->report($now, '');
     }
 
-    /** Handles the return of a handler after {@see $dueAt}. */
+    /** Called when a handler has returned after {@see $dueAt}. */
     public function handleReturn(int $now, ServerExchange $exchange): void
     {
         if ($this->timer !== null) {
@@ -57,7 +57,7 @@ final class BlockDetector
         }
     }
 
-    /** Handles that the current fiber is about to wait. */
+    /** Ends the measurement of the current fiber's code, because the fiber is about to wait. */
     public function handleWait(): void
     {
         if ($this->timer === null) {
@@ -101,7 +101,7 @@ final class BlockDetector
         [$message, $context] = $route === ''
             ? ["The event loop was blocked for {$seconds} s{requests}", ['requests' => $this->requests->openRequests()]]
             : ["The handler of {route} blocked the event loop for {$seconds} s", ['route' => $route]];
-        // a logger may suspend, but the code that is interrupted here must not
+        // queued, because a logger may suspend, and the caller of this method must not be suspended
         EventLoop::queue($this->service->logger->warning(...), "{$message}. Other requests had to wait", $context);
     }
 }

@@ -18,7 +18,7 @@ final class BodyReader
 
     private const CONTINUE = "HTTP/1.1 100 Continue\r\n\r\n";
 
-    /** Condition on which a fiber waits for bytes; null if none does. */
+    /** Condition of the fiber that waits for bytes; null while no fiber waits. */
     private ?Condition $reader = null;
 
     public function __construct(
@@ -27,7 +27,7 @@ final class BodyReader
         private readonly Service $service,
     ) {}
 
-    /** Returns a body if its length is known and allowed, it has arrived, and none of it was read. */
+    /** Returns the whole body; null unless its length is known and allowed, and all of it has arrived and is unread. */
     public function whole(ServerExchange $exchange): ?string
     {
         return !$exchange->ended
@@ -42,7 +42,7 @@ final class BodyReader
      *
      * @return string '' at the end of the body
      *
-     * @throws HttpException when the body is malformed or too slow, or there is no memory for it
+     * @throws HttpException when the body is malformed or arrives too slowly, or there is no memory for it
      * @throws ClientLeftException when the client has ended its side, or the connection is closed
      */
     public function receive(ServerExchange $exchange): string
@@ -108,7 +108,7 @@ final class BodyReader
             $reader->wait();
         } finally {
             if ($this->reader === $reader) {
-                $this->release(); // PHP could not suspend here
+                $this->release(); // wait() has thrown, because PHP could not suspend the fiber
             }
             $timed->leaveBody($exchange, $phase, $remaining);
         }

@@ -23,30 +23,30 @@ final class BodyStream implements StreamInterface, BodyLimited
 {
     use ForwardOnly;
 
-    /** Maximum bytes of a body that is kept without the slow checks of its type and of the memory. */
+    /** Maximum bytes of a body that is kept without the slow checks of its media type and of the free memory. */
     private const MAX_SHORT_BODY_BYTES = 65_536;
 
     private const READ_BYTES = 65_536;
 
-    /** Received bytes: all of them while they are kept, otherwise those of the last piece. */
+    /** All received bytes while they are kept; otherwise the last received piece. */
     private string $bytes = '';
 
     private int $offset = 0;
 
-    /** Number of bytes before those in $bytes. They were read, and are no longer kept. */
+    /** Number of bytes that came before those in $bytes. The handler has read them, and they are no longer kept. */
     private int $dropped = 0;
 
     private bool $ended = false;
     private bool $closed = false;
 
-    /** Maximum bytes of the body; null for the server's option. */
+    /** Maximum bytes of the body; null for the server's option maxBody. */
     private ?int $limit = null;
 
-    /** Thrown by each further read once a body without a length has exceeded the limit. */
+    /** Set when a body of unknown length has exceeded the limit. Each further read throws it. */
     private ?HttpException $refusal = null;
 
     /**
-     * Stores its arguments. Native types would take longer than the rest of a request's body handling.
+     * Stores its arguments. Checking native types would take longer than all other work for a request's body.
      *
      * @param ConnectionReference $connection
      * @param ServerExchange      $exchange
@@ -97,7 +97,7 @@ final class BodyStream implements StreamInterface, BodyLimited
             }
         }
         $contents = $this->read(\PHP_INT_MAX);
-        // The first condition is a part of eof(). It saves the call, because most bodies are complete here.
+        // eof() checks the first condition too. Checking it here saves the call for most bodies, which are complete.
         while ($this->dropped + $this->offset !== $this->exchange->head->length && !$this->eof()) {
             $contents .= $this->read(\PHP_INT_MAX);
         }
@@ -132,7 +132,7 @@ final class BodyStream implements StreamInterface, BodyLimited
         return $this->dropped + $this->offset;
     }
 
-    /** Returns whether the body can be read again; with an unknown length, only until too many bytes have arrived. */
+    /** Returns whether the body can be read again. If its length is unknown, that may end when more bytes arrive. */
     public function isSeekable(): bool
     {
         if ($this->dropped > 0 || $this->closed) {
@@ -211,7 +211,7 @@ final class BodyStream implements StreamInterface, BodyLimited
     /**
      * Suspends until another piece or the end of the body has arrived.
      *
-     * @throws HttpException     when the body is too large, malformed or too slow, or there is no memory for it
+     * @throws HttpException     when the body is too large or malformed, arrives too slowly, or exceeds the memory
      * @throws \RuntimeException when the stream was closed, or the client has closed the connection
      */
     private function receive(): void

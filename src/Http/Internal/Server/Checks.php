@@ -11,7 +11,7 @@ use Spindle\Internal\Clock;
 
 use function Amp\async;
 
-/** Health checks of an application. A check is not started again while it is still running. */
+/** Runs the health checks of an application. A check that is still running is not started a second time. */
 final class Checks
 {
     /** Seconds after which a check is late. Clients with a timeout of one second still get the result. */
@@ -20,7 +20,8 @@ final class Checks
     public const LATE = 'It took longer than ' . self::TIMEOUT_SECONDS . ' s';
 
     /**
-     * Running checks by name: a future for the reason of a failure, and when the check is late, by {@see Clock::now()}.
+     * Running checks by name: a future for the reason of the failure (null for success), and the time from which the
+     * check is late, by {@see Clock::now()}.
      *
      * @var array<string, array{Future<string|null>, float}>
      */
@@ -32,7 +33,7 @@ final class Checks
     /**
      * Runs the checks concurrently. A check that is still running is awaited until it is late.
      *
-     * @return array<string, string|null> by name: the reason of a failure, or null
+     * @return array<string, string|null> by name: the reason of the failure; null for success
      */
     public function run(): array
     {
@@ -44,7 +45,7 @@ final class Checks
         return array_map(static fn(array $check): ?string => self::result(...$check), $running);
     }
 
-    /** @return array<string, string> by name: the results that are reported while all checks are late */
+    /** @return array<string, string> by name: the results to report if the checks take too long */
     public function lateResults(): array
     {
         return array_map(static fn(): string => self::LATE, $this->checks);

@@ -16,16 +16,16 @@ use Spindle\Internal\Async\LoopTurn;
 /**
  * One client's connection. Its requests are handled one at a time, in order.
  *
- * A handler runs in the event loop callback that read its request, and so in the fiber of these callbacks. If the
- * handler suspends, the event loop continues in another fiber. While the handler is suspended, the connection is still
- * watched for reading, so that the server notices when the client closes it.
+ * A handler runs in the event loop callback that has read its request, and so in the callback's fiber. If the handler
+ * suspends, the event loop continues in another fiber. While the handler is suspended, the connection is still watched
+ * for reading, so that the server notices when the client closes it.
  *
- * Bytes or an end from the client, a deadline, a response or a stop can end any {@see Phase}, even while a handler or a
- * write is suspended. {@see TimedTransport} has the deadlines, and {@see Responder} sends the responses.
+ * A {@see Phase} can end even while a handler or a write is suspended: by bytes or an end from the client, a deadline,
+ * a response or a stop. {@see TimedTransport} has the deadlines, and {@see Responder} sends the responses.
  */
 final class Connection implements TransportEvents
 {
-    /** Maximum bytes per read while no handler waits for its body. PHP allocates this many each time. */
+    /** Maximum bytes per read while no handler waits for a body. PHP allocates that many bytes for each read. */
     private const READ_BYTES = 3_000;
 
     /** Unconsumed bytes, such as pipelined requests, above which the connection is not read while a handler runs. */
@@ -49,10 +49,10 @@ final class Connection implements TransportEvents
     /** The request that is being handled. */
     public ?ServerExchange $exchange = null;
 
-    /** Whether the client has ended its side, even if bytes before the end are unread. Its requests are cancelled. */
+    /** Whether the client has ended its side, even if earlier bytes are unread. Its requests are then cancelled. */
     private bool $peerLeft = false;
 
-    /** Created when a handler first reads a body that has not arrived as a whole. */
+    /** Created when a handler first reads a body. */
     private ?BodyReader $bodyReader = null;
 
     /** @param resource $stream non-blocking */
@@ -67,15 +67,14 @@ final class Connection implements TransportEvents
         $this->timed->enterPhase($peer->secure ? Phase::Handshake : Phase::Head, hrtime(true));
     }
 
-    /** Returns the reader of the bodies of this connection's requests. */
     public function bodyReader(): BodyReader
     {
         return $this->bodyReader ??= new BodyReader($this->parser, $this->timed, $this->service);
     }
 
     /**
-     * Prepares for the end of the server. Ends an event stream. Keeps an idle connection until $deadline, by hrtime(),
-     * or until its own earlier deadline, because a request may be on its way.
+     * Prepares for the end of the server. Ends a response that is an event stream. Keeps an idle connection until
+     * $deadline (by hrtime()) or its own deadline, whichever is earlier, because a request may be on its way.
      */
     public function stop(int $deadline): void
     {
@@ -95,7 +94,7 @@ final class Connection implements TransportEvents
         return $this->exchange !== null || $this->transport->sending;
     }
 
-    /** Returns when the connection can be evicted, by hrtime(); null while it has a request or unsent bytes. */
+    /** Returns the time by hrtime() from which the connection can be evicted; null with a request or unsent bytes. */
     public function evictableFrom(): ?int
     {
         return $this->serving ? null : $this->timed->evictableFrom();
@@ -111,8 +110,8 @@ final class Connection implements TransportEvents
     /**
      * Checks whether the client has ended its side while the connection is not read.
      *
-     * Even then, the client may wait for responses to requests that are among the unread bytes. So the connection is
-     * closed only if nothing can be sent any more. Otherwise only the current request is cancelled.
+     * A client that has ended its side may still wait for responses to requests among the unread bytes. So the
+     * connection is closed only if nothing can be sent any more. Otherwise only the current request is cancelled.
      *
      * @return bool whether the connection has to be checked again later
      */
@@ -130,7 +129,7 @@ final class Connection implements TransportEvents
         return false;
     }
 
-    /** Handles the deadline of the current phase. */
+    /** Called when the deadline of the current phase has passed. */
     public function expire(): void
     {
         match ($this->timed->phase) {
@@ -148,7 +147,7 @@ final class Connection implements TransportEvents
     }
 
     /**
-     * Closes the connection at once. A handler continues until it checks its cancellation.
+     * Closes the connection at once. A running handler continues until it notices that its request is cancelled.
      *
      * @param ClientLeftException|null $why reason for the cancellation; null if the client has closed the connection
      */
@@ -166,8 +165,8 @@ final class Connection implements TransportEvents
     }
 
     /**
-     * Closes the connection because the time for stopping the server is over. Answers a request with 503 (RFC 9110,
-     * 15.6.4) if its response was not started.
+     * Closes the connection, because the server has no more time to stop. If the response to the current request has
+     * not begun, first answers with 503 (RFC 9110, 15.6.4).
      */
     public function closeWith503(): void
     {
@@ -183,7 +182,7 @@ final class Connection implements TransportEvents
         $this->close(ClientLeftException::stopped());
     }
 
-    /** Answers a request with 500 if its response was not started, and ends this side of the connection. */
+    /** Ends this side of the connection. First answers the current request with 500 if its response has not begun. */
     public function answerWith500(): void
     {
         if ($this->exchange !== null && !$this->exchange->responseStarted) {
@@ -320,7 +319,7 @@ final class Connection implements TransportEvents
         }
     }
 
-    /** Ends this side of the connection after its last response. Otherwise waits for the rest of a message. */
+    /** Ends this side of the connection if no response can follow. Otherwise waits for the rest of a head or a body. */
     private function endServing(): void
     {
         $timed = $this->timed;
@@ -371,7 +370,7 @@ final class Connection implements TransportEvents
                 ($service->tidyOutput)();
             }
         }
-        if ($exchange->ended) { // the handler took too long, and the request was answered
+        if ($exchange->ended) { // the handler took too long, and the server itself has answered the request
             $exchange->releaseReferences();
 
             return;

@@ -13,14 +13,14 @@ use Spindle\Http\Internal\Message\Peer;
  * Limits the connections of a server and of each client network: an address, or a /64 network of IPv6. Chooses which
  * connections to close for new ones.
  *
- * A connection keeps the server waiting for a request, the rest of a head, a TLS handshake, a body that no handler
- * reads, or the end of the client's side. After some time, it may be closed. The connections that could have been
- * closed for the longest time are closed first. If there are none, connections are closed whose client sends a request
- * or receives a response too slowly. Other connections with a request are never closed for a new connection.
+ * A connection may be closed when the server has waited for some time for a request, the rest of a head, a TLS
+ * handshake, a body that no handler reads, or the end of the client's side. Those that have been closable for the
+ * longest time are closed first. If no connection is closable, those are closed whose client sends a request body or
+ * receives a response too slowly. No other connection with a request is closed for a new connection.
  */
 final class ConnectionLimits
 {
-    /** Maximum connections if the event loop uses stream_select(). Of its 1,024 descriptors, handlers need some. */
+    /** Maximum connections with stream_select(). It can watch 1,024 descriptors, and handlers need some of these. */
     public const MAX_SELECT_CONNECTIONS = 900;
 
     /** Descriptors reserved for everything except connections and uploads. A quarter of the limit, if that is less. */
@@ -38,7 +38,7 @@ final class ConnectionLimits
     public const MIN_IDLE_NANOSECONDS = 50_000_000;
     public const MIN_UNFINISHED_NANOSECONDS = 500_000_000;
 
-    /** The same for a connection with a request. Its client must also be slower than CROWDED_RATE_FACTOR * minRate. */
+    /** A client with a request must have been slower than CROWDED_RATE_FACTOR * minRate for this many nanoseconds. */
     public const MIN_SLOW_NANOSECONDS = 3_000_000_000;
     public const CROWDED_RATE_FACTOR = 20;
 
@@ -48,36 +48,36 @@ final class ConnectionLimits
      */
     private const MAX_CLOSED_PER_SEARCH = 32;
 
-    /** The server expects room soon if all connections divided by this number are closable soon. */
+    /** The server expects room soon if at least one connection in this many will be closable soon. */
     private const ROOM_EXPECTED_DIVISOR = 16;
 
-    /** Nanoseconds between a search without result, or any search for slow clients, and the next such search. */
+    /** Nanoseconds until the next search: after one that closed nothing, or after {@see closeSlowConnections()}. */
     private const SEARCH_PAUSE_NANOSECONDS = 50_000_000;
 
-    /** Duration of a series of waits for room after which the server is full; and maximum gap in such a series. */
+    /** Minimum duration of a series of waits for room after which the server is full; maximum gap in the series. */
     private const FULL_AFTER_NANOSECONDS = 1_000_000_000;
     private const REPEAT_WITHIN_NANOSECONDS = 300_000_000;
 
     /** @var array<string, int> number of connections, by the client's network */
     private array $connectionCounts = [];
 
-    /** @var array<string, string> networks of trusted proxies, by address; their limit does not apply to these */
+    /** @var array<string, string> by address of a trusted proxy: its network, whose limit does not apply to it */
     private array $proxies = [];
 
-    /** @var array<string, int> time by hrtime() of the next search, by network; '' is a search of all networks */
+    /** @var array<string, int> earliest time of the next search by hrtime(), by network; '' for all networks */
     private array $nextSearchAt = [];
 
-    /** Until when {@see closeSlowConnections()} does nothing, by hrtime(). */
+    /** Time by hrtime() before which {@see closeSlowConnections()} does nothing. */
     private int $nextSlowSearchAt = 0;
 
     /** Times by hrtime(): of the first wait for room in the current series, and of the last one. */
     private int $waitingSince = 0;
     private int $lastWaitAt = 0;
 
-    /** Whether the last search of all networks that closed nothing has found enough connections closable soon. */
+    /** Whether the last unsuccessful search of all networks has found enough connections that are closable soon. */
     private bool $roomExpected = false;
 
-    /** Number of descriptors for connections and files of uploads by the system's limit. */
+    /** Number of descriptors that the system's limit leaves for connections and uploaded files. */
     private readonly int $descriptors;
 
     public function __construct(private readonly HttpServerOptions $options, private readonly DiskFiles $uploads)
@@ -93,13 +93,13 @@ final class ConnectionLimits
         return min($this->options->maxConnections, $this->maxDescriptors() - $this->uploads->count);
     }
 
-    /** Returns how many files of uploads can be open at once. */
+    /** Returns how many uploaded files can be open at once. */
     public function maxFiles(): int
     {
         return intdiv($this->maxDescriptors(), self::UPLOAD_SHARE_DIVISOR);
     }
 
-    /** Returns the number of descriptors for connections and files of uploads. */
+    /** Returns the number of descriptors for connections and uploaded files together. */
     private function maxDescriptors(): int
     {
         $watchable = EventLoop::getDriver()->getHandle() === null ? self::MAX_SELECT_CONNECTIONS : \PHP_INT_MAX;
@@ -108,7 +108,7 @@ final class ConnectionLimits
     }
 
     /**
-     * Returns whether another connection of this client may be open. Closes others of its network if necessary.
+     * Returns whether a new connection of this client may stay open. If its network has too many, tries to close some.
      *
      * @param array<Connection> $connections all of the server
      */
@@ -150,8 +150,8 @@ final class ConnectionLimits
     }
 
     /**
-     * Closes connections that have kept the server waiting long enough. Connections of proxies and Unix sockets are
-     * closed only if there are no others. If there are none at all, closes those of slow clients, also of proxies.
+     * Closes connections that have kept the server waiting long enough; those of proxies and Unix sockets only if there
+     * are no others. If no connection has waited long enough, closes those of slow clients, including proxies.
      *
      * @param array<Connection> $connections all of the server
      * @param string            $network     network whose connections may be closed; '' for all
@@ -203,7 +203,7 @@ final class ConnectionLimits
         return $waiting !== [];
     }
 
-    /** @param array<Connection> $connections all of the server, which can't take another request */
+    /** @param array<Connection> $connections all of the server; those of slow clients are closed */
     public function closeSlowConnections(array $connections): void
     {
         $now = (int) hrtime(true);

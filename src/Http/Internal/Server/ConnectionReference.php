@@ -10,8 +10,8 @@ use Spindle\Http\Internal\Form\FormReader;
 use Spindle\Http\Internal\Message\Peer;
 
 /**
- * The reference from a request to its connection. A handler may dump a request, for example by var_export() or (array).
- * So properties of a request must not refer to the connection, which leads to the requests of other clients.
+ * Finds the connection of a request, although no property of the request leads to it. A handler may dump a request, for
+ * example by var_export() or (array). A property would add the requests of other clients to the dump.
  */
 final class ConnectionReference
 {

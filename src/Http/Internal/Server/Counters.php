@@ -50,13 +50,13 @@ final class Counters
     /** Requests whose client or connection ended before the response. */
     public int $abandoned = 0;
 
-    /** @var array<int, int> number of responses by bucket of their duration; one more bucket than bounds */
+    /** @var array<int, int> responses by bucket of their duration; the last bucket is above all bounds */
     public array $durationCounts = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
 
     /** Sum of the durations of all responses. */
     public int $totalNanoseconds = 0;
 
-    /** @var array<string, array{int, int, int}> responses, their total nanoseconds, responses from 500 on; by route */
+    /** @var array<string, array{int, int, int}> by route: responses, their total nanoseconds, and 5xx responses */
     public array $routes = [];
 
     /** @param int $nanoseconds from the head of the request to the response */
@@ -79,7 +79,7 @@ final class Counters
         $this->refused[$status] = ($this->refused[$status] ?? 0) + 1;
     }
 
-    /** Counts a response of a route. Limits the number of routes, because a handler may name each path a route. */
+    /** Counts a response of a route. Limits the number of routes, because a handler may use each path as a route. */
     private function countAnswerOfRoute(string $route, int $status, int $nanoseconds): void
     {
         $route = isset($this->routes[$route]) || \count($this->routes) < self::MAX_ROUTES ? $route : 'other';

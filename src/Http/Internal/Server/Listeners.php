@@ -20,7 +20,7 @@ final class Listeners
      */
     private const KEEPALIVE_OPTIONS = [4 => 60, 5 => 15, 6 => 4];
 
-    /** Maximum port. PHP uses port 0 for 65,536. */
+    /** Maximum port. PHP would take 65,536 for 0, which stands for any free port. */
     private const MAX_PORT = 65_535;
 
     private function __construct() {}
@@ -101,7 +101,7 @@ final class Listeners
         ];
     }
 
-    /** @param resource $socket listens; connections inherit its options */
+    /** @param resource $socket listening socket; its connections inherit the options */
     private static function keepAlive($socket): void
     {
         $socket = \extension_loaded('sockets') ? socket_import_stream($socket) : false;

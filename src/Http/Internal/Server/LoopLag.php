@@ -52,13 +52,13 @@ final class LoopLag
         }
     }
 
-    /** Returns the last measurement in seconds; 0 if it is older than a minute. */
+    /** Returns the last measured lag in seconds; 0 if the measurement is older than a minute. */
     public function last(): float
     {
         return $this->now() - $this->measuredAt > self::WINDOW_NANOSECONDS ? 0.0 : $this->last;
     }
 
-    /** Returns the maximum of the last minute, in seconds. */
+    /** Returns the maximum lag of the last minute, in seconds. */
     public function max(): float
     {
         $this->dropOld($this->now());

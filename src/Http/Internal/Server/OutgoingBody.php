@@ -25,10 +25,10 @@ final class OutgoingBody
     private const MIN_PAUSE_SECONDS = 0.001;
     private const MAX_PAUSE_SECONDS = 0.1;
 
-    /** Whether another response can use the same body. */
+    /** Whether the body can be read again, so that another response can use it. */
     private readonly bool $seekable;
 
-    /** Bytes, null when unknown; whether the pieces are framed (RFC 9112, 7.1); and whether the body is sent at all. */
+    /** Length in bytes, null if unknown; whether pieces are chunks (RFC 9112, 7.1); whether a body is sent at all. */
     public ?int $length = null;
     private bool $chunked = false;
     public bool $isSent = true;
@@ -57,7 +57,7 @@ final class OutgoingBody
         return $this->pieces($this->length, $this->chunked);
     }
 
-    /** Returns whether the end of the connection is the end of the body. */
+    /** Returns whether only the end of the connection marks the end of the body. */
     public function endsByClose(): bool
     {
         return $this->isSent && $this->length === null && !$this->chunked;
@@ -95,7 +95,7 @@ final class OutgoingBody
      * a wait for the body, so that the caller can check whether the connection is still open.
      *
      * @param int|null $length  bytes; null when unknown
-     * @param bool     $chunked whether to frame the pieces: RFC 9112, 7.1
+     * @param bool     $chunked whether to yield the pieces as chunks: RFC 9112, 7.1
      *
      * @return \Generator<int, string>
      *
@@ -136,7 +136,7 @@ final class OutgoingBody
         IterableStream::finish($this->stream);
     }
 
-    /** Ends event streams, because they may have no end. Their clients reconnect. */
+    /** Ends the body if it is an event stream, which may have no end. Its client reconnects. */
     public function stop(): void
     {
         if ($this->stream instanceof EventStream) {
@@ -153,8 +153,8 @@ final class OutgoingBody
     }
 
     /**
-     * Returns whether all of the body was read. First restores $position, at which this response stopped reading:
-     * another response with the same body may have changed it.
+     * Returns whether all of the body was read. First goes back to $position, where this response stopped reading:
+     * another response with the same body may have moved the position.
      */
     private function isAtEnd(int $position): bool
     {

@@ -6,12 +6,12 @@ namespace Spindle\Http\Internal\Server;
 
 use Spindle\Statistics;
 
-/** Reads the statistics of an application's pool, which may be wrong or throw. */
+/** Reads the statistics of an application's pool. Its code may throw or return wrong values. */
 final class PoolStatistics
 {
     private function __construct() {}
 
-    /** @return array<string, int|float> the values that are finite numbers; others are reported as a warning */
+    /** @return array<string, int|float> the values that are finite numbers; a warning names all others */
     public static function of(Statistics $pool, Service $service): array
     {
         try {
@@ -29,7 +29,7 @@ final class PoolStatistics
         }
     }
 
-    /** Returns whether a value is a finite number. {@see Statistics} can require that only in a docblock. */
+    /** Returns whether a value is a finite number. {@see Statistics} can't require that by a native type. */
     private static function isNumber(mixed $value): bool
     {
         return \is_int($value) || \is_float($value) && is_finite($value);

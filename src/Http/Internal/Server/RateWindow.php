@@ -5,8 +5,8 @@ declare(strict_types=1);
 namespace Spindle\Http\Internal\Server;
 
 /**
- * Checks whether a client sends enough bytes of a body while the server waits for it. All waits of a request share one
- * window, so that many short waits count like a long one.
+ * Checks whether a client sends enough bytes of a body while the server waits for the body. All waits of a request are
+ * added up, so that many short waits count like a long one.
  */
 final class RateWindow
 {
@@ -34,7 +34,7 @@ final class RateWindow
      *
      * @param int $request number of the request, unique per connection
      *
-     * @return int now minus the waits so far in the window, by hrtime()
+     * @return int start of the window by hrtime(), as if there had been no time between its waits
      */
     public function startWait(int $request): int
     {
@@ -62,7 +62,7 @@ final class RateWindow
         return $now;
     }
 
-    /** Bytes of the response count too, because a handler may send them while it reads the body. */
+    /** Counts sent bytes of the response too, because a handler may send them while it reads the body. */
     public function isFastEnough(): bool
     {
         $received = $this->transport->receivedBytes - $this->receivedBefore;

@@ -10,7 +10,7 @@ final class RepeatedWarnings
     /** Nanoseconds without an occurrence after which an event is reported again. */
     private const QUIET_NANOSECONDS = 60_000_000_000;
 
-    /** Maximum number of events that are remembered. With more, all are forgotten. */
+    /** Maximum number of events that are remembered. A further one makes the object forget all others. */
     private const MAX_WARNINGS = 1_000;
 
     /** @var array<string, int> time of the last occurrence, by event */
@@ -19,7 +19,7 @@ final class RepeatedWarnings
     /** @param (\Closure(): int)|null $clock in place of hrtime(), in nanoseconds */
     public function __construct(private readonly ?\Closure $clock = null) {}
 
-    /** Records an occurrence, and returns whether it is the first one, or the first one after a minute. */
+    /** Records an occurrence of an event. Returns whether the event did not occur in the minute before. */
     public function isNew(string $what): bool
     {
         $now = $this->clock === null ? (int) hrtime(true) : ($this->clock)();

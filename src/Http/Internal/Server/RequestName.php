@@ -38,7 +38,7 @@ final readonly class RequestName
         return '';
     }
 
-    /** Returns the method, and the route that a router has named or else the path: "GET /aircraft/{number}". */
+    /** Returns the method with the route, such as "GET /aircraft/{number}"; with the path if no router set a route. */
     public static function route(ServerExchange $exchange): string
     {
         $head = $exchange->head;
@@ -60,7 +60,7 @@ final readonly class RequestName
         return '';
     }
 
-    /** Returns " while it handled GET /" for the current call stack's request, or names some open requests. */
+    /** Returns " while it handled GET /" for the request of this call stack. Without one, names some open requests. */
     public function clause(): string
     {
         $current = self::current();
@@ -68,7 +68,7 @@ final readonly class RequestName
         return $current === '' ? $this->openRequests() : " while it handled {$current}";
     }
 
-    /** Returns the clause after exit() or a fatal error, for the open request whose fiber has ended. */
+    /** Returns the {@see clause()} after exit() or a fatal error. It names the open request whose fiber has ended. */
     public function clauseAtEnd(): string
     {
         foreach ($this->exchanges() as $exchange) {

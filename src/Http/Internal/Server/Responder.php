@@ -14,7 +14,7 @@ use Spindle\Http\Response;
 /** Sends the responses of a connection: those of handlers, from strings or streams, and those of the server itself. */
 final class Responder
 {
-    /** Unread bytes up to which the rest of an incomplete body is discarded. Otherwise the connection is closed. */
+    /** Maximum unread bytes of a request body that are discarded to keep the connection. With more, it is closed. */
     private const MAX_DISCARDED_BYTES = 65_536;
 
     /** Minimum nanoseconds of a pcntl_fork(). A handler that returns sooner has not forked the process. */
@@ -29,7 +29,7 @@ final class Responder
         private readonly RequestParser $parser,
     ) {}
 
-    /** Ends the connection without a response, because the client does not expect one any more. */
+    /** Ends the connection without a response, because the client does not wait for one any more. */
     public function abandon(): void
     {
         ++$this->service->counters->abandoned;
@@ -76,7 +76,7 @@ final class Responder
         );
     }
 
-    /** Returns whether the connection can be kept, because the unread rest of the body is short or has arrived. */
+    /** Returns whether the connection can be kept: the rest of the request body has arrived, or is short. */
     private function canDiscard(ServerExchange $exchange): bool
     {
         return $this->parser->holdsBody()
@@ -101,7 +101,7 @@ final class Responder
                 $this->body = $body;
                 $this->service->stopping ? $body->stop() : null;
                 if ($exchange->awaitsContinue()) {
-                    // the response may depend on a body that the client sends only after "100 Continue"
+                    // the first piece may need the request body: reading that sends "100 Continue" before the head
                     $pieces->current();
                     $this->isCurrent($exchange) || throw ClientLeftException::closed();
                     $headStart = $headEnd = \strlen($timed->outgoing);
@@ -164,7 +164,7 @@ final class Responder
         $this->service->counters->countAnswer($status, $now - $exchange->startedAt, $exchange->route?->getName());
     }
 
-    /** Answers a request with 503 whose handler has not returned in time. Its response will be dropped. */
+    /** Sends 503 for a request whose handler has not returned in time. A later response of the handler is dropped. */
     public function answerLate(ServerExchange $exchange): void
     {
         $exchange->ended = true;
@@ -178,21 +178,21 @@ final class Responder
         $exchange->cancel(ClientLeftException::handlerTimeout($seconds));
     }
 
-    /** Refuses the message that the parser reads at present. */
+    /** Refuses the request that the parser is reading. */
     public function refuseMessage(int $status, string $message): void
     {
         $this->service->counters->countRefusal($status);
         $this->refuse($status, $message, $this->parser->method());
     }
 
-    /** Sends a response of the server after those of handlers, and ends this side of the connection. */
+    /** Sends a response of the server itself after the collected ones, and ends this side of the connection. */
     public function refuse(int $status, string $message, string $method): void
     {
         $this->timed->outgoing .= $this->service->writer->refusal($status, $message, $method, hrtime(true));
         $this->timed->linger();
     }
 
-    /** Sends as much of such a response as the kernel accepts, because the connection is closed next. */
+    /** Sends as much of a response of the server itself as the kernel accepts. The connection is closed next. */
     public function refuseNow(int $status, string $message, string $method): void
     {
         $this->timed->transport->send(
@@ -206,7 +206,7 @@ final class Responder
         $this->body?->stop();
     }
 
-    /** Closes the response body, which is no longer needed, in another fiber, because the body may suspend. */
+    /** Closes the response body, which is no longer needed. Uses another fiber, because the body may suspend. */
     public function closeBody(): void
     {
         $this->body === null ? null : EventLoop::queue($this->closeUnneeded(...), $this->body);

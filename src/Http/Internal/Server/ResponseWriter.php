@@ -49,7 +49,7 @@ final class ResponseWriter
     /** @var array<array-key, bool> whether a field is one of SERVER_FIELDS, by its name; only valid names */
     private array $names = [];
 
-    /** Last input and result of {@see reusableHead()} that can be used again: many responses have the same head. */
+    /** Input and result of the last {@see reusableHead()} that other responses can use: many have the same head. */
     private string $lastStatusLine = '';
 
     /** @var array<array-key, mixed> */
@@ -59,7 +59,7 @@ final class ResponseWriter
 
     private string $date = '';
 
-    /** When the date is formatted again, by hrtime(). */
+    /** Time by hrtime() from which the date has to be formatted again. */
     private int $dateExpiresAt = 0;
 
     /**
@@ -156,7 +156,7 @@ final class ResponseWriter
         return preg_match('/^\d{1,18}$/D', $given) === 1 ? (int) $given : null;
     }
 
-    /** Returns another library's head without Date and Content-Length; null if {@see headLines()} has to check it. */
+    /** Returns the head for another library's response, without Date and Content-Length; null to use headLines(). */
     private function reusableHead(ResponseInterface $response, int $length): ?string
     {
         $status = $response->getStatusCode();
@@ -202,7 +202,7 @@ final class ResponseWriter
     }
 
     /**
-     * Removes the types that PSR-7 promises, because the values of another library may have other types.
+     * Returns $headers, but hides PSR-7's types from static analysis: another library's values may have other types.
      *
      * @param array<array-key, mixed> $headers
      *
@@ -299,8 +299,8 @@ final class ResponseWriter
     }
 
     /**
-     * Returns whether a handler's field is sent. Of the connection's fields, only Upgrade is sent, with status 426: it
-     * names the required protocol. RFC 9110, 15.5.22.
+     * Returns whether a handler's field is sent. Of {@see CONNECTION_FIELDS}, only Upgrade with status 426 is sent,
+     * because it names the required protocol. RFC 9110, 15.5.22.
      *
      * @param string $key name in lower case
      */

@@ -16,8 +16,8 @@ use Spindle\Http\Internal\Message\RequestExchange;
 use Spindle\Http\MatchedRoute;
 
 /**
- * One request on a connection, from its head to the end of its response. A handler may keep the request for longer: the
- * exchange does not keep the connection in memory.
+ * One request on a connection, from its head to the end of its response. A handler may keep the request for longer, so
+ * the exchange does not keep the connection in memory.
  */
 final class ServerExchange implements RequestExchange
 {
@@ -29,7 +29,7 @@ final class ServerExchange implements RequestExchange
 
     private ?Form $form = null;
 
-    /** Why the form could not be read. Thrown by each further call, because the rest of the body is not a form. */
+    /** Why the form could not be read. Each further call throws it, because the rest of the body is not a form. */
     private ?\Throwable $formFailure = null;
 
     public ?MatchedRoute $route = null;
@@ -42,7 +42,7 @@ final class ServerExchange implements RequestExchange
     /** Whether bytes of the response may have been sent. */
     public bool $responseStarted = false;
 
-    /** @var bool whether the connection has no response to send for this request any more */
+    /** @var bool whether the request was answered or given up. A later response of the handler is dropped */
     public $ended = false;
 
     /**
@@ -74,7 +74,7 @@ final class ServerExchange implements RequestExchange
         }
         $body = new BodyStream($this->connection, $this);
 
-        // The body refers to this object, and releaseReferences() is not called for a request without a body.
+        // An empty body is not kept: it refers to this object, and no releaseReferences() would end the cycle.
         return $this->head->length === 0 ? $body : $this->body = $body;
     }
 

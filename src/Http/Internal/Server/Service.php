@@ -38,7 +38,7 @@ final class Service implements FileDescriptors
 
     public bool $stopping = false;
 
-    /** Whether a response ends its connection unless another request has arrived: while the server stops or is full. */
+    /** Whether responses end their connection if no further request has arrived: while the server stops or is full. */
     public bool $closesAfterResponse = false;
 
     /** Requests whose handler has not returned. */
@@ -57,7 +57,7 @@ final class Service implements FileDescriptors
     public readonly FormReader $forms;
     public readonly UnreadConnections $unreadConnections;
 
-    /** When the next deadline may pass, by hrtime(). */
+    /** Time of the next check of deadlines, by hrtime(). */
     public int $nextDeadlineCheck = \PHP_INT_MAX;
 
     /** @var array<int, int> maximum nanoseconds in a phase, by the phase's value */
@@ -120,7 +120,7 @@ final class Service implements FileDescriptors
         return (int) min($seconds * 1e9, 1e18);
     }
 
-    /** Returns whether a new connection of this client is allowed. Counts and logs a connection that is not. */
+    /** Returns whether a new connection of this client is allowed. Counts and logs a refused connection. */
     public function admits(Peer $peer): bool
     {
         if ($this->connectionLimits->admits($peer, $this->connections)) {
@@ -201,7 +201,7 @@ final class Service implements FileDescriptors
         return $this->inFlight > 0;
     }
 
-    /** Returns whether a parent process of this one serves the connections. */
+    /** Returns whether this process is a fork of the process that serves the connections. */
     public function isForked(): bool
     {
         return $this->connections !== [] && $this->pid !== getmypid();
@@ -252,7 +252,7 @@ final class Service implements FileDescriptors
         }
     }
 
-    /** Returns the response when there are too many requests in flight. Closes connections of slow clients. */
+    /** Returns the response to a request when too many are in flight. Closes connections of slow clients. */
     public function overloaded(): ResponseInterface
     {
         $this->connectionLimits->closeSlowConnections($this->connections);

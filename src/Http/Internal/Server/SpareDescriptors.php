@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Server;
 
-/** Descriptors that connections can't use. They are released when no other is free, so that handlers can open files. */
+/** Keeps some descriptors from connections. Releases them when no other is free, so that handlers can open files. */
 final class SpareDescriptors
 {
     private const COUNT = 8;

@@ -9,8 +9,8 @@ use Spindle\Http\ClientLeftException;
 use Spindle\Internal\Async\FiberQueue;
 
 /**
- * The transport of a connection with the phases and deadlines of the connection. Collects bytes, suspends fibers until
- * the client has received them, and ends this side of the connection.
+ * Adds phases and deadlines to the transport of a connection. Collects bytes, suspends fibers until the kernel has
+ * accepted them, and ends this side of the connection.
  */
 final class TimedTransport
 {
@@ -20,13 +20,13 @@ final class TimedTransport
     /** Maximum bytes per read of {@see discardReceived()}. */
     private const DISCARD_BYTES = 65_536;
 
-    /** @var Phase without a native type, which would have to be checked twice for each request */
+    /** @var Phase without a native type, which PHP would have to check twice for each request */
     public $phase = Phase::Head;
 
     /** The time by hrtime() after which {@see Connection::expire()} is called. */
     public int $deadline = \PHP_INT_MAX;
 
-    /** Bytes of responses that are collected and not sent; and whether {@see flush()} is queued in the event loop. */
+    /** Bytes of responses that are collected but not sent; whether {@see flush()} is queued in the event loop. */
     public string $outgoing = '';
     private bool $flushQueued = false;
 
@@ -55,7 +55,7 @@ final class TimedTransport
     /** Bytes that the kernel had accepted when the current wait for the client began. */
     private int $sentBefore = 0;
 
-    /** Start of the measurement of {@see isTooSlowSince()}, -1 without one; and the bytes transferred by then. */
+    /** Start of the measurement of {@see isTooSlowSince()}, -1 before the first one; bytes transferred by then. */
     private int $measuredAt = -1;
     private int $measuredBytes = 0;
 
@@ -86,7 +86,7 @@ final class TimedTransport
         }
     }
 
-    /** Starts or continues the wait for more of a body. Its deadline is the end of the rate's time window. */
+    /** Starts or continues the wait for more of a body. The deadline is the end of the {@see RateWindow}. */
     public function enterBody(): void
     {
         $this->awaitBytes(Phase::Body);
@@ -194,7 +194,7 @@ final class TimedTransport
         return true;
     }
 
-    /** Continues after delayed bytes were sent, or when they can't be sent any more. */
+    /** Called when delayed bytes were sent, or can't be sent any more. */
     public function continueOutput(): void
     {
         if ($this->transport->isBroken()) {
@@ -218,7 +218,7 @@ final class TimedTransport
         $this->enterPhaseUntil($phase, (int) hrtime(true) + $this->service->phaseTimeouts[Phase::Write->value]);
     }
 
-    /** Closes the connection if the client has received nothing since the wait began, or else continues the wait. */
+    /** Continues the wait if the client has received bytes since the wait began. Otherwise closes the connection. */
     public function checkProgress(): void
     {
         $phase = $this->phase;
@@ -250,8 +250,8 @@ final class TimedTransport
     }
 
     /**
-     * Returns whether the client is too slow to keep its connection while the server is full: the server is waiting for
-     * it, and it has sent or received too few bytes since an earlier call.
+     * Returns whether the client is too slow to keep its connection while the server is full: the server waits for the
+     * client, which has sent or received too few bytes since an earlier call.
      */
     public function isTooSlowForOthers(int $now): bool
     {
@@ -285,7 +285,7 @@ final class TimedTransport
      * if there was none, or if the client was fast enough.
      *
      * @param int $waitStart when the server began to wait; earlier measurements are ignored
-     * @param int $time      now, in the same unit: by hrtime(), or nanoseconds of waiting for the body so far
+     * @param int $time      now on the same clock: hrtime(), or the nanoseconds of waiting for the body so far
      * @param int $bytes     transferred so far
      */
     private function isTooSlowSince(int $waitStart, int $time, int $bytes): bool

@@ -12,7 +12,7 @@ final class Transport
 {
     private const TLS_RECORD_BYTES = 16_384;
 
-    /** Maximum bytes per write. Each write copies its bytes: without a maximum, it would copy all that are unsent. */
+    /** Maximum bytes per write. Each write copies its bytes. Without a maximum, each would copy all unsent bytes. */
     private const MAX_SEND_BYTES = 262_144;
 
     /** The socket option of Linux whose first byte is the connection's state; and that state after the peer's FIN. */
@@ -118,7 +118,7 @@ final class Transport
         }
         if ($bytes === false || $bytes === '') {
             $ended = feof($this->stream);
-            // the regular end of a plain connection has returned above
+            // the regular end of a plain connection was handled above
             $this->broken = $this->broken || $ended && (!$this->secure || $this->wasReset());
 
             return $ended ? '' : null;
@@ -227,7 +227,7 @@ final class Transport
         $this->isIncomplete = $isIncomplete && ($this->secure || $socket !== null);
     }
 
-    /** Ends this side of the connection. Does nothing if a reset has to end it, which only {@see close()} sends. */
+    /** Ends this side of the connection. Does nothing if that needs a reset, which only {@see close()} sends. */
     public function end(): void
     {
         if ($this->secure && !$this->isIncomplete) {
@@ -258,7 +258,7 @@ final class Transport
         $this->socket = null;
     }
 
-    /** Sends as much of the rest as possible, even if the event loop has not reported that the stream is writable. */
+    /** Sends as many unsent bytes as possible, even if the event loop has not reported that the stream is writable. */
     public function trySend(): void
     {
         $this->flush();

@@ -7,7 +7,7 @@ namespace Spindle\Http\Internal\Server;
 use Spindle\Http\ListenException;
 use Spindle\Internal\Warnings;
 
-/** Removes files of Unix sockets: those of killed servers, and own ones that no other process has replaced. */
+/** Removes files of Unix sockets: those of killed servers, and those of this process if no other one replaced them. */
 final class UnixSocketFile
 {
     /** PHP cuts off the rest of a longer path. @see https://man7.org/linux/man-pages/man7/unix.7.html */
@@ -66,7 +66,7 @@ final class UnixSocketFile
         }
     }
 
-    /** Removes a created file. Call it once, while the socket is open: until then, no other file can have its inode. */
+    /** Removes a created file. Call this once, before the socket is closed. Later, another file may have its inode. */
     public static function remove(string $path): void
     {
         $created = isset(self::$created[$path]) ? array_shift(self::$created[$path]) : null;
