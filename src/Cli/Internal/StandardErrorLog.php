@@ -23,7 +23,7 @@ final class StandardErrorLog extends AbstractLogger
     ];
     private const RED = '31';
 
-    /** Maximum bytes of a message or an exception: clients can influence the size, and a write blocks all requests. */
+    /** Maximum bytes of a message or an exception. Clients can influence the size, and a write blocks all requests. */
     private const MAX_TEXT_BYTES = 16_384;
 
     /** Maximum number of exceptions in a chain that are logged. */

@@ -12,7 +12,7 @@ final class TerminalText
     /** Unicode control characters outside ASCII. A terminal interprets U+009B like ESC with "[". */
     private const C1_PATTERN = '/\xc2[\x80-\x9f]/';
 
-    /** Bytes of the longest character with the marks that it may have. */
+    /** Largest size of a character with its combining marks, in bytes. */
     private const BYTES_PER_COLUMN = 16;
 
     private function __construct() {}
@@ -51,7 +51,7 @@ final class TerminalText
     /** Returns how many columns of a terminal a text without control characters needs. */
     public static function width(string $text): int
     {
-        // Symfony looks up each character in tables.
+        // For plain ASCII, this is faster: Symfony looks up each character in tables.
         return preg_match('/[^ -~]/', $text) === 1 ? Helper::width($text) : \strlen($text);
     }
 

@@ -23,12 +23,12 @@ use Spindle\Cli\Internal\Run\Pipe\TeeInputs;
 use Spindle\Cli\Internal\Run\Pipe\TextEnds;
 use Spindle\Cli\Internal\UsageException;
 
-/** The options that distribute standard input among the jobs. */
+/** Reads the options that distribute standard input among the jobs. */
 final class PipeOptions
 {
     private const DEFAULT_BLOCK_BYTES = 1 << 20;
 
-    /** Number of parts for each job that runs at once, with --pipe-part. */
+    /** Default of --block with --pipe-part: ten parts for each job that runs at once. */
     private const DEFAULT_PARTS = '-10';
 
     private const BLOCK_FORM = 'a number of bytes below 2G; ' . ByteSize::UNITS;
@@ -37,7 +37,7 @@ final class PipeOptions
         'block', 'recstart', 'recend', 'regexp', 'remove-rec-sep', 'group-by', 'round-robin', 'cat', 'fifo',
     ];
 
-    /** Options for values, which jobs with blocks do not have, and what to do instead. */
+    /** Options that can't be combined with blocks, because these have no values; with the reason for the message. */
     private const NOT_WITH_BLOCKS = [
         'null' => "records end with --recend '\\0'",
         'delimiter' => 'records end with --recend',
@@ -110,7 +110,7 @@ final class PipeOptions
     }
 
     /**
-     * Returns the inputs of jobs that read all of standard input if --tee is given.
+     * If --tee is given, makes each job read all of standard input. Otherwise returns $values.
      *
      * @param list<ArgumentList> $lists
      *

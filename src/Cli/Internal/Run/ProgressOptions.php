@@ -9,12 +9,12 @@ use Spindle\Cli\Internal\Run\Output\ProgressMode;
 use Spindle\Cli\Internal\UsageException;
 use Spindle\Command\Command;
 
-/** How a run shows its progress. */
+/** Reads the options that say how a run shows its progress. */
 final class ProgressOptions
 {
     /**
      * @param bool        $colours      whether the command line allows colours on a terminal
-     * @param bool        $hasKeys      whether keys may be read from the terminal, which is not the input of the run
+     * @param bool        $hasKeys      whether keys may be read, because the terminal is not the input of the run
      * @param string|null $againCommand command that runs the failed jobs of the job log again; null without a job log,
      *                                  and if it can't be resumed
      */
@@ -33,7 +33,7 @@ final class ProgressOptions
     public static function of(GivenOptions $given, array $words): self
     {
         $isBar = $given->flag('bar') || $given->flag('eta');
-        // --resume-failed is refused there, because a job has another number or input in each run.
+        // With these options, --resume-failed is refused: a job has another number or input in each run.
         $isRandom = $given->flag('shuf') || $given->flag('round-robin');
 
         return new self(

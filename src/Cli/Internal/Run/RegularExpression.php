@@ -4,10 +4,10 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal\Run;
 
-/** Regular expressions in the values of options. They have no delimiters there. */
+/** Checks regular expressions in the values of options, and adds delimiters, which users do not write there. */
 final class RegularExpression
 {
-    /** PCRE accepts any character that is not a letter, a digit or a backslash. */
+    /** PHP accepts any character except a letter, a digit, white space, a backslash and NUL. */
     private const DELIMITER = "\1";
 
     private function __construct() {}

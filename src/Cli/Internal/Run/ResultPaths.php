@@ -8,16 +8,16 @@ use Spindle\Cli\Internal\Run\Input\InputJob;
 use Spindle\Cli\Internal\Run\Input\TextTemplate;
 
 /**
- * The places of a job's files for --results, as in GNU parallel. A name without replacement strings is a folder with a
- * subfolder for each value: 1/VALUE/2/VALUE, or with the names of columns instead of the numbers. Another name is the
- * folder of a job if it ends with a slash. Otherwise it is the file of the job's standard output.
+ * The paths of a job's files for --results, as in GNU parallel. A name without replacement strings is a folder with a
+ * subfolder for each value: 1/VALUE/2/VALUE, or with the names of columns instead of the numbers. A name with them is
+ * the job's own folder if it ends with a slash. Otherwise it is the file for the job's standard output.
  */
 final class ResultPaths
 {
     /** Files in a folder in the order in which they are completed. GNU parallel has no command and no exitval. */
     private const FILES = ['seq', 'command', 'stdout', 'stderr', 'exitval'];
 
-    /** Files of a job without a folder, with the suffixes of their names. */
+    /** Files of a job without a folder of its own, with the suffixes of their names. */
     private const SUFFIXES = ['stdout' => '', 'stderr' => '.err', 'seq' => '.seq'];
 
     /**
@@ -35,7 +35,7 @@ final class ResultPaths
     public readonly ?string $root;
 
     /**
-     * @param string       $path    of the option
+     * @param string       $path    value of the option
      * @param list<string> $columns names of columns; empty if they have none
      * @param int|null     $width   number of values of each record; null if it is not fixed
      */

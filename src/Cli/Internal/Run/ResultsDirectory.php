@@ -10,12 +10,12 @@ use Spindle\Cli\Internal\UsageException;
 use Spindle\Command\CommandResult;
 
 /**
- * The option --results: saves the outcome of each job in files. {@see ResultPaths} has their places.
+ * The option --results: saves the outcome of each job in files, whose paths {@see ResultPaths} returns.
  *
  * A file is written under another name, .SEQUENCE.NAME.partial, and renamed once it is complete. Files of an earlier
- * run are replaced, and other files stay. In a folder of a job, exitval is missing during the replacement. If all
- * results are in one folder that is not empty, it must contain the marker file of an earlier run. A lock on the marker
- * file keeps other runs out.
+ * run are replaced, and other files stay. While the files in a job's folder are replaced, exitval is missing. If one
+ * folder gets all results, it must be empty or contain the marker file of an earlier run. A lock on the marker file
+ * keeps other runs out.
  */
 final class ResultsDirectory
 {

@@ -117,7 +117,7 @@ final class RunCommand extends Command
 
     protected function execute(InputInterface $input, OutputInterface $output): int
     {
-        // After `run`, OptionParser has replaced -v. The variable SHELL_VERBOSITY is no error.
+        // OptionParser has replaced each -v after `run`. This one is before it. SHELL_VERBOSITY may be set.
         if (!$output->isDebug() && $input->hasParameterOption(['-v', '-vv', '--verbose'], true)) {
             throw new UsageException('option -v: give it after run, to print each command before its output');
         }

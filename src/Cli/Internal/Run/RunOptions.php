@@ -11,10 +11,10 @@ use Spindle\Cli\Internal\Run\Output\OutputMode;
 use Spindle\Cli\Internal\UsageException;
 use Symfony\Component\Console\Input\InputInterface;
 
-/** The validated options of `spindle run`, in groups. The input has been opened, but no file for writing. */
+/** Reads and validates the options of `spindle run`. Opens the input, but no file for writing. */
 final class RunOptions
 {
-    /** Argument: the command template, and the lists of arguments and files. */
+    /** Name of the argument that contains the command template, and the lists of arguments and files. */
     public const WORDS = 'template';
 
     private function __construct(
@@ -59,7 +59,7 @@ final class RunOptions
         $this->outcome->results?->template->checkPath($job);
     }
 
-    /** Returns whether a job or its start depends on earlier jobs or the time, so that no job is created in advance. */
+    /** Returns whether a job or its start depends on earlier jobs or on the time. Then none is created in advance. */
     public function dependsOnStartTime(): bool
     {
         return $this->usesSlot()

@@ -11,7 +11,7 @@ final class RunStatistics
 {
     /**
      * Numbers of jobs that were given to the pool or were not valid, that succeeded, and that failed. A cancelled job
-     * is subtracted again. Skipped jobs of a resumed run are not among them.
+     * is subtracted again. A job that a resumed run skips is not counted.
      */
     public int $submitted = 0;
     public int $succeeded = 0;

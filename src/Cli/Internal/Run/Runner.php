@@ -38,7 +38,7 @@ final class Runner
     /** Seconds between two reads of the file of --jobs, and between two updates of the progress. */
     private const UPDATE_INTERVAL = 1.0;
 
-    /** Minimum nanoseconds from a read of the file of --jobs until a result causes another read. */
+    /** Minimum nanoseconds between two reads of the file of --jobs, if the second one is caused by a result. */
     private const MIN_REREAD_NANOSECONDS = 100_000_000;
 
     private readonly InputWait $wait;
@@ -55,7 +55,7 @@ final class Runner
     /** Exit status of a run that was halted; null before that. */
     private ?int $haltStatus = null;
 
-    /** Earliest time to create the next job, in nanoseconds of hrtime(). The pool also enforces --delay for retries. */
+    /** Earliest time to create the next job, in nanoseconds of hrtime(). For retries, the pool observes --delay. */
     private int $nextStart = 0;
 
     private int $lastReread = 0;
@@ -296,8 +296,8 @@ final class Runner
 
     private function handleResult(InputJob $job, CommandResult $result): void
     {
-        // A cancelled job counts as done only if it exited before the cancellation had an effect. Then it has no error.
-        // A job that a key of the screen has ended counts as failed.
+        // A cancelled job without an error exited before the cancellation had an effect, so it is done. A job that a
+        // key of the screen has ended is done too: it has failed.
         $isDone = !$result->cancelled || $result->error === null || $this->control->forgetEnded($job);
         if (!$isDone) {
             --$this->statistics->submitted;
@@ -332,7 +332,7 @@ final class Runner
         $this->wait->wake();
     }
 
-    /** @param CommandResult|null $last of the job that has just finished; null for a line that is not a command */
+    /** @param CommandResult|null $last result of the job that has just finished; null for a line that is no command */
     private function haltIfReached(?CommandResult $last): void
     {
         $halt = $this->options->outcome->halt;
@@ -350,7 +350,7 @@ final class Runner
         $halt->now ? $this->control->kill() : $this->control->drain();
     }
 
-    /** Returns the number of all jobs, with those that a resumed run skips. It is known if --halt needs it. */
+    /** Returns the number of all jobs, including those that a resumed run skips. It is known if --halt needs it. */
     private function jobCount(): int
     {
         return $this->statistics->skipped + ($this->statistics->total ?? 0);

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal\Run;
 
-/** Numbers of slots, from 1. A job gets the lowest free number. */
+/** Assigns numbers of slots, from 1. A job gets the lowest free number. */
 final class SlotTable
 {
     /** @var \SplMinHeap<int> free numbers up to $highest, the highest that was ever used */

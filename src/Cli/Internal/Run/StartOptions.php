@@ -11,7 +11,7 @@ use Spindle\Command\CommandPoolOptions;
 use Spindle\Internal\CommandCarrier;
 use Spindle\Remote\RemoteCommands;
 
-/** When and where jobs run. */
+/** Reads the options that say when and where jobs run. */
 final class StartOptions
 {
     /** Options that only affect jobs on this machine. */
@@ -21,7 +21,7 @@ final class StartOptions
      * @param float               $delay       minimum time between two starts, in seconds
      * @param float               $grace       seconds between SIGTERM and SIGKILL for a job that is ended
      * @param CommandCarrier|null $carrier     runs the jobs on other machines; null to run them here
-     * @param MachineLimits|null  $machine     whether the machine has room for another job; null for no limits
+     * @param MachineLimits|null  $machine     checks whether the machine has room for another job; null for no limits
      */
     private function __construct(
         public readonly JobsOption $jobs,

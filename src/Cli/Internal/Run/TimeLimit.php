@@ -12,10 +12,10 @@ final class TimeLimit
 {
     private const ALLOWED = Duration::FORM . ', or a percentage of the median run time such as 200%';
 
-    /** Number of successful jobs before a percentage applies, as in GNU parallel. */
+    /** Number of successful jobs that a percentage needs before it limits further jobs, as in GNU parallel. */
     private const MIN_JOBS = 3;
 
-    /** Smallest limit from a percentage, in seconds. Such limits are rounded to milliseconds. */
+    /** Smallest limit that a percentage gives, in seconds. Limits from percentages are rounded to milliseconds. */
     private const MIN_SECONDS = 0.001;
 
     private readonly MedianRuntime $median;

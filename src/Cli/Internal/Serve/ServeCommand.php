@@ -168,7 +168,7 @@ final class ServeCommand extends Command
         }
 
         if (Supervisor::canFork()) {
-            // Signals end a wait of this event loop, and its forks share nothing with it in the kernel.
+            // A signal ends a wait of this event loop. A fork shares nothing with it, such as a descriptor of epoll.
             EventLoop::setDriver(new StreamSelectDriver());
         }
 

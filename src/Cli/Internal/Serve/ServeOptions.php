@@ -11,7 +11,7 @@ use Spindle\Cli\Internal\UsageException;
 use Spindle\Http\SupervisorOptions;
 use Symfony\Component\Console\Input\InputInterface;
 
-/** The validated options of `spindle serve`. No file or socket has been opened yet. */
+/** Reads and validates the options of `spindle serve`. Opens no file or socket. */
 final class ServeOptions
 {
     private const DEFAULT_ADDRESS = '127.0.0.1:8080';
@@ -19,7 +19,7 @@ final class ServeOptions
         . '(?:\[[0-9A-Fa-f:.]+\]|[^\s:\[\]/]+):(\d{1,5})|unix://.+)$~Ds';
     private const MAX_PORT = 65_535;
 
-    /** Minimum of the timeouts, in seconds. With shorter ones, a busy process would count as blocked. */
+    /** Smallest timeout that an option can set, in seconds. A shorter one would count a busy process as blocked. */
     private const MIN_SECONDS = 0.1;
     private const UNITS = ['' => 1, 'K' => 1 << 10, 'M' => 1 << 20, 'G' => 1 << 30];
 

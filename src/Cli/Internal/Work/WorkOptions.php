@@ -16,7 +16,7 @@ use Spindle\Remote\SigningKeys;
 use Spindle\Worker\WorkerPoolOptions;
 use Symfony\Component\Console\Input\InputInterface;
 
-/** The validated options of `spindle work`. No connection has been opened and no worker started yet. */
+/** Reads and validates the options of `spindle work`. Opens no connection and starts no worker. */
 final class WorkOptions
 {
     /** Maximum number of workers. Each worker is a process, and more would not fit into the memory of a machine. */
@@ -33,7 +33,7 @@ final class WorkOptions
     /**
      * @param non-empty-array<array-key, positive-int> $queues number of workers by queue name
      * @param string|null  $admin      admin address; null for none
-     * @param list<string> $adminHosts accepted Host names of requests to that address
+     * @param list<string> $adminHosts host names that requests to that address may contain
      * @param bool         $json       whether log lines are JSON
      * @param bool         $quiet      whether only warnings and errors are logged
      */

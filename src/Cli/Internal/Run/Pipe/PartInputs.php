@@ -10,7 +10,7 @@ use Spindle\Cli\Internal\Run\Input\JobInputs;
 use Spindle\Cli\Internal\Run\Input\JobValues;
 use Spindle\Command\Command;
 
-/** Each job reads one part of a file: the option --pipe-part. Only the ends of the parts are read here. */
+/** Each job reads one part of a file: the option --pipe-part. This process reads only where parts can end. */
 final class PartInputs implements JobInputs
 {
     use HasNumberedJobs;
@@ -97,7 +97,7 @@ final class PartInputs implements JobInputs
         $this->parts = [];
     }
 
-    /** Returns the size of a part if each job that runs at once gets the same number of parts. */
+    /** Returns the size of a part that gives each job that runs at once the wanted number of parts. */
     private function share(int $concurrency): int
     {
         $total = array_sum(array_map(static fn(PartedFile $file): int => $file->size, $this->files));

@@ -15,7 +15,7 @@ final class PartedFile
     /** Size when the file was opened. */
     public readonly int $size;
 
-    /** Device and inode when the file was opened, and the time of its last change before that. */
+    /** Device and inode when the file was opened, and the time of its last change (Unix time) at that moment. */
     private readonly string $identity;
     private readonly int $changedAt;
 
@@ -46,8 +46,8 @@ final class PartedFile
     }
 
     /**
-     * Checks at the end of a job that it has read its part. A file that has become longer has the same parts. If the
-     * file was deleted, a job that starts later fails by itself.
+     * Checks at the end of a job that the file has not changed while the job read its part. A file that has become
+     * longer still has the same parts. If the file was deleted, a job that starts later fails by itself.
      *
      * @throws UsageException when the file was replaced or changed
      */

@@ -28,7 +28,7 @@ final class PatternEnds implements RecordEnds
         ini_set('pcre.backtrack_limit', (string) self::MAX_STEPS);
         $border = "(?:{$end})(?={$start})";
         $this->last = RegularExpression::delimited("\\A(?s:.*){$border}");
-        // As in GNU parallel, a record contains as much of its start as possible.
+        // The match of --recstart at the start of a record is as long as possible, as in GNU parallel.
         $this->next = RegularExpression::delimited("\\G(?:(?:{$start})(?s:.*?)|(?s:.*?)){$border}(?!\\G)");
         $this->separator = RegularExpression::delimited("(?:{$end})(?:{$start})");
     }

@@ -6,7 +6,7 @@ namespace Spindle\Cli\Internal\Run\Pipe;
 
 use Spindle\Cli\Internal\UsageException;
 
-/** Finds where records end. Has no state, so that a text can be examined again when more of it has been read. */
+/** Finds where records end. Has no state: the caller passes a text again when more of it has been read. */
 interface RecordEnds
 {
     /**

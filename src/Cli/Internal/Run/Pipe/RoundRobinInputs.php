@@ -11,8 +11,8 @@ use Spindle\Cli\Internal\Run\Input\JobInputs;
 use Spindle\Cli\Internal\Run\Input\JobValues;
 
 /**
- * The blocks of standard input are distributed among as many jobs as run at once: the option --round-robin. A block
- * goes to the next job in turn that has room for it. The first blocks make the jobs. Then a fiber distributes the rest.
+ * Distributes the blocks of standard input among as many jobs as run at once: the option --round-robin. A block goes to
+ * the next job in turn that has room for it. Each of the first blocks creates a job. A fiber distributes the rest.
  */
 final class RoundRobinInputs implements JobInputs
 {
@@ -21,10 +21,10 @@ final class RoundRobinInputs implements JobInputs
     /** @var array<int, BlockQueue> of jobs that have not ended, by number */
     private array $queues = [];
 
-    /** @var array<int, int> bytes that jobs got, by number */
+    /** @var array<int, int> number of bytes that a job got, by the job's number */
     private array $sent = [];
 
-    /** Number of jobs that were made, and the job that got the last block. */
+    /** Number of jobs that were created, and number of the job that got the last block. */
     private int $jobCount = 0;
     private int $last = 0;
 
@@ -35,7 +35,7 @@ final class RoundRobinInputs implements JobInputs
 
     public function __construct(private readonly Blocks $blocks) {}
 
-    /** Returns 0, because there are as many jobs as run at once. */
+    /** Returns 0: there are only as many jobs as run at once, and none is created in advance. */
     public function lookahead(): int
     {
         return 0;

@@ -15,7 +15,7 @@ use Spindle\Cli\Internal\Run\Input\JobInputs;
  */
 final class TeeInputs implements JobInputs
 {
-    /** Number under which the file is kept; no job has it. */
+    /** Number of the file in {@see BlockFiles}. No job has this number. */
     private const ALL = 0;
 
     /** @param JobInputs $values values of the jobs */

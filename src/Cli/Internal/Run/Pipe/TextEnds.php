@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal\Run\Pipe;
 
-/** A record ends after the text of --recend, before that of --recstart, or between both. With neither, it is a byte. */
+/** A record ends after the text of --recend, before that of --recstart, or between both; else after each byte. */
 final class TextEnds implements RecordEnds
 {
     private readonly string $separator;

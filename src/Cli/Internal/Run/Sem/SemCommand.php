@@ -12,7 +12,7 @@ use Symfony\Component\Console\Input\InputArgument;
 use Symfony\Component\Console\Input\InputInterface;
 use Symfony\Component\Console\Output\OutputInterface;
 
-/** `spindle sem`: runs a command when fewer than a number of commands of the same name run. */
+/** `spindle sem`: runs a command when fewer than N commands of the same name are running. */
 final class SemCommand extends Command
 {
     private const HELP = <<<'HELP'
@@ -37,8 +37,8 @@ final class SemCommand extends Command
         HELP;
 
     /**
-     * Descriptor 3 is the pipe of the semaphore. Only this shell has it, and not what the command leaves running. With
-     * exec, a program is run and no builtin of the shell.
+     * Descriptor 3 is the pipe of the semaphore. Only this shell has it open; processes that the command leaves running
+     * do not. With exec, the first word is always a program, and not a builtin of the shell.
      */
     private const UNGROUPED = '(exec "$@") 3>&-; exit $?';
 
@@ -64,7 +64,7 @@ final class SemCommand extends Command
 
     protected function configure(): void
     {
-        $this->setDescription('Runs a command when fewer than a number of others run')
+        $this->setDescription('Runs a command when fewer than N others are running')
             ->setHelp(self::HELP)
             ->addUsage('[options] [--] command')
             ->addUsage('[options] --wait')

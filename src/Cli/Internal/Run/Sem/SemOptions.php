@@ -11,20 +11,20 @@ use Spindle\Cli\Internal\Run\JobsOption;
 use Spindle\Cli\Internal\UsageException;
 use Symfony\Component\Console\Input\InputInterface;
 
-/** The validated options of `spindle sem`. */
+/** Reads and validates the options of `spindle sem`. */
 final class SemOptions
 {
-    /** Argument: the words of the command. */
+    /** Name of the argument that contains the words of the command. */
     public const WORDS = 'words';
 
-    /** Name of a semaphore without a name and a terminal, as in GNU parallel. */
+    /** Name of the semaphore without --id and without a terminal, as in GNU parallel. */
     private const NO_TERMINAL = 'not a tty';
 
     /**
      * @param list<string> $command       a program and its arguments; empty to wait for the end of all commands
-     * @param int          $limit         of commands that run at once
+     * @param int          $limit         largest number of commands that run at once
      * @param float        $patience      maximum seconds of the wait, or INF
-     * @param bool         $startsAnyway  whether the command starts when this time is over
+     * @param bool         $startsAnyway  whether the command starts when $patience is over
      */
     private function __construct(
         public readonly string $name,

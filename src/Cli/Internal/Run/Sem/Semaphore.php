@@ -9,7 +9,7 @@ use Spindle\Internal\Clock;
 
 /**
  * A counting semaphore for all processes of a user. A holder has a named pipe open for writing. The system closes it
- * when the holder ends, also if the holder is killed, and so wakes the processes that wait at the other end. The next
+ * when the holder ends, even if the holder is killed. This wakes the processes that wait at the other end. The next
  * process that needs a semaphore removes the pipes that no process has open for writing.
  */
 final class Semaphore
@@ -19,7 +19,7 @@ final class Semaphore
 
     private const PRIVATE_FOLDER = 0o040700;
 
-    /** A folder inherits this bit from the one above it. The group has no access all the same: inode(7). */
+    /** A folder can inherit this bit from its parent folder. It gives the group no access: inode(7). */
     private const S_ISGID = 0o2000;
 
     private const PIPE_PATTERN = '/^[0-9a-f]{32}\.[0-9a-f]{16}$/D';
@@ -58,7 +58,7 @@ final class Semaphore
     }
 
     /**
-     * Waits until fewer than $limit processes hold the semaphore, and holds it.
+     * Waits until fewer than $limit processes hold the semaphore, and becomes a holder.
      *
      * @param float $seconds maximum time, or INF
      *
@@ -88,7 +88,7 @@ final class Semaphore
     }
 
     /**
-     * Holds the semaphore, whatever the number of its holders.
+     * Becomes a holder, whatever the number of holders is.
      *
      * @return resource the pipe, open for writing
      *
@@ -137,7 +137,7 @@ final class Semaphore
     private function hold(): mixed
     {
         $path = "{$this->folder}/{$this->prefix}." . bin2hex(random_bytes(8));
-        // Open for reading too, because a plain open for writing would wait for a reader.
+        // Opened for reading as well, because opening only for writing would wait for a reader.
         $pipe = @posix_mkfifo($path, 0o600) ? @fopen($path, 'r+e') : false;
 
         return $pipe === false ? throw new UsageException("can't create the named pipe '{$path}'") : $pipe;
