@@ -42,7 +42,7 @@ final class Agent implements Lifecycle, Statistics
     /** All results together may use memory_limit divided by this number, because results are copied several times. */
     private const MEMORY_DIVISOR = 8;
 
-    /** Bytes for all results together without a memory_limit, or AgentOptions::$maxResult if that is more. */
+    /** Bytes that all results together may use without a memory_limit. AgentOptions::$maxResult can raise it. */
     private const DEFAULT_RESULTS_BYTES = 128 << 20;
 
     /** Number of bytes that a worker may return in addition to the result. */
@@ -54,13 +54,13 @@ final class Agent implements Lifecycle, Statistics
 
     private bool $isClosed = false;
 
-    /** Pid of the process in which {@see run()} runs; 0 while it does not. The copy in a fork runs nothing. */
+    /** Id of the process in which {@see run()} runs, or 0. In a fork, the copy of a running agent does not run. */
     private int $runningPid = 0;
 
-    /** Cancelled by {@see close()} while the agent runs: it claims no more jobs. */
+    /** Cancelled by {@see close()} and {@see kill()} while the agent runs. The agent then claims no more jobs. */
     private readonly DeferredCancellation $closing;
 
-    /** Cancelled by {@see kill()} while the agent runs: it ends the running jobs and gives them back. */
+    /** Cancelled by {@see kill()} while the agent runs. The agent then ends its jobs, and gives them back. */
     private readonly DeferredCancellation $killing;
 
     /** Fibers that wait until {@see run()} has returned. */
@@ -72,10 +72,10 @@ final class Agent implements Lifecycle, Statistics
     private bool $hasServed = false;
 
     /**
-     * @param int $workers maximum number of tasks that run at once; and of commands that run in addition
-     * @param (\Closure(\Closure(mixed): void): Executor)|null $createPool returns the executor of tasks. Its argument
-     *     is a closure for the reports that tasks send with {@see \Spindle\Worker\TaskContext::report()}. Null for a
-     *     {@see WorkerPool}
+     * @param int $workers maximum number of tasks that run at once. As many commands can run in addition
+     * @param (\Closure(\Closure(mixed): void): Executor)|null $createPool creates the executor of tasks. The executor
+     *     must pass each report of a task ({@see \Spindle\Worker\TaskContext::report()}) to the closure in the
+     *     argument. Null to create a {@see WorkerPool}
      *
      * @throws \ValueError when the queue name is not valid
      */
@@ -132,11 +132,11 @@ final class Agent implements Lifecycle, Statistics
      * Serves the queue until {@see close()} or {@see kill()} is called, and returns when no job is running any more.
      *
      * While the engine is not available, the agent retries. When the agent has lost its lease, it ends its running jobs
-     * and takes a new lease. If no worker can be started, gives the jobs back before it throws the pool's exception.
+     * and takes a new lease. If no worker can be started, it gives the jobs back, and this method throws.
      *
      * @throws AgentClosedException
-     * @throws BrokerRefusedException when the engine refuses the agent's requests and has not answered a claim yet.
-     *                                Later, the agent logs a refusal and retries
+     * @throws BrokerRefusedException when the engine refuses a request before it has answered the first claim. Later,
+     *                                the agent logs a refusal and retries
      * @throws TamperedFrameException when the agent could verify none of the jobs that it has claimed
      * @throws LauncherException when no worker can be started
      * @throws \LogicException when the agent is running already
@@ -167,9 +167,9 @@ final class Agent implements Lifecycle, Statistics
      * Claims no more jobs, finishes the running ones, gives back those that have not started, and waits until
      * {@see run()} has returned. After the options' `stopTimeout`, ends the running jobs as {@see kill()} does.
      *
-     * Has no effect on the agent if it runs in another process, of which this one is a fork.
+     * In a fork of the process that runs the agent, does not affect that agent.
      *
-     * Cancellation: the running jobs end as by {@see kill()}, perhaps after this method has thrown.
+     * Cancellation: ends the running jobs as {@see kill()} does. Perhaps they end after this method has thrown.
      *
      * @throws CancelledException
      */
@@ -184,10 +184,10 @@ final class Agent implements Lifecycle, Statistics
     }
 
     /**
-     * Ends the running jobs and gives all claimed jobs back, which counts neither as an attempt nor as a crash. A
-     * generator with stored items becomes a dead letter instead. Does not wait until {@see run()} has returned.
+     * Ends the running jobs and gives all claimed jobs back. This counts neither as an attempt nor as a crash. But a
+     * generator task with stored items becomes a dead letter. Does not wait until {@see run()} has returned.
      *
-     * Has no effect on the agent if it runs in another process, of which this one is a fork.
+     * In a fork of the process that runs the agent, does not affect that agent.
      */
     public function kill(): void
     {
@@ -206,8 +206,8 @@ final class Agent implements Lifecycle, Statistics
 
     /**
      * Returns the agent's own counters and, once the engine has returned them, statistics of the queue: waiting,
-     * delayed, blocked, dead and agents. Its oldest_seconds is the age of the job that has been claimable for longest.
-     * An agent with a lease requests them every five heartbeats.
+     * delayed, blocked, dead, agents, and oldest_seconds: how long the oldest claimable job has been claimable. While
+     * the agent has a lease, it requests these statistics every five heartbeats.
      */
     public function statistics(): array
     {

@@ -21,8 +21,8 @@ namespace Spindle\Remote;
  * - Frequent operations handle many jobs at once, and take at most O(log n) time per job in a queue of n jobs.
  *
  * All methods except {@see openMailbox()} and {@see report()} suspend the fiber until the engine has answered. If no
- * answer arrives, they throw a {@see BrokerUnavailableException}. Perhaps the engine has done the operation even so;
- * repeating it is safe. After a {@see BrokerRefusedException}, repeating it does not help.
+ * answer arrives, they throw a {@see BrokerUnavailableException}. Perhaps the engine has done the operation. A second
+ * call with the same arguments is safe. After a {@see BrokerRefusedException}, a second call does not help.
  */
 interface Broker
 {
@@ -76,7 +76,7 @@ interface Broker
     public function withdraw(string $queue, array $ids): array;
 
     /**
-     * Withdraws the unclaimed jobs among these. Claimed jobs continue.
+     * Withdraws those of the jobs that no agent has claimed. Claimed jobs continue.
      *
      * @param list<string> $ids at most 4,000
      *
@@ -98,10 +98,10 @@ interface Broker
     /**
      * Starts to open a mailbox, and returns at once. The mailbox reconnects until it is closed.
      *
-     * Messages that are sent while the mailbox has no connection are lost. So $onOpen is called after each connection,
-     * and the caller can look up the jobs that it waits for. A lookup can return an outcome before the mailbox has
-     * received the job's reports. So $onOpen also receives whether messages may have been lost. Usually this is false
-     * for the first connection, for which other requests wait.
+     * Messages that are sent while the mailbox has no connection are lost. So $onOpen is called after each connection.
+     * Its argument is whether messages may have been lost. If so, the caller can look up the jobs that it waits for. If
+     * not, a lookup could only return an outcome too early: before the job's reports arrive. For the first connection,
+     * the argument is usually false, because other requests wait for that connection.
      *
      * @param \Closure(MailboxMessage): void $onMessage
      * @param \Closure(bool): void           $onOpen
@@ -200,8 +200,8 @@ interface Broker
      * @param list<string> $frames      the items. With no items and offset 0, notifies the mailboxes again
      *
      * @return int|null number of stored items that were not taken. Null if no more items are wanted: the owner's
-     *                  claim has ended, the job was withdrawn, {@see stopTakingItems()} was called, or no mailbox has
-     *                  listened for 10 seconds after one did
+     *                  claim has ended, the job was withdrawn, {@see stopTakingItems()} was called, or a mailbox
+     *                  has listened, and then none for 10 seconds
      *
      * @throws LeaseLostException
      * @throws BrokerException
@@ -275,7 +275,7 @@ interface Broker
     public function status(string $queue, string $id): ?JobStatus;
 
     /**
-     * Turns dead letters into waiting jobs without attempts or crashes, and returns their number. Ignores other ids.
+     * Turns dead letters into waiting jobs with 0 attempts and 0 crashes, and returns their number. Ignores other ids.
      *
      * @param list<string> $ids at most 4,000
      *
@@ -302,8 +302,8 @@ interface Broker
 
     /**
      * Ends an owner's lease. The owner must have ended its running jobs before. Its claimed jobs become claimable: up
-     * to 1,000 of them now, and the others with the next renewals of other owners. That does not count as a crash. Does
-     * nothing if the owner has no lease.
+     * to 1,000 of them now, and the others with the next renewals of other owners. The release counts as no crash of
+     * the jobs. Does nothing if the owner has no lease.
      *
      * @throws BrokerException
      */

@@ -13,7 +13,7 @@ final class LeaseLostException extends \RuntimeException implements SpindleExcep
     {
         return new self(
             "The lease of the agent {$owner} has ended: for too long, the agent did not reach the broker, "
-                . 'or its process was stopped. Its jobs run again on other agents.',
+                . 'or its process was suspended. Its jobs run again on other agents.',
         );
     }
 }

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Remote;
 
-/** A message that a mailbox receives. An agent's mailbox has its owner's name; a caller's mailbox has a random name. */
+/** A message that a mailbox receives. An agent's mailbox has the agent's owner name; a caller's has a random name. */
 final class MailboxMessage
 {
     /**

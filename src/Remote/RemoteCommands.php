@@ -105,8 +105,8 @@ final class RemoteCommands implements CommandCarrier, Lifecycle
     }
 
     /**
-     * Ends all commands on their agents. Their pools get an ExecutorClosedException for each. Suspends for at most a
-     * second, until the engine has confirmed that.
+     * Ends all commands on their agents. The pool of each command gets an ExecutorClosedException. Suspends until the
+     * engine has confirmed the withdrawals, for at most a second.
      */
     public function kill(): void
     {

@@ -25,7 +25,7 @@ use Spindle\Worker\UnserializableException;
  * A task in a queue is called a job. The queue is in the engine: the Redis or Valkey server of a {@see RedisBroker}.
  *
  * If a machine or a worker dies, its tasks run again elsewhere. Each task has one outcome, because only the agent that
- * has claimed it last can report one. A task whose effects must not happen twice uses
+ * has claimed the task last can report an outcome. A task whose effects must not happen twice uses
  * {@see \Spindle\Worker\TaskContext::$idempotencyKey} and {@see \Spindle\Worker\TaskContext::$attempt}.
  */
 final class RemoteExecutor implements Executor
@@ -64,8 +64,8 @@ final class RemoteExecutor implements Executor
      * {@see Broker::durability()} returns how durable the task is then.
      *
      * Cancellation: withdraws the task, and ends it if it is running. The future fails when the task has ended. If the
-     * engine does not confirm the withdrawal, the future fails after {@see RemoteOptions::$patience}, and after at
-     * least one second.
+     * engine does not confirm the withdrawal, the future fails after {@see RemoteOptions::$patience}, but not within
+     * the first second.
      *
      * @throws QueueFullException
      * @throws PayloadTooLargeException
@@ -96,8 +96,8 @@ final class RemoteExecutor implements Executor
     }
 
     /**
-     * Adds a task to the queue, and returns the task's id when the engine has confirmed it. The task runs even if this
-     * process has exited by then. {@see attach()} returns the outcome, which is kept for an hour by default.
+     * Adds a task to the queue, and returns the task's id when the engine has confirmed it. The task runs even after
+     * this process has exited. {@see attach()} returns the outcome, which is kept for an hour by default.
      *
      * Cancellation: ends the wait for the engine at once. The task is not withdrawn: perhaps it is in the queue, or
      * will be added to it until {@see RemoteOptions::$patience} is over. With an $id, the caller can dispatch the same
@@ -137,7 +137,7 @@ final class RemoteExecutor implements Executor
     }
 
     /**
-     * Returns the outcome of a task that this or another process has dispatched. The future fails with a
+     * Returns a future with the outcome of a task that this or another process has dispatched. It fails with a
      * {@see JobLostException} if the task is unknown, or its outcome is not kept any more.
      *
      * Cancellation: ends the task, as with {@see submit()}.
@@ -203,14 +203,14 @@ final class RemoteExecutor implements Executor
      * and {@see attach()}, and those of the values that a running {@see map()} has read. Also waits until the engine
      * has confirmed what this executor dispatches or withdraws. Dispatched tasks stay in the queue.
      *
-     * A running map() yields the results of what it has read. Then map() throws ExecutorClosedException, unless it has
-     * read a whole array. For a generator task, close() waits until the generator has ended on its agent. Its items can
-     * still be read.
+     * A running map() yields the results of what it has read. Then map() throws ExecutorClosedException, unless its
+     * input is an array of which it has read all values. For a generator task, close() waits until the generator has
+     * ended on its agent. Its items can still be read.
      *
      * Releases the broker. The last executor of a broker closes the connection on which outcomes arrive. The connection
-     * for requests is closed with the broker object, when nothing else refers to that.
+     * for requests is closed when the last reference to the broker object is dropped.
      *
-     * Cancellation: ends the rest as {@see kill()} does. So it also ends tasks to which this executor is attached.
+     * Cancellation: ends the unfinished tasks as {@see kill()} does, even those to which this executor is attached.
      *
      * @throws CancelledException
      */

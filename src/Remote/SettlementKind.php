@@ -22,7 +22,7 @@ enum SettlementKind: int
     /** The job was cancelled. The cancellation is its outcome. */
     case Cancelled = 5;
 
-    /** The owner can't read or verify the frame. Another owner gets the job. Its refusal makes the job dead. */
+    /** The owner can't read or verify the frame. Another owner gets the job. If both refuse the job, it is dead. */
     case Refused = 6;
 
     /** The job is retried after a failed attempt, by another owner if there is one. */

@@ -8,8 +8,8 @@ namespace Spindle\Remote;
 final class SubmitResult
 {
     /**
-     * @param int       $accepted  number of jobs from the start of the list that were added now or before, or are in
-     *                             conflict; the queue was full for the others
+     * @param int       $accepted  number of jobs, from the start of the list, that were added now or before, or are in
+     *                             conflict. None of the others was added, because the queue was full
      * @param list<int> $conflicts positions in the list, from 0, of jobs whose id belongs to another job
      */
     public function __construct(public readonly int $accepted, public readonly array $conflicts = []) {}

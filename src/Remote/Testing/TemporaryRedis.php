@@ -68,7 +68,7 @@ final class TemporaryRedis
      * Starts a server and returns when it accepts commands. By default the server has an append-only file with
      * "appendfsync everysec", no snapshots and no eviction.
      *
-     * @param array<string, string|int|float|bool> $settings as in redis.conf, such as ['appendfsync' => 'always',
+     * @param array<string, string|int|float|bool> $settings settings of redis.conf, such as ['appendfsync' => 'always',
      *                                                       'save' => '900 1 300 10', 'maxmemory' => '10mb']
      *
      * @throws TemporaryRedisException
