@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Admin;
 
-/** Whether processes accept requests, and whether their dependencies work. */
+/** State of the processes: whether they accept requests, and the results of the application's health checks. */
 final readonly class Readiness
 {
     /**

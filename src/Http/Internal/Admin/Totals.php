@@ -33,10 +33,10 @@ final class Totals
 
     public float $totalDuration = 0.0;
 
-    /** @var array<string, array{int, float, int}> by name */
+    /** @var array<string, array{int, float, int}> {@see HttpServerStatistics::$routes} */
     public array $routes = [];
 
-    /** @var array<string, array<string, int|float>> by name */
+    /** @var array<string, array<string, int|float>> {@see HttpServerStatistics::$pools} */
     public array $pools = [];
 
     /** @param int $maxRoutes maximum number of routes that are counted separately. Further routes count as "other" */

@@ -108,7 +108,7 @@ final readonly class BlockTrace
      */
     public static function describe(array $frames): ?string
     {
-        $called = isset($frames[0]['file']) ? null : $frames[1] ?? null; // a PHP function that has not returned
+        $called = isset($frames[0]['file']) ? null : $frames[1] ?? null; // the PHP function that has not returned
         $frames = \array_slice($frames, $called === null ? 0 : 1);
         $inner = $frames[1]['class'] ?? '';
         if (!isset($frames[0]['file'], $frames[0]['line']) || is_subclass_of($inner, Driver::class)) {
@@ -145,7 +145,7 @@ final readonly class BlockTrace
         return $handler;
     }
 
-    /** @param list<Frame> $frames the first one is the position of the block */
+    /** @param list<Frame> $frames the first one has the position of the code that blocks */
     private static function callers(array $frames): string
     {
         $text = '';
@@ -164,7 +164,7 @@ final readonly class BlockTrace
     /** @param Frame $frame */
     private static function name(array $frame): string
     {
-        // The class of a closure is that of the code around it. Since PHP 8.4, its name has a file and a line.
+        // A closure has the class of the code around it, and since PHP 8.4 a name with file and line. Both are omitted.
         return str_starts_with($frame['function'], '{closure')
             ? '{closure}()'
             : ($frame['class'] ?? '') . ($frame['type'] ?? '') . "{$frame['function']}()";

@@ -62,7 +62,7 @@ final class Children implements \IteratorAggregate
         [$supervisorEnd, $workerEnd] = Channel::pair();
         $pid = @pcntl_fork();
         if ($pid === 0) {
-            // the application is loaded from here on, and may have changed since the supervisor started
+            // the application is loaded after this point: its files may be newer than those of the supervisor
             LoadedFiles::record();
             $this->disconnect($slot->role);
             $supervisorEnd->close();

@@ -6,7 +6,7 @@ namespace Spindle\Http\Internal\Process;
 
 use Spindle\SpindleException;
 
-/** A process can't be started because the machine lacks resources. */
+/** Thrown when a process can't be forked, because the machine lacks resources. */
 final class ForkException extends \RuntimeException implements SpindleException
 {
     public static function because(string $reason): self

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Process;
 
-/** A session handler that refuses every session, because the next client of the process would get the same session. */
+/** Refuses every session of PHP, because the next client of the process would get the same session. */
 final class NoSessions implements \SessionHandlerInterface
 {
     public function open(string $path, string $name): never

@@ -30,7 +30,7 @@ final readonly class ProcessRole
     ) {}
 
     /**
-     * Creates the server in the process.
+     * Creates the server. Called in the forked process.
      *
      * @throws AppException
      */

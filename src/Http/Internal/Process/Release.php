@@ -48,7 +48,7 @@ final readonly class Release
         }
     }
 
-    /** @return array{string, string} "/a/1" and "/a/2" of "/a/1/app.php" and "/a/2/app.php" */
+    /** @return array{string, string} for "/a/1/app.php" and "/a/2/app.php": "/a/1" and "/a/2" */
     private static function difference(string $before, string $now): array
     {
         while (basename($before) === basename($now)) {

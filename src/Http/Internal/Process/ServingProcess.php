@@ -176,7 +176,7 @@ final class ServingProcess implements SupervisorMessages
         \assert($this->link !== null && $this->server !== null);
         $server = $this->server;
         if (getmypid() !== $this->pid) {
-            Signals::send((int) getmypid(), \SIGKILL); // a fork of a handler must not receive messages of this process
+            Signals::send((int) getmypid(), \SIGKILL); // a fork by a handler must not get messages for this process
         }
         match ($message) {
             Message::Ping => $this->handlePing($this->link),

@@ -55,7 +55,7 @@ final class Slots
                 $started instanceof Child ? $slot->current = $started : $this->scheduleStart($slot, $started);
             }
             if ($this->starting && $this->slots[0]->current?->readyAt === null) {
-                return; // one process is enough to find out what is wrong with the application
+                return; // one process shows whether the application can be loaded; the others start later
             }
         }
         $slot = $this->hasStarted() ? $this->replacements->next() : null;

@@ -13,7 +13,7 @@ use Spindle\Internal\OutputBuffers;
  * Logs what handlers print: echo, var_dump(), PHP's warnings with display_errors. Such output is not part of any
  * response, and standard output may have no reader. So the outermost output buffer captures the output.
  *
- * Output in buffers of handlers (ob_start()) is not logged, unless a handler leaves the buffer open.
+ * Output in buffers of handlers (ob_start()) is not logged. {@see tidy()} drops the contents of buffers left open.
  */
 final class StrayOutput
 {
@@ -117,7 +117,7 @@ final class StrayOutput
             EventLoop::queue($this->tidy(...));
         }
         if ($this->reporting) {
-            return $bytes; // output of a logger
+            return $bytes; // printed by the logger during a report
         }
         if ($bytes !== '') {
             $this->record($bytes);

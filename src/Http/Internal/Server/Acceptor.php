@@ -99,7 +99,7 @@ final class Acceptor
         for ($count = $max; $count > 0; --$count) {
             $isFull = $this->isFull();
             if ($isFull && $count < $max) {
-                return; // the event loop reports whether another connection waits
+                return; // the event loop calls this method again if another connection waits
             }
             if ($isFull && !$this->makeRoom()) {
                 $this->waitForRoom();

@@ -47,7 +47,7 @@ final class CloseOnExec
         }
         $wanted = "socket:[{$status['ino']}]";
         [$found] = Warnings::of(static function () use ($wanted): ?int {
-            // one entry is the listing's own descriptor, which is closed by now
+            // one entry is the descriptor that scandir() used, which is closed by now
             foreach ((array) scandir('/proc/self/fd') as $number) {
                 if (readlink("/proc/self/fd/{$number}") === $wanted) {
                     return (int) $number;

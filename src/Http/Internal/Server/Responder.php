@@ -58,7 +58,7 @@ final class Responder
         if (!\is_string($body) && !$exchange->awaitsContinue()) {
             $body = ResponseWriter::shortBody($body) ?? $body;
             if (!$this->isCurrent($exchange)) {
-                throw ClientLeftException::closed(); // the stream may have suspended while it was read
+                throw ClientLeftException::closed(); // reading the body may suspend, and the client may leave then
             }
         }
         if (\is_string($body)) {

@@ -46,7 +46,7 @@ final class ResponseWriter
 
     private const MAX_CACHED_NAMES = 64;
 
-    /** @var array<array-key, bool> whether a field is one of SERVER_FIELDS, by its name; only valid names */
+    /** @var array<array-key, bool> by valid field name: whether it is one of SERVER_FIELDS */
     private array $names = [];
 
     /** Input and result of the last {@see reusableHead()} that other responses can use: many have the same head. */

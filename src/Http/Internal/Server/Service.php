@@ -234,7 +234,7 @@ final class Service implements FileDescriptors
         }
     }
 
-    /** Detaches the connections in a fork that is about to end, because the parent process serves them. */
+    /** Called in a fork that is about to end. Keeps that end from ending TLS connections, which the parent serves. */
     public function detachConnections(): void
     {
         ForkedSockets::detach(array_values(array_filter(array_map(

@@ -40,7 +40,7 @@ final class TimedTransport
     /** Whether a fiber waits for bytes of a request's body. */
     public bool $bodyAwaited = false;
 
-    /** Number of the current request. */
+    /** Number of requests so far, which identifies the current one. */
     public int $requestCount = 0;
 
     /** Time of the last response, by hrtime(). */
@@ -222,7 +222,7 @@ final class TimedTransport
     public function checkProgress(): void
     {
         $phase = $this->phase;
-        // The event loop reports a full buffer as writable only when a third of it is free, which may be megabytes.
+        // The event loop reports a full buffer only when a third of it is free, which may be megabytes. So try to send.
         $this->transport->trySend();
         if ($this->closed || !$this->transport->sending) {
             return;
