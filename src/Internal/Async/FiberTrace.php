@@ -21,13 +21,21 @@ final class FiberTrace
         $trace = $exception->getTrace();
         foreach ($trace as $i => $frame) {
             if (str_starts_with($frame['class'] ?? '', self::LOOP)) {
-                (new \ReflectionProperty(\Exception::class, 'trace'))->setValue(
-                    $exception,
-                    \array_slice($trace, 0, $i),
-                );
+                self::replace($exception, \array_slice($trace, 0, $i));
 
                 return;
             }
         }
+    }
+
+    public static function remove(\Exception $exception): void
+    {
+        self::replace($exception, []);
+    }
+
+    /** @param list<array<string, mixed>> $trace */
+    private static function replace(\Exception $exception, array $trace): void
+    {
+        (new \ReflectionProperty(\Exception::class, 'trace'))->setValue($exception, $trace);
     }
 }

@@ -7,9 +7,9 @@ namespace Spindle\Internal\Network;
 use Amp\Cancellation;
 use Amp\CancelledException;
 use Amp\CompositeCancellation;
-use Amp\TimeoutCancellation;
 use Revolt\EventLoop;
 use Spindle\Internal\Async\Condition;
+use Spindle\Internal\Async\Timeout;
 
 /** Deadline and cancellation of connecting. Apart from DNS look-ups, connecting suspends only in this class. */
 final readonly class Deadline
@@ -75,7 +75,7 @@ final readonly class Deadline
     /** Returns a cancellation that is requested when the deadline has passed, or when the caller cancels. */
     public function asCancellation(): Cancellation
     {
-        $timeout = new TimeoutCancellation(max(0.0, min($this->left(), self::MAX_TIMER_SECONDS)));
+        $timeout = new Timeout($this->left());
 
         return $this->cancellation === null ? $timeout : new CompositeCancellation($timeout, $this->cancellation);
     }

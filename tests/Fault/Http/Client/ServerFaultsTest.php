@@ -639,12 +639,15 @@ final class ServerFaultsTest extends TestCase
         $fast->close();
     }
 
-    public function testTheFailuresOfManyWaitingRequestsNeedLittleMemory(): void
+    #[TestWith([\INF, ClientClosedException::class])]
+    #[TestWith([0.2, ConnectFailedException::class])]
+    public function testTheFailuresOfManyWaitingRequestsNeedLittleMemory(float $acquireTimeout, string $type): void
     {
         $this->serve(static function (Socket $socket): void {
             $socket->read();
         });
-        $this->client = new HttpClient(new HttpClientOptions(maxConnections: 1));
+        $this->client = new HttpClient(new HttpClientOptions(maxConnections: 1, acquireTimeout: $acquireTimeout));
+        $running = Async::run(fn(): \Throwable => self::failure(fn() => $this->client()->get($this->url())));
         $requests = [];
         for ($i = 0; $i < 500; ++$i) {
             $requests[] = Async::run(fn(): \Throwable => self::failure(fn() => $this->client()->get($this->url())));
@@ -652,11 +655,13 @@ final class ServerFaultsTest extends TestCase
         delay(0);
         memory_reset_peak_usage();
         $before = memory_get_peak_usage();
-        $this->client()->kill();
+        $acquireTimeout < \INF ? null : $this->client()->kill();
         $failures = await($requests);
 
         self::assertLessThan(30_000_000, memory_get_peak_usage() - $before);
-        self::assertContainsOnlyInstancesOf(ClientClosedException::class, $failures);
+        self::assertSame([$type => 500], array_count_values(array_map(get_class(...), $failures)));
+        $this->client()->kill();
+        $running->await();
         self::assertContains('get', array_column($failures[499]->getTrace(), 'function'));
     }
 
