@@ -206,8 +206,13 @@ final class OriginPool
     /** Called in a forked child: forgets the parent's connections without closing them for the parent. */
     public function leaveToParent(): void
     {
-        $connections = [...$this->idle, ...array_values($this->used)];
-        ForkedSockets::detach(array_map(static fn(ClientConnection $one): mixed => $one->stream, $connections));
+        $streams = [];
+        foreach ([...$this->idle, ...$this->used] as $connection) {
+            if (!$connection->hasEnded()) { // otherwise the stream may be closed
+                $streams[] = $connection->stream;
+            }
+        }
+        ForkedSockets::detach($streams);
         [$this->idle, $this->used] = [[], []];
     }
 

@@ -665,6 +665,33 @@ final class HttpClientTest extends TestCase
         $server->close();
     }
 
+    #[RequiresPhpExtension('pcntl')]
+    public function testAForkMayInheritAConnectionThatItsRequestHasEnded(): void
+    {
+        $server = new ScriptedServer(ScriptedServer::answering("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nok"));
+        $body = RequestBody::stream((static function (): \Generator {
+            yield 'first';
+            delay(0.01);
+            throw new \DomainException('no more');
+        })());
+        $options = new RequestOptions(expectContinueBytes: \PHP_INT_MAX);
+        $response = $this->http()->request('POST', $server->url(), [], $body, $options);
+        delay(0.02);
+        $pid = pcntl_fork();
+        if ($pid === 0) {
+            try {
+                $this->http()->kill();
+                pcntl_exec('/bin/sh', ['-c', 'exit 7']);
+            } finally {
+                posix_kill((int) getmypid(), \SIGKILL);
+            }
+        }
+        pcntl_waitpid($pid, $status);
+        \assert(\is_int($status));
+        self::assertSame([200, 7], [$response->getStatusCode(), pcntl_wexitstatus($status)]);
+        $server->close();
+    }
+
     private static function echoing(ServerRequestInterface $request): Response
     {
         return Response::json([
