@@ -141,7 +141,7 @@ final class MutationRun
         mkdir($copy);
         $copyFiles = 'git ls-files -z | tar --create --null --ignore-failed-read --files-from=- vendor'
             . ' | tar --extract --directory="$1"';
-        (new Process(['sh', '-c', $copyFiles, 'sh', $copy], timeout: self::TIMEOUT))->mustRun();
+        (new Process(['sh', '-c', $copyFiles, 'sh', $copy], timeout: null))->mustRun();
 
         return $copy;
     }
