@@ -13,7 +13,7 @@ final readonly class ByteRange
     /**
      * Returns the satisfiable ranges of a Range field; an empty list when no range is satisfiable.
      *
-     * @return list<self>|null null when the field is ignored: it is malformed or has another unit, or the file is empty
+     * @return list<self>|null null to ignore the field: it is malformed, its unit is not bytes, or the file is empty
      */
     public static function list(string $field, int $size): ?array
     {
@@ -51,7 +51,7 @@ final readonly class ByteRange
         return $first !== '' && $last !== '' ? (int) $first <= (int) $last : $first !== $last;
     }
 
-    /** Returns null for a range outside of the file. A cast turns numbers that are too large into PHP_INT_MAX. */
+    /** Returns null for a range outside of the file. A cast turns numbers above PHP_INT_MAX into PHP_INT_MAX. */
     private static function within(string $first, string $last, int $size): ?self
     {
         if ($first === '') {

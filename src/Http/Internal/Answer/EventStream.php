@@ -43,8 +43,8 @@ final class EventStream implements StreamInterface
     private int $position = 0;
 
     /**
-     * Fibers that wait for events, by stream. If a stream had its fiber in a property, a dump of the response would
-     * show the data of all other connections.
+     * Conditions on which readers wait, by stream. If they were in properties, a dump of a response would contain the
+     * reader's fiber, and through it the data of other connections.
      *
      * @var \WeakMap<self, Condition>|null
      */
@@ -96,7 +96,7 @@ final class EventStream implements StreamInterface
         $this->wake();
     }
 
-    /** Waits until a closed stream's iterator has ended, at most $timeout seconds. Its `finally` blocks may suspend. */
+    /** Waits up to $timeout seconds for the end of a closed stream's iterator. Its `finally` blocks may suspend. */
     public function awaitEnd(float $timeout): void
     {
         if ($this->running) {

@@ -23,7 +23,7 @@ final class FileAnswer
             'ETag' => $file->etag($now),
             'Accept-Ranges' => 'bytes',
         ]);
-        // Conditions apply to GET and HEAD only. For another method, the handler has already done its work.
+        // For other methods, the handler has already acted on the request, so a condition comes too late.
         if (!\in_array($request->getMethod(), ['GET', 'HEAD'], true)) {
             return $response->withBody($file->whole());
         }
@@ -40,7 +40,7 @@ final class FileAnswer
         };
     }
 
-    /** Returns the requested part; the whole file unless exactly one part is requested (RFC 9110, 14.2); or 416. */
+    /** Returns the requested part, the whole file for no or several parts, or 416 if none is in the file: 14.2. */
     private static function content(
         Response $response,
         OpenFile $file,

@@ -27,7 +27,7 @@ final class HttpDate
     private const MONTH_PATTERN = '(?<month>Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)';
     private const TIME_PATTERN = '(?<hour>[01]\d|2[0-3]):(?<minute>[0-5]\d):(?<second>[0-5]\d|60)';
 
-    /** The current format, and the two that are obsolete. */
+    /** The current format first, then two obsolete formats. */
     private const DATE_PATTERNS = [
         '/^'
             . self::DAY_PATTERN
@@ -60,7 +60,7 @@ final class HttpDate
         return gmdate('D, d M Y H:i:s', $time) . ' GMT';
     }
 
-    /** @return int|null Unix time, as $now; null when the date is invalid */
+    /** @return int|null Unix time; null if the date is invalid. A year of two digits is completed relative to $now */
     public static function parse(string $date, int $now): ?int
     {
         foreach (self::DATE_PATTERNS as $pattern) {
@@ -86,7 +86,7 @@ final class HttpDate
         return $time === false ? null : $time;
     }
 
-    /** Returns the year for two digits: in this century, but in the previous one if it is over 50 years ahead. */
+    /** Completes two digits to a year of this century; of the previous one if that would be over 50 years ahead. */
     private static function fullYear(int $year, int $current): int
     {
         $year += $current - $current % 100;

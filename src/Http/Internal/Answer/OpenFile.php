@@ -68,7 +68,7 @@ final readonly class OpenFile
 
     /**
      * Returns the ETag (RFC 9110, 8.8.3). It is weak if the file was modified so recently that another change could
-     * have the same modification time. That time and $now are in whole seconds.
+     * have the same modification time: this time and $now are in whole seconds.
      */
     public function etag(int $now): string
     {

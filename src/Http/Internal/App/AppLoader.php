@@ -17,7 +17,7 @@ final class AppLoader
     private function __construct() {}
 
     /**
-     * Returns a given application, an application with a given handler, or the application that a file returns.
+     * Returns $app itself if it is an application, a new one for a handler, or the one that a file returns.
      *
      * @param RequestHandlerInterface|\Closure(ServerRequestInterface): ResponseInterface|string $app
      *     a string is the path of a file
@@ -45,7 +45,7 @@ final class AppLoader
     }
 
     /**
-     * Makes an application of the value that a file, a container or a factory has returned. A closure without
+     * Makes an application from the value that a file, a container or a factory has returned. A closure without
      * parameters is called: it is a handler if it returns a response, and otherwise a factory.
      *
      * @throws AppException
@@ -101,7 +101,7 @@ final class AppLoader
     }
 
     /**
-     * @param \Closure(): mixed $code of the application
+     * @param \Closure(): mixed $code code of the application
      *
      * @throws AppException
      */

@@ -6,7 +6,7 @@ namespace Spindle\Http\Internal\Form;
 
 use Spindle\Http\HttpException;
 
-/** Counts the open files of a server's uploads. Each file needs a descriptor that a connection could use otherwise. */
+/** Counts the open files of a server's uploads. Each file needs a descriptor, so fewer connections can be open. */
 final class DiskFiles
 {
     public int $count = 0;

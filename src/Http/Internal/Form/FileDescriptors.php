@@ -10,6 +10,6 @@ interface FileDescriptors
     /** Returns how many files of uploads can be open at once. */
     public function maxFiles(): int;
 
-    /** Handles that a file was refused. */
+    /** Warns that a file was refused, and closes connections that are too slow. */
     public function handleTooManyFiles(): void;
 }

@@ -8,8 +8,8 @@ namespace Spindle\Http\Internal\Form;
 final readonly class Form
 {
     /**
-     * @param array<mixed>|null $fields nested according to their names; null when nothing was parsed
-     * @param array<mixed>      $files  in the same structure, each an {@see UploadedFile}
+     * @param array<mixed>|null $fields nested according to their names ({@see NameTree}); null when nothing was parsed
+     * @param array<mixed>      $files  nested in the same way; each file is an {@see UploadedFile}
      */
     public function __construct(
         public ?array $fields,

@@ -49,7 +49,7 @@ final class FormCollector implements MultipartSink
             return;
         }
         $this->checkCount('files', ++$this->fileCount, $this->limits->files);
-        // PHP would drop such a file and all later ones. In a field's name, PHP replaces brackets that do not match.
+        // PHP drops a file whose name has unmatched brackets, and all later files. In fields, it replaces the brackets.
         if (preg_match('/^[^[\]]*+(?:\[[^[\]]*+\])*+$/D', $part->name) !== 1) {
             throw Refusal::malformed('The name of a file has brackets that do not match');
         }

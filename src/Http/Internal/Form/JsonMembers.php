@@ -12,13 +12,13 @@ namespace Spindle\Http\Internal\Form;
  */
 final class JsonMembers
 {
-    /** Number of members up to which an object is cheap, whatever its keys are. */
+    /** Number of members up to which an object is decoded quickly, even if the hashes of all keys collide. */
     public const MAX_UNCOUNTED_MEMBERS = 100;
 
     /** Matches everything except braces and colons outside of strings. An unterminated string extends to the end. */
     private const NON_STRUCTURE_PATTERN = '/(?:[^{}:"]++|"(?:[^"\\\\]++|\\\\.)*+"?+)++/s';
 
-    /** Depth of objects at which counting stops. json_decode() has a lower limit, FormLimits::$depth, and will fail. */
+    /** Depth of objects at which counting stops. json_decode() fails earlier, because FormLimits::$depth is lower. */
     private const MAX_DEPTH = 10_001;
 
     /** Maximum bytes of memory for each part of the decoded value. An object becomes an array with string keys. */
@@ -55,7 +55,7 @@ final class JsonMembers
         if ($structure === null) {
             return true; // PCRE has reached a limit of its own
         }
-        // Removes objects with at most one member, so that the loop is short for texts with many of these.
+        // Removes objects with at most one member, so that the loop is short for texts with many such objects.
         $structure = str_replace(['{}', '{:}'], '', $structure);
         $length = \strlen($structure);
         $members = $total = 0;

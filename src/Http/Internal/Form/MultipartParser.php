@@ -34,7 +34,7 @@ final class MultipartParser
 
     private int $offset = 0;
 
-    /** Number of bytes from the offset that are not data: a line end, which may also belong to the next boundary. */
+    /** Bytes at the offset that are not data: the rest of a line end, which may also begin the next boundary. */
     private int $skip = 2;
 
     private MultipartState $state = MultipartState::Preamble;
@@ -153,7 +153,7 @@ final class MultipartParser
 
             return true;
         }
-        // The empty line may also be the line end before the next boundary, for a part without data.
+        // Keeps the empty line: in a part without data, it is also the line end before the next boundary.
         $this->offset = $end - 1;
         $this->sink->begin($part);
         $this->enter(MultipartState::Data);
@@ -161,7 +161,7 @@ final class MultipartParser
         return true;
     }
 
-    /** Enters a state that extends to a boundary. The next two bytes are not data. */
+    /** Enters a state that lasts until a boundary. The next two bytes are not data. */
     private function enter(MultipartState $state): void
     {
         $this->state = $state;

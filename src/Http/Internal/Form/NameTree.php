@@ -7,12 +7,12 @@ namespace Spindle\Http\Internal\Form;
 use Spindle\Http\HttpException;
 
 /**
- * Stores values by names such as "a[b][]" in nested arrays, like PHP. The last of several values wins, and spaces and
- * dots before the first bracket become underscores. Text after the last pair of brackets is ignored, and a name that
- * begins with a bracket is invalid.
+ * Stores values by names such as "a[b][]" in nested arrays, like PHP. The last of several values with the same
+ * name wins. Spaces and dots before the first bracket become underscores. Text after the last pair of brackets is
+ * ignored. A value whose name begins with a bracket is ignored too.
  *
- * Three details differ from PHP's forms. Too many brackets are an error, and so is a NUL. Before PHP 8.3, "a[]" after
- * only negative keys gets the key 0, as in an array of PHP code.
+ * Three details differ from PHP's forms. Too many brackets are an error, and so is a NUL. Before PHP 8.3, "a[]" gets
+ * the key 0 if all keys are negative, as it would in an array of PHP code.
  */
 final class NameTree
 {

@@ -26,7 +26,7 @@ final class PartHeadReader
     /** @var array<string, string> by name in lower case */
     private array $fields = [];
 
-    /** @throws HttpException when the header exceeds its maximum size with these bytes of an incomplete line */
+    /** @throws HttpException when the lines so far and these bytes of the next line exceed the maximum size */
     public function checkSize(int $bytes): void
     {
         if ($this->size + $bytes > self::MAX_BYTES) {

@@ -28,7 +28,7 @@ final class Refusal
         return new HttpException(503, $message, ['Retry-After' => '1']);
     }
 
-    /** Returns the error for a full disk. Directory and reason are in the previous exception, for the log only. */
+    /** Creates the error for a file that can't be stored. The client does not get the directory and the reason. */
     public static function noSpace(UploadException $exception): HttpException
     {
         return new HttpException(507, 'The uploaded file could not be stored', previous: $exception);

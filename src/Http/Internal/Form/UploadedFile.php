@@ -50,7 +50,7 @@ final class UploadedFile implements UploadedFileInterface
 
     /**
      * Copies the file into the target's directory, then renames the copy, so that the target is never incomplete. An
-     * existing target is replaced. While a large file is copied, the fiber suspends several times, so that others run.
+     * existing target is replaced. During the copy of a large file, other fibers can run.
      *
      * @throws \InvalidArgumentException when the path is invalid
      * @throws UploadException when there is no file, it was moved, its stream was closed, or the target can't be

@@ -6,10 +6,10 @@ namespace Spindle\Http\Internal\Message;
 
 use Spindle\SpindleException;
 
-/** The parser refuses a message. The start of the next request is unknown, so the connection can't be kept. */
+/** The parser refuses a message. Where the next request starts is unknown, so the connection has to be closed. */
 final class BadMessageException extends \RuntimeException implements SpindleException
 {
-    /** @param int $status of the response */
+    /** @param int $status HTTP status of the response */
     private function __construct(public readonly int $status, string $message)
     {
         parent::__construct($message);

@@ -12,12 +12,12 @@ final class ChunkDecoder
 
     private const FIELD_LINE_PATTERN = '@^' . HeadReader::TOKEN . ':' . HeadReader::VALUE . '$@D';
 
-    /** Maximum bytes by which chunk extensions may exceed the data. More would only keep the server busy. */
+    /** Maximum bytes by which chunk extensions may exceed the data. Longer ones only keep the server busy. */
     private const MAX_EXCESS_EXTENSION_BYTES = 16_384;
 
     private const MAX_SIZE_DIGITS = 15;
 
-    /** Bytes of the chunk's data that were not decoded, 0 before the line end after them; null in all other lines. */
+    /** Bytes of the chunk's data still to decode; 0 before the line end after them; null while a line is decoded. */
     private ?int $remaining = null;
 
     /** Whether the last chunk was decoded, so that the trailer section follows. */

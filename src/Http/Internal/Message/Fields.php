@@ -32,9 +32,9 @@ final class Fields
     }
 
     /**
-     * Checks fields, whose keys are their names, and merges those whose names differ only in case.
+     * Checks header fields, and merges those whose names differ only in case.
      *
-     * @param array<array-key, mixed> $headers
+     * @param array<array-key, mixed> $headers values by name
      *
      * @return FieldMap
      *
@@ -52,7 +52,7 @@ final class Fields
         return $fields;
     }
 
-    /** @throws \InvalidArgumentException when a name, which may be an array key, is not a token: RFC 9110, 5.1 */
+    /** @throws \InvalidArgumentException when the name (as an array key, perhaps an int) is no token: RFC 9110, 5.1 */
     public static function name(int|string $name): string
     {
         $name = (string) $name;

@@ -7,8 +7,8 @@ namespace Spindle\Http\Internal\Message;
 /**
  * The head of a request: its first line, its header lines, and their meaning for the message.
  *
- * Only the parser sets the properties. The class has no constructor, because setting properties takes less than half
- * the time, and each request has such an object.
+ * The code that creates a head sets its properties, and no other code does. There is no constructor, because each
+ * request has a head, and setting the properties directly takes less than half the time.
  */
 final class Head
 {
@@ -21,7 +21,7 @@ final class Head
     /** The valid header lines, each with its CRLF. The host of an absolute target has replaced the Host line. */
     public string $fields = '';
 
-    /** Value of the Host field, or host of an absolute target; '' without these. */
+    /** Host of an absolute target, or else of the Host field, perhaps with a port; '' without these. */
     public string $host = '';
 
     /** Bytes of the body; null when it is sent in chunks. */

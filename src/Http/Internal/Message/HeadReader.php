@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Message;
 
-/** Reads a head line by line. Refuses what a proxy and this server might interpret differently: RFC 9112, 11.2. */
+/** Reads a head line by line. Refuses a head that a proxy might interpret differently: RFC 9112, 11.2. */
 final class HeadReader
 {
     /** Token: RFC 9110, 5.6.2. This pattern and the following ones are for regular expressions between two "@". */
@@ -41,7 +41,7 @@ final class HeadReader
     private string $version = '';
     private string $fields = '';
 
-    /** Bytes and number of field lines so far. */
+    /** Bytes of all lines so far, and number of the field lines. */
     private int $size = 0;
     private int $fieldCount = 0;
 
@@ -52,7 +52,7 @@ final class HeadReader
 
     private bool $chunked = false;
 
-    /** Options in the Connection field. */
+    /** Whether the Connection field contains these options. */
     private bool $close = false;
     private bool $keepAlive = false;
 
@@ -68,7 +68,7 @@ final class HeadReader
     public function checkSize(int $bytes): void
     {
         if ($this->method === '') {
-            // If the line exceeds both limits by now, the one that it exceeded first is reported.
+            // If the line exceeds both limits, the error names the limit that was exceeded first.
             $this->limits->checkRequestLine(min($bytes, $this->limits->head - $this->size));
         }
         $this->limits->checkSection($this->size + $bytes, 0);
@@ -89,7 +89,7 @@ final class HeadReader
     /**
      * @param string $line with its end
      *
-     * @return Head|null the complete head, when this is its last line
+     * @return Head|null the complete head if this is its last line, otherwise null
      *
      * @throws BadMessageException
      */
@@ -197,7 +197,7 @@ final class HeadReader
         $this->length = (int) $value;
     }
 
-    /** @throws BadMessageException 501 for unknown codings, 400 for others except "chunked": RFC 9112, 6.1 and 6.3 */
+    /** @throws BadMessageException 501 for unknown codings, 400 for invalid values: RFC 9112, 6.1 and 6.3 */
     private function readTransferEncoding(string $value): void
     {
         if (!$this->chunked && strtolower($value) === 'chunked') {

@@ -12,7 +12,7 @@ final class IterableStream implements StreamInterface
 {
     use ForwardOnly;
 
-    /** Maximum number of empty pieces that one read skips. Then it returns '', so that other fibers get a turn. */
+    /** Maximum number of empty pieces that one read skips. It then returns '', so that other fibers can run. */
     private const MAX_EMPTY_PIECES = 100;
 
     /** @var \Iterator<mixed, string>|null null after its end, and when the stream is closed */
@@ -23,7 +23,7 @@ final class IterableStream implements StreamInterface
     /** Whether a fiber is running the iterator, perhaps suspended. */
     private bool $running = false;
 
-    /** The current piece, until all of it was read. */
+    /** The current piece; '' after all of it was read. */
     private string $piece = '';
 
     private int $offset = 0;
@@ -69,7 +69,7 @@ final class IterableStream implements StreamInterface
     }
 
     /**
-     * Reads one more byte after the announced length. If a piece of a generator has ended there, that resumes the
+     * Reads one more byte after the announced length. If a piece of a generator ended there, this read resumes the
      * generator, so that the code after its last `yield` runs.
      */
     public static function finish(StreamInterface $body): void

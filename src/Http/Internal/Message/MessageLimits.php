@@ -23,15 +23,15 @@ final readonly class MessageLimits
         public int $fields = 100,
     ) {}
 
-    /** Returns the size up to which every head is within the limits. A header line has at least four bytes. */
+    /** Returns the size up to which no head exceeds a limit. A field line has at least four bytes. */
     public function alwaysAllowedBytes(): int
     {
         return min($this->target, $this->head, 4 * $this->fields);
     }
 
     /**
-     * Returns whether a complete head is within the limits. Returns false also for a request line that is less than
-     * four bytes shorter than its limit. Such a head is then checked line by line.
+     * Returns whether a complete head is within the limits. Returns false also if the request line is less than four
+     * bytes shorter than its limit. After false, the head is read line by line, which checks the exact limits.
      */
     public function allow(string $head, string $fields, string $target): bool
     {

@@ -20,7 +20,7 @@ final readonly class Peer
         public bool $secure,
     ) {}
 
-    /** @param string $remote client's address, empty for a Unix socket; both as stream_socket_get_name() returns it */
+    /** Parses two names in the format of stream_socket_get_name(). $remote is '' for a client of a Unix socket. */
     public static function of(string $remote, string $local, bool $secure): self
     {
         [$address, $port] = self::split($remote);
@@ -29,7 +29,7 @@ final readonly class Peer
         return new self($address, self::network($address, $port), $port, $localAddress, $localPort, $secure);
     }
 
-    /** Returns this side's address and port in the format of a URI. */
+    /** Returns the local address and port in the format of a URI. */
     public function authority(): string
     {
         return match (true) {

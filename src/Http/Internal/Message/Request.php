@@ -31,7 +31,7 @@ final class Request implements ServerRequestInterface
 
     private ?UriInterface $uri = null;
 
-    /** @var string|UriInterface|null target that was set, or the URI of withUri(); null for the received target */
+    /** @var string|UriInterface|null target of withRequestTarget() or URI of withUri(); null for the received target */
     private string|UriInterface|null $target = null;
 
     /** @var array<array-key, mixed>|null */
@@ -171,8 +171,8 @@ final class Request implements ServerRequestInterface
     /**
      * @return array<array-key, mixed>
      *
-     * @throws HttpException 400 when PHP's limits are exceeded (max_input_vars, max_input_nesting_level), and as
-     *         {@see getUri()}
+     * @throws HttpException 400 when the query exceeds max_input_vars or max_input_nesting_level of PHP; also the
+     *         exceptions of {@see getUri()}
      */
     public function getQueryParams(): array
     {
@@ -191,7 +191,7 @@ final class Request implements ServerRequestInterface
     /**
      * @return array<array-key, mixed>
      *
-     * @throws HttpException 400 when there are more than max_input_vars
+     * @throws HttpException 400 when there are more cookies than PHP's max_input_vars
      */
     public function getCookieParams(): array
     {
@@ -263,7 +263,7 @@ final class Request implements ServerRequestInterface
     /**
      * @return array<array-key, mixed> a tree of UploadedFileInterface
      *
-     * @throws HttpException as {@see getParsedBody()}
+     * @throws HttpException for the same reasons as {@see getParsedBody()}
      */
     public function getUploadedFiles(): array
     {
@@ -353,7 +353,7 @@ final class Request implements ServerRequestInterface
         return $copy;
     }
 
-    /** Returns the target URI (RFC 9112, 3.3), or throws as {@see getUri()} does (RFC 9110, 7.4). */
+    /** Returns the target URI: RFC 9112, 3.3. Throws the exceptions of {@see getUri()}: RFC 9110, 7.4. */
     private function effectiveUri(): UriInterface
     {
         $target = $this->head->target;

@@ -11,7 +11,7 @@ use Spindle\Http\HttpException;
 use Spindle\Http\Internal\Form\Form;
 use Spindle\Http\MatchedRoute;
 
-/** Gives a request access to its server and client: addresses, body, cancellation. */
+/** Gives a request access to its connection and server: addresses, body, cancellation, log. */
 interface RequestExchange
 {
     public function peer(): Peer;
@@ -38,6 +38,6 @@ interface RequestExchange
     /** Returns the server's log; null if there is none. */
     public function logger(): ?LoggerInterface;
 
-    /** Returns the Unix time at which the head had arrived. */
+    /** Returns the Unix time at which the head was complete. */
     public function arrivedAt(): float;
 }

@@ -11,7 +11,7 @@ namespace Spindle\Http\Internal\Message;
  * at the byte that exceeds it.
  *
  * A complete, simple head is parsed by one regular expression. Every other head, also an invalid one, is parsed line
- * by line ({@see HeadReader}). A head that both accept has the same result.
+ * by line ({@see HeadReader}). If both ways accept a head, the results are equal.
  *
  * @see https://www.rfc-editor.org/rfc/rfc9112 HTTP/1.1
  */
@@ -41,7 +41,7 @@ final class RequestParser
     /** Reader of the incomplete head; null when no head is incomplete. */
     private ?HeadReader $reader = null;
 
-    /** Bytes of a body with a Content-Length that were not consumed yet, whether they were received or not. */
+    /** Bytes of a body with a Content-Length that were not consumed, including bytes that have not arrived. */
     private int $remaining = 0;
 
     private ?ChunkDecoder $chunks = null;
@@ -150,7 +150,7 @@ final class RequestParser
         return $bytes;
     }
 
-    /** Consumes and returns a body with this Content-Length; null unless it was fully received and not consumed. */
+    /** Consumes and returns a body with this Content-Length; null if bytes are missing or were already consumed. */
     public function readWholeBody(?int $length): ?string
     {
         if ($this->remaining !== $length || $length > \strlen($this->buffer) - $this->offset) {

@@ -13,7 +13,7 @@ use Spindle\Http\Internal\Message\Head;
 /**
  * A multipart form that PHP has parsed. If a warning shows that PHP has left something out, the form is refused.
  *
- * For PHP, a malformed form without any parts looks like one whose parts all have an empty name. Both are refused.
+ * $_POST and $_FILES are empty if a malformed form has no parts, and if all names are empty. Both are refused.
  */
 final class ParsedForm
 {

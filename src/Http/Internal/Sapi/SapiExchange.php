@@ -19,7 +19,7 @@ use Spindle\Http\Internal\Message\Peer;
 use Spindle\Http\Internal\Message\RequestExchange;
 use Spindle\Http\MatchedRoute;
 
-/** Connects the request of a script with its client through PHP's SAPI. */
+/** Gives the request of a script access to the client, through the functions of PHP's SAPI. */
 final class SapiExchange implements RequestExchange
 {
     private readonly DeferredCancellation $cancellation;
@@ -28,7 +28,7 @@ final class SapiExchange implements RequestExchange
     private ?Form $form = null;
     private bool $peerTrusted = false;
 
-    /** Why the form could not be read. Thrown by each further call, because the rest of the body is not a form. */
+    /** Exception of the first call of form(). Further calls throw it again: the rest of the body is not a form. */
     private ?\Throwable $failure = null;
 
     /**
@@ -126,7 +126,7 @@ final class SapiExchange implements RequestExchange
             throw Refusal::tooMuch("The form is longer than {$limit} bytes");
         }
 
-        // For POST, PHP parses such a form before the script begins, and leaves the body empty.
+        // For POST, PHP parses a multipart form before the script begins, and leaves the body empty.
         return fread(self::input(), 1) === ''
             ? ParsedForm::of($_POST, $_FILES, $this->head, $this->warning)
             : $this->forms->read($type, $this->body(), $encoding);

@@ -11,7 +11,7 @@ use Spindle\Http\Internal\Message\Peer;
 /** Reads the request from $_SERVER. The web server has already validated the request. */
 final class ServerVariables
 {
-    /** Variables of header fields that have no prefix HTTP_. RFC 3875, 4.1.2 and 4.1.3. */
+    /** Variables of header fields without the prefix HTTP_: RFC 3875, 4.1.2 and 4.1.3. */
     private const WITHOUT_PREFIX = ['CONTENT_TYPE', 'CONTENT_LENGTH'];
 
     /**
@@ -54,7 +54,7 @@ final class ServerVariables
         return \is_float($time) ? $time : microtime(true);
     }
 
-    /** Returns the header lines, without those that are malformed. */
+    /** Returns the header lines, each with its CRLF. Leaves out malformed ones. */
     private function fields(): string
     {
         $fields = [];
@@ -85,7 +85,7 @@ final class ServerVariables
         return $lines;
     }
 
-    /** Returns host and port; '' for a Unix socket. */
+    /** Returns "host:port" for one side of the connection; '' for a Unix socket. */
     private function address(string $hostKey, string $portKey): string
     {
         $address = $this->text($hostKey);

@@ -6,7 +6,7 @@ namespace Spindle\Http\Internal\Testing;
 
 use Psr\Log\AbstractLogger;
 
-/** Collects the exceptions that are logged. */
+/** Logger that collects the exceptions of its entries. */
 final class FailureLog extends AbstractLogger
 {
     /** @var list<\Throwable> */

@@ -25,7 +25,7 @@ final class TestConversation implements TransportEvents
     /** Condition on which {@see exchange()} waits for the end of the response. */
     private readonly Condition $ended;
 
-    /** @param resource $stream not blocking */
+    /** @param resource $stream non-blocking */
     public function __construct($stream)
     {
         $this->ended = new Condition();
