@@ -21,6 +21,7 @@ use Spindle\SpindleException;
 use Symfony\Component\Console\Application;
 use Symfony\Component\Console\Command\HelpCommand;
 use Symfony\Component\Console\Command\ListCommand;
+use Symfony\Component\Console\Exception\CommandNotFoundException;
 use Symfony\Component\Console\Exception\ExceptionInterface;
 use Symfony\Component\Console\Input\ArgvInput;
 use Symfony\Component\Console\Input\InputArgument;
@@ -77,7 +78,8 @@ final class ConsoleApplication extends Application
             return self::fail($exception->getMessage(), ExitStatus::USAGE);
         } catch (ExceptionInterface $exception) {
             return self::fail(
-                UsageException::withoutPassword(rtrim($exception->getMessage(), '.')) . ' (see --help)',
+                UsageException::withoutPassword(rtrim($exception->getMessage(), '.') . self::suggestion($exception))
+                    . ' (see --help)',
                 ExitStatus::USAGE,
             );
         } catch (LauncherException $exception) {
@@ -196,6 +198,25 @@ final class ConsoleApplication extends Application
             ]);
 
         return $command;
+    }
+
+    /** Suggests `spindle run` if a program has the place of a command, as in GNU parallel. */
+    private static function suggestion(ExceptionInterface $exception): string
+    {
+        if (!$exception instanceof CommandNotFoundException || $exception->getAlternatives() !== []) {
+            return '';
+        }
+        $line = 'spindle run';
+        /** @var list<string> $arguments */
+        $arguments = $_SERVER['argv'] ?? [];
+        foreach (\array_slice($arguments, 1) as $word) {
+            $line .= " {$word}";
+            if (!str_starts_with($word, '-')) {
+                break;
+            }
+        }
+
+        return ". Did you mean '{$line} ...'?";
     }
 
     private static function fail(string $message, int $status): int

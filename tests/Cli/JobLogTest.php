@@ -119,8 +119,8 @@ final class JobLogTest extends TestCase
             string $job,
             string $was,
             string $is,
-        ): string => "spindle: option --resume: job {$job} is '{$was}' in the job log 'log', but {$is};"
-            . " give the same input and command as before\n";
+        ): string => "spindle: option --joblog: job {$job} is '{$was}' in the job log 'log', but {$is}; --resume and"
+            . " --resume-failed need the same input and command as before. For another command, use another job log\n";
 
         $other = ['touch ran; echo', ':::', 'a', 'b', 'c'];
         self::assertOutcome(
@@ -344,8 +344,9 @@ final class JobLogTest extends TestCase
             255,
             '',
             $this->spindle(['--joblog', 'log', '--resume', 'echo', ':::', 'a', 'b']),
-            "spindle: option --resume: job 999999999999999999 is 'echo z' in the job log 'log', but the input ends"
-                . " after job 2; give the same input and command as before\n",
+            "spindle: option --joblog: job 999999999999999999 is 'echo z' in the job log 'log', but the input ends"
+                . ' after job 2; --resume and --resume-failed need the same input and command as before.'
+                . " For another command, use another job log\n",
         );
     }
 
@@ -357,7 +358,7 @@ final class JobLogTest extends TestCase
         $process = $this->spindle([...$part, '-j2', '--block', '-2', '--resume', 'wc -l']);
         self::assertSame([255, ''], [$process->getExitCode(), $process->getOutput()]);
         self::assertMatchesRegularExpression(
-            "/^spindle: option --resume: job (?:[1-3] got 1386 bytes according to the job log 'log', but its block has "
+            "/^spindle: option --joblog: job (?:[1-3] got 1386 bytes according to the job log 'log', but its block has "
                 . "2761|4 got 1386 bytes according to the job log 'log', but its block has 2717)"
                 . ' bytes now; give the same input, --block and --jobs as before\n$/D',
             $process->getErrorOutput(),

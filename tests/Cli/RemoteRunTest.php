@@ -95,7 +95,8 @@ final class RemoteRunTest extends TestCase
             1,
             '',
             $process,
-            "spindle: halted after 2 jobs, of which 1 failed; running jobs may finish\n",
+            "spindle: job 2 failed: exit code 1: echo 2 >> {$this->path('tries')}; test 2 != 2\n"
+                . "spindle: halted after 2 jobs, of which 1 failed; running jobs may finish\n",
         );
         self::assertSame(['1', '2', '2', '2'], Text::lines($this->path('tries')));
     }

@@ -390,15 +390,16 @@ final class RunCommandTest extends TestCase
 
     public function testAHaltSoonStartsNoMoreAndLetsFinishWhatRuns(): void
     {
+        // The first job waits for the end of the second.
+        $line = '[ {} = 1 ] && until [ -s 2 ] && ! kill -0 $(cat 2) 2>&-; do sleep 0.1; done; echo $$ > {}; echo {}; '
+            . '[ {} = 1 ]';
         $process = $this->spindle(
             [
                 '-j2',
                 '-k',
                 '--halt',
                 'soon,fail=1',
-                // The first job waits for the end of the second.
-                '[ {} = 1 ] && until [ -s 2 ] && ! kill -0 $(cat 2) 2>&-; do sleep 0.1; done; echo $$ > {}; echo {}; '
-                    . '[ {} = 1 ]',
+                $line,
                 ':::',
                 '1',
                 '2',
@@ -411,35 +412,40 @@ final class RunCommandTest extends TestCase
             1,
             "1\n2\n",
             $process,
-            "spindle: halted after 1 job, of which 1 failed; running jobs may finish\n",
+            'spindle: job 2 failed: exit code 1: ' . strtr($line, ['{}' => '2'])
+                . "\nspindle: halted after 1 job, of which 1 failed; running jobs may finish\n",
         );
         self::assertFileDoesNotExist($this->path('3'));
     }
 
     public function testAHaltNowEndsWhatRunsAndForgetsIt(): void
     {
+        $line = 'if [ {} = 1 ]; then echo 1; touch 1; sleep 60; fi; while [ ! -e 1 ]; do sleep 0.01; done; exit 3';
         $process = $this->spindle(
-            [
-                '-j2',
-                '--joblog',
-                'log',
-                '--halt',
-                'now,fail=1',
-                'if [ {} = 1 ]; then echo 1; touch 1; sleep 60; fi; while [ ! -e 1 ]; do sleep 0.01; done; exit 3',
-                ':::',
-                '1',
-                '2',
-                '3',
-            ],
+            ['-j2', '--joblog', 'log', '--halt', 'now,fail=1', $line, ':::', '1', '2', '3'],
         );
 
         self::assertOutcome(
             3,
             '',
             $process,
-            "spindle: halted after 1 job, of which 1 failed; running jobs are ended\n",
+            'spindle: job 2 failed: exit code 3: ' . strtr($line, ['{}' => '2'])
+                . "\nspindle: halted after 1 job, of which 1 failed; running jobs are ended\n",
         );
         self::assertSame(['2'], $this->column('log', 'Seq'));
+    }
+
+    public function testAHaltNamesTheFailedJobOnce(): void
+    {
+        $halt = ['-j1', '--halt', 'soon,fail=1'];
+        $long = 'exit 3 # ' . str_repeat('x', 1_000);
+        [$named] = explode("\n", $this->spindle([...$halt, ':::', $long])->getErrorOutput());
+        self::assertSame('spindle: job 1 failed: exit code 3: ' . substr($long, 0, 199) . '…', $named);
+
+        foreach ([[...$halt, '--progress', 'plain'], [...$halt, '--timeout', '0.1']] as $arguments) {
+            $errors = $this->spindle([...$arguments, ':::', 'sleep 0.5; exit 3'])->getErrorOutput();
+            self::assertSame(1, substr_count($errors, 'sleep 0.5; exit 3'), $errors);
+        }
     }
 
     public function testAHaltOnSuccessIsSuccess(): void
@@ -510,6 +516,17 @@ final class RunCommandTest extends TestCase
         self::assertSame([1, ''], [$process->getExitCode(), $process->getOutput()]);
         self::assertStringStartsWith(
             "spindle: no-such-program 1: could not be started: 'no-such-program': ",
+            $process->getErrorOutput(),
+        );
+    }
+
+    public function testAFunctionOfBashIsReportedWithWhatToDo(): void
+    {
+        $process = $this->shell("env 'BASH_FUNC_f%%=() { :; }' \$SPINDLE run f ::: 1");
+
+        self::assertSame([1, ''], [$process->getExitCode(), $process->getOutput()]);
+        self::assertStringEndsWith(
+            ". f is a function of bash; use bash -c 'f \"$@\"' bash {}\n",
             $process->getErrorOutput(),
         );
     }

@@ -21,6 +21,10 @@ final class UsageTest extends TestCase
     public static function mistakes(): iterable
     {
         yield 'an unknown command' => [['runn'], 'Command "runn" is not defined. Did you mean this? run (see --help)'];
+        yield 'a program without a command' => [
+            ['-k', 'echo', ':::', 'a'],
+            "Command \"echo\" is not defined. Did you mean 'spindle run -k echo ...'? (see --help)",
+        ];
         yield 'an unknown option' => [
             ['run', '--jobz', '3', 'touch ran'],
             'The "--jobz" option does not exist (see --help)',
@@ -141,8 +145,9 @@ final class UsageTest extends TestCase
         yield 'operators of Perl' => [
             ['run', 'touch', 'ran', '{=', 's/a/b/', '=}', ':::', 'a'],
             'the command contains {= s/a/b/ =}, a replacement string of GNU parallel that spindle run does not support;'
-            . ' it supports {} {.} {/} {//} {/.} {#} {%}, and {1} {1.} {-1} and the like. To pass these characters'
-            . ' literally, put them into an environment variable',
+            . ' it supports {} {.} {/} {//} {/.} {#} {%}, and {1} {1.} {-1} and the like. To change a value in another'
+            . ' way, use a shell line, such as \'x={}; echo "${x%.*}"\'. To pass these characters literally, put them'
+            . ' into an environment variable',
         ];
         yield 'a refused option' => [
             ['run', '--tmux', 'touch ran', ':::', 'a'],

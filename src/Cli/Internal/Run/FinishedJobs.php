@@ -101,7 +101,7 @@ final class FinishedJobs
         $sent = $this->sent[$job->sequence] ?? 0;
         if ($sent > 0 && $job->sent > 0 && $sent !== $job->sent) {
             throw new UsageException(
-                "option --resume: job {$job->sequence} got {$sent} bytes according to the job log '{$this->path}', but"
+                "option --joblog: job {$job->sequence} got {$sent} bytes according to the job log '{$this->path}', but"
                 . " its block has {$job->sent} bytes now; give the same input, --block and --jobs as before",
             );
         }
@@ -138,7 +138,8 @@ final class FinishedJobs
         $logged = "job {$sequence} is '{$this->commandOf($sequence)}' in the job log '{$this->path}'";
 
         return new UsageException(
-            "option --resume: {$logged}, but {$found}; give the same input and command as before",
+            "option --joblog: {$logged}, but {$found}; --resume and --resume-failed need the same input and command as"
+                . ' before. For another command, use another job log',
         );
     }
 

@@ -61,11 +61,20 @@ final class JobRecorder
     private static function failure(InputJob $job, string $error, CommandResult $result): string
     {
         return \sprintf(
-            '%s: %s after %.3f s%s',
+            '%s: %s after %.3f s%s%s',
             $job->commandText(),
             $error,
             $result->duration,
             $result->attempts > 1 ? ", attempt {$result->attempts}" : '',
+            $result->exitCode === 127 ? self::advice($job->command->arguments[0] ?? '') : '',
         );
+    }
+
+    /** Returns the advice for a program that does not exist, but is a function that bash has exported (`export -f`). */
+    private static function advice(string $program): string
+    {
+        return getenv("BASH_FUNC_{$program}%%") === false
+            ? ''
+            : ". {$program} is a function of bash; use bash -c '{$program} \"$@\"' bash {}";
     }
 }

@@ -15,11 +15,13 @@ use Spindle\Cli\Internal\Run\Input\JobValues;
 use Spindle\Cli\Internal\Run\Input\RecordSpool;
 use Spindle\Cli\Internal\Run\Input\ResumedInput;
 use Spindle\Cli\Internal\Run\Output\Console;
+use Spindle\Cli\Internal\Run\Output\FailureNotices;
 use Spindle\Cli\Internal\Run\Output\OutputClosedException;
 use Spindle\Cli\Internal\Run\Output\OutputFailedException;
 use Spindle\Cli\Internal\Run\Output\OutputOrder;
 use Spindle\Cli\Internal\Run\Output\OutputStream;
 use Spindle\Cli\Internal\Run\Output\ProgressMode;
+use Spindle\Cli\Internal\TerminalText;
 use Spindle\Cli\Internal\UsageException;
 use Spindle\Command\Command;
 use Spindle\Command\CommandPool;
@@ -288,7 +290,7 @@ final class Runner
                 throw new UsageException($message);
             }
             $this->console->notice($message);
-            $this->haltIfReached(null);
+            $this->haltIfReached(null, null);
 
             return null;
         }
@@ -309,7 +311,7 @@ final class Runner
         }
         if ($isDone) {
             $this->console->finished($job, $result);
-            $this->haltIfReached($result);
+            $this->haltIfReached($job, $result);
         }
         $this->record($job, $isDone ? $result : null);
         if ($this->options->start->jobs->isFile() && hrtime(true) - $this->lastReread > self::MIN_REREAD_NANOSECONDS) {
@@ -333,7 +335,7 @@ final class Runner
     }
 
     /** @param CommandResult|null $last result of the job that has just finished; null for a line that is no command */
-    private function haltIfReached(?CommandResult $last): void
+    private function haltIfReached(?InputJob $job, ?CommandResult $last): void
     {
         $halt = $this->options->outcome->halt;
         [$succeeded, $failed, $total] = [$this->statistics->succeeded, $this->statistics->failed, $this->jobCount()];
@@ -341,6 +343,9 @@ final class Runner
             return;
         }
         $this->haltStatus = $halt->haltedStatus($failed, $total, $last);
+        if ($job !== null && $last !== null) {
+            $this->nameFailed($job, $last);
+        }
         $this->console->notice(\sprintf(
             'halted after %s, of which %d failed; %s',
             Plural::of($this->statistics->doneCount(), 'job'),
@@ -348,6 +353,16 @@ final class Runner
             $halt->now ? 'running jobs are ended' : 'running jobs may finish',
         ));
         $halt->now ? $this->control->kill() : $this->control->drain();
+    }
+
+    /** Names the failed job that halts the run, unless the progress or a message about its error does so. */
+    private function nameFailed(InputJob $job, CommandResult $result): void
+    {
+        if ($result->succeeded() || $result->error !== null || $this->options->progress->mode !== ProgressMode::None) {
+            return;
+        }
+        $command = TerminalText::fit($job->text(), FailureNotices::MAX_COMMAND_COLUMNS);
+        $this->console->notice("{$job->name()} failed: " . FailureNotices::how($result) . ": {$command}");
     }
 
     /** Returns the number of all jobs, including those that a resumed run skips. It is known if --halt needs it. */

@@ -151,8 +151,9 @@ final class CommandTemplate
         if ($replacement !== null) {
             throw new UsageException(
                 "the command contains {$replacement}, a replacement string of GNU parallel that spindle run does not"
-                . ' support; it supports {} {.} {/} {//} {/.} {#} {%}, and {1} {1.} {-1} and the like. To pass these'
-                . ' characters literally, put them into an environment variable',
+                . ' support; it supports {} {.} {/} {//} {/.} {#} {%}, and {1} {1.} {-1} and the like. To change a'
+                . ' value in another way, use a shell line, such as \'x={}; echo "${x%.*}"\'. To pass these characters'
+                . ' literally, put them into an environment variable',
             );
         }
     }

@@ -38,7 +38,7 @@ final class CommandRows
             'pack m', '', Meaning::Same, 'Insert as many inputs as a command can have, the same number for each job at'
             . ' the end of the input', '`--pack` is only a name of `spindle run`',
         ],
-        ['xargs', '', Meaning::Same, 'As -m, but do not distribute the end of the input'],
+        ['xargs', '', Meaning::Same, 'As -m, but do not divide the last inputs among the jobs that run at once'],
         [
             'each-word X', '', Meaning::Same, 'As -m, but repeat the word that has {}: pre{}post becomes pre1post'
             . ' pre2post', '`--each-word` is only a name of `spindle run`',

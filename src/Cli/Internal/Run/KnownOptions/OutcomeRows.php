@@ -24,8 +24,15 @@ final class OutcomeRows
             . ' format. +FILE adds the lines to a log',
             'A file that is not a job log is refused',
         ],
-        ['resume', '', Meaning::Same, 'Skip the jobs that are in the job log'],
-        ['resume-failed resumefailed', '', Meaning::Same, 'Skip the jobs that succeeded according to the job log'],
+        [
+            'resume', '', Meaning::Other, 'Skip the jobs that are in the job log',
+            'It needs --joblog. The input and the command must be those of the job log: a changed command is refused.'
+            . ' GNU parallel compares only the numbers of the jobs, and also resumes with --results alone',
+        ],
+        [
+            'resume-failed resumefailed', '', Meaning::Other, 'Skip the jobs that succeeded according to the job log',
+            'As with --resume, a changed command is refused. GNU parallel runs the command of its command line',
+        ],
         ['retry-failed retryfailed', '', Meaning::Refused, 'use --resume-failed with the same input and command'],
         [
             'results result res', 'DIR', Meaning::Same, 'Save outputs in files instead of printing them: in a folder of'

@@ -14,8 +14,8 @@ final class PipeRows
             'pipe spreadstdin', '', Meaning::Other, 'Split standard input into blocks of whole records, and give each'
             . ' job one block as its standard input',
             'Standard input is a file and not a pipe. A job that ends without reading it has not failed. `--retries`'
-            . ' gives the block to a failed job again. A blank line counts as a record; GNU parallel joins it with the'
-            . ' next. `:::`, which GNU parallel gives to the first job, is refused',
+            . ' gives the block to a failed job again. A blank line is a record of its own; GNU parallel joins it with'
+            . ' the next line. `:::` is refused; GNU parallel gives each job one of the values after it',
         ],
         [
             'pipe-part pipepart', '', Meaning::Same, 'As --pipe, but read parts of the files of -a or ::::, several at'

@@ -14,7 +14,8 @@ final class StartRows
             'jobs j P max-procs maxprocs', 'N', Meaning::Same, 'Run up to N jobs at once. N is a number, 0 for the'
             . ' maximum, a percentage of the usable CPUs such as 200%, +N or -N for more or less than the usable CPUs,'
             . ' or a file that contains one of these and is read again while jobs run. Also -P [default: 100%]',
-            'A number of jobs below one is one, as the manual of GNU parallel says. The program refuses it',
+            'If the result is below one, one job runs at a time, as the manual of GNU parallel says. GNU parallel'
+            . ' itself refuses this',
             'max-procs P',
             'The default of xargs is 1',
         ],

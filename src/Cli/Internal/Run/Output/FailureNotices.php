@@ -13,7 +13,7 @@ use Spindle\Command\CommandResult;
 final class FailureNotices
 {
     private const MAX_PER_SECOND = 10;
-    private const MAX_COMMAND_COLUMNS = 200;
+    public const MAX_COMMAND_COLUMNS = 200;
 
     /** Time of the first notice in the current second, in seconds since the run began. */
     private float $secondStart = 0.0;
