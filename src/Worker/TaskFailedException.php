@@ -19,10 +19,28 @@ final class TaskFailedException extends TaskException
 
     public static function threw(Thrown $thrown, ?\Throwable $original, int $attempts, mixed $key): self
     {
+        [$class] = explode("\0", $thrown->class); // the rest of an anonymous class's name is a generated file name
         $message = self::subject($key)
-            . " threw {$thrown->class}: {$thrown->message} in {$thrown->file}:{$thrown->line}"
-            . self::afterAttempts($attempts);
+            . " threw {$class}: {$thrown->message} in {$thrown->file}:{$thrown->line}"
+            . self::afterAttempts($attempts)
+            . self::advice($thrown);
 
         return new self($message, $thrown, $attempts, $key, $original);
+    }
+
+    /** Returns the advice for a function or class that this process has, and the worker has not. */
+    private static function advice(Thrown $thrown): string
+    {
+        $isMissing = $thrown->class === \Error::class && preg_match(
+            '/^(?:Call to undefined function (?<name>\S+)\(\)|Class "(?<class>\S+)" not found)$/D',
+            $thrown->message,
+            $match,
+        ) === 1;
+        if (!$isMissing || !(\function_exists($match['name']) || class_exists($match['class'] ?? '', false))) {
+            return '';
+        }
+
+        return '. A worker does not run the main script, so it lacks what that script declares. Let Composer autoload '
+            . $match['name'] . ($match['class'] ?? '') . ', or load it in the file of WorkerPoolOptions(bootstrap:)';
     }
 }

@@ -63,7 +63,8 @@ final class WorkerCrashedException extends TaskException
             . self::afterAttempts($attempts)
             . \sprintf('; memory peak %.1f MiB', $memoryPeak / (1 << 20));
         $tail = trim($stderr);
-        if ($tail !== '' && ($error === null || !str_contains($tail, $error))) {
+        $reported = (string) preg_replace('/^(.*) in .+:\d+$/sD', '$1', (string) $error);
+        if ($tail !== '' && ($reported === '' || !str_contains($tail, $reported))) {
             $message .= "; its standard error ended with:\n{$tail}";
         }
 

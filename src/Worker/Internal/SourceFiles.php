@@ -68,9 +68,9 @@ final class SourceFiles
             )
             : UnserializableException::at(
                 $path,
-                'one of ' . \count($onLine) . " closures that begin on line {$line} of {$file} and can't be told apart",
+                'one of ' . \count($onLine) . " closures that begin on line {$line} of {$file}",
                 null,
-                'put each on a line of its own',
+                "PHP can't tell them apart, so put each on a line of its own",
             );
     }
 

@@ -116,7 +116,7 @@ final class ClosureSourceTest extends TestCase
     {
         $this->expectException(UnserializableException::class);
         $this->expectExceptionMessageMatches(
-            "/one of \\d closures that begin on line 3 of .* and can't be told apart.*put each on a line of its own/",
+            "/one of \\d closures that begin on line 3.*: PHP can't tell them apart, so put each on a line of its own/",
         );
         foreach ($this->taken($line) as $closure) {
             TaskCode::encode($closure, self::KEY);

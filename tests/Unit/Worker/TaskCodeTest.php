@@ -126,7 +126,7 @@ final class TaskCodeTest extends TestCase
         ];
         yield 'one of two methods that call each other' => [ChildClass::pinging(), 'whose static is'];
         yield 'the other of them' => [ChildClass::ponging(), 'whose static is'];
-        yield 'another one of them' => [$one, 'put each on a line of its own'];
+        yield 'another one of them' => [$one, "PHP can't tell them apart, so put each on a line of its own"];
     }
 
     #[DataProvider('refused')]

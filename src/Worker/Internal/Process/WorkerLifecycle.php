@@ -7,6 +7,7 @@ namespace Spindle\Worker\Internal\Process;
 use Amp\Cancellation;
 use Amp\DeferredCancellation;
 use Spindle\Internal\Warnings;
+use Spindle\Worker\Internal\ClosureStream;
 use Spindle\Worker\Internal\SharedFlags;
 use Spindle\Worker\Internal\WorkerProtocol;
 
@@ -203,12 +204,20 @@ final class WorkerLifecycle
             WorkerProtocol::EXIT_REPORT,
             $this->results->batch,
             pack('PC', $peak, $fatal ? 1 : 0),
-            $fatal
-                ? substr($error['message'], 0, WorkerProtocol::MAX_OUTPUT_BYTES)
-                    . " in {$error['file']}:{$error['line']}"
-                : '',
+            $fatal ? self::fatalText($error) : '',
         );
         $this->removeSharedMemory();
+    }
+
+    /** @param array{message: string, file: string, line: int} $error */
+    private static function fatalText(array $error): string
+    {
+        // Without a task that is a closure, the class is not loaded, and the position is that of a file.
+        [$file, $line] = class_exists(ClosureStream::class, false)
+            ? ClosureStream::originalPosition($error['file'], $error['line'])
+            : [$error['file'], $error['line']];
+
+        return substr($error['message'], 0, WorkerProtocol::MAX_OUTPUT_BYTES) . " in {$file}:{$line}";
     }
 
     /** Handles SIGTERM. A task that has obtained its Cancellation may continue until the pool kills the worker. */

@@ -137,6 +137,33 @@ trait KnowsClasses
         self::assertNull($failure->getPrevious());
     }
 
+    public function testWhatOnlyTheMainScriptDeclaresIsReportedWithWhatToDo(): void
+    {
+        $name = 'OnlyInTheMainScript' . bin2hex(random_bytes(4));
+        eval("function {$name}(): int { return 1; } final class {$name} {}");
+        $pool = $this->pool(1);
+        foreach ([static fn(): mixed => $name(), static fn(): object => new $name()] as $task) {
+            self::assertStringEndsWith(
+                "Let Composer autoload {$name}, or load it in the file of WorkerPoolOptions(bootstrap:)",
+                self::failure(TaskFailedException::class, $pool->submit($task))->getMessage(),
+            );
+        }
+        $missing = static fn(): mixed => ('NowhereAtAll' . bin2hex('x'))();
+        $message = self::failure(TaskFailedException::class, $pool->submit($missing))->getMessage();
+        self::assertStringNotContainsString('bootstrap', $message);
+    }
+
+    public function testAnAnonymousExceptionHasNoGeneratedNameInTheMessage(): void
+    {
+        $task = static fn() => throw new class ('no') extends \RuntimeException {};
+        $message = self::failure(TaskFailedException::class, $this->pool(1)->submit($task))->getMessage();
+
+        self::assertSame(
+            'The task threw RuntimeException@anonymous: no in ' . __FILE__ . ':' . (__LINE__ - 4),
+            $message,
+        );
+    }
+
     public function testOtherCallsOfUnserializeAreNotAffected(): void
     {
         $seen = static fn(): string

@@ -53,6 +53,16 @@ trait SurvivesCrashes
         self::assertGreaterThan(20 << 20, $crashed->memoryPeak);
     }
 
+    public function testAFatalErrorInAClosureNamesTheFileOfTheClosure(): void
+    {
+        $pool = $this->pool(1, memoryLimit: '32M', onOutput: static function (): void {});
+        $task = static fn(): int => \strlen(str_repeat('x', 1 << 26));
+        $crashed = self::failure(WorkerCrashedException::class, $pool->submit($task));
+
+        self::assertStringEndsWith(__FILE__ . ':' . (__LINE__ - 3), (string) $crashed->error);
+        self::assertSame(1, substr_count($crashed->getMessage(), 'Allowed memory size'), $crashed->getMessage());
+    }
+
     public function testWithoutAFatalErrorNoneIsReported(): void
     {
         $pool = $this->pool(1);
