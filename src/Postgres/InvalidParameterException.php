@@ -37,7 +37,7 @@ final class InvalidParameterException extends \InvalidArgumentException implemen
     /** @internal */
     public static function count(int $given, int $wanted): self
     {
-        return new self("The statement needs {$wanted} parameters, but {$given} were given");
+        return new self("The number of parameters is {$given}, but the statement needs {$wanted}");
     }
 
     /** @internal */
@@ -49,7 +49,7 @@ final class InvalidParameterException extends \InvalidArgumentException implemen
     /** @internal */
     public static function columnCount(int $given, int $wanted): self
     {
-        return new self("A row needs {$wanted} values, but {$given} were given");
+        return new self("The number of values of a row is {$given}, but must be {$wanted}");
     }
 
     /** @internal */

@@ -40,11 +40,12 @@ final class PoolTimeoutException extends \RuntimeException implements PostgresEx
         }
 
         return new self(\sprintf(
-            'No connection of the pool became free within %s s: all %d are in use%s, and %d other calls wait. '
-                . 'Release connections sooner, or raise maxConnections or acquireTimeout%s',
+            'No connection of the pool became free within %s s (in use: %d, being opened: %d, other calls that wait: '
+                . '%d). Send the statements of transaction() through its Transaction and not through the pool, release '
+                . 'connections sooner, or raise maxConnections or acquireTimeout%s',
             round($seconds, 3),
             $connections,
-            $opening > 0 ? ", {$opening} are being opened" : '',
+            $opening,
             $waiting,
             $previous === null ? '' : ". The last attempt to open another one failed: {$previous->getMessage()}",
         ), $previous);

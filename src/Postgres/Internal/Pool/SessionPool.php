@@ -668,7 +668,9 @@ final class SessionPool implements SessionLender
             if ($wasInTransaction) {
                 // The warning comes last, because its callback may need a connection of this pool.
                 ($this->warn)(
-                    'A transaction was left open on a connection that was released to the pool. It was rolled back',
+                    'A transaction was left open on a connection that was released to the pool. It was rolled back. '
+                        . 'Use transaction() and not a BEGIN statement: each statement of the pool may get another'
+                        . ' connection, which the pool takes back immediately',
                 );
             }
         })->ignore();

@@ -128,7 +128,7 @@ trait LendsConnections
         $futures = array_map(Async::run(...), self::verbs($pool));
         foreach ($futures as $future) {
             $message = self::thrown(PoolTimeoutException::class, $future->await(...))->getMessage();
-            self::assertStringContainsString('within 0.05 s: all 1 are in use', $message);
+            self::assertStringContainsString('within 0.05 s (in use: 1, being opened: 0, ', $message);
         }
         self::assertStatistics(['waiting' => 0, 'timed_out_total' => \count($futures)], $pool);
         $connection->release();

@@ -85,7 +85,7 @@ final class TypesTest extends TestCase
     public function testARowForCopyHasAsManyValuesAsColumns(): void
     {
         $this->expectException(InvalidParameterException::class);
-        $this->expectExceptionMessage('A row needs 2 values, but 1 were given');
+        $this->expectExceptionMessage('The number of values of a row is 1, but must be 2');
 
         (new Types())->copyRow([23, 23], [1]);
     }
