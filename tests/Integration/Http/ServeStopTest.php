@@ -190,7 +190,7 @@ final class ServeStopTest extends TestCase
         self::assertSame(0, $server->wait());
     }
 
-    public function testAnInterruptThatWasIgnoredAtTheStartStaysIgnored(): void
+    public function testAnInterruptThatWasIgnoredAtTheStartStaysIgnoredAndIsReported(): void
     {
         $app = 'return static fn($request) => Spindle\Http\Response::text((string) getmypid());';
         $server = $this->serve($app, ['--processes', '2'], through: ['sh', '-c', 'trap "" INT; exec "$@"', 'sh']);
@@ -203,7 +203,12 @@ final class ServeStopTest extends TestCase
         $server->signal(\SIGTERM);
 
         self::assertSame(0, $server->wait());
-        self::assertStringNotContainsString('SIGINT', $server->getErrorOutput());
+        $log = $server->getErrorOutput();
+        self::assertStringContainsString(
+            'info SIGINT is ignored, as in a background job of a script. SIGTERM stops the server',
+            $log,
+        );
+        self::assertSame(1, substr_count($log, 'SIGINT'));
     }
 
     public function testAHangupReloadsButStopsTheServerIfTheTerminalIsClosed(): void

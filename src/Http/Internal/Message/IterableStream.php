@@ -15,7 +15,7 @@ final class IterableStream implements StreamInterface
     /** Maximum number of empty pieces that one read skips. It then returns '', so that other fibers can run. */
     private const MAX_EMPTY_PIECES = 100;
 
-    /** @var \Iterator<mixed, string>|null null after its end, and when the stream is closed */
+    /** @var \Iterator<mixed, mixed>|null null after its end, and when the stream is closed */
     private ?\Iterator $pieces;
 
     private bool $started = false;
@@ -89,7 +89,7 @@ final class IterableStream implements StreamInterface
         }
     }
 
-    /** @param \Iterator<mixed, string> $pieces */
+    /** @param \Iterator<mixed, mixed> $pieces */
     private function advance(\Iterator $pieces): void
     {
         $this->running = true;
@@ -103,18 +103,26 @@ final class IterableStream implements StreamInterface
 
             return;
         }
-        if ($pieces->valid()) {
-            $this->piece = $pieces->current();
-        } else {
+        if (!$pieces->valid()) {
             $this->pieces = null;
+
+            return;
         }
+        $piece = $pieces->current();
+        if (!\is_string($piece)) {
+            throw new \UnexpectedValueException(
+                'A piece of a body has the type ' . get_debug_type($piece)
+                    . ' instead of string. Yield (string) $value',
+            );
+        }
+        $this->piece = $piece;
     }
 
     /**
      * Ends a generator by an exception, so that its `finally` blocks can suspend. Before PHP 8.4, these blocks can't
      * suspend when PHP destroys the generator.
      *
-     * @param \Iterator<mixed, string> $pieces
+     * @param \Iterator<mixed, mixed> $pieces
      */
     private static function endGenerator(\Iterator $pieces): void
     {

@@ -72,6 +72,9 @@ final class ProcessManager implements ChildMessages
     public function run(): int
     {
         $signals = new SignalInbox();
+        if ($signals->ignoresInterrupt) {
+            $this->logger->info('SIGINT is ignored, as in a background job of a script. SIGTERM stops the server');
+        }
         $errorHandler = EventLoop::getErrorHandler();
         EventLoop::setErrorHandler(
             $errorHandler ?? fn(\Throwable $failure) => HandlerFailure::logUncaught($failure, $this->logger),

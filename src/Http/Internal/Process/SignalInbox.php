@@ -16,6 +16,8 @@ final class SignalInbox
     /** @var list<int> */
     private array $received = [];
 
+    public readonly bool $ignoresInterrupt;
+
     public function __construct()
     {
         pcntl_async_signals(true);
@@ -25,8 +27,10 @@ final class SignalInbox
             [\SIGQUIT, \SIGUSR1, \SIGUSR2],
             static fn(int $signal): bool => pcntl_signal_get_handler($signal) === \SIG_DFL,
         );
+        $ignored = IgnoredSignals::among($ending);
+        $this->ignoresInterrupt = \in_array(\SIGINT, $ignored, true);
         $this->signals = [
-            ...array_diff($ending, IgnoredSignals::among($ending)),
+            ...array_diff($ending, $ignored),
             ...array_values($free),
             \SIGHUP,
             \SIGCHLD,

@@ -48,6 +48,17 @@ final class IterableStreamTest extends TestCase
         self::assertSame([$pieces, ''], [$read, $stream->read(100)]);
     }
 
+    public function testAPieceThatIsNotAStringIsReported(): void
+    {
+        /** @var iterable<string> $pieces */
+        $pieces = json_decode('["a", 1]');
+        $stream = new IterableStream($pieces);
+
+        self::assertSame('a', $stream->read(100));
+        $this->expectExceptionMessage('A piece of a body has the type int instead of string. Yield (string) $value');
+        $stream->read(100);
+    }
+
     public function testAPieceIsRequestedOnlyWhenItIsRead(): void
     {
         /** @var \ArrayObject<int, string> $asked */
