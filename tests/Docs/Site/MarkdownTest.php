@@ -98,6 +98,24 @@ final class MarkdownTest extends TestCase
         self::assertStringContainsString('[`b()`](b.md#x) or [`Known`](/known.md).', $text);
     }
 
+    public function testCodeOfAnotherToolIsNoLinkInATableThatComparesIt(): void
+    {
+        $page = <<<'MD'
+            Before `Known`.
+
+            | amphp | Spindle |
+            |---|---|
+            | a `Task` | no `Known` |
+            | `a \| Task` | `c \| d`, `Known` |
+
+            After `Known`.
+            MD;
+        $target = static fn(string $code): ?string => \in_array($code, ['Task', 'Known'], true) ? '/k.md' : null;
+
+        $linked = str_replace('`Known`', '[`Known`](/k.md)', $page);
+        self::assertSame($linked, (new Markdown($page))->withLinkedCode($target));
+    }
+
     public function testAPictureHasAnImageForEachTheme(): void
     {
         $picture = <<<'HTML'

@@ -10,6 +10,9 @@ final readonly class Markdown
     private const BLOCK = '^ *(?<fence>`{3,}|~{3,})[^\n]*\n.*?^ *\k<fence>[`~]* *$|<!--.*?-->';
     private const INLINE = '(?<ticks>`+)(?!`)(?<code>.*?)(?<!`)\k<ticks>(?!`)';
     private const HEADING = '^(?<level>#{1,6}) +(?<text>[^\n]+?) *$';
+
+    /** A table that compares other tools with Spindle, whose column is the last one. */
+    private const COMPARISON = '(?<comparison>^\|[^\n]* \| Spindle \|\n(?:\|[^\n]*(?:\n|\z))+)';
     private const LINK = '(?<=\]\()(?<link>[^)\s]+)(?=\))|(?<=src="|srcset="|href=")(?<attribute>[^"\s]+)(?=")';
 
     public string $body;
@@ -80,15 +83,22 @@ final readonly class Markdown
     }
 
     /**
-     * Makes links of inline code that is not in a heading or a link.
+     * Makes links of inline code that is not in a heading or a link, nor in a table's column of another tool.
      *
      * @param \Closure(string): ?string $target returns the target for a code, or null for none
      */
     public function withLinkedCode(\Closure $target): string
     {
         return $this->replaced(
-            self::BLOCK . '|' . self::HEADING . '|\[[^\]]*\]\([^)]*\)|' . self::INLINE,
+            self::BLOCK . '|' . self::HEADING . '|\[[^\]]*\]\([^)]*\)|' . self::COMPARISON . '|' . self::INLINE,
             static function (array $match) use ($target): ?string {
+                if (isset($match['comparison'])) {
+                    return (string) preg_replace_callback(
+                        '/(?<=[^\\\\]\| )(?:[^|\n]|\\\\\|)*\|$/m',
+                        static fn(array $cell): string => (new self($cell[0]))->withLinkedCode($target),
+                        $match['comparison'],
+                    );
+                }
                 $link = isset($match['code']) ? $target($match['code']) : null;
 
                 return $link === null ? null : '[' . ($match[0] ?? '') . "]({$link})";
