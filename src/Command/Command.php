@@ -169,7 +169,8 @@ final class Command
     }
 
     /**
-     * Sets the target of the standard output: a closure is called with each piece, and a stream gets the output.
+     * Sets the target of the standard output: a closure is called with each piece, and a stream gets the output. With
+     * retries, both get the output of all attempts. A captured output is that of the last attempt.
      *
      * @param Output|\Closure(string): void|resource $target
      *
