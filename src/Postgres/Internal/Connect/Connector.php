@@ -265,7 +265,7 @@ final class Connector
             $file === null || PasswordFile::isPrivate($file)
                 ? ''
                 : ": the password file {$file} is ignored, because it does not exist or other users have access to it. "
-                    . 'Run chmod 600 on it',
+                    . 'It must exist with mode 0600',
             $this->options->authentication,
             $this->options->channelBinding,
             $socket->isEncrypted(),
