@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Worker;
 
-/** A task threw, or its result can't be decoded here. getPrevious() is the original exception, if it could be sent. */
+/** A task threw, or its result can't be decoded here. getPrevious() is the original exception, if its class exists. */
 final class TaskFailedException extends TaskException
 {
     private function __construct(
