@@ -6,7 +6,7 @@ namespace Spindle\Remote;
 
 use Spindle\SpindleException;
 
-/** Thrown when an agent can't run, because it was closed or killed. */
+/** An agent can't run, because it was closed or killed. */
 final class AgentClosedException extends \RuntimeException implements SpindleException
 {
     private function __construct(string $message)
