@@ -29,28 +29,46 @@ final class EventReader
      */
     public function read(string $bytes): \Generator
     {
+        $start = 0;
+        $searchFrom = max(0, \strlen($this->buffer) - 1); // before, the buffer has no line end but a last "\r"
         $this->buffer .= $bytes;
         if (!$this->isAfterStart && \strlen($this->buffer) >= 3) {
             $this->isAfterStart = true;
-            if (str_starts_with($this->buffer, "\u{feff}")) {
-                $this->buffer = substr($this->buffer, 3);
-            }
+            $start = $searchFrom = str_starts_with($this->buffer, "\u{feff}") ? 3 : 0;
         }
-        // A "\r" at the end may be the first half of "\r\n".
-        while (preg_match('/\G([^\r\n]*+)(\r\n|\n|\r(?=.))/s', $this->buffer, $match) === 1) {
-            $this->buffer = substr($this->buffer, \strlen($match[0]));
-            if ($match[1] !== '') {
-                $this->readLine($match[1]);
+        while (($line = $this->nextLine($start, $searchFrom)) !== null) {
+            if ($line !== '') {
+                $this->readLine($line);
             } elseif ($this->data !== []) {
                 yield new ServerSentEvent(implode("\n", $this->data), $this->event, $this->id, $this->retry);
                 [$this->data, $this->event, $this->retry, $this->size] = [[], null, null, 0];
             } else {
-                $this->event = null;
+                [$this->event, $this->size] = [null, 0];
             }
         }
+        $this->buffer = substr($this->buffer, $start);
         if ($this->size + \strlen($this->buffer) > self::MAX_EVENT_BYTES) {
             throw new MalformedResponseException('an event is longer than ' . self::MAX_EVENT_BYTES . ' bytes');
         }
+    }
+
+    /**
+     * Returns the line that begins at `$start` of the buffer, without its end, and moves both positions behind it;
+     * null if the line is not complete.
+     *
+     * @param int $searchFrom position before which the line does not end
+     */
+    private function nextLine(int &$start, int &$searchFrom): ?string
+    {
+        $end = $searchFrom + strcspn($this->buffer, "\r\n", $searchFrom);
+        $lineEnd = substr($this->buffer, $end, 2);
+        if ($lineEnd === '' || $lineEnd === "\r") {
+            return null; // a last "\r" may be the first half of "\r\n"
+        }
+        $line = substr($this->buffer, $start, $end - $start);
+        $start = $searchFrom = $end + ($lineEnd === "\r\n" ? 2 : 1);
+
+        return $line;
     }
 
     private function readLine(string $line): void

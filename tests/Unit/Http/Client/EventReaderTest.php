@@ -40,4 +40,28 @@ final class EventReaderTest extends TestCase
             iterator_to_array($reader->read('data: ' . str_repeat('x', 500_000) . "\n"), false);
         }
     }
+
+    /** If each line copied the rest of these bytes, or if each piece were searched from the start, this would hang. */
+    public function testManyShortLinesAndALongOneAreReadInLinearTime(): void
+    {
+        $reader = new EventReader();
+        self::assertSame([], iterator_to_array($reader->read(str_repeat("\n", 4_000_000)), false));
+        $pieces = str_split('data: ' . str_repeat('x', 4_000_000) . "\n\n", 16);
+        $events = [];
+        foreach ($pieces as $piece) {
+            array_push($events, ...iterator_to_array($reader->read($piece), false));
+        }
+
+        self::assertSame([4_000_000], array_map(static fn($event): int => \strlen($event->data), $events));
+    }
+
+    public function testCommentsBetweenEventsAreNoEndlessEvent(): void
+    {
+        $reader = new EventReader();
+        for ($i = 0; $i < 40; ++$i) {
+            iterator_to_array($reader->read(':' . str_repeat('x', 500_000) . "\n\n"), false);
+        }
+
+        self::assertEquals([new ServerSentEvent('x')], iterator_to_array($reader->read("data: x\n\n"), false));
+    }
 }
