@@ -23,7 +23,7 @@ final class PendingCommand
     /** Why output could not be stored or passed on. The command is ended, and its result has this error. */
     public ?string $outputError = null;
 
-    /** Exception from the input or from a callback for output. The command is ended, and {@see $owner} gets it. */
+    /** Exception from the input or an output callback. The command is ended, and its owner gets the exception. */
     public ?\Throwable $thrown = null;
 
     /** Whether the command was cancelled. Its result reports that. */
@@ -41,10 +41,10 @@ final class PendingCommand
     /** The launcher that the command is assigned to. */
     public ?Launcher $launcher = null;
 
-    /** Whether the command was withdrawn from its launcher for another one, and the launcher has not answered. */
+    /** Whether WITHDRAW was sent so that another launcher can run the command, and the answer has not arrived. */
     public bool $isMoving = false;
 
-    /** Whether the launcher has reported the start. Without `redispatch`, it does so only to answer WITHDRAW. */
+    /** Whether the launcher has reported the start. Without `redispatch`, launchers do so only to answer WITHDRAW. */
     public bool $started = false;
 
     /** Working directory and umask of this process when the command was submitted. All attempts use them. */
@@ -59,7 +59,7 @@ final class PendingCommand
 
     /**
      * @param int                      $lane        number of the owner's queue, from {@see CommandDispatcher::open()}
-     * @param array<array-key, string> $environment environment of this process, before {@see Command::$environment}
+     * @param array<array-key, string> $environment environment of this process, without {@see Command::$environment}
      */
     public function __construct(
         public readonly int $id,
@@ -168,7 +168,7 @@ final class PendingCommand
             || $this->feeder?->isStarted() === false;
     }
 
-    /** Returns whether another attempt is possible. The retry policy is not asked. */
+    /** Returns whether another attempt is possible, if the retry policy wants one. */
     public function mayRetry(): bool
     {
         return !$this->cancelled && !$this->isLastAttempt && $this->canRepeatInput();

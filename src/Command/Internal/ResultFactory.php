@@ -57,7 +57,7 @@ final class ResultFactory
         );
     }
 
-    /** Creates a result from NOT_STARTED: cancelled for a withdrawn command. A failed start counts as an attempt. */
+    /** Creates a result from NOT_STARTED. A withdrawn command is cancelled. A failed start counts as an attempt. */
     public static function ofNoStart(PendingCommand $pending, string $bytes, int $at, int $length): CommandResult
     {
         $code = \ord($bytes[$at + 1]);
@@ -96,7 +96,7 @@ final class ResultFactory
         return self::result($pending, $code, $signal, $timedOut, $start, $duration, $error);
     }
 
-    /** Cancels a command that waits for its first or next attempt, and creates its result. */
+    /** Marks a command as cancelled that waits for its first or next attempt, and creates its result. */
     public static function cancelledBeforeStart(PendingCommand $pending): CommandResult
     {
         $pending->cancelled = true;

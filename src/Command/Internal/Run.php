@@ -17,8 +17,8 @@ use Spindle\LauncherException;
 
 /**
  * One call of run() or runInOrder(): submits commands from the caller's iterable and yields results to the caller's
- * loop. Of the commands that were read, at most concurrency plus lookahead have no result that the caller has read.
- * This number is the window.
+ * loop. The window is concurrency plus lookahead: the largest number of commands that were read from the input and
+ * whose results the caller has not read.
  */
 final class Run implements PendingCommandOwner, InputConsumer
 {
@@ -31,12 +31,12 @@ final class Run implements PendingCommandOwner, InputConsumer
     /** @var array<int, PendingCommand> pending commands, by id */
     private array $commands = [];
 
-    /** @var array<int, int> numbers of the pending commands in the input, by id */
+    /** @var array<int, int> numbers of the pending commands in the order of the input, by id */
     private array $numbers = [];
 
     /**
-     * Results that the caller has not read: by number in the input, or for run() in the order of arrival. Null for a
-     * command without a result.
+     * Results that the caller has not read. For runInOrder(), the key is the number of the command in the input; for
+     * run(), results are numbered as they arrive. Null for a command without a result.
      *
      * @var array<int, CommandResult|null>
      */
@@ -50,11 +50,11 @@ final class Run implements PendingCommandOwner, InputConsumer
     /** Whether the caller reads no more results. */
     private bool $abandoned = false;
 
-    /** Number of commands that were read, and of those that have ended. */
+    /** Number of commands that were read; for run() also of those that have ended. */
     private int $readCount = 0;
     private int $endedCount = 0;
 
-    /** Number of read commands whose results the caller has not read, and their bytes. */
+    /** Number of read commands whose results the caller has not read, and the bytes of these commands. */
     private int $unreadCount = 0;
     private int $unreadBytes = 0;
 
@@ -177,7 +177,7 @@ final class Run implements PendingCommandOwner, InputConsumer
         }
     }
 
-    /** Returns the next result; null after the last. After all results, throws the failure that ended the run. */
+    /** Returns the next result. After the last one, returns null, or throws the failure that ended the run. */
     private function nextResult(): ?CommandResult
     {
         while (true) {
@@ -191,14 +191,14 @@ final class Run implements PendingCommandOwner, InputConsumer
                     }
                     continue;
                 }
-                // The caller's loop body took some time. Let the event loop run before the next result.
+                // The event loop has not run for SLICE_NANOSECONDS, so it runs before the next result.
                 $this->lastLoopTurn = $now;
                 $this->pullSoon();
                 LoopTurn::await();
 
                 continue;
             }
-            // The run does not wait for a read that is suspended in the input, once the input is over.
+            // Once the input is over, the run does not wait for a read of the input that is still suspended.
             if ($this->commands === [] && $this->input->isOver()) {
                 return $this->input->failure === null ? null : throw $this->input->failure;
             }

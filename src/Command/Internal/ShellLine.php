@@ -8,8 +8,8 @@ namespace Spindle\Command\Internal;
  * Splits simple shell lines into words, so that their programs can be started without a shell.
  *
  * GNU make does the same (src/job.c, construct_command_argv_internal). The rule here is stricter: words consist of
- * plain characters and of quoted text without expansions. The first word is no built-in, no reserved word (POSIX Shell
- * Command Language, 2.4 and 2.14) and no assignment.
+ * plain characters and of quoted text without expansions. The first word must not be a built-in, a reserved word (POSIX
+ * Shell Command Language, 2.4 and 2.14) or an assignment.
  */
 final class ShellLine
 {
@@ -18,7 +18,7 @@ final class ShellLine
 
     private const WORD_PATTERN = '~(?:[\w@%+=:,./-]|\'[^\']*+\'|"[^"]*+")++~';
 
-    /** A first word that names a program: plain characters without =. Some of them may not be the first character. */
+    /** A first word that names a program: plain characters without =, of which only some can come first. */
     private const PROGRAM_PATTERN = '~^[a-zA-Z_./@+][\w@%+:,./-]*$~D';
 
     /** Reserved words and built-ins of dash or of bash in POSIX mode, and words that are built-ins in other shells. */

@@ -12,7 +12,7 @@ use Spindle\Internal\Warnings;
 
 /**
  * Passes output to a callback or a stream, piece by piece and in order, in a callback of the event loop. The target may
- * suspend. The launcher stops reading output while more than OUTPUT_WINDOW bytes are not reported as delivered.
+ * suspend. The launcher stops reading output while more than OUTPUT_WINDOW bytes are not acknowledged.
  */
 final class Sink
 {

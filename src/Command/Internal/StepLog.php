@@ -8,7 +8,7 @@ use Psr\Log\LoggerInterface;
 use Spindle\Command\CommandResult;
 use Spindle\Internal\IsolatedCall;
 
-/** Writes the steps of a pool to the caller's logger. A logger that throws or suspends affects no command. */
+/** Reports to the caller's logger what a pool does. A logger that throws or suspends affects no command. */
 final class StepLog
 {
     public function __construct(private readonly LoggerInterface $logger) {}

@@ -16,10 +16,10 @@ final class Descriptors
     private const SPARE_DESCRIPTORS = 16;
 
     /**
-     * Each returned descriptor needs another one during the start. If the limit does not allow that for all of them,
-     * sockets are returned first, and the rest is inherited.
+     * Returns the descriptors that are replaced by /dev/null in the launcher. Each replacement needs another descriptor
+     * of this process during the start. If the limit is too low for all, sockets come first. The rest is inherited.
      *
-     * @return list<int> descriptors of files and sockets that have to be /dev/null in the launcher
+     * @return list<int>
      */
     public static function toReplace(): array
     {
@@ -29,7 +29,7 @@ final class Descriptors
         foreach (Files::in('/proc/self/fd') as $entry) {
             $target = @readlink("/proc/self/fd/{$entry}");
             if ($target === false) {
-                continue; // the descriptor of the folder itself, which is closed again
+                continue; // the descriptor of the listing itself, which is closed by now
             }
             ++$open;
             $descriptor = (int) $entry;

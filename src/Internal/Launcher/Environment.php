@@ -7,13 +7,14 @@ namespace Spindle\Internal\Launcher;
 /** The environment that commands inherit: reads it, and encodes it for launchers. */
 final class Environment
 {
-    /** Bytes to which a variable is cut. Linux refuses such a variable anyway (execve(2)). */
+    /** Longer variables are cut to this number of bytes. That is still too long for Linux (execve(2)). */
     private const MAX_VARIABLE_BYTES = 4 << 20;
 
     /**
-     * FPM and similar SAPIs add variables of the request to getenv(), so each variable is read by its name.
+     * Returns the environment variables of this process, including those of putenv(). Under FPM and similar SAPIs,
+     * getenv() also returns variables of the request. Only getenv($name, true) ignores them.
      *
-     * @return array<string, string> environment variables of this process, including those of putenv()
+     * @return array<string, string>
      */
     public static function variables(): array
     {
@@ -33,7 +34,7 @@ final class Environment
         return $environment;
     }
 
-    /** @param array<array-key, string> $variables encoded as an ENVIRONMENT frame */
+    /** @param array<array-key, string> $variables content of the returned ENVIRONMENT frame, by name */
     public static function frame(array $variables): string
     {
         $entries = [];

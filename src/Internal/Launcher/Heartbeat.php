@@ -16,7 +16,7 @@ final class Heartbeat
     /** Seconds between two checks. */
     private const CHECK_INTERVAL = 1.0;
 
-    /** Numbers of unanswered checks after which a launcher counts as dead: a stopped one (SIGSTOP), and any other. */
+    /** Numbers of unanswered checks until a launcher counts as dead: if it is stopped (SIGSTOP), and if it is not. */
     private const STOPPED_CHECKS = 3;
     private const SILENT_CHECKS = 30;
 
@@ -24,19 +24,19 @@ final class Heartbeat
 
     private bool $isActive = false;
 
-    /** Whether something was sent since the last ping. */
+    /** Whether something was sent to the launcher since the last ping. */
     private bool $hasSent = false;
 
-    /** Whether the launcher has work, so that pings are sent all the time. */
+    /** Whether the launcher has work. Pings are sent as long as it has. */
     private bool $isBusy = false;
 
     /** Whether the last ping was not answered. */
     private bool $isWaiting = false;
 
-    /** Number of checks since the unanswered ping. */
+    /** Number of checks since the ping that was not answered. */
     private int $unanswered = 0;
 
-    /** Calls {@see LauncherProcess::check()} once per second while the launcher has to answer. */
+    /** Creates a timer that calls {@see LauncherProcess::check()} once per second. {@see start()} enables the timer. */
     public function __construct(LauncherProcess $launcher)
     {
         $weak = \WeakReference::create($launcher);
@@ -46,7 +46,7 @@ final class Heartbeat
         $this->timerId = EventLoop::disable(EventLoop::unreference(EventLoop::repeat(self::CHECK_INTERVAL, $check)));
     }
 
-    /** Sets whether the launcher has work. Checks continue as long as it has. */
+    /** Sets whether the launcher has work. Checks continue while it has work. */
     public function setBusy(bool $isBusy): void
     {
         $this->isBusy = $isBusy;
@@ -55,14 +55,14 @@ final class Heartbeat
         }
     }
 
-    /** Starts checks until the next answer, because something was sent. */
+    /** Starts checks, because something was sent to the launcher. They stop after the answer to the next ping. */
     public function noteSent(): void
     {
         $this->hasSent = true;
         $this->start();
     }
 
-    /** Records that bytes of the launcher have arrived. */
+    /** Records that the launcher has sent bytes. Any bytes count as an answer. */
     public function noteAnswer(): void
     {
         $this->isWaiting = false;
@@ -70,7 +70,7 @@ final class Heartbeat
     }
 
     /**
-     * Counts a check.
+     * Counts a check if the last ping was not answered.
      *
      * @return string|null why the launcher counts as dead; null while it counts as alive
      */
@@ -88,7 +88,7 @@ final class Heartbeat
             : "it did not answer for {$this->unanswered} s, so it was killed";
     }
 
-    /** Returns whether a ping is due, and then expects an answer to it. Stops the checks when none is needed. */
+    /** Returns whether the caller must send a ping. Stops the checks if nothing was sent and there is no work. */
     public function startPingIfDue(): bool
     {
         if ($this->isWaiting) {

@@ -13,7 +13,7 @@ use Spindle\Internal\Preload;
 use Spindle\Internal\Warnings;
 use Spindle\LauncherException;
 
-/** The child process that a launcher runs in: its start, its exit, and the end of all that it has started. */
+/** The child process of a launcher. Starts it, reports its exit, and kills the processes that it has started. */
 final class LauncherChild
 {
     /** Pauses between two checks of a process or its pipe: the first and the longest, in microseconds. */
@@ -66,7 +66,7 @@ final class LauncherChild
         $token = bin2hex(random_bytes(8));
         $command = [
             PhpBinary::find($php), ...PhpBinary::options(),
-            // PHP keeps a main script open, and commands would inherit its descriptor. So the file is included.
+            // PHP would keep the file of a main script open, and commands would inherit its descriptor.
             '-r', 'require ' . var_export(__DIR__ . '/Process/main.php', true) . ';', '--',
             $token, (string) getmypid(), $startMethod, $temporaryFilePrefix,
         ];
@@ -104,7 +104,7 @@ final class LauncherChild
         Signals::send($this->pid, self::SIGKILL);
     }
 
-    /** Blocks until the launcher has exited, and frees its process handle. After the limit, kills all its processes. */
+    /** Blocks until the launcher has exited, and frees its handle. After the timeout, kills it and its processes. */
     public function close(): void
     {
         if (\is_resource($this->process)) {
@@ -174,7 +174,7 @@ final class LauncherChild
         foreach ($replaced as $descriptor) {
             $descriptors[$descriptor] = $null;
         }
-        // Later, no descriptor may be free to load a class file, or the file may not be accessible any more.
+        // Later, PHP may have no free descriptor to load the file of a class, or no access to the file.
         Preload::classes(
             LauncherCode::class,
             LauncherException::class,
@@ -206,11 +206,11 @@ final class LauncherChild
     }
 
     /**
-     * Returns a command that closes the replaced descriptors up to 9 in a shell before it starts the given command.
+     * Returns a shell command that closes the replaced descriptors up to 9, then executes the given command.
      * Without FFI, the launcher's commands would inherit these descriptors as /dev/null. Returns the command unchanged
      * if there is nothing to close, if there is no shell, or if a shell could reset the effective user.
      *
-     * @param list<int>    $descriptors
+     * @param list<int>    $descriptors those that are /dev/null in the launcher
      * @param list<string> $command
      *
      * @return list<string>
@@ -247,7 +247,7 @@ final class LauncherChild
         };
     }
 
-    /** Blocks until the launcher has exited. Continues a stopped launcher. After the limit, kills all its processes. */
+    /** Waits for the exit. Sends SIGCONT to a stopped launcher. After the timeout, kills it and its processes. */
     private function awaitExit(): void
     {
         $deadline = hrtime(true) + self::CLOSE_TIMEOUT_NANOSECONDS;

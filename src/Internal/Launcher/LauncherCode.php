@@ -7,12 +7,12 @@ namespace Spindle\Internal\Launcher;
 use Spindle\LauncherException;
 
 /**
- * Checks that the source files of launchers have not changed, for example by a deployment. Otherwise a launcher could
- * have another protocol than this process.
+ * Checks that the source files of launchers have not changed since the first launcher of this process. After a
+ * deployment, a new launcher could use another protocol than this process.
  */
 final class LauncherCode
 {
-    /** Hash of the files' contents at the first launcher; null before. */
+    /** Hash of the files' contents at the start of the first launcher; null before it. */
     private static ?string $loaded = null;
 
     /** @throws LauncherException when the files have changed since the first launcher of this process */

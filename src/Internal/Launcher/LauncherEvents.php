@@ -6,7 +6,7 @@ namespace Spindle\Internal\Launcher;
 
 use Spindle\Internal\FrameHandler;
 
-/** Receives what a launcher process reports, and how it has ended. */
+/** Receives the frames of a launcher, and the cause of its death. */
 interface LauncherEvents extends FrameHandler
 {
     /** Called once when the launcher has died. `$how` is the cause, such as an exit code. */

@@ -10,7 +10,7 @@ use Spindle\Internal\MalformedFrameException;
 use Spindle\Internal\Warnings;
 use Spindle\LauncherException;
 
-/** A launcher process as its parent sees it: exchanges frames with it, and notices its death. */
+/** Exchanges frames with a launcher, and notices the death of its process. */
 final class LauncherProcess
 {
     /** Maximum bytes of a frame from a launcher. A longer frame means that another program has written to the pipe. */
@@ -35,12 +35,12 @@ final class LauncherProcess
     private readonly FrameReader $frames;
     private readonly string $readCallbackId;
 
-    /** Null unless bytes wait for space in the pipe. */
+    /** Callback of the event loop that writes when the pipe has space; null if no bytes are waiting. */
     private ?string $writeCallbackId = null;
 
     private readonly Heartbeat $heartbeat;
 
-    /** @var array<array-key, string>|null environment for commands that was queued last */
+    /** @var array<array-key, string>|null environment that was queued last, for the commands after it */
     private ?array $environment = null;
 
     /** Frames for the next {@see send()}. */
@@ -49,7 +49,7 @@ final class LauncherProcess
     /** Bytes to write; the first $written of them have been written. */
     private string $unsent = '';
 
-    /** Written bytes are removed from $unsent when they are at least half of it, because a removal copies the rest. */
+    /** Number of written bytes in $unsent. Removed only when they are half of it, because that copies the rest. */
     private int $written = 0;
 
     private bool $closed = false;
@@ -128,7 +128,7 @@ final class LauncherProcess
         $this->queued .= $frames;
     }
 
-    /** Sends the queued frames, then `$frames`. What the pipe has no space for is sent after the launcher has read. */
+    /** Sends the queued frames, then `$frames`. If the pipe is full, the event loop sends the rest later. */
     public function send(#[\SensitiveParameter] string $frames = ''): void
     {
         if ($this->closed || ($frames === '' && $this->queued === '')) {
@@ -148,7 +148,7 @@ final class LauncherProcess
         return \strlen($this->queued) + \strlen($this->unsent) - $this->written;
     }
 
-    /** Reads frames that have arrived. Notices whether the launcher has died. */
+    /** Reads frames that have arrived, and passes them on. Notices the death of the launcher. */
     public function read(): void
     {
         if ($this->closed || $this->closeInFork()) {
@@ -278,7 +278,7 @@ final class LauncherProcess
         return true;
     }
 
-    /** Writes at most one pipe's capacity of the unsent bytes. Waits in the event loop for space for the rest. */
+    /** Writes unsent bytes, at most the capacity of a pipe. The event loop calls this again for the rest. */
     private function write(): void
     {
         if ($this->closeInFork()) {
@@ -319,7 +319,7 @@ final class LauncherProcess
         }
     }
 
-    /** @param string|null $how cause of the death; null for the exit status of the process */
+    /** @param string|null $how cause of the death; null to report the exit status of the process */
     private function handleDeath(?string $how = null): void
     {
         $exit = $this->child->describeExit();

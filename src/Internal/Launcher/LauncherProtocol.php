@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Internal\Launcher;
 
 /**
- * The protocol between a pool and its launcher. On two pipes, both send frames of this format:
+ * The protocol between a pool and its launcher. There is a pipe in each direction. Frames have this format:
  *
  *     u32 length of the rest | u8 type | u32 job | payload
  *
@@ -61,16 +61,16 @@ final class LauncherProtocol
     public const IDLE = 0x02;
     public const CANCELLED = 0x04;
 
-    /** In EXITED, in addition to the reason: processes of another user, or blocked in the kernel, are still running. */
+    /** In EXITED, with a reason: processes of the job are running that another user owns or that the kernel blocks. */
     public const SURVIVED = 0x10;
 
     /** In NOT_STARTED: no descriptor or process is available, and no running command of this launcher can free one. */
     public const EXHAUSTED = 0x08;
 
-    /** Bytes of streamed output above which the launcher waits for acknowledgements of the pool. */
+    /** The launcher stops reading streamed output of a job while the pool has not acknowledged more bytes than this. */
     public const OUTPUT_WINDOW = 1 << 20;
 
-    /** Bytes of input at which the pool waits for acknowledgements of the launcher. */
+    /** The pool stops sending input of a job while the launcher has not acknowledged this many bytes or more. */
     public const INPUT_WINDOW = 1 << 18;
 
     /** Environment variable of all processes of a command, by which they are found. */

@@ -42,9 +42,9 @@ final class PhpBinary
     }
 
     /**
-     * Returns arguments for a PHP without php.ini, and with the necessary extensions only. PHP writes messages to
-     * standard error, because standard output carries frames. There is no memory limit, because a launcher may have to
-     * keep all commands that the pool's process could keep.
+     * Returns arguments that make PHP ignore php.ini, and load only the extensions that launchers use. PHP writes
+     * messages to standard error, because standard output carries frames. There is no memory limit, because a launcher
+     * may have to keep all commands that the pool's process could keep.
      *
      * @return list<string>
      */
@@ -76,7 +76,7 @@ final class PhpBinary
 
     private static function isProgram(string $path): bool
     {
-        // open_basedir causes warnings.
+        // PHP warns about paths that open_basedir does not allow.
         return $path !== ''
             && Warnings::suppressed(static fn(): bool => @is_file($path) && @is_executable($path));
     }

@@ -11,7 +11,6 @@ use Spindle\Internal\Warnings;
 /** A client's connection, plain or encrypted. The destructor closes it, unless {@see release()} was called. */
 final class ClientStream
 {
-    /** Maximum bytes of one read. */
     private const READ_BYTES = 0x1_0000;
 
     /** @var resource|null null once the stream was closed or released */
@@ -40,8 +39,8 @@ final class ClientStream
      *
      * @param string $uri "tcp://" with an IP address and a port, or "unix://" with a path
      * @param ClientTls|null $tls null if the connection is never encrypted
-     * @param \Closure(resource): (resource|false)|null $open starts to connect with a stream context, without a wait;
-     *     null for stream_socket_client()
+     * @param \Closure(resource): (resource|false)|null $open opens the stream with a stream context, and does not wait
+     *     for the connection; null for stream_socket_client()
      *
      * @throws NetworkException when the connection can't be opened before the deadline
      * @throws CancelledException
@@ -78,7 +77,7 @@ final class ClientStream
     }
 
     /**
-     * Starts to connect, without a wait.
+     * Opens the stream, and does not wait for the connection.
      *
      * @param \Closure(resource): (resource|false)|null $open as for {@see open()}
      *
@@ -117,8 +116,7 @@ final class ClientStream
     }
 
     /**
-     * Looks up a host, and connects to the first of its addresses that accepts the connection in time. Each address
-     * gets a share of the remaining time.
+     * Looks up a host, and connects to one of its addresses with {@see toFirst()}.
      *
      * @throws NetworkException the last address's failure
      * @throws CancelledException
@@ -129,7 +127,7 @@ final class ClientStream
     }
 
     /**
-     * Connects to the first address that accepts the connection in time: {@see toHost()}.
+     * Connects to the first address that accepts the connection in time. Each gets a part of the remaining time.
      *
      * @param non-empty-list<string> $ips
      *
@@ -271,7 +269,7 @@ final class ClientStream
         return (string) stream_socket_recvfrom($this->stream(), 100, \STREAM_PEEK);
     }
 
-    /** Returns whether, as far as is known now, the server has neither sent bytes nor closed the connection. */
+    /** Returns whether the server has neither sent bytes nor closed the connection. Consumes a byte of the server. */
     public function isSilent(): bool
     {
         $stream = $this->stream();

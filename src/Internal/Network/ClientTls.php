@@ -7,19 +7,19 @@ namespace Spindle\Internal\Network;
 use Spindle\Internal\Warnings;
 use Spindle\TlsOptions;
 
-/** How a client encrypts a connection, and what it verifies. */
+/** Settings of a client for TLS: certificates, and what is verified. */
 final readonly class ClientTls
 {
     public const VERSIONS = \STREAM_CRYPTO_METHOD_TLSv1_2_CLIENT | \STREAM_CRYPTO_METHOD_TLSv1_3_CLIENT;
 
     /**
-     * @param string      $serverName      name of the server, for SNI and in its certificate
-     * @param bool        $verifies        whether an authority that is trusted must have signed the certificate
+     * @param string      $serverName      name of the server, sent as SNI and expected in its certificate
+     * @param bool        $verifies        whether a trusted authority must have signed the certificate
      * @param bool        $verifiesName    whether the certificate must be for `$serverName`
      * @param string|null $rootCertificate path of a PEM file with trusted authorities; null for the system's
      * @param string|null $certificate     path of a PEM file with the client's certificate; null for none
-     * @param string|null $key             path of a PEM file with its private key; null if `$certificate` has it
-     * @param string      $advice          follows messages about authorities that are not trusted
+     * @param string|null $key             path of a PEM file with the private key; null if `$certificate` contains it
+     * @param string      $advice          appended to the message about a certificate that can't be verified
      * @param string      $protocol        protocol that is offered with ALPN; '' for none
      */
     public function __construct(
@@ -34,9 +34,9 @@ final readonly class ClientTls
     ) {}
 
     /**
-     * @param string $host   host of the address
-     * @param string $advice follows messages about authorities that are not trusted
-     * @param string $protocol as for the constructor
+     * @param string $host     server name if the options have none
+     * @param string $advice   appended to the message about a certificate that can't be verified
+     * @param string $protocol protocol that is offered with ALPN; '' for none
      */
     public static function of(TlsOptions $options, string $host, string $advice, string $protocol = ''): self
     {
@@ -52,7 +52,7 @@ final readonly class ClientTls
         );
     }
 
-    /** @return array<string, mixed> the options of a stream context for ssl */
+    /** @return array<string, mixed> options of a stream context, for its key 'ssl' */
     public function contextOptions(): array
     {
         return [

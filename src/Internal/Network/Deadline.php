@@ -11,7 +11,7 @@ use Revolt\EventLoop;
 use Spindle\Internal\Async\Condition;
 use Spindle\Internal\Async\Timeout;
 
-/** Deadline and cancellation of connecting. Apart from DNS look-ups, connecting suspends only in this class. */
+/** Waits with a deadline and a cancellation. Apart from DNS look-ups, connecting suspends only in this class. */
 final readonly class Deadline
 {
     /** Maximum seconds of a timer. The event loop does not support much longer timers. */
@@ -19,7 +19,7 @@ final readonly class Deadline
 
     /**
      * @param float $at time of the deadline in seconds, by {@see now()}
-     * @param float $seconds limit that is shown in messages
+     * @param float $seconds limit that messages show
      */
     private function __construct(private float $at, private float $seconds, private ?Cancellation $cancellation) {}
 
@@ -80,7 +80,7 @@ final readonly class Deadline
         return $this->cancellation === null ? $timeout : new CompositeCancellation($timeout, $this->cancellation);
     }
 
-    /** Returns the exception to throw for the exception of {@see asCancellation()}. */
+    /** Returns what to throw when {@see asCancellation()} was requested: a timeout, unless the caller has cancelled. */
     public function failureOf(CancelledException $cancelled, string $for): NetworkException|CancelledException
     {
         return $this->cancellation?->isRequested() === true

@@ -17,7 +17,8 @@ final class ForkedSockets
     private function __construct() {}
 
     /**
-     * Detaches TLS connections through FFI. Otherwise PHP would end them, although another process serves them.
+     * Replaces the sockets of TLS connections by /dev/null in this process, through FFI if it is available. Otherwise
+     * PHP would end the connections, although another process serves them.
      *
      * @param list<resource> $streams
      */
@@ -37,12 +38,12 @@ final class ForkedSockets
             }
             $libc->close($null);
         } catch (\FFI\Exception) {
-            // FFI is not allowed here.
+            // php.ini does not allow FFI here.
         }
     }
 
     /**
-     * Returns false for a connection that was detached before.
+     * Returns whether the stream has a socket; false after {@see detach()}.
      *
      * @param resource $stream
      */

@@ -4,10 +4,10 @@ declare(strict_types=1);
 
 namespace Spindle\Internal\Network;
 
-/** The deadline of a connection has passed. */
+/** A wait for the server has reached its deadline. */
 final class NetworkTimeoutException extends NetworkException
 {
-    /** Purpose of the wait, such as "the TLS handshake". */
+    /** Answer that was awaited, or a step such as "the TLS handshake". */
     public string $for = '';
 
     public static function waitingFor(string $for, float $seconds): self

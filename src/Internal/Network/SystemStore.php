@@ -20,7 +20,7 @@ final class SystemStore
         return self::$folder === false ? self::$folder = self::find() : self::$folder;
     }
 
-    /** Returns whether no certificate was added only to the file: the folder must have at least as many as the file. */
+    /** Returns whether the folder has as many certificates as the file. If not, some were added only to the file. */
     public static function isComplete(string $folder, string $file): bool
     {
         $hashes = glob("{$folder}/*.[0-9]");

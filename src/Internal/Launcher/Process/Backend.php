@@ -6,8 +6,7 @@ namespace Spindle\Internal\Launcher\Process;
 
 /**
  * Starts and watches the processes of a launcher, and exchanges bytes with the pool.
- * The implementations are {@see SpawnBackend} with FFI, and {@see ProcOpenBackend} without. A backend reports events to
- * the {@see JobScheduler}.
+ * {@see SpawnBackend} needs FFI, {@see ProcOpenBackend} does not. A backend reports events to the {@see JobScheduler}.
  */
 interface Backend
 {
@@ -55,6 +54,6 @@ interface Backend
 
     public function signal(int $pid, int $signal): void;
 
-    /** Returns whether certainly no process of any job exists. */
+    /** Returns true only if it is certain that no process of any job exists. */
     public function hasNoProcesses(): bool;
 }

@@ -72,7 +72,7 @@ final class Epoll
      *
      * @param array<int, int> $descriptors events by descriptor
      *
-     * @return array<int, true> as {@see wait()} returns them
+     * @return array<int, true> ready descriptors; empty after the maximum wait or a signal
      */
     public function waitFor(array $descriptors, int $milliseconds): array
     {

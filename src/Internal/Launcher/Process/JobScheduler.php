@@ -14,10 +14,10 @@ use Spindle\Internal\Launcher\LauncherProtocol;
  */
 final class JobScheduler implements FrameHandler
 {
-    /** Bytes of captured output that are sent in one piece. Fewer bytes are sent with the end of the job. */
+    /** Captured output is sent when it has reached this number of bytes. The end of the job sends the rest. */
     private const PIECE_BYTES = 1 << 16;
 
-    /** After the end of all processes: time limits for the collection of their exits, and for the last frames. */
+    /** After the end of all processes: how long exits and output are collected, then how long frames are sent. */
     private const LAST_OUTPUT_NANOSECONDS = 20_000_000;
     private const LAST_FRAMES_NANOSECONDS = 500_000_000;
 
@@ -37,13 +37,13 @@ final class JobScheduler implements FrameHandler
     /** @var list<string> environment of the jobs that are received from now on */
     private array $environment = [];
 
-    /** @var list<string>|null environment that the backend was given last */
+    /** @var list<string>|null environment that the backend uses now; null before the first job */
     private ?array $appliedEnvironment = null;
 
     /** Whether the last start failed for lack of descriptors or processes. No job is started until a process ends. */
     private bool $exhausted = false;
 
-    /** Whether each start is reported beforehand. Then the pool knows which jobs may have run if this process dies. */
+    /** Whether a frame announces each start. If this process dies, the pool then knows which jobs may have run. */
     private bool $announcesStarts = false;
     private bool $poolEnded = false;
 
@@ -248,7 +248,7 @@ final class JobScheduler implements FrameHandler
         $before = $job->unacknowledged;
         /** @var array{bytes: int} $taken */
         $taken = unpack('Vbytes', $payload);
-        // Another launcher may have sent some of these bytes, in an earlier attempt.
+        // The pool may acknowledge bytes that another launcher has sent in an earlier attempt.
         $job->unacknowledged = max(0, $job->unacknowledged - $taken['bytes']);
         if ($before > LauncherProtocol::OUTPUT_WINDOW && $job->unacknowledged <= LauncherProtocol::OUTPUT_WINDOW) {
             $this->backend->listen($job, true);
@@ -314,7 +314,7 @@ final class JobScheduler implements FrameHandler
 
             return $this->mayStart();
         }
-        $job->arguments = ''; // may be megabytes
+        $job->arguments = ''; // no longer needed, and may be megabytes
         $this->running[$id] = $job;
         $this->termination->started($job);
         $this->inputTaken($job, 0); // requests the first bytes of the input
@@ -329,7 +329,7 @@ final class JobScheduler implements FrameHandler
     }
 
     /**
-     * Starts a job. If the program of a split shell line can't be started, a shell runs the line and reports why.
+     * Starts a job. If a shell line was split into words and their program can't be started, a shell runs the line.
      *
      * @return bool false when there are no descriptors or processes now
      *
@@ -352,7 +352,7 @@ final class JobScheduler implements FrameHandler
         }
     }
 
-    /** Returns when the next limit or write is due, in nanoseconds of the monotonic clock; 0 for never. */
+    /** Returns when a limit of a job ends or frames are due, in nanoseconds of the monotonic clock; 0 for never. */
     private function nextDeadline(): int
     {
         $next = $this->termination->nextDeadline();

@@ -17,7 +17,7 @@ use Spindle\Internal\Launcher\LauncherProtocol;
  * - Lingering, when `endedAt` is set: the job's own process has exited while the job was ending or killed. The job is
  *   over when no process of its tree is found. Until then `killAt` still applies.
  *
- * {@see enforceLimits()} returns each job that is over once, so that the caller reports it.
+ * {@see enforceLimits()} returns each ending, killed or lingering job once it is over, and the caller reports it.
  */
 final class JobTermination
 {
@@ -44,7 +44,7 @@ final class JobTermination
     /** @var array<int, LauncherJob> lingering jobs, by id */
     private array $lingering = [];
 
-    /** Earliest end of any time limit, grace or wait for a killed process, in nanoseconds of the monotonic clock. */
+    /** Earliest end of a time limit, a grace period or a KILL_TIMEOUT, in nanoseconds of the monotonic clock. */
     private int $deadline = self::NEVER;
     private int $nextSearch = self::NEVER;
     private int $searchInterval = self::MIN_SEARCH_INTERVAL_NANOSECONDS;
@@ -74,7 +74,7 @@ final class JobTermination
         $this->nextSearch = self::IMMEDIATELY;
     }
 
-    /** Searches for processes of lingering jobs again, because an orphan has ended. */
+    /** Makes the next {@see enforceLimits()} search for processes of lingering jobs, because an orphan has ended. */
     public function orphanEnded(): void
     {
         if ($this->lingering !== []) {
@@ -91,7 +91,7 @@ final class JobTermination
     }
 
     /**
-     * Ends jobs whose limits are over or that the pool has cancelled. Takes a few comparisons if nothing is due.
+     * Ends jobs whose time limits have passed or that the pool has cancelled. Only compares numbers if nothing is due.
      *
      * @param array<int, LauncherJob> $running  jobs that were started and whose end was not reported, by id
      * @param bool                    $onlyPool whether output is not read now, because the pool does not read frames
@@ -101,7 +101,7 @@ final class JobTermination
     public function enforceLimits(array $running, bool $onlyPool): array
     {
         if ($this->cancelled !== []) {
-            // All jobs at once, because each search through all processes takes milliseconds.
+            // One call for all jobs, because each search through all processes takes milliseconds.
             $this->end(array_values(array_intersect_key($this->cancelled, $running)), LauncherProtocol::CANCELLED);
             $this->cancelled = [];
         }
@@ -164,7 +164,7 @@ final class JobTermination
      */
     private function endOverdue(array $running, bool $onlyPool, int $now): array
     {
-        // The loop finds the next deadline.
+        // The loop sets the next deadline.
         $this->deadline = self::NEVER;
         $timedOut = $idle = $kill = $over = [];
         foreach ($running as $job) {
@@ -211,7 +211,7 @@ final class JobTermination
         }
     }
 
-    /** @return list<LauncherJob> lingering jobs without a process; new processes of the others are asked to end */
+    /** @return list<LauncherJob> lingering jobs without processes; asks new processes of the other jobs to end */
     private function searchLingering(int $now): array
     {
         $alive = $this->trees->alive();
@@ -220,7 +220,7 @@ final class JobTermination
         $left = array_intersect_key($this->lingering, $alive);
         $over = array_values(array_diff_key($this->lingering, $alive));
         $this->lingering = $left;
-        // The end of an adopted orphan causes a search. Other searches become less frequent.
+        // The end of an adopted orphan causes an additional search. So the regular ones can become less frequent.
         $this->searchInterval = $left === []
             ? self::MIN_SEARCH_INTERVAL_NANOSECONDS
             : min($this->searchInterval * 2, self::MAX_SEARCH_INTERVAL_NANOSECONDS);

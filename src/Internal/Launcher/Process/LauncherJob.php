@@ -55,7 +55,7 @@ final class LauncherJob
     public int $stderrPipe = -1;
     public int $stdinPipe = -1;
 
-    /** @var array<int, int> with FFI: the child's ends of the pipes, by its descriptor; open only during the start */
+    /** @var array<int, int> with FFI: the child's ends of the pipes, by descriptor in the child; during the start */
     public array $childEnds = [];
 
     /** @var array<int, resource> without FFI: the launcher's ends of the pipes, by the child's descriptor */
@@ -69,10 +69,10 @@ final class LauncherJob
 
     /**
      * @param list<string> $changes   changes of the inherited environment: `NAME=value` to set, `NAME` to remove
-     * @param string       $arguments the program first, with NUL between them; '' for a line that only a shell can run
+     * @param string       $arguments program and arguments, separated by NUL; '' for a line that only a shell can run
      * @param float        $timeout   in seconds; 0 for none
      * @param float        $idleTimeout in seconds; 0 for none
-     * @param string       $line      shell line, even when the arguments were split from it; '' for a program
+     * @param string       $line      shell line, even if it was split into `$arguments`; '' for other commands
      * @param string       $input     input that was received and not written to the job's pipe
      */
     public function __construct(
@@ -123,7 +123,7 @@ final class LauncherJob
     }
 
     /**
-     * Returns PATH in the job's environment, in which its program is searched; null when PATH is not set.
+     * Returns the value of PATH in the job's environment; null when it is not set. It is searched for the program.
      *
      * @param array<string, string> $variables see {@see environment()}
      */

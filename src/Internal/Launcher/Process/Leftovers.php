@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Internal\Launcher\Process;
 
-/** Removes temporary files that a killed process could not unlink (see Spindle\Internal\UnlinkedFile). */
+/** Removes temporary files that a process could not unlink before it was killed (Spindle\Internal\UnlinkedFile). */
 final class Leftovers
 {
     /** Removes files whose absolute paths begin with `$prefix`, if the pool's process (pid `$pool`) has ended. */
@@ -20,7 +20,7 @@ final class Leftovers
         }
     }
 
-    /** Returns whether the pool's process has ended. Its command line disappears before the kernel closes its pipes. */
+    /** Returns whether the pool's process has ended. The kernel removes its command line before it closes its pipes. */
     private static function hasEnded(int $pool): bool
     {
         return (string) @file_get_contents("/proc/{$pool}/cmdline") === ''

@@ -6,16 +6,16 @@ namespace Spindle\Internal\Launcher\Process;
 
 use Spindle\Internal\Launcher\LauncherProtocol;
 
-/** Frames for the pool that were not sent. While jobs wait for slots, frames are sent together. */
+/** Frames for the pool that were not sent. While jobs wait for slots, frames are collected for a moment. */
 final class OutgoingFrames
 {
-    /** Bytes above which the frames are full. */
+    /** {@see $areFull} is true above this number of unsent bytes. */
     private const MAX_BYTES = 4 << 20;
 
     /** How long frames are held back while jobs wait for slots, so that the pool wakes less often, in nanoseconds. */
     private const MAX_DELAY_NANOSECONDS = 2_000_000;
 
-    /** Bytes of frames that are not held back. */
+    /** Frames are not held back if they have this number of bytes or more. */
     private const BURST_BYTES = 1 << 16;
 
     /** Whether no job may be started and no output read, because the pool does not read its frames. */
@@ -24,7 +24,7 @@ final class OutgoingFrames
     /** When frames that are held back are due, in nanoseconds of the monotonic clock; 0 for never. */
     public int $dueAt = 0;
 
-    /** When frames were sent last. */
+    /** When {@see sendIfDue()} last sent frames, in nanoseconds of the monotonic clock. */
     private int $sentAt = 0;
 
     private string $bytes = '';

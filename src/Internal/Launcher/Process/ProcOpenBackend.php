@@ -16,7 +16,7 @@ final class ProcOpenBackend implements Backend
     /** Largest capacity that a process without privileges can give a pipe, in bytes (default of pipe-max-size). */
     private const MAX_PIPE_BYTES = 1 << 20;
 
-    /** Intervals between checks for exits: with ext-pcntl, without it, and at first after the end of an exit pipe. */
+    /** Intervals between checks for exits: with ext-pcntl, without it, and first one after an exit pipe closes. */
     private const PCNTL_CHECK_NANOSECONDS = 1_000_000_000;
     private const NO_PCNTL_CHECK_NANOSECONDS = 100_000_000;
     private const MIN_CHECK_NANOSECONDS = 1_000_000;
@@ -151,7 +151,7 @@ final class ProcOpenBackend implements Backend
 
     public function awaitExit(int $nanoseconds): void
     {
-        usleep(max(1, intdiv($nanoseconds, 1000))); // SIGCHLD interrupts this, with pcntl
+        usleep(max(1, intdiv($nanoseconds, 1000))); // with ext-pcntl, SIGCHLD interrupts the sleep
         if (\function_exists('pcntl_signal_dispatch')) {
             pcntl_signal_dispatch();
         }
@@ -307,7 +307,7 @@ final class ProcOpenBackend implements Backend
     private function collectExits(array $announced, bool $checksAll): void
     {
         if ($checksAll && \function_exists('posix_getppid') && posix_getppid() !== $this->poolPid) {
-            $this->scheduler->poolEnded(); // a fork of the pool's process may keep the pipe open
+            $this->scheduler->poolEnded(); // and STDIN may still be open, in a fork of the pool's process
         }
         $candidates = $announced + $this->exiting;
         if ($checksAll || ($this->childEnded && $candidates === [])) {

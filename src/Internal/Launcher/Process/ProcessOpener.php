@@ -8,7 +8,7 @@ use Spindle\Internal\Launcher\LauncherProtocol;
 
 /**
  * Starts processes with proc_open, after the checks that exec would make.
- * The processes are in the launcher's process group. An orphan can be found only by the marker in its environment.
+ * All processes are in the launcher's process group. So an orphan can be found only by the marker in its environment.
  */
 final class ProcessOpener
 {
@@ -102,7 +102,7 @@ final class ProcessOpener
         return true;
     }
 
-    /** Returns how many descriptors jobs may have: the limit, without spare descriptors and those in use here. */
+    /** Returns how many descriptors jobs may have: the limit, minus spare ones and those that the launcher uses. */
     private static function maxDescriptors(): int
     {
         $limit = \function_exists('posix_getrlimit')
@@ -118,7 +118,7 @@ final class ProcessOpener
     }
 
     /**
-     * Returns the environment of the job; null for that of the launcher, which is fastest.
+     * Returns the environment of the job; null if the job inherits that of the launcher, which is fastest.
      *
      * @return list<string>|null `NAME=value`, because proc_open would drop empty values in an array by name
      */
@@ -156,7 +156,7 @@ final class ProcessOpener
         }
     }
 
-    /** Returns a quarter of the stack limit (of 8 MiB if unlimited or unknown), at most 6 MiB, minus a spare page. */
+    /** Returns in bytes: a quarter of the stack limit (8 MiB if unlimited or unknown), at most 6 MiB, minus a page. */
     private function sizeLimit(): int
     {
         $stack = \function_exists('posix_getrlimit') ? (posix_getrlimit()['soft stack'] ?? null) : null;
@@ -178,7 +178,7 @@ final class ProcessOpener
         $file = $arguments[0];
         if (!str_contains($file, '/')) {
             $file = Programs::find($file, $path ?? Programs::DEFAULT_PATH);
-            // With a PATH, exec searches the program again. Then its first argument is the name as given.
+            // If PATH is set, exec searches it again, so argv[0] can be the name as given.
             $arguments[0] = $path === null ? $file : $arguments[0];
         }
         $file = Programs::path($file);

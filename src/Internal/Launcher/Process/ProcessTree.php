@@ -28,7 +28,7 @@ final class ProcessTree
      * @param array<int, int>    $roots    job ids by the pid of the job's own process
      * @param int                $ancestor pid of the launcher, whose descendants are all found
      * @param array<string, int> $known    job ids by "pid.start" from the previous call, for processes whose parents
-     *                                     have exited since then. The call replaces them
+     *                                     have exited since then. This call replaces the array
      *
      * @return array<int, int> job ids by pid
      */
@@ -69,8 +69,8 @@ final class ProcessTree
     }
 
     /**
-     * Repeats a search that has found nothing if processes were started during the search. The search may have missed
-     * the child of a process that has exited.
+     * Searches again if nothing was found and processes were started during the search. The search may have missed the
+     * child of a process that has exited.
      *
      * @param \Closure(): list<int> $find returns pids
      *
@@ -88,7 +88,8 @@ final class ProcessTree
     }
 
     /**
-     * Kills all processes. First stops them, until no other process is found, so that none of them can start another.
+     * Kills all processes. First stops them with SIGSTOP, so that they can start no others. Searches again until no
+     * other process is found.
      *
      * @param \Closure(): list<int> $find returns pids
      * @param \Closure(int, int): void $kill called with pid and signal
@@ -127,7 +128,7 @@ final class ProcessTree
         return [$fields[0], (int) $fields[1], (int) $fields[2], (int) $fields[3], (int) $fields[19]];
     }
 
-    /** Returns the newest pid on this system. */
+    /** Returns the pid that this system has assigned last. */
     private static function newest(): string
     {
         $load = (string) Files::read('/proc/loadavg');

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Internal\Launcher\Process;
 
-/** Finds and checks the files of programs as execvp() does, and changes the working directory for them. */
+/** Finds and checks the files of programs as execvp() does, and changes to the working directory of a job. */
 final class Programs
 {
     public const SHELL = '/bin/sh';

@@ -8,8 +8,8 @@ namespace Spindle\Internal\Launcher\Process;
  * Starts processes with posix_spawn and gets all events from one epoll instance, through FFI.
  * Exits of children and of adopted orphans arrive as SIGCHLD through a signalfd (docs/decisions/0002-exit-events.md).
  *
- * An event may be about a descriptor that has been closed, or closed and opened again: a new child keeps closed
- * descriptors in the epoll set until its exec. Such an event is harmless, because all descriptors in the set are
+ * An event may be about a descriptor that was closed here, and perhaps opened again: until its exec, a new child has a
+ * copy, which keeps the descriptor in the epoll set. Such an event is harmless, because all descriptors in the set are
  * non-blocking, and an event without a job is ignored.
  */
 final class SpawnBackend implements Backend
@@ -231,7 +231,7 @@ final class SpawnBackend implements Backend
 
     public function hasNoProcesses(): bool
     {
-        // ECHILD is the only possible error: as a subreaper this process is the ancestor of all that it started.
+        // The only possible error is ECHILD: no child. Then no descendant exists either, as a subreaper adopts orphans.
         return $this->c->waitid(0, 0, $this->buffer, 1 | 4 | 0x01000000) < 0; // WNOHANG | WEXITED | WNOWAIT
     }
 
@@ -263,7 +263,7 @@ final class SpawnBackend implements Backend
         return $this->c->signalfd(-1, $set, Libc::CLOEXEC | Libc::NONBLOCK);
     }
 
-    /** Waits for an event that does not concern a job's pipe. */
+    /** Waits for an event, except those of the pipes of jobs. */
     private function waitForPool(int $milliseconds): void
     {
         $descriptors = [0 => Epoll::READABLE, 1 => Epoll::WRITABLE, $this->signals => Epoll::READABLE];
@@ -334,7 +334,7 @@ final class SpawnBackend implements Backend
         }
     }
 
-    /** Reads what the pipes contain now, then closes them. A descendant may still be writing. */
+    /** Reads what the pipes contain now, then closes them, although a descendant may still be writing. */
     private function readRest(LauncherJob $job): void
     {
         if ($job->stdoutPipe >= 0) {
@@ -354,7 +354,7 @@ final class SpawnBackend implements Backend
         if ($length > 0) {
             $this->scheduler->output($job, $isError, \FFI::string($this->buffer, $length));
         }
-        // F_GETPIPE_SZ: a pipe that the command has enlarged contains more than one read returns.
+        // F_GETPIPE_SZ: a pipe that the command has enlarged may contain more than one read returns.
         for ($left = $last && $length === self::READ_BYTES ? $this->c->fcntl(
             $descriptor,
             1032,

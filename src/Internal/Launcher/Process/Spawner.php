@@ -45,7 +45,7 @@ final class Spawner
     /** @var array<string, string> inherited environment of jobs that are started from now on, name => `NAME=value` */
     private array $variables = [];
 
-    /** {@see LauncherJob::$changes} that $environment has, joined by NUL; a single NUL if it must be filled again. */
+    /** {@see LauncherJob::$changes} in $environment, joined by NUL; one NUL if $environment must be filled again. */
     private string $appliedChanges = "\0";
 
     /** @var array<string, string> path by "PATH\0program", or by "PATH\0program\0directory" for a relative PATH */
@@ -200,7 +200,7 @@ final class Spawner
     {
         $marker = LauncherProtocol::MARKER . "={$this->token}.{$job->id}";
         $changes = implode("\0", $job->changes);
-        // Most jobs have the same changes as the job before, or none. Then only the marker, the first entry, is new.
+        // Most jobs have the same changes as the job before. Then only the marker, which is the first entry, is new.
         if ($changes === $this->appliedChanges) {
             $this->environment->replaceFirst($marker);
 
@@ -244,7 +244,7 @@ final class Spawner
         return true;
     }
 
-    /** Returns the file actions that set the child's descriptors. Cached: pipes of most jobs get the same numbers. */
+    /** Returns the file actions for the child's descriptors, cached because most jobs' pipes get the same numbers. */
     private function actions(LauncherJob $job): \FFI\CData
     {
         $sources = [

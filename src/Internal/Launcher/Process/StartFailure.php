@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Internal\Launcher\Process;
 
-/** A job that could not be started. The launcher catches this exception, and sends the pool a frame. */
+/** Thrown when a job can't be started. The launcher catches this exception, and sends NOT_STARTED to the pool. */
 final class StartFailure extends \Exception
 {
     /**

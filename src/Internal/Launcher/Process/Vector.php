@@ -7,8 +7,8 @@ namespace Spindle\Internal\Launcher\Process;
 /**
  * A reusable NULL-terminated array of C strings, for the arguments and the environment of exec.
  *
- * All strings are in one block of memory, and PHP computes their addresses. So {@see fill()} needs two copies for any
- * number of strings.
+ * All strings are in one block of memory, and PHP computes their addresses. So {@see fill()} calls memcpy() only twice,
+ * for any number of strings.
  */
 final class Vector
 {
@@ -18,7 +18,7 @@ final class Vector
     private int $count = 0;
     private int $address = 0;
 
-    /** @param bool $usesArgz whether the C library splits strings, which is faster than a loop in PHP */
+    /** @param bool $usesArgz whether the C library splits joined strings, which is faster than a loop in PHP */
     public function __construct(private readonly Libc $libc, private readonly bool $usesArgz)
     {
         $this->strings = $libc->new('char[1]');

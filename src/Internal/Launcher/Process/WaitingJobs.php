@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Internal\Launcher\Process;
 
-/** Jobs that wait for a slot. Lanes get slots in turn, so that a small run does not wait for a large one. */
+/** Jobs that wait for a slot. Each run has a lane. Lanes get slots in turn: no small run waits for a large one. */
 final class WaitingJobs
 {
     /** @var array<int, non-empty-array<int, LauncherJob>> jobs by lane and id; the lane of the next job comes first */
@@ -62,7 +62,7 @@ final class WaitingJobs
     {
         $jobs = $this->lanes[$lane];
         $job = $jobs[$id];
-        unset($this->lanes[$lane], $this->laneOf[$id]); // first, so that the next line does not copy the array
+        unset($this->lanes[$lane], $this->laneOf[$id]); // removes a reference, so that the next line copies no array
         unset($jobs[$id]);
         if ($jobs !== []) {
             $this->lanes[$lane] = $jobs;
