@@ -50,7 +50,7 @@ final class Run implements PendingCommandOwner, InputConsumer
     /** Whether the caller reads no more results. */
     private bool $abandoned = false;
 
-    /** Number of commands that were read; for run() also of those that have ended. */
+    /** Numbers of commands that were read from the input, and (counted only for run()) that have ended. */
     private int $readCount = 0;
     private int $endedCount = 0;
 

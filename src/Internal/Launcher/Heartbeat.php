@@ -55,7 +55,7 @@ final class Heartbeat
         }
     }
 
-    /** Starts checks, because something was sent to the launcher. They stop after the answer to the next ping. */
+    /** Starts checks, because something was sent to the launcher. Checks stop after the answer to the next ping. */
     public function noteSent(): void
     {
         $this->hasSent = true;

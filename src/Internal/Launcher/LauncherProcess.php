@@ -49,7 +49,7 @@ final class LauncherProcess
     /** Bytes to write; the first $written of them have been written. */
     private string $unsent = '';
 
-    /** Number of written bytes in $unsent. Removed only when they are half of it, because that copies the rest. */
+    /** Number of written bytes in $unsent. They are removed when they are half of it: each removal copies the rest. */
     private int $written = 0;
 
     private bool $closed = false;

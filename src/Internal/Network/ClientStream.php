@@ -269,7 +269,7 @@ final class ClientStream
         return (string) stream_socket_recvfrom($this->stream(), 100, \STREAM_PEEK);
     }
 
-    /** Returns whether the server has neither sent bytes nor closed the connection. Consumes a byte of the server. */
+    /** Returns whether the server has sent nothing and not closed the connection. Consumes a byte that has arrived. */
     public function isSilent(): bool
     {
         $stream = $this->stream();

@@ -20,7 +20,7 @@ final class SystemStore
         return self::$folder === false ? self::$folder = self::find() : self::$folder;
     }
 
-    /** Returns whether the folder has as many certificates as the file. If not, some were added only to the file. */
+    /** Returns whether the folder has at least as many certificates as the file. Otherwise it is incomplete. */
     public static function isComplete(string $folder, string $file): bool
     {
         $hashes = glob("{$folder}/*.[0-9]");

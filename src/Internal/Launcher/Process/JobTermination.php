@@ -44,7 +44,7 @@ final class JobTermination
     /** @var array<int, LauncherJob> lingering jobs, by id */
     private array $lingering = [];
 
-    /** Earliest end of a time limit, a grace period or a KILL_TIMEOUT, in nanoseconds of the monotonic clock. */
+    /** Earliest end of a time limit, a grace period or a wait for a killed process; monotonic clock, in nanoseconds. */
     private int $deadline = self::NEVER;
     private int $nextSearch = self::NEVER;
     private int $searchInterval = self::MIN_SEARCH_INTERVAL_NANOSECONDS;

@@ -55,7 +55,7 @@ final class LauncherJob
     public int $stderrPipe = -1;
     public int $stdinPipe = -1;
 
-    /** @var array<int, int> with FFI: the child's ends of the pipes, by descriptor in the child; during the start */
+    /** @var array<int, int> with FFI: child's ends of the pipes, by descriptor in the child; open during the start */
     public array $childEnds = [];
 
     /** @var array<int, resource> without FFI: the launcher's ends of the pipes, by the child's descriptor */
@@ -123,7 +123,7 @@ final class LauncherJob
     }
 
     /**
-     * Returns the value of PATH in the job's environment; null when it is not set. It is searched for the program.
+     * Returns the value of PATH in the job's environment, which is searched for the program; null when it is not set.
      *
      * @param array<string, string> $variables see {@see environment()}
      */

@@ -16,7 +16,7 @@ final class ProcOpenBackend implements Backend
     /** Largest capacity that a process without privileges can give a pipe, in bytes (default of pipe-max-size). */
     private const MAX_PIPE_BYTES = 1 << 20;
 
-    /** Intervals between checks for exits: with ext-pcntl, without it, and first one after an exit pipe closes. */
+    /** Intervals between checks for exits: with ext-pcntl, without, and the first one after an exit pipe closes. */
     private const PCNTL_CHECK_NANOSECONDS = 1_000_000_000;
     private const NO_PCNTL_CHECK_NANOSECONDS = 100_000_000;
     private const MIN_CHECK_NANOSECONDS = 1_000_000;
