@@ -347,7 +347,7 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
         $deadline = DeadlineTimer::after($options->timeout);
         $hasResponse = false;
         try {
-            $request->rewindBody(); // an earlier attempt or a log may have read it
+            $request->beginBody();
             for ($redirects = 0;; ++$redirects) {
                 $response = $this->attempt($request, $options, $deadline, $cancellation);
                 $redirect = $options->maxRedirects === 0

@@ -8,6 +8,7 @@ use Nyholm\Psr7\Request as PsrRequest;
 use Psr\Http\Message\RequestInterface;
 use Psr\Http\Message\StreamInterface;
 use Spindle\Http\Internal\Message\Fields;
+use Spindle\Http\Internal\Message\IterableStream;
 
 /**
  * A request that a client sends.
@@ -81,11 +82,27 @@ final readonly class OutgoingRequest
     }
 
     /**
+     * Rewinds a body that an earlier request or a log has read.
+     *
+     * @throws UnreadableBodyException also when an earlier request has read a body that is made while it is sent
+     */
+    public function beginBody(): void
+    {
+        $body = $this->body;
+        UnreadableBodyException::guard(static function () use ($body): void {
+            if ($body instanceof IterableStream && ($body->tell() > 0 || $body->eof())) {
+                throw new \LogicException('it was already sent; create a new body for each request');
+            }
+        });
+        $this->rewindBody();
+    }
+
+    /**
      * Rewinds the body. Returns false when it can't be read again.
      *
      * @throws UnreadableBodyException
      */
-    public function rewindBody(): bool
+    private function rewindBody(): bool
     {
         $body = $this->body;
         if (\is_string($body)) {

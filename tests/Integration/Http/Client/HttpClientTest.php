@@ -132,6 +132,29 @@ final class HttpClientTest extends TestCase
         );
     }
 
+    public function testABodyThatIsMadeWhileItIsSentIsNotSentTwice(): void
+    {
+        $requests = 0;
+        $this->serve(static function (ServerRequestInterface $request) use (&$requests): Response {
+            ++$requests;
+            $request->getBody()->getContents();
+
+            return new Response();
+        });
+        $form = RequestBody::multipart(['file' => new FormFile($this->file('a.txt', 'text'))]);
+        foreach ([$form, RequestBody::stream(['a', 'b']), RequestBody::stream([])] as $body) {
+            $this->http()->request('POST', $this->url(), body: $body);
+            try {
+                $this->http()->request('POST', $this->url(), body: $body);
+                self::fail('the rest of a body was sent');
+            } catch (InvalidRequestException $failure) {
+                self::assertStringContainsString('it was already sent; create a new body', $failure->getMessage());
+            }
+        }
+
+        self::assertSame(3, $requests);
+    }
+
     public function testALargeBodyIsStreamedInBothDirections(): void
     {
         $repeat = static function (ServerRequestInterface $request): \Generator {
