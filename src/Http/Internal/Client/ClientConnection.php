@@ -148,6 +148,10 @@ final class ClientConnection
         $this->sentAt = hrtime(true);
         $this->unsent->add($bytes);
         $this->flush();
+        if ($this->unsent->size > 0) { // readTimeout counts from now; the wait may have begun with a later deadline
+            $this->deadline = min($this->deadline, $this->waitEnds());
+            $this->timer->update($this);
+        }
     }
 
     /**

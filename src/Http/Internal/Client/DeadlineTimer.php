@@ -31,6 +31,14 @@ final class DeadlineTimer
         }
     }
 
+    /** Applies the changed deadline of a connection, if that waits. */
+    public function update(ClientConnection $connection): void
+    {
+        if (isset($this->waiting[spl_object_id($connection)])) {
+            $this->add($connection);
+        }
+    }
+
     public function remove(ClientConnection $connection): void
     {
         unset($this->waiting[spl_object_id($connection)]);

@@ -492,14 +492,24 @@ final class ServerFaultsTest extends TestCase
         self::assertStringNotContainsStringIgnoringCase('expect', $received);
     }
 
-    public function testAServerThatDoesNotReadTheRequestIsGivenUp(): void
+    #[TestWith([false])]
+    #[TestWith([true])]
+    public function testAServerThatDoesNotReadTheRequestIsGivenUp(bool $isStream): void
     {
         $this->serve(static fn(Socket $socket) => delay(5));
         $failure = self::failure(fn() => $this->client()->request(
             'POST',
             $this->url(),
-            body: str_repeat('x', 50_000_000),
-            options: new RequestOptions(readTimeout: 0.1, expectContinueBytes: \PHP_INT_MAX),
+            body: $isStream
+                ? RequestBody::stream(array_fill(0, 500, str_repeat('x', 100_000)))
+                : str_repeat('x', 50_000_000),
+            options: new RequestOptions(
+                firstByteTimeout: \INF,
+                readTimeout: 0.1,
+                timeout: \INF,
+                expectContinueBytes: \PHP_INT_MAX,
+            ),
+            cancellation: new TimeoutCancellation(3),
         ));
 
         self::assertInstanceOf(RequestTimeoutException::class, $failure);
