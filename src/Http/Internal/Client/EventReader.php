@@ -17,7 +17,10 @@ final class EventReader
 
     /** @var list<string> data lines of the current event */
     private array $data = [];
+
+    /** Bytes of these lines. */
     private int $size = 0;
+
     private ?string $event = null;
     private ?string $id = null;
     private ?int $retry = null;
@@ -43,7 +46,7 @@ final class EventReader
                 yield new ServerSentEvent(implode("\n", $this->data), $this->event, $this->id, $this->retry);
                 [$this->data, $this->event, $this->retry, $this->size] = [[], null, null, 0];
             } else {
-                [$this->event, $this->size] = [null, 0];
+                $this->event = null;
             }
         }
         $this->buffer = substr($this->buffer, $start);
@@ -75,9 +78,9 @@ final class EventReader
     {
         [$name, $value] = explode(':', $line, 2) + [1 => ''];
         $value = str_starts_with($value, ' ') ? substr($value, 1) : $value;
-        $this->size += \strlen($line);
         if ($name === 'data') {
             $this->data[] = $value;
+            $this->size += \strlen($line);
         } elseif ($name === 'event') {
             $this->event = $value === '' ? null : $value;
         } elseif ($name === 'id' && !str_contains($value, "\0")) {

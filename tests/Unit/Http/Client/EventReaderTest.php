@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Unit\Http\Client;
 
+use PHPUnit\Framework\Attributes\TestWith;
 use PHPUnit\Framework\TestCase;
 use Spindle\Http\Internal\Client\EventReader;
 use Spindle\Http\Internal\Client\MalformedResponseException;
@@ -55,11 +56,13 @@ final class EventReaderTest extends TestCase
         self::assertSame([4_000_000], array_map(static fn($event): int => \strlen($event->data), $events));
     }
 
-    public function testCommentsBetweenEventsAreNoEndlessEvent(): void
+    #[TestWith(["\n"])]
+    #[TestWith(["\n\n"])]
+    public function testCommentsBetweenEventsAreNoEndlessEvent(string $end): void
     {
         $reader = new EventReader();
         for ($i = 0; $i < 40; ++$i) {
-            iterator_to_array($reader->read(':' . str_repeat('x', 500_000) . "\n\n"), false);
+            iterator_to_array($reader->read(':' . str_repeat('x', 500_000) . $end), false);
         }
 
         self::assertEquals([new ServerSentEvent('x')], iterator_to_array($reader->read("data: x\n\n"), false));
