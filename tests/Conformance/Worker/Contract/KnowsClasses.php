@@ -142,14 +142,18 @@ trait KnowsClasses
         $name = 'OnlyInTheMainScript' . bin2hex(random_bytes(4));
         eval("function {$name}(): int { return 1; } final class {$name} {}");
         $pool = $this->pool(1);
-        foreach ([static fn(): mixed => $name(), static fn(): object => new $name()] as $task) {
+        /** @var callable-string $function */
+        $function = unserialize(serialize($name));
+        foreach ([static fn(): mixed => $function(), static fn(): object => new $name()] as $task) {
             self::assertStringEndsWith(
                 "Let Composer autoload {$name}, or load it in the file of WorkerPoolOptions(bootstrap:)",
                 self::failure(TaskFailedException::class, $pool->submit($task))->getMessage(),
             );
         }
-        $missing = static fn(): mixed => ('NowhereAtAll' . bin2hex('x'))();
-        $message = self::failure(TaskFailedException::class, $pool->submit($missing))->getMessage();
+        /** @var callable-string $missing */
+        $missing = unserialize(serialize('NowhereAtAll'));
+        $task = static fn(): mixed => $missing();
+        $message = self::failure(TaskFailedException::class, $pool->submit($task))->getMessage();
         self::assertStringNotContainsString('bootstrap', $message);
     }
 
