@@ -230,7 +230,8 @@ final class CookieJar implements \Countable
 
             return $now + min((int) $maxAge, \PHP_INT_MAX - $now); // (int) saturates
         }
-        $time = isset($attributes['expires'])
+        $hasTime = preg_match('/\d:\d\d?:\d/', $attributes['expires'] ?? '') === 1; // RFC 6265, 5.1.1
+        $time = $hasTime
             ? date_create_immutable($attributes['expires'], new \DateTimeZone('UTC')) // whatever PHP's time zone is
             : false;
 

@@ -7,7 +7,9 @@ namespace Spindle\Http\Internal\Client;
 /** A URL with the scheme http or https, as a client needs it: RFC 3986. */
 final readonly class Url
 {
-    private const PATTERN = '~^(https?)://(?:([^@/?#]*+)@)?(\[[0-9a-f:.]++\]|[^:/?#@\[\]\s\x00-\x20]++)(?::(\d{0,5}))?'
+    /** A "\" before the path is refused. Browsers take it for "/", so they see another host in "http://a\@b/". */
+    private const PATTERN = '~^(https?)://(?:([^@/?#\\\\]*+)@)?'
+        . '(\[[0-9a-f:.]++\]|[^:/?#@\[\]\\\\\s\x00-\x20]++)(?::(\d{0,5}))?'
         . '(/[^?#]*+)?(\?[^#]*+)?(?:#.*)?$~Dis';
 
     /**

@@ -34,6 +34,14 @@ final class CookieJarTest extends TestCase
         self::assertSame($expected, $jar->header($url));
     }
 
+    public function testADateWithoutATimeIsNoDate(): void
+    {
+        $jar = new CookieJar();
+        $jar->store('http://h.test/', ['a=1; Expires=-1', 'b=2; Expires=yesterday']);
+
+        self::assertSame('a=1; b=2', $jar->header('http://h.test/'));
+    }
+
     public function testADateWithoutAZoneIsInUtc(): void
     {
         $zone = date_default_timezone_get();

@@ -39,6 +39,8 @@ final class UrlTest extends TestCase
     #[TestWith(['http://[::1/'])]
     #[TestWith(['http://[gg::1]/'])]
     #[TestWith(['http://a%2fb/'])]
+    #[TestWith(['http://a.test\\@b.test/'])]
+    #[TestWith(['http://a.test\\b.test/'])]
     public function testAnythingElseIsRefused(string $text): void
     {
         self::assertNull(Url::parse($text));
