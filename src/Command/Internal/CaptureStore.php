@@ -15,10 +15,10 @@ final class CaptureStore
     private const MAX_OUTPUT_MEMORY_BYTES = 1 << 20;
     private const MAX_POOL_MEMORY_BYTES = 64 << 20;
 
-    /** Number of files above which the lookahead is 0 and outputs are moved to shared files, to save descriptors. */
+    /** Number of files above which the pool has no lookahead and moves outputs to shared files, to save descriptors. */
     private const FILES_THRESHOLD = 64;
 
-    /** Size at which a shared file gets no more outputs, in bytes. The file exists as long as one of its results. */
+    /** Size at which a shared file gets no more outputs, in bytes. The last result with an output in it closes it. */
     private const MAX_SHARED_FILE_BYTES = 256 << 20;
 
     private int $memoryBytes = 0;
@@ -39,10 +39,10 @@ final class CaptureStore
         $this->directory = str_starts_with($directory, '/') ? $directory : getcwd() . "/{$directory}";
     }
 
-    /** Returns whether a threshold for memory or files is exceeded, so that the lookahead must be 0. */
+    /** Returns whether there are too many files for a lookahead. Outputs that don't fit into the memory have files. */
     public function isFull(): bool
     {
-        return $this->memoryBytes > self::MAX_POOL_MEMORY_BYTES || $this->fileCount > self::FILES_THRESHOLD;
+        return $this->fileCount > self::FILES_THRESHOLD;
     }
 
     /** Counts `$bytes` more of an output, which then has `$length` bytes. Returns false if it must go to a file. */
