@@ -17,8 +17,8 @@ use Spindle\LauncherException;
 
 /**
  * One call of run() or runInOrder(): submits commands from the caller's iterable and yields results to the caller's
- * loop. The window is concurrency plus lookahead: the largest number of commands that were read from the input and
- * whose results the caller has not read.
+ * loop. The window is concurrency plus lookahead. It limits the number of commands that were read from the input and
+ * whose results the caller has not read. The lookahead is the part beyond the commands that can run at once.
  */
 final class Run implements PendingCommandOwner, InputConsumer
 {
@@ -50,8 +50,10 @@ final class Run implements PendingCommandOwner, InputConsumer
     /** Whether the caller reads no more results. */
     private bool $abandoned = false;
 
-    /** Numbers of commands that were read from the input, and (counted only for run()) that have ended. */
+    /** Number of commands that were read from the input. */
     private int $readCount = 0;
+
+    /** Number of commands that have ended; counted only for run(). */
     private int $endedCount = 0;
 
     /** Number of read commands whose results the caller has not read, and the bytes of these commands. */
@@ -198,7 +200,7 @@ final class Run implements PendingCommandOwner, InputConsumer
 
                 continue;
             }
-            // Once the input is over, the run does not wait for a read of the input that is still suspended.
+            // A stopped input is over too, though a read of it may still be suspended. The run does not wait for that.
             if ($this->commands === [] && $this->input->isOver()) {
                 return $this->input->failure === null ? null : throw $this->input->failure;
             }
@@ -217,7 +219,7 @@ final class Run implements PendingCommandOwner, InputConsumer
         $this->changed->notify();
     }
 
-    /** Reads more of the input if more of the window is free than half of the lookahead. */
+    /** Reads more of the input if the free part of the window is larger than half of the lookahead. */
     private function pullSoon(): void
     {
         if ($this->availableWindow() > intdiv($this->lookahead(), 2)) {
@@ -231,8 +233,8 @@ final class Run implements PendingCommandOwner, InputConsumer
     }
 
     /**
-     * Returns the lookahead; 0 with a halt policy, and while many bytes of commands or output are kept. Free slots are
-     * filled even then, because the output may belong to results that the caller keeps.
+     * Returns the lookahead; 0 with a halt policy, and while many bytes of commands or many files of output are kept.
+     * Free slots are filled even then: waiting might never end, because the caller may keep the results of these files.
      */
     private function lookahead(): int
     {

@@ -45,7 +45,7 @@ final class InlineTask
      * Starts the task in a callback of the event loop. After a cancellation, the future fails when the task has ended.
      *
      * @param \Closure(): mixed $work decodes the task and calls it
-     * @param mixed $key key of the task's input in a map; null outside of a map
+     * @param mixed $key key of the task's input in a call of map(); null for a task without a call of map()
      * @param (\Closure(mixed): void)|null $onReport
      *
      * @return Future<mixed>
@@ -152,7 +152,7 @@ final class InlineTask
     {
         if (!$this->failIfCancelled()) {
             $this->deferred?->complete($result);
-            $this->deferred = null; // if the caller has dropped the future, this destroys the reader of a generator
+            $this->deferred = null; // destroys a generator whose future the caller has dropped: its stream ends
         }
     }
 

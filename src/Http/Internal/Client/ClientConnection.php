@@ -22,7 +22,7 @@ final class ClientConnection
     private const READ_BYTES = 65_536;
     private const LARGE_READ_BYTES = 524_288;
 
-    /** Maximum seconds for which an unread response delays the end of its client. */
+    /** Maximum seconds for which a client that is being closed waits for a response that no fiber reads. */
     private const UNREAD_TIMEOUT = 10.0;
 
     /** Unsent bytes above which {@see send()} waits. */
@@ -34,7 +34,6 @@ final class ClientConnection
     /** Whether an earlier request has got a response. Then the server may close the connection at any time. */
     public bool $hasServedRequest = false;
 
-    /** Whether another request may be sent after the current response. */
     public bool $mayServeAnother = true;
 
     /** Time by hrtime() at which the current wait ends. */
@@ -173,16 +172,15 @@ final class ClientConnection
         return $this->hasEnded;
     }
 
-    /** Returns whether all bytes were sent. */
     public function hasSent(): bool
     {
         return $this->unsent->size === 0;
     }
 
     /**
-     * Receives more bytes. Waits for them if there are none.
+     * Receives more bytes. If there are none, waits for them for at most `$seconds`.
      *
-     * @param float $seconds maximum wait, which is that of the option with this name in {@see RequestOptions}
+     * @param string $option name of the option in {@see RequestOptions} that set `$seconds`, for messages
      * @param bool $isFirst true right after the request was sent: skips the read before the wait
      *
      * @return bool false when the connection has ended
@@ -192,7 +190,7 @@ final class ClientConnection
     public function receive(string $for, float $seconds, string $option, bool $isFirst = false): bool
     {
         if (!$isFirst) {
-            // The timer and the cancellation only interrupt a wait. If bytes always arrive in time, there is none.
+            // The timer and the cancellation only end waits. If bytes are always there, only this check ends the read.
             $this->cancellation?->throwIfRequested();
             if (!$this->isWithinLimit()) {
                 throw TimedOutException::ofRequest($this->options, $for);
@@ -251,7 +249,7 @@ final class ClientConnection
         $this->close();
     }
 
-    /** Closes the connection. In a fork of the process that opened it, that process can still use the connection. */
+    /** Closes the connection. If a fork closes it, the parent process, which opened it, can still use it. */
     public function close(): void
     {
         if ($this->isClosed) {
@@ -332,7 +330,7 @@ final class ClientConnection
         if ($this->unsent->size < $before) {
             $this->sentAt = hrtime(true);
         }
-        // After a failure, the server's answer may still be readable.
+        // A failed write ends only the sending: an answer that the server sent before can still be read.
         $this->unsent->size > 0 && $isWritten
             ? EventLoop::enable($this->writeWatcher)
             : EventLoop::disable($this->writeWatcher);

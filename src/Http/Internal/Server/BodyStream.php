@@ -46,7 +46,7 @@ final class BodyStream implements StreamInterface, BodyLimited
     private ?HttpException $refusal = null;
 
     /**
-     * Stores its arguments. Checking native types would take longer than all other work for a request's body.
+     * Declares no native types, because checking them would take longer than all other work for a request's body.
      *
      * @param ConnectionReference $connection
      * @param ServerExchange      $exchange
@@ -132,7 +132,7 @@ final class BodyStream implements StreamInterface, BodyLimited
         return $this->dropped + $this->offset;
     }
 
-    /** Returns whether the body can be read again. If its length is unknown, that may end when more bytes arrive. */
+    /** Returns whether the body can be read again. If its length is unknown, true may become false as bytes arrive. */
     public function isSeekable(): bool
     {
         if ($this->dropped > 0 || $this->closed) {

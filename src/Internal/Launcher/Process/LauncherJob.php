@@ -19,10 +19,10 @@ final class LauncherJob
     public int $startedAt = 0;
     public int $lastOutputAt = 0;
 
-    /** Why the job is ended: TIMED_OUT, IDLE or CANCELLED of LauncherProtocol, later plus SURVIVED; 0 for no reason. */
+    /** Reason of the ending: TIMED_OUT, IDLE or CANCELLED of LauncherProtocol, plus SURVIVED if it fails; 0 before. */
     public int $ending = 0;
 
-    /** When the processes of an ending job get SIGKILL, or later count as unkillable; on the monotonic clock, in ns. */
+    /** When the ending job gets SIGKILL; once `$killed`, when it counts as unkillable. In ns of the monotonic clock. */
     public int $killAt = 0;
 
     /** Whether the job's processes have received SIGKILL. */

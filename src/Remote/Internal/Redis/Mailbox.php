@@ -58,8 +58,8 @@ final class Mailbox
     }
 
     /**
-     * Waits until the first attempt to open the mailbox has ended. Called before each request to the engine: without a
-     * mailbox, this process would not receive the outcomes.
+     * Waits until the first attempt to open the mailbox has ended. Called before each request to the engine, because
+     * the outcomes of submitted jobs arrive only through the mailbox.
      *
      * @throws BrokerRefusedException when the engine has refused the last attempt
      */
@@ -98,7 +98,7 @@ final class Mailbox
 
             return;
         } catch (BrokerException|EngineError) {
-            $this->attemptEnded(null); // the next request to the engine fails with the same reason
+            $this->attemptEnded(null); // no refusal: if the cause persists, the next request fails by itself
             $this->retryIn($this->backoff->after(++$this->failureCount));
 
             return;

@@ -26,8 +26,8 @@ final class BlockSplitter
 
     /**
      * @param int  $blockBytes number of bytes that are searched for the end of a block
-     * @param int  $groupSize  number of records in a group; 0 for no groups
-     * @param bool $isOneGroup whether a block is one group, and not as many groups as fit into $blockBytes
+     * @param int  $groupSize  number of records that stay together (a group); 0 if a block may end after any record
+     * @param bool $isOneGroup true for one group in each block; false for as many as fit into $blockBytes
      */
     public function __construct(
         private readonly RecordEnds $ends,
