@@ -141,7 +141,7 @@ final class CommandPool implements Lifecycle, Statistics
             $result = $execution->wait();
         } finally {
             if (!$execution->isOver()) {
-                // wait() has thrown: PHP can't switch fibers where the caller is, or a signal handler has thrown.
+                // wait() has thrown: PHP can't suspend this fiber now, or a signal handler has thrown.
                 $this->dispatcher->cancel([$pending]);
             }
             if ($cancellation !== null && $subscription !== null) {
@@ -202,8 +202,9 @@ final class CommandPool implements Lifecycle, Statistics
     }
 
     /**
-     * Ends the running command that a run has read with this key, if there is one. The command gets a cancelled result.
-     * If several running commands have the key, only the one that was read first is ended.
+     * Ends the running command that has this key in the iterable of {@see self::run()} or {@see runInOrder()}, if there
+     * is one. The command gets a cancelled result. If several running commands have the key, only the one that was read
+     * first is ended.
      */
     public function cancelRunning(mixed $key): void
     {
@@ -214,8 +215,8 @@ final class CommandPool implements Lifecycle, Statistics
     }
 
     /**
-     * Returns the output captured so far of the running command that a run has read with this key. If several running
-     * commands have the key, the method uses the command that was read first.
+     * Returns the output so far of the running command that has this key in the iterable of {@see self::run()} or
+     * {@see runInOrder()}. If several running commands have the key, the method uses the one that was read first.
      *
      * A launcher sends a small output only at the end of the command, or when this method asks for it. So the first
      * call may return nothing, and a later call returns the output. With a carrier, no output is sent before the end.
@@ -261,7 +262,7 @@ final class CommandPool implements Lifecycle, Statistics
      * Cancellation: the remaining commands end as by {@see kill()}.
      *
      * @throws CancelledException
-     * @throws LauncherException in a fork of the process that created the pool, while commands have no result
+     * @throws LauncherException in a fork of the process that created the pool, if a command had no result at the fork
      */
     public function close(?Cancellation $cancellation = null): void
     {

@@ -11,11 +11,12 @@ use Spindle\LauncherException;
 /**
  * Encodes commands and their outcomes as bytes, for other machines.
  *
- *     $bytes = PortableCommand::encode($command);                        // where the caller is
- *     $result = PortableCommand::decode($bytes)->runOn($pool, $cancellation);
- *     $outcome = PortableCommand::outcome($result, $maxBytes);           // where the command runs
+ *     $bytes = PortableCommand::encode($command);                              // on the caller's machine
+ *     $result = PortableCommand::decode($bytes)->runOn($pool, $cancellation);  // on the machine of the command
+ *     $outcome = PortableCommand::outcome($result, $maxBytes);                 // on the machine of the command
  *
- * Decoded bytes can run any program. Verify their sender before you decode them.
+ * The caller's pool turns the outcome back into a {@see CommandResult}. Decoded bytes can run any program. Verify their
+ * sender before you decode them.
  */
 final class PortableCommand
 {

@@ -15,7 +15,6 @@ final readonly class UsableMemory
         $this->cgroups = new Cgroups($root);
     }
 
-    /** Returns a number of bytes; null when unknown. */
     public function bytes(): ?int
     {
         $limits = [];

@@ -58,8 +58,9 @@ final class StandardErrorLog extends AbstractLogger
     }
 
     /**
-     * Formats an exception and its previous exceptions, the first cause first. Leaves out some if there are many: the
-     * time for PHP's own format grows with the square of their number, which clients may influence.
+     * Formats an exception and its previous exceptions, the first cause first. Leaves out some of them if there are
+     * more than MAX_EXCEPTIONS. PHP's own conversion to a string is not used then: its time grows with the square of
+     * the number of exceptions, and clients may influence that number.
      */
     private static function describe(\Throwable $exception): string
     {

@@ -6,7 +6,7 @@ namespace Spindle\Command\Internal;
 
 use Spindle\Command\SpoolException;
 
-/** Bytes of a captured output, or of queued tasks. Few bytes are in memory, more in an unlinked temporary file. */
+/** Output of a command, or tasks of a TaskRunner. In memory while small, otherwise in an unlinked temporary file. */
 final class Capture
 {
     private const PIECE_BYTES = 1 << 18;
@@ -49,7 +49,8 @@ final class Capture
     }
 
     /**
-     * Adds the last piece. If it is the only one, it stays in memory, whatever its size, and the store ignores it.
+     * Adds the last piece. If it is the only one, it stays in memory, whatever its size, but the store does not count
+     * it.
      *
      * @throws SpoolException when the output can't be written to its file
      */

@@ -11,8 +11,9 @@ use Spindle\Internal\FileType;
 use Spindle\Internal\Warnings;
 
 /**
- * Passes output to a callback or a stream, piece by piece and in order, in a callback of the event loop. The target may
- * suspend. The launcher stops reading output while more than OUTPUT_WINDOW bytes are not acknowledged.
+ * Passes output to the caller's function or stream, piece by piece and in order. The event loop does this after write()
+ * has returned, so the target may suspend. The launcher stops reading a command's output while more than
+ * LauncherProtocol::OUTPUT_WINDOW bytes of it are neither delivered nor dropped.
  */
 final class Sink
 {

@@ -41,8 +41,8 @@ use Spindle\Statistics;
 /**
  * An HTTP/1.1 client. Its calls suspend only the calling fiber, so any number of requests can run at the same time.
  * Connections are kept and used again. A response is returned when its head has arrived; its body is received while it
- * is read. Limits are in {@see RequestOptions} and {@see HttpClientOptions}. A cancellation ends the request, and reads
- * of its body.
+ * is read. Limits are in {@see RequestOptions} and {@see HttpClientOptions}. A cancellation ends the request, and any
+ * read of the response's body.
  *
  * A request is repeated at most once, on a new connection, if a reused connection ended before the first byte of a
  * response, the method is idempotent, and the body can be read again. If the server answers `Expect: 100-continue` with
@@ -101,13 +101,13 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
     /**
      * Sends a request, and returns the response when its head has arrived.
      *
-     * @param array<string, string|list<string>> $headers replace the Content-Type of the body
+     * @param array<string, string|list<string>> $headers a Content-Type is used instead of that of a RequestBody
      * @param string|StreamInterface|RequestBody $body a stream of unknown size is sent in chunks, a seekable one from
      *     its beginning
      * @param RequestOptions|null $options null for those of the client
      *
-     * @throws HttpClientException when there is no response. If an exception of the body is the reason, it is the
-     *     previous exception of an {@see InvalidRequestException}
+     * @throws HttpClientException when there is no response. If reading `$body` throws, this exception is an
+     *     {@see InvalidRequestException}, and the exception of the body is its previous exception
      * @throws CancelledException
      * @throws \InvalidArgumentException when the method, the URL or a header is invalid
      */
@@ -254,7 +254,7 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
         $this->forgetParent();
         $this->pools->close();
         $unread = new ClosedException('the client was closed while no fiber read the body');
-        // Without the timer, the event loop of {main} could end during the wait.
+        // The timer also keeps the event loop running. Without it, the loop could end while this fiber waits.
         $timer = EventLoop::repeat(self::UNREAD_CHECK_INTERVAL, fn() => $this->pools->failUnread($unread));
         try {
             while ($this->runningCount > 0 || $this->pools->size() > 0) {
@@ -277,7 +277,7 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
     }
 
     /**
-     * Returns the options of requests without their own.
+     * Returns the client's options, which apply to each request that is sent without options.
      *
      * @internal
      */

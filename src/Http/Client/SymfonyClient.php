@@ -18,8 +18,8 @@ use Symfony\Contracts\HttpClient\ResponseStreamInterface;
 use Symfony\Contracts\Service\ResetInterface;
 
 /**
- * Symfony's HTTP client on an {@see HttpClient}. A call that waits, such as `getContent()`, suspends only the calling
- * fiber. Needs symfony/http-client. docs/how-to/call-http.md lists the options that differ.
+ * Implements Symfony's interface of HTTP clients with an {@see HttpClient}. A call that waits, such as `getContent()`,
+ * suspends only the calling fiber. Needs symfony/http-client. docs/how-to/call-http.md lists the options that differ.
  */
 final class SymfonyClient implements HttpClientInterface, LoggerAwareInterface, ResetInterface
 {
@@ -37,7 +37,7 @@ final class SymfonyClient implements HttpClientInterface, LoggerAwareInterface, 
         'crypto_method' => 'TLS 1.2 and 1.3 are negotiated',
     ];
 
-    /** Values that change nothing: '0' is the default of bindto, and connections have at least TLS 1.2. */
+    /** Values that change nothing: the default '0' of bindto, and minimum TLS versions that connections always have. */
     private const WITHOUT_EFFECT = [
         [],
         '0',

@@ -8,16 +8,18 @@ use Revolt\EventLoop;
 
 /**
  * Decides when a launcher that does not answer pings counts as dead.
- * This class counts unanswered checks instead of time. So a pause of this process or of the whole system counts only as
- * one check. Before each check, the caller must read what the launcher has sent.
+ * While a ping is unanswered, this class counts its own checks instead of measuring time. So a pause of this process or
+ * of the whole system counts only as one check. Before each check, the caller must read what the launcher has sent.
  */
 final class Heartbeat
 {
     /** Seconds between two checks. */
     private const CHECK_INTERVAL = 1.0;
 
-    /** Numbers of unanswered checks until a launcher counts as dead: if it is stopped (SIGSTOP), and if it is not. */
+    /** Number of checks after an unanswered ping at which a launcher that is stopped (SIGSTOP) counts as dead. */
     private const STOPPED_CHECKS = 3;
+
+    /** The same number for a launcher that is not stopped. */
     private const SILENT_CHECKS = 30;
 
     private readonly string $timerId;
@@ -55,7 +57,7 @@ final class Heartbeat
         }
     }
 
-    /** Starts checks, because something was sent to the launcher. Checks stop after the answer to the next ping. */
+    /** Starts the checks, because something was sent to the launcher. {@see startPingIfDue()} stops them. */
     public function noteSent(): void
     {
         $this->hasSent = true;
@@ -104,7 +106,6 @@ final class Heartbeat
         return $this->isWaiting;
     }
 
-    /** Ends the checks for good. */
     public function stop(): void
     {
         $this->isActive = true; // so that start() does nothing

@@ -122,7 +122,6 @@ final class LauncherProcess
         }
     }
 
-    /** Queues frames for the next {@see send()}. */
     public function queue(string $frames): void
     {
         $this->queued .= $frames;

@@ -19,8 +19,9 @@ use Spindle\Remote\SigningKeys;
 use Spindle\Remote\TamperedFrameException;
 
 /**
- * An agent's work under one lease and one owner name. Renews the lease, while a {@see JobExchange} claims and settles
- * jobs, and a {@see JobRunner} runs them.
+ * The work of an agent for one queue, from taking a lease to releasing it. The lease belongs to the owner name under
+ * which the agent claims jobs. If it is not renewed in time, other agents can claim these jobs. This class renews the
+ * lease, while a {@see JobExchange} claims and settles jobs, and a {@see JobRunner} runs them.
  *
  * The work ends when the agent is asked to stop, or after a failure, such as a lost lease. A failure cancels the
  * running jobs, because other agents can claim them soon.
@@ -39,7 +40,7 @@ final class AgentLease
     private ?string $stopTimer = null;
     private ?\Throwable $failure = null;
 
-    /** Set if the agent stops because it could verify none of its jobs: the failure of one of them. */
+    /** Why a claimed job could not be verified. Set only if the agent stops because it could verify none of them. */
     private ?TamperedFrameException $refusal = null;
 
     /** Time of {@see Clock::now()} at which the lease ends unless it is renewed. */
@@ -85,11 +86,7 @@ final class AgentLease
         return $this->jobs->count();
     }
 
-    /**
-     * Takes the lease.
-     *
-     * @throws \Spindle\Remote\BrokerException
-     */
+    /** @throws \Spindle\Remote\BrokerException */
     public function start(): void
     {
         $durability = $this->broker->durability();
@@ -141,7 +138,10 @@ final class AgentLease
         }
     }
 
-    /** Returns whether less than the margin of the lease is left. Then no job starts, and a heartbeat ends the work. */
+    /**
+     * Returns whether less than {@see AgentOptions::$margin} seconds of the lease are left. If so, no more jobs start,
+     * and the next heartbeat ends the work.
+     */
     public function isExpiring(): bool
     {
         return Clock::now() > $this->leaseEnd - $this->options->margin;
@@ -278,7 +278,7 @@ final class AgentLease
         }
     }
 
-    /** Finds jobs that the broker gave to this agent in a lost answer, and jobs that no agent could claim. */
+    /** Finds jobs of this agent that it does not know, because an answer was lost. Makes unclaimable jobs claimable. */
     private function repair(): void
     {
         $this->exchange->recheck();

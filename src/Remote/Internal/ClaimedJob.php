@@ -14,12 +14,12 @@ use Spindle\Remote\Delivery;
 /**
  * A job that an agent has claimed. It is also the {@see Cancellation} with which the pool runs the task or command.
  *
- * The pool subscribes to this object when the task starts, and unsubscribes when the task has ended. So the end of a
- * generator task is known here, even if the generator of its items was dropped.
+ * The pool subscribes to this object when the task starts, and unsubscribes when the task has ended. So this object
+ * knows when a generator task has ended in its worker, even if the agent no longer reads the items.
  */
 final class ClaimedJob implements Cancellation
 {
-    /** Seconds that a generator task has to end, at its next item, after its items were dropped. */
+    /** Seconds until a generator task is cancelled, if it still runs after the agent has stopped taking its items. */
     private const GENERATOR_END_TIMEOUT = 1.0;
 
     /** Number of stored items of a generator; null for other tasks. */

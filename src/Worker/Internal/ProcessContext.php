@@ -48,7 +48,7 @@ final class ProcessContext implements Context, LauncherEvents
         }
     }
 
-    /** Passes on the last output of tasks that still run when the script ends. The pool is not closed in this case. */
+    /** If the script ends without closing the pool, ends the workers and passes on the last output of their tasks. */
     public function __destruct()
     {
         $this->drain();

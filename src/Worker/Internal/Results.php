@@ -16,15 +16,19 @@ use Spindle\Worker\WorkerCrashedException;
  */
 final class Results
 {
-    /** Size of the header of RESULTS's payload, in bytes; the results follow. */
+    /** Bytes of the header of a RESULTS frame's payload, see {@see WorkerProtocol}. The results follow the header. */
     private const RESULTS_HEAD_BYTES = 41;
 
-    /** Number of attempts that have ended, that have failed, and that have ended by a crash of their worker. */
+    /** Number of attempts that have ended. */
     public int $attemptCount = 0;
+
+    /** Number of these attempts that have failed. */
     public int $failedCount = 0;
+
+    /** Number of these attempts that failed because their worker crashed. */
     public int $crashedCount = 0;
 
-    /** Number of generator tasks that have announced items and have no outcome. */
+    /** Number of generator tasks that have sent an ITEMS frame and have no outcome. */
     private int $openStreamCount = 0;
 
     public function __construct(
@@ -52,7 +56,7 @@ final class Results
         $worker->memory = $head['memory'];
         $worker->memoryPeak = max($worker->memoryPeak, $head['peak']);
         if ($worker->sharedFlags === null) {
-            $batch->firstSince = hrtime(true); // earliest known start of the next task
+            $batch->firstSince = hrtime(true); // earliest possible start of the next task, as far as the pool knows
         }
         $batch->elapsed += $head['elapsed'];
         $batch->longest = max($batch->longest, $head['longest']);
@@ -83,7 +87,7 @@ final class Results
         return ($flags & WorkerProtocol::DONE) !== 0;
     }
 
-    /** Handles an item of the running task, or the frame that announces items. */
+    /** Handles an ITEMS frame of the running task. The first one of a task only says that the task yields items. */
     public function receiveItem(WorkerHandle $worker, string $payload): void
     {
         $batch = $worker->firstBatch();
@@ -132,7 +136,7 @@ final class Results
         }
     }
 
-    /** Fails the tasks that a worker has, without a retry: the pool was killed, or this is a fork. */
+    /** Fails the worker's tasks without a retry, after the pool was killed, or in a fork of the pool's process. */
     public function failTasks(WorkerHandle $worker, \Throwable $reason): void
     {
         foreach ($worker->batches as $batch) {
@@ -147,7 +151,7 @@ final class Results
         $worker->batches = [];
     }
 
-    /** Makes a batch of each task. If another worker dies while it reads one of them, the task at fault is known. */
+    /** Makes a batch of each task. If reading one ends a worker again, the only task of that batch is at fault. */
     private function requeueEach(Batch $batch): void
     {
         for ($index = 0; $index < $batch->limit; ++$index) {

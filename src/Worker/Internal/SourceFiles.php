@@ -119,7 +119,7 @@ final class SourceFiles
         if ($text === false) {
             throw UnserializableException::at($path, 'a closure whose source is in no file');
         }
-        $identity = LoadedFiles::identity($file); // after the text, so that a change in between is noticed
+        $identity = LoadedFiles::identity($file); // after reading, so that changedAt() notices a change in between
         $changed = LoadedFiles::changedAt($file);
         if ($changed !== null) {
             $since = LoadedFiles::earliestLoadTime($file);

@@ -9,7 +9,7 @@ namespace Spindle\Worker\Internal;
  *
  *     u32 count | u8 kind, for each | u32 length, for each | bytes, of each
  *
- * So a class whose code fails while a value is serialized affects only the task of that value.
+ * So if an object's own code fails while its value is serialized, only the task of that value fails.
  */
 final class ValuePacking
 {

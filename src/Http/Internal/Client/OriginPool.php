@@ -34,10 +34,8 @@ final class OriginPool
     /** @var array<int, ClientConnection> connections of running requests, by object id */
     private array $used = [];
 
-    /** Number of connections that are being opened. */
     private int $opening = 0;
 
-    /** Number of requests that wait for a connection. */
     private int $waitingCount = 0;
 
     private readonly FiberQueue $waiting;

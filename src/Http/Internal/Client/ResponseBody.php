@@ -38,7 +38,6 @@ final class ResponseBody implements StreamInterface
 
     private bool $isClosed = false;
 
-    /** Whether a fiber waits for bytes. */
     private bool $isReceiving = false;
 
     /** Remaining bytes of the body; null if chunks or the end of the connection delimit it. */

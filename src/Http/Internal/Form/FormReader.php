@@ -10,8 +10,8 @@ use Spindle\Http\HttpException;
 use Spindle\Http\Internal\FreeMemory;
 
 /**
- * Parses a body by its Content-Type: a urlencoded or multipart form, or JSON. Forms have the same structure as in PHP
- * ({@see NameTree}), so handlers get the same data under every server.
+ * Parses a body by its Content-Type: a urlencoded or multipart form, or JSON. Forms get the same structure as in $_POST
+ * and $_FILES ({@see NameTree}), so handlers get the same data under Spindle and under PHP-FPM.
  *
  * The body is read from its beginning to its end, piece by piece. Each read can suspend the fiber. After a cancellation
  * or an exception, nothing of the form is kept. After JSON or a urlencoded form, the position of the body is restored,
@@ -21,7 +21,7 @@ final readonly class FormReader
 {
     private const READ_BYTES = 65_536;
 
-    /** Bytes up to which any body except a multipart form is kept, so that it can be read again. */
+    /** A body of any type but multipart is kept, so that it can be read again, if it has at most this many bytes. */
     private const MAX_KEPT_BYTES = 65_536;
 
     /** Maximum size in bytes of JSON that is decoded without checking how much memory that needs. */
@@ -148,8 +148,8 @@ final readonly class FormReader
         $members = $this->limits->members;
         if (JsonMembers::exceeds($text, $members)) {
             throw Refusal::tooMuch(
-                'The objects of the JSON with more than ' . JsonMembers::MAX_UNCOUNTED_MEMBERS
-                    . " members have more than {$members} members in total",
+                'The JSON has too many members: its objects with more than ' . JsonMembers::MAX_UNCOUNTED_MEMBERS
+                    . " members each may have at most {$members} members together",
             );
         }
         if (\strlen($text) > self::MAX_SMALL_JSON_BYTES) {

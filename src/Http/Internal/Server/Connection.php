@@ -46,7 +46,6 @@ final class Connection implements TransportEvents
     /** Whether a fiber runs {@see serve()}. The fiber may be suspended. */
     private bool $serving = false;
 
-    /** The request that is being handled. */
     public ?ServerExchange $exchange = null;
 
     /** Whether the client has ended its side, even if earlier bytes are unread. Its requests are then cancelled. */

@@ -20,7 +20,6 @@ final class Responder
     /** Minimum nanoseconds of a pcntl_fork(). A handler that returns sooner has not forked the process. */
     private const MIN_FORK_NANOSECONDS = 20_000;
 
-    /** The response body that is being sent. */
     private ?OutgoingBody $body = null;
 
     public function __construct(

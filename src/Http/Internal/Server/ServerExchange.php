@@ -36,7 +36,6 @@ final class ServerExchange implements RequestExchange
 
     private bool $peerTrusted = false;
 
-    /** Whether "100 Continue" was sent. */
     public bool $continueSent = false;
 
     /** Whether bytes of the response may have been sent. */

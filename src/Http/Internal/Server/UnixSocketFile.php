@@ -7,7 +7,7 @@ namespace Spindle\Http\Internal\Server;
 use Spindle\Http\ListenException;
 use Spindle\Internal\Warnings;
 
-/** Removes files of Unix sockets: those of killed servers, and those of this process if no other one replaced them. */
+/** Removes files of Unix sockets that killed servers left behind, and those that this process created. */
 final class UnixSocketFile
 {
     /** PHP cuts off the rest of a longer path. @see https://man7.org/linux/man-pages/man7/unix.7.html */
@@ -66,7 +66,10 @@ final class UnixSocketFile
         }
     }
 
-    /** Removes a created file. Call this once, before the socket is closed. Later, another file may have its inode. */
+    /**
+     * Removes a file that this process created, unless another file has replaced it. Call this once per file, before
+     * its socket is closed: after that, a new file can get the same inode number.
+     */
     public static function remove(string $path): void
     {
         $created = isset(self::$created[$path]) ? array_shift(self::$created[$path]) : null;

@@ -23,7 +23,6 @@ final class Files
         return $names === false ? [] : $names;
     }
 
-    /** Returns the content of a file; false when it can't be read. */
     public static function read(string $file): string|false
     {
         set_error_handler(null);

@@ -46,7 +46,7 @@ final class Programs
     }
 
     /**
-     * Returns whether the file is a script without `#!`. exec refuses such a script, and execvp() runs it in a shell.
+     * Returns whether the file is a script without `#!`. The system refuses to execute it, so a shell must run it.
      *
      * @throws StartFailure when the interpreter of the script does not exist
      */
@@ -82,8 +82,8 @@ final class Programs
     }
 
     /**
-     * Changes the working directory of the launcher, which the next process inherits. A child could not report that the
-     * directory is missing. Each start calls this, because the path may refer to another directory than before.
+     * Changes the working directory of the launcher, so that the next process inherits it. The process itself could not
+     * report a missing directory. Each start calls this, because the path may refer to another directory than before.
      *
      * @throws StartFailure when the directory can't be entered
      */

@@ -72,7 +72,7 @@ final class Tls
      *
      * @see https://www.rfc-editor.org/rfc/rfc5929#section-4.1
      *
-     * @return string|null null without a certificate, or if its signature's name has no hash function, as with Ed25519
+     * @return string|null null without a certificate, or if its signature algorithm names no hash function (Ed25519)
      */
     public static function channelBindingHash(?\OpenSSLCertificate $certificate): ?string
     {

@@ -94,7 +94,7 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
         }
     }
 
-    /** Returns whether the engine has neither sent bytes nor accepted unsent ones since $time (of Clock::now()). */
+    /** Returns whether the engine has sent nothing, and accepted none of $unsent, since $time (by Clock::now()). */
     public function isSilentSince(float $time): bool
     {
         return $this->lastProgress <= $time;

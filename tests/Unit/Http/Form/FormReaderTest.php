@@ -322,14 +322,14 @@ final class FormReaderTest extends TestCase
             => '[{' . implode(',', array_map(static fn(int $i): string => "\"{$i}\":0", range(1, $members))) . '}]';
         yield 'members of JSON' => [
             new FormLimits(members: 150), 'application/json', $object(150), $object(151),
-            'The objects of the JSON with more than 100 members have more than 150 members in total',
+            'its objects with more than 100 members each may have at most 150 members together',
         ];
         yield 'members of JSON, as the default has them' => [
             new FormLimits(),
             'application/merge-patch+json',
             $object(2000),
             $object(2001),
-            'more than 2000 members',
+            'at most 2000 members',
         ];
         yield 'text of a urlencoded form' => [
             new FormLimits(text: 10),
@@ -427,7 +427,7 @@ final class FormReaderTest extends TestCase
         self::assertLessThan(
             0.5,
             ProcessorTime::of(
-                static fn() => self::assertRefused(413, 'more than 2000 members', 'application/json', $json),
+                static fn() => self::assertRefused(413, 'at most 2000 members', 'application/json', $json),
             ),
         );
     }
