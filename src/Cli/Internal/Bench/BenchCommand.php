@@ -68,7 +68,7 @@ final class BenchCommand extends Command
 
     private const FLAGS = [
         'cold' => "commands: Include the start of a pool in the\nmeasurement",
-        'first' => "all except contexts: Measure only Spindle's\nfirst contestant, without peers",
+        'first' => "all except contexts: Measure only the first\nof Spindle's contestants, without peers",
     ];
 
     /** Options with a value: the script's option, shortcut, mode, and help text in lines of at most 47 columns. */
@@ -82,8 +82,9 @@ final class BenchCommand extends Command
             queries in each measurement, N requests of
             soak and get, N rows of bulk
             [default: 3000 commands, 1000000 requests of
-            soak and rows, 20000 requests of get, 100000
-            remote tasks; the others differ]
+            soak, 1000000 rows of bulk, 20000 requests of
+            get, 100000 remote tasks; other measurements
+            have numbers of their own]
             TEXT],
         'jobs' => ['-j', 'j', self::VALUE, 'commands: Run N commands at once [default: 8]'],
         'rounds' => ['--rounds', null, self::VALUE, <<<'TEXT'
@@ -95,8 +96,9 @@ final class BenchCommand extends Command
             must always be the same [default: echo hi]
             TEXT],
         'tasks' => ['--tasks', null, self::VALUE, <<<'TEXT'
-            commands: Run command, or echo or sleep of the
-            benchmark of TaskRunner.php [default: command]
+            commands: Run --command, or the task echo or
+            sleep of the benchmark of TaskRunner.php
+            [default: command]
             TEXT],
         'start' => ['--start', null, self::VALUE, <<<'TEXT'
             commands: Start commands by posix_spawn or
@@ -207,7 +209,7 @@ final class BenchCommand extends Command
             TEXT],
         'deadline' => ['--deadline', null, self::VALUE, <<<'TEXT'
             http: Wait N seconds for the head of a request;
-            slow clients need longer [default: 10]
+            the clients of slow exceed it [default: 10]
             TEXT],
         'kills' => ['--kills', null, self::VALUE, <<<'TEXT'
             remote: Kill N workers, and a quarter as many

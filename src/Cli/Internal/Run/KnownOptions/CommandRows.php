@@ -51,8 +51,8 @@ final class CommandRows
             'max-chars s', 'With -n or -L, the default is the limit of the system, and not 128 KiB',
         ],
         [
-            'exit x', '', Meaning::Refused, 'leave it out: only an input that does not fit alone ends the run', '',
-            'exit x',
+            'exit x', '', Meaning::Refused,
+            'leave it out: the run ends only if a command with a single input is longer than allowed', '', 'exit x',
         ],
         [
             'quote q', '', Meaning::Same, 'No shell reads the command, even if it is one word',

@@ -13,7 +13,7 @@ final class InputRows
         [
             'arg-file a argfile', 'FILE', Meaning::Same,
             'Read the input from this file, and - is standard input', 'Several files are combined, as by `::::`',
-            'arg-file a', 'Several files are several inputs. xargs reads the last one only',
+            'arg-file a', 'Several files are combined, as by `::::` of GNU parallel. xargs reads only the last file',
         ],
         ['null 0', '', Meaning::Same, 'Read input lines that end with NUL. Also -0', '', 'null 0'],
         [
