@@ -21,6 +21,7 @@ use Revolt\EventLoop\Internal\StreamReadableCallback;
 use Revolt\EventLoop\Internal\StreamWritableCallback;
 use Spindle\Internal\Async\Condition;
 use Spindle\Internal\Async\FiberQueue;
+use Spindle\Internal\Async\FiberTrace;
 use Spindle\Internal\Backoff;
 use Spindle\Internal\CannotWaitException;
 use Spindle\Internal\LoopLimit;
@@ -81,6 +82,7 @@ final class SessionFactory
         ClientTls::class,
         Endpoint::class,
         ErrorPlace::class,
+        FiberTrace::class,
         NetworkException::class,
         Exchange::class,
         Backoff::class,

@@ -8,6 +8,7 @@ use Amp\CancelledException;
 use Amp\DeferredFuture;
 use Amp\Future;
 use Amp\TimeoutCancellation;
+use Spindle\Internal\Async\FiberTrace;
 use Spindle\Internal\Backoff;
 use Spindle\Internal\CannotWaitException;
 use Spindle\Internal\Clock;
@@ -100,6 +101,7 @@ final class EngineClient
             Deadline::class,
             DnsLookup::class,
             LoopLimit::class,
+            FiberTrace::class,
             NetworkException::class,
             ReconnectBackoff::class,
             TimeoutCancellation::class,
