@@ -4,10 +4,26 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Client;
 
+use Amp\DeferredCancellation;
+use Amp\Internal\Cancellable;
+use Amp\Internal\WrappedCancellation;
 use Revolt\EventLoop;
+use Revolt\EventLoop\FiberLocal;
+use Revolt\EventLoop\Internal\DriverSuspension;
+use Revolt\EventLoop\Internal\StreamWritableCallback;
+use Spindle\Http\Client\ConnectFailedException;
 use Spindle\Http\Client\HttpClientOptions;
 use Spindle\Http\Client\RequestOptions;
+use Spindle\Internal\Async\Condition;
 use Spindle\Internal\Async\FiberQueue;
+use Spindle\Internal\Async\FiberTrace;
+use Spindle\Internal\LoopLimit;
+use Spindle\Internal\Network\ClientStream;
+use Spindle\Internal\Network\Deadline;
+use Spindle\Internal\Network\DnsLookup;
+use Spindle\Internal\Network\NetworkException;
+use Spindle\Internal\Preload;
+use Spindle\Internal\Warnings;
 use Spindle\Internal\WeakTimer;
 
 /** The connections of a client. Each combination of origin, proxy and certificates has its own pool. */
@@ -35,6 +51,28 @@ final class OriginPools
     {
         $this->timer = new DeadlineTimer();
         $this->pid = (int) getmypid();
+        Preload::classes( // loading a class needs a file descriptor, and perhaps none is free later
+            Cancellable::class,
+            ClientStream::class,
+            Condition::class,
+            ConnectFailedException::class,
+            Deadline::class,
+            DeferredCancellation::class,
+            DnsLookup::class,
+            DriverSuspension::class,
+            FiberLocal::class,
+            FiberTrace::class,
+            LoopLimit::class,
+            NetworkException::class,
+            OriginPool::class,
+            OutgoingRequest::class,
+            StreamWritableCallback::class,
+            UnreadableBodyException::class,
+            Url::class,
+            Warnings::class,
+            WeakTimer::class,
+            WrappedCancellation::class,
+        );
     }
 
     public function __destruct()
