@@ -59,7 +59,7 @@ final class TestServer
     private function startProcess(): void
     {
         $command = [\PHP_BINARY, __DIR__ . '/../http-client-server.php', $this->file];
-        $process = proc_open($command, [['pipe', 'r'], ['pipe', 'w'], \STDERR], $pipes);
+        $process = proc_open($command, [['pipe', 'r'], ['pipe', 'w']], $pipes);
         if ($process === false) {
             throw new \RuntimeException('The server could not be started');
         }

@@ -43,7 +43,8 @@ final class Program
             fwrite($input, $line . $separator);
         }
         rewind($input);
-        $process = proc_open($command, [$input, ['pipe', 'w'], $errors ?? \STDERR], $pipes);
+        $descriptors = $errors === null ? [$input, ['pipe', 'w']] : [$input, ['pipe', 'w'], $errors];
+        $process = proc_open($command, $descriptors, $pipes);
         if ($process === false) {
             throw new \RuntimeException("{$command[0]} could not be started");
         }

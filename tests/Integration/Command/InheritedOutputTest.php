@@ -45,4 +45,33 @@ final class InheritedOutputTest extends TestCase
 
         return [$one->stdout(), $one->stderr()];
     }
+
+    #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
+    public function testOutputsInAFileDoNotOverwriteEachOther(StartMethod $start): void
+    {
+        $path = (string) tempnam(sys_get_temp_dir(), 'inherited');
+        $within = ['/bin/sh', '-c', "exec \"$@\" >{$path} 2>&1", 'sh'];
+        self::assertSame(0, Host::start(self::class . '::inheritOften', [$start->value], $within)->wait());
+        $content = (string) file_get_contents($path);
+        unlink($path);
+
+        self::assertStringStartsWith("before\n", $content);
+        self::assertSame([200, 200], [
+            substr_count($content, "to standard output\n"),
+            substr_count($content, "to standard error\n"),
+        ]);
+    }
+
+    public static function inheritOften(string $start): void
+    {
+        $pool = new CommandPool(8, 0, new CommandPoolOptions(start: StartMethod::from($start)));
+        echo "before\n";
+        $command = Command::shell('echo to standard output; echo to standard error >&2')
+            ->withStdout(Output::Inherit)
+            ->withStderr(Output::Inherit);
+        foreach ($pool->run(array_fill(0, 200, $command)) as $result) {
+            $result->orThrow();
+        }
+        $pool->close();
+    }
 }

@@ -304,7 +304,8 @@ final class BenchCommand extends Command
     /** @param list<string> $command */
     private static function runScript(array $command, OutputInterface $output): int
     {
-        $process = proc_open($command, [\STDIN, ['pipe', 'w'], \STDERR], $pipes);
+        // The script inherits standard error. Passing STDERR would seek in a file, to the position of PHP's stream.
+        $process = proc_open($command, [1 => ['pipe', 'w']], $pipes);
         if ($process === false || !isset($pipes[1])) {
             throw new \RuntimeException("{$command[0]} could not be started");
         }

@@ -15,6 +15,13 @@ final class ProcessOpener
     /** Descriptor of the child for the exit pipe, whose end of file announces the exit of the child. */
     public const EXIT_PIPE = 3;
 
+    /**
+     * Starts a program whose standard output is the descriptor 3 that it inherits. proc_open() can pass a file only as
+     * a stream, and moves the file to the position of that stream first. So outputs would overwrite each other.
+     */
+    private const WITH_INHERITED_STDOUT = ['/bin/sh', '-c', 'exec "$@" >&3 3>&-', 'sh'];
+    private const EXIT_PIPE_BESIDE_STDOUT = 4;
+
     /** Smallest length of an argument or variable that exec refuses, in bytes (32 pages). */
     private const MAX_ARG_STRLEN = 131072;
 
@@ -81,6 +88,11 @@ final class ProcessOpener
         if (\count($descriptors) > $this->maxDescriptors - $openDescriptors) {
             return false;
         }
+        $inheritsFile = !isset($descriptors[1]);
+        if ($inheritsFile) {
+            $words = \is_array($command) ? $command : ['/bin/sh', '-c', $command];
+            $command = [...self::WITH_INHERITED_STDOUT, ...$words];
+        }
         // Since PHP 8.3, proc_open searches the program in the PATH of this process.
         putenv($path === null ? 'PATH' : "PATH={$path}");
         error_clear_last();
@@ -90,6 +102,10 @@ final class ProcessOpener
             return $this->refused(error_get_last()['message'] ?? 'proc_open failed');
         }
         $job->process = $process;
+        if ($inheritsFile) {
+            $pipes[self::EXIT_PIPE] = $pipes[self::EXIT_PIPE_BESIDE_STDOUT];
+            unset($pipes[self::EXIT_PIPE_BESIDE_STDOUT]);
+        }
         $job->pipes = $pipes;
         foreach ($pipes as $pipe) {
             stream_set_read_buffer($pipe, 0);
@@ -206,6 +222,9 @@ final class ProcessOpener
         ];
         if (($flags & LauncherProtocol::DISCARD_STDOUT) !== 0) {
             $descriptors[1] = $null;
+        } elseif (($flags & LauncherProtocol::INHERIT_STDOUT) !== 0 && is_file('/proc/self/fd/3')) {
+            $descriptors[self::EXIT_PIPE_BESIDE_STDOUT] = $descriptors[self::EXIT_PIPE];
+            unset($descriptors[1], $descriptors[self::EXIT_PIPE]);
         } elseif (($flags & LauncherProtocol::INHERIT_STDOUT) !== 0) {
             $stdout = fopen('php://fd/3', 'w');
             $descriptors[1] = $stdout === false ? $null : $stdout;
@@ -213,7 +232,8 @@ final class ProcessOpener
         if (($flags & LauncherProtocol::DISCARD_STDERR) !== 0) {
             $descriptors[2] = $null;
         } elseif (($flags & LauncherProtocol::INHERIT_STDERR) !== 0) {
-            $descriptors[2] = \STDERR;
+            // The child inherits the descriptor. For a stream, PHP would first move a file to the stream's position.
+            unset($descriptors[2]);
         }
 
         return $descriptors;
