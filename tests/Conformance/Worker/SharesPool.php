@@ -76,6 +76,9 @@ trait SharesPool
         self::$shared = $pool;
     }
 
+    /** Whether {@see isPoolAsBefore()} has found no more watchers than the idle pool may have. */
+    private bool $hasCheckedWatchers = false;
+
     protected function executor(?\Closure $onReport = null): Executor
     {
         return $onReport === null
@@ -99,9 +102,14 @@ trait SharesPool
             self::killSharedPool();
             $this->before = self::$beforePool;
         } else {
-            $this->before['watchers'] = $this->surroundings()['watchers']; // the watchers of the pool may have changed
+            $this->hasCheckedWatchers = true; // the pool may replace its timers at any time
         }
         parent::findNothingLeft();
+    }
+
+    protected function surroundings(): array
+    {
+        return $this->hasCheckedWatchers ? ['watchers' => []] + parent::surroundings() : parent::surroundings();
     }
 
     private function isPoolAsBefore(): bool
