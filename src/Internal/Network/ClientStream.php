@@ -5,12 +5,29 @@ declare(strict_types=1);
 namespace Spindle\Internal\Network;
 
 use Amp\CancelledException;
+use Spindle\Internal\Async\FiberTrace;
 use Spindle\Internal\LoopLimit;
+use Spindle\Internal\Preload;
 use Spindle\Internal\Warnings;
+use Spindle\Internal\WeakTimer;
 
 /** A client's connection, plain or encrypted. The destructor closes it, unless {@see release()} was called. */
 final class ClientStream
 {
+    /** Classes that opening a connection, or its failure, needs: {@see Preload}. */
+    public const PRELOADED = [
+        self::class,
+        ClientTls::class,
+        Deadline::class,
+        DnsLookup::class,
+        FiberTrace::class,
+        LoopLimit::class,
+        NetworkException::class,
+        NetworkTimeoutException::class,
+        Warnings::class,
+        WeakTimer::class,
+    ];
+
     private const READ_BYTES = 0x1_0000;
 
     /** @var resource|null null once the stream was closed or released */

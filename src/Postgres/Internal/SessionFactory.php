@@ -21,18 +21,10 @@ use Revolt\EventLoop\Internal\StreamReadableCallback;
 use Revolt\EventLoop\Internal\StreamWritableCallback;
 use Spindle\Internal\Async\Condition;
 use Spindle\Internal\Async\FiberQueue;
-use Spindle\Internal\Async\FiberTrace;
 use Spindle\Internal\Backoff;
 use Spindle\Internal\CannotWaitException;
-use Spindle\Internal\LoopLimit;
 use Spindle\Internal\Network\ClientStream;
-use Spindle\Internal\Network\ClientTls;
-use Spindle\Internal\Network\Deadline;
-use Spindle\Internal\Network\DnsLookup;
-use Spindle\Internal\Network\NetworkException;
 use Spindle\Internal\Preload;
-use Spindle\Internal\Warnings;
-use Spindle\Internal\WeakTimer;
 use Spindle\Postgres\ConnectionClosedException;
 use Spindle\Postgres\ConnectionFailedException;
 use Spindle\Postgres\ConnectionLostException;
@@ -73,17 +65,12 @@ final class SessionFactory
         ConnectionFailedException::class,
         ConnectionLostException::class,
         CompositeCancellation::class,
-        Deadline::class,
         DeferredFuture::class,
         DriverSuspension::class,
         StreamReadableCallback::class,
         StreamWritableCallback::class,
-        ClientStream::class,
-        ClientTls::class,
         Endpoint::class,
         ErrorPlace::class,
-        FiberTrace::class,
-        NetworkException::class,
         Exchange::class,
         Backoff::class,
         Cancellable::class,
@@ -98,8 +85,6 @@ final class SessionFactory
         HostSearch::class,
         FrontendMessages::class,
         Listening::class,
-        DnsLookup::class,
-        LoopLimit::class,
         ConnectionSession::class,
         PendingCommit::class,
         PoolTimeoutException::class,
@@ -113,9 +98,8 @@ final class SessionFactory
         TransactionRun::class,
         TransientFailures::class,
         WaitingFiber::class,
-        Warnings::class,
-        WeakTimer::class,
         TlsMode::class,
+        ...ClientStream::PRELOADED,
     ];
 
     private readonly Types $types;

@@ -16,14 +16,8 @@ use Spindle\Http\Client\HttpClientOptions;
 use Spindle\Http\Client\RequestOptions;
 use Spindle\Internal\Async\Condition;
 use Spindle\Internal\Async\FiberQueue;
-use Spindle\Internal\Async\FiberTrace;
-use Spindle\Internal\LoopLimit;
 use Spindle\Internal\Network\ClientStream;
-use Spindle\Internal\Network\Deadline;
-use Spindle\Internal\Network\DnsLookup;
-use Spindle\Internal\Network\NetworkException;
 use Spindle\Internal\Preload;
-use Spindle\Internal\Warnings;
 use Spindle\Internal\WeakTimer;
 
 /** The connections of a client. Each combination of origin, proxy and certificates has its own pool. */
@@ -53,25 +47,18 @@ final class OriginPools
         $this->pid = (int) getmypid();
         Preload::classes( // loading a class needs a file descriptor, and perhaps none is free later
             Cancellable::class,
-            ClientStream::class,
             Condition::class,
             ConnectFailedException::class,
-            Deadline::class,
             DeferredCancellation::class,
-            DnsLookup::class,
             DriverSuspension::class,
             FiberLocal::class,
-            FiberTrace::class,
-            LoopLimit::class,
-            NetworkException::class,
             OriginPool::class,
             OutgoingRequest::class,
             StreamWritableCallback::class,
             UnreadableBodyException::class,
             Url::class,
-            Warnings::class,
-            WeakTimer::class,
             WrappedCancellation::class,
+            ...ClientStream::PRELOADED,
         );
     }
 

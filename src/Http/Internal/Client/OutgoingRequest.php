@@ -89,11 +89,13 @@ final readonly class OutgoingRequest
     public function beginBody(): void
     {
         $body = $this->body;
-        UnreadableBodyException::guard(static function () use ($body): void {
-            if ($body instanceof IterableStream && ($body->tell() > 0 || $body->eof())) {
-                throw new \LogicException('it was already sent; create a new body for each request');
-            }
-        });
+        if ($body instanceof IterableStream) {
+            UnreadableBodyException::guard(static function () use ($body): void {
+                if ($body->tell() > 0 || $body->eof()) {
+                    throw new \LogicException('it was already sent; create a new body for each request');
+                }
+            });
+        }
         $this->rewindBody();
     }
 

@@ -8,18 +8,11 @@ use Amp\CancelledException;
 use Amp\DeferredFuture;
 use Amp\Future;
 use Amp\TimeoutCancellation;
-use Spindle\Internal\Async\FiberTrace;
 use Spindle\Internal\Backoff;
 use Spindle\Internal\CannotWaitException;
 use Spindle\Internal\Clock;
-use Spindle\Internal\LoopLimit;
 use Spindle\Internal\Network\ClientStream;
-use Spindle\Internal\Network\ClientTls;
-use Spindle\Internal\Network\Deadline;
-use Spindle\Internal\Network\DnsLookup;
-use Spindle\Internal\Network\NetworkException;
 use Spindle\Internal\Preload;
-use Spindle\Internal\WeakTimer;
 use Spindle\Remote\BrokerException;
 use Spindle\Remote\BrokerRefusedException;
 use Spindle\Remote\BrokerUnavailableException;
@@ -96,16 +89,9 @@ final class EngineClient
             Backoff::class,
             BrokerUnavailableException::class,
             CancelledException::class,
-            ClientStream::class,
-            ClientTls::class,
-            Deadline::class,
-            DnsLookup::class,
-            LoopLimit::class,
-            FiberTrace::class,
-            NetworkException::class,
             ReconnectBackoff::class,
             TimeoutCancellation::class,
-            WeakTimer::class,
+            ...ClientStream::PRELOADED,
         );
     }
 
