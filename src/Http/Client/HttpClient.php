@@ -122,13 +122,9 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
         ?RequestOptions $options = null,
         ?Cancellation $cancellation = null,
     ): ResponseInterface {
-        $fields = Fields::of($headers);
-        if ($body instanceof RequestBody) {
-            $fields += Fields::of(['Content-Type' => $body->type]);
-            $body = $body->content;
-        }
+        $request = self::outgoing($method, $url, Fields::of($headers), $body);
 
-        return $this->execute(self::outgoing($method, $url, $fields, $body), $options, $cancellation);
+        return $this->execute($request, $options, $cancellation);
     }
 
     /**
@@ -166,25 +162,31 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
     }
 
     /**
-     * Sends a GET request at the first iteration. Yields the server-sent events of the response as they arrive, and
-     * ends when the server ends the response. Does not connect again.
+     * Sends a request at the first iteration. Yields the server-sent events of the response as they arrive, until the
+     * server ends the response. Does not connect again.
      *
      * @see https://html.spec.whatwg.org/multipage/server-sent-events.html
      *
      * @param array<string, string|list<string>> $headers such as Last-Event-ID
+     * @param string $method such as POST for the API of a language model
+     * @param string|StreamInterface|RequestBody $body the same as in {@see request()}
      * @param RequestOptions|null $options null for those of the client, with `timeout` and `readTimeout` set to INF
      *
      * @return \Generator<int, ServerSentEvent>
      *
-     * @throws HttpClientException when there is no response, or it is not a stream of events
+     * @throws HttpClientException when there is no response. If the response is not a stream of events, this exception
+     *     is an {@see InvalidResponseException}, whose `getResponse()` returns the response
      * @throws CancelledException
-     * @throws \InvalidArgumentException when the URL or a header is invalid
+     * @throws \InvalidArgumentException when the method, the URL or a header is invalid
      */
     public function events(
         #[\SensitiveParameter]
         string $url,
         #[\SensitiveParameter]
         array $headers = [],
+        string $method = 'GET',
+        #[\SensitiveParameter]
+        string|StreamInterface|RequestBody $body = '',
         ?RequestOptions $options = null,
         ?Cancellation $cancellation = null,
     ): \Generator {
@@ -201,43 +203,8 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
             blocksPrivateAddresses: $default->blocksPrivateAddresses,
         );
         $fields = Fields::of($headers) + ['accept' => ['Accept', ['text/event-stream']]];
-        $request = self::outgoing('GET', $url, $fields, '');
-        $response = $this->execute($request, $options, $cancellation);
-        try {
-            yield from self::receivedEvents($request, $response, $options);
-        } catch (MalformedResponseException $malformed) {
-            throw InvalidResponseException::of($request, $malformed->getMessage(), $malformed);
-        }
-    }
-
-    /**
-     * @return \Generator<int, ServerSentEvent>
-     *
-     * @throws MalformedResponseException
-     */
-    private static function receivedEvents(
-        OutgoingRequest $request,
-        ResponseInterface $response,
-        RequestOptions $options,
-    ): \Generator {
-        $status = $response->getStatusCode();
-        $type = $response->getHeaderLine('Content-Type');
-        if ($status !== 200 || preg_match('~^text/event-stream\s*(?:;|$)~i', $type) !== 1) {
-            throw new MalformedResponseException(
-                "the response is not an event stream: it has status {$status} and Content-Type '{$type}'",
-            );
-        }
-        $body = $response->getBody();
-        $coding = strtolower($response->getHeaderLine('Content-Encoding'));
-        if (InflatedBody::supports($coding)) {
-            $body = new InflatedBody($body, $request, $options->maxContentBytes, $coding);
-        } elseif ($coding !== '' && $coding !== 'identity') {
-            throw new MalformedResponseException("the events have the unsupported Content-Encoding '{$coding}'");
-        }
-        $reader = new EventReader();
-        while (!$body->eof()) {
-            yield from $reader->read($body->read(65_536));
-        }
+        $request = self::outgoing($method, $url, $fields, $body);
+        yield from EventReader::ofResponse($request, $this->execute($request, $options, $cancellation), $options);
     }
 
     /**
@@ -311,12 +278,16 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
         #[\SensitiveParameter]
         array $fields,
         #[\SensitiveParameter]
-        string|StreamInterface $body,
+        string|StreamInterface|RequestBody $body,
     ): OutgoingRequest {
         if (preg_match(self::METHOD, $method) !== 1 || $method === 'CONNECT') {
             $shown = json_encode(substr($method, 0, 40), \JSON_INVALID_UTF8_SUBSTITUTE);
 
             throw new \InvalidArgumentException("A request can not have the method {$shown}");
+        }
+        if ($body instanceof RequestBody) {
+            $fields += Fields::of(['Content-Type' => $body->type]);
+            $body = $body->content;
         }
         if (\count($fields['host'][1] ?? []) > 1) {
             throw new \InvalidArgumentException('A request can not have several Host headers');

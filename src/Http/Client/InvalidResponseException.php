@@ -5,10 +5,29 @@ declare(strict_types=1);
 namespace Spindle\Http\Client;
 
 use Psr\Http\Client\NetworkExceptionInterface;
+use Psr\Http\Message\ResponseInterface;
 use Spindle\Http\Internal\Client\IsFailureOfRequest;
+use Spindle\Http\Internal\Client\OutgoingRequest;
 
-/** The response is malformed or exceeds a limit. */
+/** The response is malformed, exceeds a limit, or is not a stream of events although the caller asked for one. */
 final class InvalidResponseException extends \RuntimeException implements HttpClientException, NetworkExceptionInterface
 {
     use IsFailureOfRequest;
+
+    private ?ResponseInterface $response = null;
+
+    /** @internal */
+    public static function ofResponse(OutgoingRequest $request, ResponseInterface $response, string $why): self
+    {
+        $failure = self::of($request, $why);
+        $failure->response = $response;
+
+        return $failure;
+    }
+
+    /** Returns the response that is not a stream of events, with a body that can be read; null in all other cases. */
+    public function getResponse(): ?ResponseInterface
+    {
+        return $this->response;
+    }
 }

@@ -4,6 +4,9 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Client;
 
+use Psr\Http\Message\ResponseInterface;
+use Spindle\Http\Client\InvalidResponseException;
+use Spindle\Http\Client\RequestOptions;
 use Spindle\Http\ServerSentEvent;
 
 /** Parses a stream of server-sent events: https://html.spec.whatwg.org/multipage/server-sent-events.html. */
@@ -24,6 +27,44 @@ final class EventReader
     private ?string $event = null;
     private ?string $id = null;
     private ?int $retry = null;
+
+    /**
+     * Yields the events of a response as they arrive.
+     *
+     * @return \Generator<int, ServerSentEvent>
+     *
+     * @throws InvalidResponseException
+     */
+    public static function ofResponse(
+        OutgoingRequest $request,
+        ResponseInterface $response,
+        RequestOptions $options,
+    ): \Generator {
+        $status = $response->getStatusCode();
+        $type = $response->getHeaderLine('Content-Type');
+        if ($status !== 200 || preg_match('~^text/event-stream\s*(?:;|$)~i', $type) !== 1) {
+            $why = "the response is not an event stream: it has status {$status} and Content-Type '{$type}'";
+
+            throw InvalidResponseException::ofResponse($request, $response, $why);
+        }
+        $body = $response->getBody();
+        $coding = strtolower($response->getHeaderLine('Content-Encoding'));
+        if (InflatedBody::supports($coding)) {
+            $body = new InflatedBody($body, $request, $options->maxContentBytes, $coding);
+        } elseif ($coding !== '' && $coding !== 'identity') {
+            $why = "the events have the unsupported Content-Encoding '{$coding}'";
+
+            throw InvalidResponseException::ofResponse($request, $response, $why);
+        }
+        $reader = new self();
+        try {
+            while (!$body->eof()) {
+                yield from $reader->read($body->read(65_536));
+            }
+        } catch (MalformedResponseException $malformed) {
+            throw InvalidResponseException::of($request, $malformed->getMessage(), $malformed);
+        }
+    }
 
     /**
      * @return \Generator<int, ServerSentEvent> the events that end in these bytes

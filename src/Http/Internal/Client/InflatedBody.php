@@ -42,7 +42,7 @@ final class InflatedBody implements StreamInterface
 
     private bool $isClosed = false;
 
-    /** Thrown by each further read. */
+    /** Thrown by each read after the output. */
     private ?\Throwable $failure = null;
 
     /**
@@ -157,7 +157,8 @@ final class InflatedBody implements StreamInterface
             $bytes = $this->inflate($bytes);
         }
         if ($this->member !== null && $this->source->eof()) {
-            throw $this->fail('the compressed body ends too early');
+            $this->source->close();
+            $this->failure = InvalidResponseException::of($this->request, 'the compressed body ends too early');
         }
     }
 

@@ -343,6 +343,35 @@ final class HttpClientTest extends TestCase
         iterator_to_array($this->http()->events($this->url()));
     }
 
+    public function testEventsAnswerAPostWithABody(): void
+    {
+        $this->serve(static function (ServerRequestInterface $request): Response {
+            $head = [$request->getMethod(), $request->getHeaderLine('Content-Type'), $request->getHeaderLine('Accept')];
+
+            return Response::events([implode(' ', $head), (string) $request->getBody()]);
+        });
+        $events = $this->http()->events($this->url(), method: 'POST', body: RequestBody::json(['stream' => true]));
+        $data = array_map(static fn(ServerSentEvent $event): string => $event->data, iterator_to_array($events, false));
+
+        self::assertSame(['POST application/json text/event-stream', '{"stream":true}'], $data);
+    }
+
+    public function testTheResponseThatIsNoStreamOfEventsCanBeRead(): void
+    {
+        $this->serve(static fn(): Response => Response::json(['error' => 'slow down'], 429, ['Retry-After' => '7']));
+        try {
+            iterator_to_array($this->http()->events($this->url(), method: 'POST', body: 'x'));
+            self::fail('The response was taken for a stream of events');
+        } catch (InvalidResponseException $failure) {
+            $response = $failure->getResponse();
+            self::assertSame([429, '7', '{"error":"slow down"}'], [
+                $response?->getStatusCode(),
+                $response?->getHeaderLine('Retry-After'),
+                (string) $response?->getBody(),
+            ]);
+        }
+    }
+
     public function testALargeBodyWaitsForThePermissionOfTheServer(): void
     {
         $server = new ScriptedServer(static function (Socket $socket, ScriptedServer $server): void {

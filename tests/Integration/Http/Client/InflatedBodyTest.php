@@ -80,6 +80,24 @@ final class InflatedBodyTest extends TestCase
         }
     }
 
+    public function testBytesBeforeAnEarlyEndAreReturnedFirst(): void
+    {
+        $gzip = deflate_init(\ZLIB_ENCODING_GZIP);
+        self::assertNotFalse($gzip);
+        $bytes = (string) deflate_add($gzip, 'first', \ZLIB_SYNC_FLUSH);
+        $this->server = new ScriptedServer(static function (Socket $socket, ScriptedServer $server) use ($bytes): void {
+            $server->readRequest($socket);
+            $size = \strlen($bytes);
+            $socket->write("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: {$size}\r\n\r\n{$bytes}");
+        });
+        $body = (new HttpClient())->get($this->server->url())->getBody();
+
+        self::assertSame('first', $body->read(100));
+        $this->expectException(InvalidResponseException::class);
+        $this->expectExceptionMessage('the compressed body ends too early');
+        $body->read(100);
+    }
+
     /** @param list<string> $pieces compressed bytes, which arrive one after the other */
     private function body(array $pieces): StreamInterface
     {
