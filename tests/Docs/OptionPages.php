@@ -69,13 +69,21 @@ final class OptionPages
     {
         $value = $option->value === '' ? '' : " *{$option->value}*";
         $options = '`' . implode('`, `', array_map(KnownOption::spelled(...), $names)) . '`';
-        $text = ucfirst($option->text) . (preg_match('/[.\])]$/', $option->text) === 1 ? '' : '.');
+        $text = self::sentences($option->text);
         $meaning = $option->meaning === Meaning::Same && $note !== '' && $option->note !== $note
             ? Meaning::Other->value
             : $option->meaning->value;
         $cells = [$options . $value, $meaning, $text . ($note === '' ? '' : " {$note}.")];
 
         return '| ' . implode(' | ', array_map(self::cell(...), $cells)) . " |\n";
+    }
+
+    /** Turns a default in brackets into a sentence. Removes the names of the option, which are in the first column. */
+    private static function sentences(string $text): string
+    {
+        $text = (string) preg_replace(['/\. Also -\w\b/', '/[.]? \[default: (.*)\]$/'], ['', '. Default: $1'], $text);
+
+        return ucfirst($text) . (preg_match('/[.)]$/', $text) === 1 ? '' : '.');
     }
 
     private static function cell(string $text): string

@@ -48,7 +48,7 @@ final class CommandRows
             . ' the command in bytes [default: 131072 for -m and -X, else the limit of the system]',
             'Each argument counts with one more byte. Quotes, which GNU parallel adds to values, do not count. The'
             . ' default of GNU parallel is about half as long',
-            'max-chars s', 'With -n or -L, the default is the limit of the system, and not 128 KiB',
+            'max-chars s', 'The default of xargs is 131072 for all of them',
         ],
         [
             'exit x', '', Meaning::Refused,
