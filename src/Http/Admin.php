@@ -18,10 +18,10 @@ use Spindle\Http\Internal\Admin\Snapshots;
 use Spindle\Http\Internal\Admin\StatusPage;
 
 /**
- * Serves what operators need: `/metrics` for Prometheus, `/healthz` (whether this server should get requests), `/livez`
- * (whether the event loop runs) and optionally a status page at `/`.
+ * Serves `/metrics` for Prometheus, `/healthz` (whether the application should get requests), `/livez` (whether the
+ * event loop runs) and optionally a status page at `/`.
  *
- * The handler asks for no authentication. Serve it at a separate address that only operators can reach.
+ * The handler does not authenticate clients. Serve it at a separate address that only operators can reach.
  *
  *     $server = new HttpServer($application);
  *     $admin = new HttpServer(Admin::of($server)->withStatusPage());
@@ -29,7 +29,7 @@ use Spindle\Http\Internal\Admin\StatusPage;
  *     $server->listen('0.0.0.0:8080');
  *     $admin->close();
  *
- * Values are computed when a request asks for them, and once a second while a status page is open.
+ * Statistics are collected for each request, and once a second for each open status page.
  */
 final readonly class Admin implements RequestHandlerInterface
 {
@@ -44,7 +44,7 @@ final readonly class Admin implements RequestHandlerInterface
         $this->health = new Health($overview, $logger);
     }
 
-    /** Reports on servers of this process. */
+    /** Creates the handler for one or more servers of this process. */
     public static function of(HttpServer $server, HttpServer ...$more): self
     {
         return self::from(new LocalServers([$server, ...array_values($more)]));
@@ -70,7 +70,7 @@ final readonly class Admin implements RequestHandlerInterface
 
     /**
      * Allows requests for these host names, in addition to IP addresses and localhost. Requests for other names are
-     * answered with 421. This keeps pages of other sites from reading the data through DNS rebinding.
+     * answered with 421, so that pages of other sites can't read the data through DNS rebinding.
      *
      * @param string ...$names as in the Host field, without a port; "*" allows all names
      */

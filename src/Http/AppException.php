@@ -6,7 +6,7 @@ namespace Spindle\Http;
 
 use Spindle\SpindleException;
 
-/** A file that should return an application could not be used. */
+/** The file that should return an application is missing, has failed, or has returned something else. */
 final class AppException extends \RuntimeException implements SpindleException
 {
     private const EXPECTED_RETURN = 'it has to return a Psr\Http\Server\RequestHandlerInterface'

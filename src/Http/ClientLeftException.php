@@ -7,7 +7,7 @@ namespace Spindle\Http;
 use Spindle\SpindleException;
 
 /**
- * The reason of a request's cancellation: the client closed the connection or was too slow, the handler exceeded its
+ * The reason why a request was cancelled: the client closed the connection or was too slow, the handler exceeded its
  * deadline, or the server stopped.
  */
 final class ClientLeftException extends \RuntimeException implements SpindleException

@@ -15,7 +15,7 @@ final readonly class FormLimits
 
     /**
      * @param int $fields fields of a form, including file inputs that were left empty
-     * @param int $files  files of one upload; each large file needs a descriptor
+     * @param int $files  files of one form; each large file needs a descriptor
      * @param int $depth  levels of brackets in a name, and of arrays and objects in JSON
      * @param int $text   bytes of a urlencoded form or of JSON. For a multipart form: bytes of all names and values
      *                    together, without the contents of files

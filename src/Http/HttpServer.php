@@ -31,8 +31,8 @@ use Spindle\Statistics;
  *
  * PHP has one list of headers, one session and one stack of output buffers per process. So in a handler, header(),
  * setcookie() and http_response_code() silently have no effect, and session_start() would open one session for all
- * clients. A handler must not wait between ob_start() and ob_get_clean(). In a process of `spindle serve`, if PHP has
- * ext-pcntl, these four functions throw, and each fiber has its own output buffers.
+ * clients. A handler must not wait between ob_start() and ob_get_clean(). With `spindle serve` and ext-pcntl, header(),
+ * setcookie(), http_response_code() and session_start() throw, and each fiber has its own output buffers.
  *
  * Output of a handler goes to standard output. If the program that reads standard output has ended, the output is lost
  * and this process continues, because the server calls ignore_user_abort(true).
@@ -235,7 +235,7 @@ final class HttpServer implements Lifecycle
      */
     public function serve(array $sockets, bool $areShared): void
     {
-        // Without this, PHP would end the process when a handler prints after the reader has closed standard output.
+        // Otherwise PHP would end the process when a handler prints after the reader has closed standard output.
         ignore_user_abort(true);
         $service = \WeakReference::create($this->service);
         $pid = getmypid(); // a process that a handler forks does not own the connections
@@ -297,15 +297,15 @@ final class HttpServer implements Lifecycle
         }
     }
 
-    /** @internal Returns whether connections have waited for a second or more, because there is no room for them. */
+    /** @internal Returns whether new connections have waited for a second or more, because there is no room. */
     public function isFull(): bool
     {
         return $this->service->connectionLimits->isFull();
     }
 
     /**
-     * @internal Sets the function that closes output buffers which a handler has left open. For a process that captures
-     * all output in one buffer.
+     * @internal Sets the function that closes output buffers which a handler has left open. A process needs it if it
+     * captures all output in one buffer.
      *
      * @param \Closure(): void $tidy called after a handler has returned, if the number of buffers is not 1
      */
@@ -358,7 +358,7 @@ final class HttpServer implements Lifecycle
         }
     }
 
-    /** Stops accepting connections if this process is a fork of the one that serves them. Returns whether it is. */
+    /** Returns whether this process is a fork of the serving process. If so, closes its copies of the sockets. */
     private function leaveToParent(): bool
     {
         if (!$this->service->isForked()) {

@@ -16,7 +16,7 @@ final readonly class HttpServerOptions
     /**
      * @param string|null $certificate   path of the certificate chain for tls:// addresses, PEM; read for each
      *                                   connection, so the file can be replaced
-     * @param string|null $key           path of its private key, PEM; null when the certificate's file contains it
+     * @param string|null $key           path of the private key, PEM; null when the certificate's file contains the key
      * @param array<string, string> $certificates paths of other chains with their keys, by the name that a client
      *                                            requests (SNI)
      * @param int   $maxTarget           bytes of a request target; 414 beyond
@@ -37,14 +37,14 @@ final readonly class HttpServerOptions
      * @param float $writeTimeout        how long a client may receive no byte of its response. The kernel reports
      *                                   received bytes in steps of up to 64 KB, so very slow clients exceed it too
      * @param int   $maxRequests         requests per connection
-     * @param int   $maxConnections      at once; fewer if the event loop or the limit of descriptors allows fewer.
+     * @param int   $maxConnections      open at once; fewer if the event loop or the limit of descriptors allows fewer.
      *                                   To accept more, the server closes the connections that have been idle
      *                                   longest, or else those of slow clients. If there are none, new connections
      *                                   wait in the kernel's queue, and each response ends its connection
-     * @param int|null $maxConnectionsPerAddress at once from one IP address; null for half of the connections that the
-     *                                           process can have. To accept more, the server closes others of the same
-     *                                           address, as for $maxConnections. If it finds none, it closes the new
-     *                                           one. An IPv6 /64 network counts as one address. Clients of a Unix
+     * @param int|null $maxConnectionsPerAddress open at once from one IP address; null for half of the connections that
+     *                                           the process can have. To accept more, the server closes others of the
+     *                                           same address, as for $maxConnections. If it finds none, it closes the
+     *                                           new one. An IPv6 /64 network counts as one address. Clients of a Unix
      *                                           socket and {@see Middleware\TrustedProxies} are not counted
      * @param int   $maxInFlight         requests handled at once; 503 with Retry-After beyond
      * @param float $idleGrace           after {@see HttpServer::close()}: how long an idle connection is kept

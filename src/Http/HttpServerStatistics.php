@@ -29,7 +29,6 @@ final readonly class HttpServerStatistics
 
     /**
      * @param float $started Unix time
-     * @param bool $stopping whether the server is stopping
      * @param int $inFlight requests whose handler has not returned
      * @param int $connections open connections
      * @param int $accepted connections accepted so far
@@ -37,7 +36,7 @@ final readonly class HttpServerStatistics
      * @param int $evicted connections that were closed to make room for others, because their clients kept the server
      *     waiting
      * @param int $maxConnections how many connections can be open at present
-     * @param bool $full whether connections have waited for a second or more because there is no room for them
+     * @param bool $full whether new connections have waited for a second or more because there is no room for them
      * @param array<int, int> $answered requests that were answered, by status
      * @param array<int, int> $refused messages that were refused before a handler saw them, by status
      * @param int $abandoned requests that got no response, because the client or the server closed the connection

@@ -257,7 +257,7 @@ final class Response implements ResponseInterface
         return $copy;
     }
 
-    /** @internal Returns the body. Does not make a stream of a string, as {@see getBody()} does. */
+    /** @internal Returns the body. Unlike {@see getBody()}, does not turn a string into a stream. */
     public function body(): string|StreamInterface
     {
         return $this->body;

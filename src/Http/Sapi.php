@@ -93,7 +93,7 @@ final class Sapi
     private static function send(ResponseInterface $response, Head $head, SapiExchange $exchange): void
     {
         ignore_user_abort(true);
-        // With these settings, PHP would add a missing Content-Type, and a charset to text types without one.
+        // If these settings were not empty, PHP would add a missing Content-Type, and a charset to text types.
         ini_set('default_mimetype', '');
         ini_set('default_charset', '');
         // Displayed errors would become part of the body.
@@ -104,7 +104,7 @@ final class Sapi
         $body = $response->getBody();
         $status = $response->getStatusCode();
         $statusLine = ResponseWriter::statusLine($status, $response->getReasonPhrase());
-        // PHP would remove the space before an empty reason, which RFC 9112, 4, requires.
+        // header() would remove the space after the status if the reason is empty. RFC 9112, 4, requires the space.
         str_ends_with($statusLine, ' ') ? http_response_code($status) : header($statusLine, true, $status);
         foreach ($response->getHeaders() as $name => $values) {
             $key = strtolower((string) $name);

@@ -63,7 +63,7 @@ final class Supervisor implements Lifecycle
     private ?HttpServer $admin = null;
 
     /**
-     * @param string $app path of a file; each process resolves its links again. The file returns a handler, an
+     * @param string $app path of a file; each process resolves symbolic links again. The file returns a handler, an
      *     {@see Application}, a closure without parameters that creates one of these, or a PSR-11 container with one
      * @param list<string> $addresses as for {@see HttpServer::listen()}
      * @param LoggerInterface $logger of this process, and of worker processes if the application has no logger

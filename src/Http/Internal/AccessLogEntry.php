@@ -44,7 +44,7 @@ final readonly class AccessLogEntry
     }
 
     /**
-     * Address and id come from TrustedProxies and RequestId. Without TrustedProxies, the connection's address is used.
+     * The request's id comes from RequestId. The address comes from TrustedProxies, otherwise from the connection.
      *
      * @param ResponseInterface|null $response null when only the status is known
      * @param float                  $duration seconds

@@ -28,7 +28,7 @@ final readonly class FreeMemory
         if (memory_get_usage(true) <= $this->usable - $bytes) {
             return true;
         }
-        gc_mem_caches(); // otherwise freed memory that PHP has kept counts as used
+        gc_mem_caches(); // otherwise, memory that PHP has freed but kept would count as used
 
         return memory_get_usage(true) <= $this->usable - $bytes;
     }

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal;
 
-/** A network of IP addresses, or a single one. IPv4-mapped IPv6 addresses are IPv4 addresses. */
+/** A network of IP addresses, or a single address. IPv4-mapped IPv6 addresses count as IPv4 addresses. */
 final readonly class IpNetwork
 {
     private const IPV4_MAPPED_PREFIX = "\0\0\0\0\0\0\0\0\0\0\xff\xff";
@@ -36,7 +36,7 @@ final readonly class IpNetwork
         return new self($packed & $mask, $mask);
     }
 
-    /** Returns the bytes of an address, for an IPv4-mapped one those of IPv4; null for text that is no IP address. */
+    /** Returns the bytes of an address: 4 for IPv4 and for IPv4-mapped IPv6, otherwise 16. Null for other text. */
     public static function pack(string $address): ?string
     {
         $packed = filter_var($address, \FILTER_VALIDATE_IP) === false ? false : inet_pton($address);
@@ -47,7 +47,7 @@ final readonly class IpNetwork
         return str_starts_with($packed, self::IPV4_MAPPED_PREFIX) ? substr($packed, 12) : $packed;
     }
 
-    /** @param string $packed address as of {@see pack()} */
+    /** @param string $packed address from {@see pack()} */
     public function contains(string $packed): bool
     {
         return \strlen($packed) === \strlen($this->base) && ($packed & $this->mask) === $this->base;

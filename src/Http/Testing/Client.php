@@ -34,7 +34,7 @@ final class Client
     /**
      * @param RequestHandlerInterface|\Closure(ServerRequestInterface): ResponseInterface|string $app a handler, or
      *     the path of a file, as for {@see \Spindle\Http\Supervisor}
-     * @param HttpServerOptions|null $options replace those of the application
+     * @param HttpServerOptions|null $options replace the options of the application, unless null
      *
      * @throws AppException when the file can't be loaded or returns no handler
      */
@@ -47,8 +47,8 @@ final class Client
 
     /**
      * @param string                             $target  such as "/path?query"
-     * @param array<string, string|list<string>> $headers Host defaults to "localhost", and the length of a body is
-     *     added
+     * @param array<string, string|list<string>> $headers Host defaults to "localhost", and Content-Length to the length
+     *     of the body
      *
      * @return Response without the header fields of the connection, and with the complete body
      *

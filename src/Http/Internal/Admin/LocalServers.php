@@ -10,7 +10,7 @@ use Spindle\Http\HttpServerStatistics;
 
 use function Amp\async;
 
-/** Reports on the servers of this process. Statistics with the same name count once: the servers usually share them. */
+/** Reports on the servers of this process. Pools with the same name are reported once: servers usually share them. */
 final readonly class LocalServers implements ServerOverview
 {
     /** @param non-empty-list<HttpServer> $servers */

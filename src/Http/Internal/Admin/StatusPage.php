@@ -6,7 +6,7 @@ namespace Spindle\Http\Internal\Admin;
 
 use Spindle\Http\Response;
 
-/** Builds the status page: one HTML document with its style and scripts. Its Content-Security-Policy forbids others. */
+/** Builds the status page, one HTML document. Its Content-Security-Policy allows only its own style and scripts. */
 final readonly class StatusPage
 {
     private string $html;

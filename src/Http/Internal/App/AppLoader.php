@@ -17,7 +17,7 @@ final class AppLoader
     private function __construct() {}
 
     /**
-     * Returns $app itself if it is an application, a new one for a handler, or the one that a file returns.
+     * Returns $app itself if it is an Application, a new Application for a handler, or the one that a file returns.
      *
      * @param RequestHandlerInterface|\Closure(ServerRequestInterface): ResponseInterface|string $app
      *     a string is the path of a file

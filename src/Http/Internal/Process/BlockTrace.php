@@ -12,7 +12,7 @@ use Spindle\Http\Internal\Server\Connection;
  * callers, and what to use instead.
  *
  * Up to PHP 8.3, a signal handler runs only after a PHP function such as sleep() has returned. The backtrace then lacks
- * this function, and has the line of the next operation. So the source code near this line is searched for it.
+ * the function, and has the line of the next operation. So the code near this line is searched for the function.
  *
  * @phpstan-type Frame array{function: string, class?: string, type?: string, file?: string, line?: int}
  */

@@ -15,7 +15,7 @@ final class Child
     /** Nanoseconds for a process to report its position in the code. Then it is killed. */
     private const REPORT_NANOSECONDS = 250_000_000;
 
-    /** For {@see ProcessRole::$tracesBlocks}: nanoseconds between two pings, and for the answer to a ping. */
+    /** For {@see ProcessRole::$tracesBlocks}: nanoseconds between two pings, and from a ping to the trace signal. */
     private const PROBE_NANOSECONDS = 100_000_000;
     private const TRACE_NANOSECONDS = 500_000_000;
 
@@ -40,7 +40,7 @@ final class Child
     /** Number of pings since the last answer to a ping. Pings of {@see probe()} do not count. */
     private int $unansweredPings = 0;
 
-    /** Time of the next {@see probe()}; time of its unanswered ping, if any; and whether it has sent its signal. */
+    /** Times of the next {@see probe()} and of its unanswered ping; whether the ping was followed by a signal. */
     private int $probeAt = \PHP_INT_MAX;
     private ?int $probedAt = null;
     private bool $traced = false;
@@ -93,7 +93,7 @@ final class Child
         /** @var array{1: float, 2: float} $seconds */
         $seconds = unpack('e2', $timeouts);
         [1 => $this->stopTimeout, 2 => $this->handOverTimeout] = $seconds;
-        if (!$this->stopRequested) { // false if the process was killed while it sent this message
+        if (!$this->stopRequested) { // the process may have been killed while it sent this message
             $this->readyAt = (int) hrtime(true);
             $this->startDeadline = \PHP_INT_MAX;
             $this->probeAt = $this->slot->role->tracesBlocks ? $this->readyAt : \PHP_INT_MAX;
@@ -128,7 +128,7 @@ final class Child
         Signals::send($this->pid, \SIGKILL);
     }
 
-    /** Pings the process or kills it. Counts pings, because seconds also pass while the supervisor is suspended. */
+    /** Pings the process. Kills it after too many unanswered pings: time would also pass in a suspended supervisor. */
     public function ping(float $stallTimeout): void
     {
         if ($this->readyAt === null) {
@@ -197,7 +197,7 @@ final class Child
 
     /**
      * Asks the process by a signal for its position in the code. {@see checkDeadlines()} kills the process soon after.
-     * The signal interrupts system calls of a handler, so no other process may get it.
+     * A process that continues must not get the signal, which interrupts system calls of handlers.
      */
     private function killWithReport(string $why): void
     {

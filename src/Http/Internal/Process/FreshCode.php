@@ -26,8 +26,8 @@ final class FreshCode
 
     /**
      * Makes OPcache check files again. All processes share OPcache, which takes the supervisor's start for the current
-     * time, and so would never check a file again. Uses the ctime too: it changes even if a file is replaced by one
-     * with the same mtime.
+     * time, and so would never check a file again. Compares the ctime too, which changes even if a file is replaced
+     * by one with the same mtime.
      */
     private static function invalidateOpcache(): void
     {

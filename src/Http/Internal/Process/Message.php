@@ -15,7 +15,7 @@ enum Message: int
 
     case Pong = 3;
 
-    /** The process asks to be replaced. Payload: the reason. Number: 1 if it is a limit that no process can keep. */
+    /** The process asks to be replaced. Payload: the reason. Number: 1 if every process would soon reach this limit. */
     case ReplacementRequest = 4;
 
     /** The process ends unexpectedly. The payload is the reason. */

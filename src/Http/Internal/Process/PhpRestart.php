@@ -69,7 +69,7 @@ final class PhpRestart
             && \array_slice($line, $script) === $argv
             && !\in_array($line[$script - 1], ['-f', '--file'], true)
         ) {
-            // PHP uses the last setting of a name, so these follow all other options.
+            // PHP uses the last setting of a name, so the new settings follow all other options.
             return [...\array_slice($line, 1, $script - 1), ...self::options(), ...$argv];
         }
         $isOtherForm = $script >= 0

@@ -34,7 +34,7 @@ final readonly class Release
     }
 
     /**
-     * Changes the working directory to the current release, if it is in the previous one.
+     * If the working directory is in the previous release, changes it to the current release.
      *
      * @throws AppException when libraries of the previous release were loaded: classes of two releases would be mixed
      */

@@ -12,7 +12,7 @@ use Spindle\Http\UnsupportedFunctionException;
  * without these functions (disable_functions). Then functions with the same names are defined, most of which throw.
  *
  * Functions that only read or remove header fields and cookies are not replaced. Their results are right, because no
- * function can have set any.
+ * function can have set a field or a cookie.
  */
 final class RequestFunctions
 {
@@ -41,7 +41,7 @@ final class RequestFunctions
         'setrawcookie' => [self::NO_EFFECT_REASON, self::COOKIE_ADVICE],
     ];
 
-    /** PHP's time limit would end the process with all its requests. The server has its own limit for each request. */
+    /** Functions that do nothing: PHP's time limit would end all requests. The server has a limit for each request. */
     private const NO_OP_FUNCTIONS = ['set_time_limit'];
 
     /** PHP's error_log() blocks all requests while standard error accepts no bytes. Spindle's log does not block. */

@@ -22,7 +22,7 @@ final class SignalInbox
     {
         pcntl_async_signals(true);
         $ending = [\SIGTERM, \SIGINT];
-        // If the script that runs the supervisor has set its own handlers for these signals, they are kept.
+        // If the script that runs the supervisor has set handlers for these signals, the handlers are kept.
         $free = array_filter(
             [\SIGQUIT, \SIGUSR1, \SIGUSR2],
             static fn(int $signal): bool => pcntl_signal_get_handler($signal) === \SIG_DFL,

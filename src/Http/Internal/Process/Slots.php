@@ -22,7 +22,7 @@ final class Slots
     private readonly Backoff $startBackoff;
     private readonly Backoff $earlyEndBackoff;
 
-    /** Whether a slot has never had a serving process. */
+    /** Whether at least one slot has never had a serving process. */
     private bool $starting = true;
 
     private readonly RepeatedWarnings $warnings;

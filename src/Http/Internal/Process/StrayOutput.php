@@ -30,7 +30,7 @@ final class StrayOutput
     /** Bytes of one output above which the buffer is replaced, because PHP does not make a large buffer smaller. */
     private const MAX_BUFFER_BYTES = 1_048_576;
 
-    /** @var array<string, array{int, string}> by the request's name: number of printed bytes, and the first ones */
+    /** @var array<string, array{int, string}> by the request's name: number of printed bytes, and the first of them */
     private array $printed = [];
 
     /** Whether the outermost buffer belongs to this object. */

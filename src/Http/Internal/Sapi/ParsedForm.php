@@ -13,7 +13,8 @@ use Spindle\Http\Internal\Message\Head;
 /**
  * A multipart form that PHP has parsed. If a warning shows that PHP has left something out, the form is refused.
  *
- * $_POST and $_FILES are empty if a malformed form has no parts, and if all names are empty. Both are refused.
+ * If $_POST and $_FILES are empty, but the body is more than its last boundary, the form is refused too: it is
+ * malformed, or all its names are empty.
  */
 final class ParsedForm
 {

@@ -19,7 +19,7 @@ use Spindle\Http\Internal\Message\Peer;
 use Spindle\Http\Internal\Message\RequestExchange;
 use Spindle\Http\MatchedRoute;
 
-/** Gives the request of a script access to the client, through the functions of PHP's SAPI. */
+/** The one request of a script under PHP-FPM or another SAPI. Reads php://input, $_POST and $_FILES. */
 final class SapiExchange implements RequestExchange
 {
     private readonly DeferredCancellation $cancellation;
@@ -28,7 +28,7 @@ final class SapiExchange implements RequestExchange
     private ?Form $form = null;
     private bool $peerTrusted = false;
 
-    /** Exception of the first call of form(). Further calls throw it again: the rest of the body is not a form. */
+    /** Exception that form() has thrown. Further calls throw it again, because the rest of the body is not a form. */
     private ?\Throwable $failure = null;
 
     /**

@@ -22,7 +22,7 @@ final class Acceptor
     /** Seconds of a pause in a burst, so that other processes that share the socket wake up and accept too. */
     private const WAKEUP_SECONDS = 0.001;
 
-    /** Seconds until the next attempt: without a free descriptor; and if no connection can be closed for a new one. */
+    /** Seconds until the next attempt: when no descriptor is free; when no connection can be closed for a new one. */
     private const NO_DESCRIPTOR_PAUSE_SECONDS = 0.5;
     private const ROOM_CHECK_SECONDS = 0.05;
 
@@ -99,7 +99,7 @@ final class Acceptor
         for ($count = $max; $count > 0; --$count) {
             $isFull = $this->isFull();
             if ($isFull && $count < $max) {
-                return; // the event loop calls this method again if another connection waits
+                return; // if another connection waits, the event loop calls this method again, which then makes room
             }
             if ($isFull && !$this->makeRoom()) {
                 $this->waitForRoom();

@@ -10,7 +10,7 @@ use Revolt\EventLoop;
  * Logs a warning when code runs for too long without returning to the event loop. The warning names the request.
  *
  * The time is measured from the last sign that the loop did other work: a turn of the timer, or the start or a wait of
- * a handler. So the time of a handler that continues after a wait is measured up to a quarter of the limit too long.
+ * a handler. The end of a wait is no sign. So the time after a wait is measured up to a quarter of the limit too long.
  */
 final class BlockDetector
 {

@@ -10,7 +10,7 @@ use Spindle\Http\Internal\Message\BadMessageException;
 use Spindle\Http\Internal\Message\RequestParser;
 use Spindle\Internal\Async\Condition;
 
-/** Receives the bodies of a connection's requests for handlers. Sends "100 Continue" before the first wait. */
+/** Receives the bodies of a connection's requests. Sends "100 Continue" before a wait, if the client expects it. */
 final class BodyReader
 {
     /** Maximum bytes per read while a handler waits for a body. */

@@ -7,7 +7,7 @@ namespace Spindle\Http\Internal\Server;
 use Spindle\Internal\Launcher\Process\Libc;
 use Spindle\Internal\Warnings;
 
-/** Marks sockets as close-on-exec, so that programs started by handlers do not inherit them. Forks still do. */
+/** Marks sockets as close-on-exec. Forks of handlers still inherit them, but programs started by handlers do not. */
 final class CloseOnExec
 {
     /** @see https://man7.org/linux/man-pages/man2/fcntl.2.html */
@@ -30,7 +30,7 @@ final class CloseOnExec
         try {
             (new Libc())->functions->fcntl($descriptor, self::F_SETFD, self::FD_CLOEXEC);
         } catch (\FFI\Exception) {
-            // FFI is not allowed here.
+            // PHP's setting ffi.enable does not allow FFI.
         }
     }
 
@@ -47,7 +47,7 @@ final class CloseOnExec
         }
         $wanted = "socket:[{$status['ino']}]";
         [$found] = Warnings::of(static function () use ($wanted): ?int {
-            // one entry is the descriptor that scandir() used, which is closed by now
+            // readlink() fails for ".", ".." and the descriptor of scandir(), which is closed now
             foreach ((array) scandir('/proc/self/fd') as $number) {
                 if (readlink("/proc/self/fd/{$number}") === $wanted) {
                     return (int) $number;

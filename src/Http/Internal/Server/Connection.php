@@ -20,8 +20,9 @@ use Spindle\Internal\Async\LoopTurn;
  * suspends, the event loop continues in another fiber. While the handler is suspended, the connection is still watched
  * for reading, so that the server notices when the client closes it.
  *
- * A {@see Phase} can end even while a handler or a write is suspended: by bytes or an end from the client, a deadline,
- * a response or a stop. {@see TimedTransport} has the deadlines, and {@see Responder} sends the responses.
+ * A {@see Phase} can end while a handler or a write is suspended: when bytes arrive, the client ends its side, a
+ * response is sent, the deadline passes or the server stops. {@see TimedTransport} has the deadlines, and
+ * {@see Responder} sends the responses.
  */
 final class Connection implements TransportEvents
 {
@@ -93,7 +94,7 @@ final class Connection implements TransportEvents
         return $this->exchange !== null || $this->transport->sending;
     }
 
-    /** Returns the time by hrtime() from which the connection can be evicted; null with a request or unsent bytes. */
+    /** Returns when the connection can be evicted, by hrtime(); null while it has a request or unsent bytes. */
     public function evictableFrom(): ?int
     {
         return $this->serving ? null : $this->timed->evictableFrom();
@@ -164,8 +165,8 @@ final class Connection implements TransportEvents
     }
 
     /**
-     * Closes the connection, because the server has no more time to stop. If the response to the current request has
-     * not begun, first answers with 503 (RFC 9110, 15.6.4).
+     * Closes the connection, because the server's stop timeout is over. If the response to the current request has not
+     * begun, first answers with 503 (RFC 9110, 15.6.4).
      */
     public function closeWith503(): void
     {
@@ -369,7 +370,7 @@ final class Connection implements TransportEvents
                 ($service->tidyOutput)();
             }
         }
-        if ($exchange->ended) { // the handler took too long, and the server itself has answered the request
+        if ($exchange->ended) { // the server has answered: the handler took too long, or the server stops
             $exchange->releaseReferences();
 
             return;

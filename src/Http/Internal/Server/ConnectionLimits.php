@@ -43,25 +43,25 @@ final class ConnectionLimits
     public const CROWDED_RATE_FACTOR = 20;
 
     /**
-     * Maximum connections closed by one search. A search checks all connections, so it closes several: an eighth of
-     * those that it finds, but at least one.
+     * Maximum connections closed by one search. A search takes time, because it checks all connections. So it closes
+     * several: an eighth of the closable ones, at least one.
      */
     private const MAX_CLOSED_PER_SEARCH = 32;
 
-    /** The server expects room soon if at least one connection in this many will be closable soon. */
+    /** The server expects room soon if at least one of N connections will be closable soon. This constant is N. */
     private const ROOM_EXPECTED_DIVISOR = 16;
 
     /** Nanoseconds until the next search: after one that closed nothing, or after {@see closeSlowConnections()}. */
     private const SEARCH_PAUSE_NANOSECONDS = 50_000_000;
 
-    /** Minimum duration of a series of waits for room after which the server is full; maximum gap in the series. */
+    /** Duration of a series of waits for room after which the server counts as full; maximum gap in the series. */
     private const FULL_AFTER_NANOSECONDS = 1_000_000_000;
     private const REPEAT_WITHIN_NANOSECONDS = 300_000_000;
 
     /** @var array<string, int> number of connections, by the client's network */
     private array $connectionCounts = [];
 
-    /** @var array<string, string> by address of a trusted proxy: its network, whose limit does not apply to it */
+    /** @var array<string, string> by address of a proxy that is exempt from the limit of its network: that network */
     private array $proxies = [];
 
     /** @var array<string, int> earliest time of the next search by hrtime(), by network; '' for all networks */
@@ -70,7 +70,7 @@ final class ConnectionLimits
     /** Time by hrtime() before which {@see closeSlowConnections()} does nothing. */
     private int $nextSlowSearchAt = 0;
 
-    /** Times by hrtime(): of the first wait for room in the current series, and of the last one. */
+    /** Times by hrtime(): of the first and of the last wait for room in the current series. */
     private int $waitingSince = 0;
     private int $lastWaitAt = 0;
 
@@ -231,7 +231,7 @@ final class ConnectionLimits
         );
     }
 
-    /** Records that a connection has to wait for room. */
+    /** Records that a connection has to wait for room. If room is expected soon, the wait starts a new series. */
     public function recordWait(): void
     {
         $now = (int) hrtime(true);

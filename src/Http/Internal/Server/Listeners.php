@@ -20,7 +20,7 @@ final class Listeners
      */
     private const KEEPALIVE_OPTIONS = [4 => 60, 5 => 15, 6 => 4];
 
-    /** Maximum port. PHP would take 65,536 for 0, which stands for any free port. */
+    /** Maximum port. PHP would treat 65,536 as port 0, which stands for any free port. */
     private const MAX_PORT = 65_535;
 
     private function __construct() {}

@@ -6,7 +6,7 @@ namespace Spindle\Http\Internal\Server;
 
 use Spindle\Statistics;
 
-/** Reads the statistics of an application's pool. Its code may throw or return wrong values. */
+/** Reads the statistics of an application's pool. The pool's code may throw or return wrong values. */
 final class PoolStatistics
 {
     private function __construct() {}

@@ -62,7 +62,7 @@ final class RateWindow
         return $now;
     }
 
-    /** Counts sent bytes of the response too, because a handler may send them while it reads the body. */
+    /** Returns whether enough bytes were transferred. Sent bytes count too: a handler may respond while it reads. */
     public function isFastEnough(): bool
     {
         $received = $this->transport->receivedBytes - $this->receivedBefore;

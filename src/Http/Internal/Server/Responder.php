@@ -14,7 +14,7 @@ use Spindle\Http\Response;
 /** Sends the responses of a connection: those of handlers, from strings or streams, and those of the server itself. */
 final class Responder
 {
-    /** Maximum unread bytes of a request body that are discarded to keep the connection. With more, it is closed. */
+    /** Maximum unread bytes of a request body that are discarded to keep the connection. With more, it closes. */
     private const MAX_DISCARDED_BYTES = 65_536;
 
     /** Minimum nanoseconds of a pcntl_fork(). A handler that returns sooner has not forked the process. */

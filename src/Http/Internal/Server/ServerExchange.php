@@ -53,7 +53,7 @@ final class ServerExchange implements RequestExchange
     public $fiber = null;
 
     /**
-     * Stores its arguments. Native types and readonly would take more time than the rest of the constructor.
+     * Declares no native types and no readonly. They would take more time than the rest of the constructor.
      *
      * @param ConnectionReference $connection
      * @param Head                $head
@@ -73,7 +73,7 @@ final class ServerExchange implements RequestExchange
         }
         $body = new BodyStream($this->connection, $this);
 
-        // An empty body is not kept: it refers to this object, and no releaseReferences() would end the cycle.
+        // An empty body refers to this object, and releaseReferences() is not called for it. So it is not kept.
         return $this->head->length === 0 ? $body : $this->body = $body;
     }
 

@@ -152,7 +152,7 @@ final class Service implements FileDescriptors
         $this->stopping = $this->closesAfterResponse = true;
     }
 
-    /** Logs a warning when its reason first occurs, and when it occurs again after a minute without it. */
+    /** Logs a warning, unless the same warning has occurred in the minute before. */
     public function warnOnce(string $warning, ?\Throwable $failure = null): void
     {
         if ($this->warnings->isNew($warning)) {
@@ -234,7 +234,7 @@ final class Service implements FileDescriptors
         }
     }
 
-    /** Called in a fork that is about to end. Keeps that end from ending TLS connections, which the parent serves. */
+    /** Called in a fork that is about to end, so that its end does not close TLS connections of the parent. */
     public function detachConnections(): void
     {
         ForkedSockets::detach(array_values(array_filter(array_map(
@@ -319,7 +319,7 @@ final class Service implements FileDescriptors
             }
             $next = min($next, $connection->timed->deadline);
         }
-        $next = min($next, $this->nextDeadlineCheck); // an expired connection may have entered another phase
+        $next = min($next, $this->nextDeadlineCheck); // expire() may have scheduled an earlier check for another phase
         if ($next !== \PHP_INT_MAX) {
             $this->nextDeadlineCheck = max($next, $now + self::MIN_CHECK_NANOSECONDS);
             $this->armTimer();

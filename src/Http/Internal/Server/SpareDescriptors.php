@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Server;
 
-/** Keeps some descriptors from connections. Releases them when no other is free, so that handlers can open files. */
+/** Reserves descriptors, so that connections can't use all. Releases them for handlers when no other is free. */
 final class SpareDescriptors
 {
     private const COUNT = 8;
@@ -12,7 +12,7 @@ final class SpareDescriptors
     /** @var list<resource> */
     private array $streams = [];
 
-    /** @return bool whether all descriptors are open; otherwise none is */
+    /** @return bool whether all spare descriptors are reserved; otherwise none is */
     public function reserve(): bool
     {
         while (\count($this->streams) < self::COUNT) {

@@ -62,7 +62,7 @@ final class TimedTransport
     /** Bytes that the transport had received when {@see linger()} was called. */
     private int $receivedBeforeLinger = 0;
 
-    /** @param Connection|null $connection null after the end, so that the objects do not keep each other in memory */
+    /** @param Connection|null $connection null once closed, so that the objects do not keep each other in memory */
     public function __construct(
         public readonly Transport $transport,
         private readonly Service $service,
@@ -222,7 +222,7 @@ final class TimedTransport
     public function checkProgress(): void
     {
         $phase = $this->phase;
-        // The event loop reports a full buffer only when a third of it is free, which may be megabytes. So try to send.
+        // A full send buffer counts as writable only when a third is free, which may be megabytes. So try to send.
         $this->transport->trySend();
         if ($this->closed || !$this->transport->sending) {
             return;

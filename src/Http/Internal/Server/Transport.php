@@ -50,7 +50,7 @@ final class Transport
     /** PHP's warning in the last {@see handshake()}; '' for none. */
     private string $warning = '';
 
-    /** Null after the end, so that the two objects do not keep each other in memory. */
+    /** Null once the stream is closed, so that the two objects do not keep each other in memory. */
     private ?TransportEvents $events;
 
     /** Bytes received, and bytes that the kernel has accepted. */
@@ -106,8 +106,7 @@ final class Transport
     public function receive(int $size): ?string
     {
         if ($this->secure) {
-            // The event loop does not report bytes that are decrypted but unread, so a whole record is read: RFC 8446,
-            // 5.1.
+            // Reads a whole record, because the event loop does not report decrypted unread bytes: RFC 8446, 5.1.
             [$bytes] = Warnings::of(fn() => fread($this->stream, max($size, self::TLS_RECORD_BYTES)));
         } else {
             // Faster than fread(), without warnings, and it distinguishes an end from no data.
@@ -136,7 +135,7 @@ final class Transport
      */
     public function hasUnreadEnd(): bool
     {
-        // Sends nothing, and fails after a reset.
+        // An empty string sends nothing, and fails after a reset.
         [$sent] = Warnings::of(fn() => stream_socket_sendto($this->stream, ''));
         if ($sent !== 0) {
             return $this->broken = true;
@@ -146,7 +145,7 @@ final class Transport
         if ($socket === null || \PHP_OS_FAMILY !== 'Linux') {
             return false;
         }
-        // not available for Unix sockets
+        // Unix sockets do not have this option
         [$state] = Warnings::of(static fn() => socket_get_option($socket, \SOL_TCP, self::TCP_INFO));
 
         return \is_int($state) && ($state & 0xff) === self::TCP_CLOSE_WAIT;
@@ -249,8 +248,7 @@ final class Transport
         if ($this->secure) {
             $this->end(); // fclose() would send the TLS alert only after the shutdown below
         }
-        // A program started by a handler may have this descriptor too. Then fclose() alone would not end the
-        // connection.
+        // If a program started by a handler has this descriptor too, fclose() alone would not end the connection.
         if ($this->secure || !$this->isIncomplete) {
             @stream_socket_shutdown($this->stream, \STREAM_SHUT_RDWR);
         }

@@ -6,7 +6,7 @@ namespace Spindle\Http\Internal\Testing;
 
 use Psr\Log\AbstractLogger;
 
-/** Logger that collects the exceptions of its entries. */
+/** Collects the exceptions in log entries. */
 final class FailureLog extends AbstractLogger
 {
     /** @var list<\Throwable> */
