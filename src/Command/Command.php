@@ -70,7 +70,7 @@ final class Command
      *
      * If the line is only a program (no built-in) with plain or quoted arguments, no shell is started. This has two
      * visible effects:
-     * - When signal n kills the program, the result has that signal. With a shell, it may have exit code 128 + n.
+     * - If signal n kills the program, the result has that signal. With a shell, it may be exit code 128 + n.
      * - The program also gets environment variables whose names are not identifiers. A shell may drop them.
      *
      * @throws \ValueError when the line contains a NUL byte
@@ -85,7 +85,7 @@ final class Command
     }
 
     /**
-     * Sets the time limit of each attempt; null for none. After it, the command is ended with all its descendants.
+     * Sets the time limit of each attempt; null for none. A command that exceeds it is ended with all its descendants.
      *
      * @throws \ValueError when the number is not positive or not finite
      */
@@ -95,7 +95,7 @@ final class Command
     }
 
     /**
-     * Sets the longest time without captured or streamed output; null for no limit. After it, the command is ended.
+     * Sets how long a command may run without captured or streamed output before it is ended; null for no limit.
      *
      * @throws \ValueError when the number is not positive or not finite
      */
@@ -105,8 +105,8 @@ final class Command
     }
 
     /**
-     * Sets or removes environment variables. All other variables are those of this process. A later call keeps the
-     * changes of earlier calls to other variables.
+     * Sets or removes environment variables. All other variables are those of this process. Changes of earlier calls
+     * stay, unless this call has the same variables.
      *
      * @param array<array-key, string|null> $variables by name; null removes a variable
      *
@@ -131,8 +131,8 @@ final class Command
     }
 
     /**
-     * Sets the working directory. Null means the directory of this process when the pool accepts the
-     * command. If the directory does not exist, the result reports that.
+     * Sets the working directory. Null means the directory that this process has when the pool accepts the command. If
+     * the directory does not exist, the command is not started, and its result has an error.
      *
      * @throws \ValueError when the path is empty or contains a NUL byte
      */
@@ -149,8 +149,8 @@ final class Command
      * Sets the standard input: a string, an open stream, or an iterable of strings.
      *
      * A stream is read from its current position to its end. A stream or an iterable is read as fast as the command
-     * reads. After the first read, the command is not retried. An iterable that itself runs commands on the same pool
-     * waits forever if this command has taken the last free slot.
+     * reads. Once the pool has read from it, the command is not retried. An iterable that itself runs commands on the
+     * same pool waits forever if this command has taken the last free slot.
      *
      * @param string|resource|iterable<mixed, string>|null $input null for an empty input
      *
@@ -169,8 +169,8 @@ final class Command
     }
 
     /**
-     * Sets the target of the standard output: a closure is called with each piece, and a stream gets the output. With
-     * retries, both get the output of all attempts. A captured output is that of the last attempt.
+     * Sets the target of the standard output. A closure is called with each piece of output. If the command is retried,
+     * a closure or a stream gets the output of all attempts. A captured output is that of the last attempt.
      *
      * @param Output|\Closure(string): void|resource $target
      *
@@ -207,7 +207,7 @@ final class Command
     /**
      * @internal
      *
-     * @return list<string> the program and its arguments, after {@see ofJoined()} as well; empty for a shell line
+     * @return list<string> program and arguments, one per element even after {@see ofJoined()}; empty for a shell line
      */
     public function words(): array
     {

@@ -246,7 +246,7 @@ final class CommandPool implements Lifecycle, Statistics
      * Ends all running commands and cancels all waiting ones, of all runs and {@see execute()} calls.
      *
      * The results of these commands are cancelled. Current runs continue with the rest of their input, unless
-     * {@see cancelWaiting()} is called before. The pool stays usable.
+     * {@see cancelWaiting()} was called before. The pool stays usable.
      */
     public function cancelAll(): void
     {
@@ -254,7 +254,7 @@ final class CommandPool implements Lifecycle, Statistics
     }
 
     /**
-     * Refuses new commands, waits until all accepted commands have results, with their retries, and ends the launchers.
+     * Refuses new commands, waits until all accepted commands have results, including retries, and ends the launchers.
      *
      * A current run yields the results of the commands that it has read. Then the run throws LauncherException,
      * unless it has reached the end of its input. An {@see execute()} call returns its result.
@@ -262,7 +262,7 @@ final class CommandPool implements Lifecycle, Statistics
      * Cancellation: the remaining commands end as by {@see kill()}.
      *
      * @throws CancelledException
-     * @throws LauncherException in a fork of the process that created the pool, if a command had no result at the fork
+     * @throws LauncherException in a fork of the pool's process that was made while a command had no result
      */
     public function close(?Cancellation $cancellation = null): void
     {

@@ -17,8 +17,8 @@ final class CommandPoolOptions
      * @param float $grace seconds between SIGTERM and SIGKILL for a command that is ended
      * @param int $lookahead maximum number of commands that a run reads from its input in addition to the running ones,
      *        to keep the pool busy while the caller's loop body runs. A command counts until the caller has read its
-     *        result. The lookahead is 0 with a halt policy. It is also 0 while these commands and their inputs have
-     *        16 MiB or more, or while more than 64 outputs are in files
+     *        result. The lookahead is 0 with a halt policy. It is also 0 while the counted commands and their inputs
+     *        have 16 MiB or more together, or while more than 64 files have one output each
      * @param bool $redispatch whether to run the commands of a dead launcher again. A command may then run up to four
      *        times, and fails when a launcher dies the fourth time while it runs the command. Without this option, the
      *        commands of a dead launcher fail with {@see LauncherException}

@@ -23,7 +23,7 @@ final class CommandResult
      * @param float $startedAt start of the last attempt, in seconds since 1970; 0.0 without an attempt,
      *        and when the command was cancelled between two attempts
      * @param float $duration duration of the last attempt, in seconds
-     * @param int $attempts number of attempts, also of failed starts; 0 if no start was attempted
+     * @param int $attempts number of attempts, including failed starts; 0 if no start was attempted
      */
     public function __construct(
         public readonly mixed $key,

@@ -7,7 +7,7 @@ namespace Spindle\Command;
 use Spindle\Internal\Warnings;
 use Spindle\SpindleException;
 
-/** Output could not be written to the stream that was set for it, or large output to a temporary file. */
+/** Output could not be written to its target stream, or large output could not be written to a temporary file. */
 final class SpoolException extends \RuntimeException implements SpindleException
 {
     private function __construct(string $message)

@@ -57,8 +57,8 @@ final class TaskRunner
      * Runs the tasks that were added, and returns when all have ended. More tasks can be added and run after that.
      *
      * The status of a task is its exit code, or 128 + n after signal n, as in a shell. If a task could not be started,
-     * or its output could not be stored, its stderr ends with the reason. If it then has no exit code, or exit code 0,
-     * its status is 255.
+     * or its output could not be stored, its stderr ends with the reason. If such a task has no exit code, or exit code
+     * 0, its status is 255.
      *
      * @param (callable(array{id: mixed, status: int, stdout: string, stderr: string}, int, int): mixed)|null $callback
      *        called for each result, with the number of ended tasks and the number of all tasks
@@ -92,7 +92,7 @@ final class TaskRunner
         }
     }
 
-    /** Returns the status of a task. It is not 0 if output could not be stored. */
+    /** Returns the status of a task, which is not 0 if its output could not be stored. */
     private static function status(CommandResult $result): int
     {
         return match (true) {

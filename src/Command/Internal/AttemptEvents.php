@@ -7,8 +7,8 @@ namespace Spindle\Command\Internal;
 use Spindle\Command\CommandResult;
 
 /**
- * Receives what happens to the attempts of commands, from the backend and the delays of a pool. They hold only a weak
- * reference to it, so that a pool without any other reference is destroyed.
+ * Receives the ends of attempts from a pool's backend, and due starts from its timers. These objects hold the receiver
+ * in a weak reference, so that a pool without any other reference is destroyed.
  */
 interface AttemptEvents
 {
@@ -19,7 +19,7 @@ interface AttemptEvents
      * Called when commands have no slot any more and their outcomes will not be known.
      *
      * @param array<int, PendingCommand>        $commands
-     * @param \Closure(list<mixed>): \Throwable $reason   returns the exception for the keys of one owner
+     * @param \Closure(list<mixed>): \Throwable $reason creates the exception for one owner from its commands' keys
      */
     public function onLost(array $commands, \Closure $reason): void;
 

@@ -6,7 +6,7 @@ namespace Spindle\Command\Internal;
 
 use Spindle\Command\SpoolException;
 
-/** Output of a command, or tasks of a TaskRunner. In memory while small, otherwise in an unlinked temporary file. */
+/** Holds the output of a command, or tasks of a TaskRunner: in memory while small, then in an unlinked file. */
 final class Capture
 {
     private const PIECE_BYTES = 1 << 18;
@@ -49,8 +49,8 @@ final class Capture
     }
 
     /**
-     * Adds the last piece. If it is the only one, it stays in memory, whatever its size, but the store does not count
-     * it.
+     * Adds the last piece. If it is the only piece, it stays in memory whatever its size, and does not count towards
+     * the store's limits.
      *
      * @throws SpoolException when the output can't be written to its file
      */

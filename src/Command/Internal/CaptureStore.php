@@ -15,10 +15,10 @@ final class CaptureStore
     private const MAX_OUTPUT_MEMORY_BYTES = 1 << 20;
     private const MAX_POOL_MEMORY_BYTES = 64 << 20;
 
-    /** Number of files above which the pool has no lookahead and moves outputs to shared files, to save descriptors. */
+    /** With more files, the pool reads no commands ahead and moves outputs to shared files, to save descriptors. */
     private const FILES_THRESHOLD = 64;
 
-    /** Size at which a shared file gets no more outputs, in bytes. The last result with an output in it closes it. */
+    /** Bytes at which a shared file gets no more outputs. PHP closes it with the last result that refers to it. */
     private const MAX_SHARED_FILE_BYTES = 256 << 20;
 
     private int $memoryBytes = 0;
@@ -39,7 +39,7 @@ final class CaptureStore
         $this->directory = str_starts_with($directory, '/') ? $directory : getcwd() . "/{$directory}";
     }
 
-    /** Returns whether there are too many files for a lookahead. Outputs that don't fit into the memory have files. */
+    /** Returns whether outputs that did not fit into memory have too many files for reading commands ahead. */
     public function isFull(): bool
     {
         return $this->fileCount > self::FILES_THRESHOLD;
@@ -56,7 +56,7 @@ final class CaptureStore
         return true;
     }
 
-    /** Stops counting bytes in memory, and a file if there was one. */
+    /** Stops counting `$bytes` in memory, and a file if the output had one. */
     public function release(int $bytes, bool $hadFile): void
     {
         $this->memoryBytes -= $bytes;

@@ -88,7 +88,7 @@ final class CaptureStream
         return $this->position >= $this->size();
     }
 
-    /** Moves the position. PHP passes SEEK_SET instead of SEEK_CUR. */
+    /** Moves the position. PHP converts SEEK_CUR to SEEK_SET before this call. */
     public function stream_seek(int $offset, int $whence): bool
     {
         $position = $offset + ($whence === \SEEK_END ? $this->size() : 0);

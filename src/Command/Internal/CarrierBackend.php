@@ -12,13 +12,13 @@ use Spindle\Command\PortableCommand;
 use Spindle\Internal\CommandCarrier;
 use Spindle\LauncherException;
 
-/** Passes commands to a carrier, up to the concurrency. Other commands wait here, and slots go to the lanes in turn. */
+/** Passes commands to a carrier, at most `$concurrency` at once. Others wait here. Slots go to the lanes in turn. */
 final class CarrierBackend implements CommandBackend
 {
     /** @var \WeakReference<AttemptEvents> */
     private readonly \WeakReference $events;
 
-    /** @var array<int, non-empty-array<int, array{PendingCommand, string}>> by lane and id, each with its encoding */
+    /** @var array<int, non-empty-array<int, array{PendingCommand, string}>> with their encodings, by lane and id */
     private array $waiting = [];
 
     /**
@@ -33,7 +33,7 @@ final class CarrierBackend implements CommandBackend
 
     private bool $isPaused = false;
 
-    /** Process whose commands these are. A fork has copies, and must neither cancel nor start any of them. */
+    /** Id of the process that submitted the commands. A fork has copies, and must neither start nor cancel them. */
     private int $ownerPid = 0;
 
     /** @throws \ValueError when the concurrency is too high for a carrier */
@@ -214,7 +214,7 @@ final class CarrierBackend implements CommandBackend
         });
     }
 
-    /** @param \Closure(): void $notify called after a call of the carrier has returned, unless the pool was closed */
+    /** @param \Closure(): void $notify reports the outcome; not called after the pool was closed */
     private function callReturned(PendingCommand $pending, \Closure $notify): void
     {
         if ($this->leaveToParent()) {

@@ -7,8 +7,8 @@ namespace Spindle\Command\Internal;
 use Spindle\LauncherException;
 
 /**
- * Runs up to its concurrency of a pool's commands: in launchers on this machine ({@see LauncherBackend}), or through a
- * carrier ({@see CarrierBackend}). Reports the ends of attempts to {@see AttemptEvents}.
+ * Runs a pool's commands, as many at once as its concurrency: in launchers on this machine ({@see LauncherBackend}), or
+ * through a carrier ({@see CarrierBackend}). Reports the ends of attempts to {@see AttemptEvents}.
  */
 interface CommandBackend
 {
@@ -20,14 +20,14 @@ interface CommandBackend
     public function prepare(): void;
 
     /**
-     * Accepts a command, which runs as soon as a slot is free. It is sent with the next {@see flush()}, or earlier.
+     * Accepts a command. It is sent with the next {@see flush()}, or earlier, and runs as soon as a slot is free.
      *
-     * @throws LauncherException when a launcher can't be started, or has other credentials than the first attempt
+     * @throws LauncherException when a launcher can't be started, or credentials have changed since the first attempt
      * @throws \ValueError       when a carrier can't encode the command
      */
     public function assign(PendingCommand $pending): void;
 
-    /** Ends the command, or removes it from the queue. {@see flush()} sends the request. */
+    /** Ends the command if it is running; otherwise removes it from the queue. {@see flush()} sends the request. */
     public function cancel(PendingCommand $pending): void;
 
     /** Removes the command from the queue unless it is running. {@see flush()} sends the request. */

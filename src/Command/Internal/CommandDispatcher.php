@@ -29,12 +29,12 @@ use Spindle\LauncherException;
  */
 final class CommandDispatcher implements AttemptEvents
 {
-    /** Pause before another attempt, after a launcher had no descriptors or processes for a command, in seconds. */
+    /** Seconds until a command is tried again after a launcher had no descriptors or processes for it. */
     private const EXHAUSTED_PAUSE_SECONDS = 0.05;
 
     /**
-     * @var array<int, self> dispatchers with pending commands, by object id. If only a suspended fiber refers to such a
-     *                       dispatcher, PHP could otherwise destroy both before the commands have ended
+     * @var array<int, self> dispatchers with pending commands, by object id. This reference keeps them alive: if only a
+     *                       suspended fiber refers to a dispatcher, PHP may destroy both
      */
     private static array $busy = [];
 
@@ -45,7 +45,7 @@ final class CommandDispatcher implements AttemptEvents
     /** Null if the pool has no logger. */
     private readonly ?StepLog $log;
 
-    /** Process that opened the first lane. */
+    /** Id of the process that opened the newest lane. A fork of that process has another id. */
     private int $ownerPid = 0;
 
     /** Whether the pool accepts no more commands. */
@@ -186,7 +186,7 @@ final class CommandDispatcher implements AttemptEvents
         $this->backend->flush();
     }
 
-    /** @param array<int, PendingCommand> $commands are ended, or not started; their undelivered output is dropped */
+    /** @param array<int, PendingCommand> $commands to end, or not to start; undelivered output is dropped */
     public function cancel(array $commands): void
     {
         // Starts with the last command, so that no waiting command starts in the slot of a running one that ends.
@@ -210,7 +210,7 @@ final class CommandDispatcher implements AttemptEvents
         $this->lanes->cancelWaiting();
     }
 
-    /** Cancels a waiting command, or makes a running attempt the last one. {@see flush()} sends the request. */
+    /** Cancels a waiting command. A running command gets no further attempt. {@see flush()} sends the request. */
     public function withdraw(PendingCommand $pending): void
     {
         $pending->isLastAttempt = true;

@@ -35,7 +35,7 @@ final class CommandRequest
             array_push($changes, ...self::workingDirectoryVariable($directory, $environment));
         }
         $strings = implode("\0", [$directory, $line ?? '', ...$changes, ...$arguments]);
-        // An element of the arguments can be several ones. The directory and the line are not passed to the program.
+        // Counts separators, as an element can hold several arguments. The program gets no directory and no line.
         $pointers = self::POINTER_BYTES * (substr_count($strings, "\0") - 1);
         if (\strlen($strings) + $pointers > self::MAX_STRINGS_BYTES) {
             [$flags, $strings, $changes] = [LauncherProtocol::TOO_LARGE, "\0", []];
@@ -88,7 +88,7 @@ final class CommandRequest
     /**
      * @param array<array-key, string|null> $environment
      *
-     * @return list<string> PWD as a shell would set it; empty if PWD leads to the directory, even through links
+     * @return list<string> PWD as a shell would set it; empty if PWD already leads to $directory, even through links
      */
     private static function workingDirectoryVariable(string $directory, array $environment): array
     {

@@ -10,8 +10,8 @@ use Spindle\Internal\FileType;
 use Spindle\Internal\Launcher\LauncherProtocol;
 
 /**
- * Sends the input of a command to its launcher in pieces, after the command has started.
- * At most about INPUT_WINDOW bytes are sent ahead of what the command's pipe has taken.
+ * Sends the input of a command to its launcher in pieces, after the command has started. At any time, at most about
+ * LauncherProtocol::INPUT_WINDOW bytes were sent that the command's pipe has not accepted.
  */
 final class InputFeeder
 {
@@ -22,7 +22,7 @@ final class InputFeeder
 
     private bool $started = false;
 
-    /** Whether {@see feed()} waits because the window is full. */
+    /** Whether {@see feed()} waits because INPUT_WINDOW bytes are not acknowledged. */
     private bool $full = false;
 
     private bool $stopped = false;
@@ -41,8 +41,8 @@ final class InputFeeder
     }
 
     /**
-     * Handles INPUT_TAKEN: a number of bytes, or 0xFFFFFFFF if the command reads no more. The first acknowledgement, of
-     * 0 bytes, starts the feeder.
+     * Handles a frame INPUT_TAKEN: the number of bytes that the pipe has accepted, or 0xFFFFFFFF if the command reads
+     * no more. The first frame has 0 bytes and starts the feeder.
      */
     public function acknowledged(string $payload): void
     {
@@ -112,7 +112,7 @@ final class InputFeeder
     }
 
     /**
-     * @param resource $stream awaited in the event loop, except for a regular file or a stream without fstat()
+     * @param resource $stream the event loop waits until it is readable, unless it is a regular file or has no fstat()
      *
      * @return \Generator<int, string>
      */

@@ -27,7 +27,7 @@ final class Launcher implements LauncherEvents
 
     public readonly LauncherProcess $process;
 
-    /** Number of commands that were withdrawn for another launcher, while this one has not answered. */
+    /** Number of commands that were withdrawn for another launcher, and for which this launcher has not answered. */
     private int $movingCount = 0;
 
     /**
@@ -93,7 +93,7 @@ final class Launcher implements LauncherEvents
         $this->releaseLoop();
     }
 
-    /** Records that a command has started. The launcher keeps it, even if it was withdrawn. */
+    /** Records that a command has started. The launcher keeps the command, even if it was withdrawn. */
     public function started(PendingCommand $pending): void
     {
         $pending->started = true;

@@ -28,7 +28,7 @@ final class LauncherBackend implements CommandBackend
     /** @var \WeakReference<AttemptEvents> */
     private readonly \WeakReference $events;
 
-    /** Since when all launchers lack descriptors or processes, in ns of hrtime(); null after an exit of a command. */
+    /** When all launchers began to lack descriptors or processes, in ns of hrtime(); null after a command's exit. */
     private int|float|null $exhaustedSince = null;
 
     /** @param string $temporaryFilePrefix beginning of the paths of all temporary files of this process */
@@ -178,7 +178,7 @@ final class LauncherBackend implements CommandBackend
 
             return;
         }
-        // Each of these commands may be the cause of the deaths.
+        // Commands that were running when several launchers died may be the cause of the deaths.
         $suspects = array_filter(
             $commands,
             static fn(PendingCommand $pending): bool
@@ -255,7 +255,8 @@ final class LauncherBackend implements CommandBackend
             if ($launcher !== null) {
                 $launcher->exhausted = true;
             }
-            // Another launcher's command may free descriptors or processes; if all are exhausted, other programs may.
+            // Commands of other launchers may free what is missing; if all launchers are exhausted, only other
+            // programs.
             if (
                 !$this->launchers->areExhausted()
                 || hrtime(true) - ($this->exhaustedSince ??= hrtime(true)) < self::EXHAUSTED_TIMEOUT_NANOSECONDS

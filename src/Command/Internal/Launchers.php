@@ -23,10 +23,10 @@ final class Launchers
     private const COMMANDS_PER_LAUNCHER = 4;
     private const MAX_LAUNCHERS = 4;
 
-    /** After more deaths without an ended command in between, commands of dead launchers fail. */
+    /** Number of deaths per launcher since a command last ended, above which the commands of dead launchers fail. */
     private const MAX_DEATHS_PER_LAUNCHER = 3;
 
-    /** Commands also fail after more failed starts (deaths of launchers that were not ready) within the window. */
+    /** Number of failed starts per launcher (deaths before it was ready) in the window, above which they also fail. */
     private const MAX_FAILED_STARTS_PER_LAUNCHER = 5;
     private const START_WINDOW_NANOSECONDS = 10_000_000_000;
 
@@ -126,7 +126,7 @@ final class Launchers
         return $this->retired === [] ? $this->launchers : [...$this->launchers, ...$this->retired];
     }
 
-    /** Returns the launcher with the fewest commands beyond its share. {@see resize()} can cause shares of 0. */
+    /** Returns the launcher with the fewest commands beyond its share. Those with a share of 0 do not count. */
     public function leastBusy(): Launcher
     {
         $leastBusy = null;
@@ -177,14 +177,16 @@ final class Launchers
         return LauncherException::tooManyAtOnce($concurrency, $capacity, $this->startMethod);
     }
 
-    /** Records that a command has started. If it was withdrawn for a free slot, another one is withdrawn instead. */
+    /**
+     * Records that a command has started. If it was withdrawn for a free slot, another command is withdrawn instead.
+     */
     public function commandStarted(PendingCommand $pending): void
     {
         $pending->launcher?->started($pending);
         $this->balance();
     }
 
-    /** Fills the slot of a command that was removed from its launcher at its end. Closes an idle retired launcher. */
+    /** Fills the slot of a command that has ended and was removed. Closes its launcher if it is retired and idle. */
     public function commandEnded(?Launcher $launcher): void
     {
         $this->deaths = 0;
@@ -213,7 +215,7 @@ final class Launchers
         return true;
     }
 
-    /** Removes a launcher. If `$why` is null, fibers in {@see capacity()} wait for another launcher. */
+    /** Removes a launcher. Fibers in {@see capacity()} get `$why`, or wait for another launcher if it is null. */
     public function remove(Launcher $launcher, ?LauncherException $why): void
     {
         $isOther = static fn(Launcher $other): bool => $other !== $launcher;

@@ -168,7 +168,7 @@ final class PendingCommand
             || $this->feeder?->isStarted() === false;
     }
 
-    /** Returns whether another attempt is possible, if the retry policy wants one. */
+    /** Returns whether another attempt is possible. The retry policy decides whether there is one. */
     public function mayRetry(): bool
     {
         return !$this->cancelled && !$this->isLastAttempt && $this->canRepeatInput();

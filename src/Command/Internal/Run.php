@@ -234,7 +234,8 @@ final class Run implements PendingCommandOwner, InputConsumer
 
     /**
      * Returns the lookahead; 0 with a halt policy, and while many bytes of commands or many files of output are kept.
-     * Free slots are filled even then: waiting might never end, because the caller may keep the results of these files.
+     * Commands for free slots are read even then. If the caller keeps all results, the number of files never falls, and
+     * the run would wait forever.
      */
     private function lookahead(): int
     {

@@ -4,7 +4,6 @@ declare(strict_types=1);
 
 namespace Spindle\Remote\Internal;
 
-/** The content of a frame. */
 enum FrameKind: int
 {
     case Job = 1;

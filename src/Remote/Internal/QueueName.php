@@ -4,7 +4,6 @@ declare(strict_types=1);
 
 namespace Spindle\Remote\Internal;
 
-/** Rules for the names of queues. */
 final class QueueName
 {
     /** @throws \ValueError when the name is not valid */

@@ -26,8 +26,6 @@ final class Address
     ) {}
 
     /**
-     * Parses an address.
-     *
      * @param string $address redis://[[user]:password@]host[:port][/database], the same with rediss for TLS, or
      *                        unix://[[user]:password@]/path
      *
