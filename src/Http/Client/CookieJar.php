@@ -7,9 +7,9 @@ namespace Spindle\Http\Client;
 use Spindle\Http\Internal\Client\Url;
 
 /**
- * Keeps cookies of servers in memory: RFC 6265bis. Drops a cookie with a `Domain` without a dot, unless that is the
- * host itself. There is no list of public suffixes, so servers of different owners, such as a.co.uk and b.co.uk, must
- * not share a jar.
+ * Stores the cookies of servers in memory, by the rules of RFC 6265bis. The jar ignores a cookie for a whole top-level
+ * domain, such as com. But it does not know the other public suffixes: it sends a cookie that a.co.uk has set for co.uk
+ * to b.co.uk. So do not use one jar for servers of different owners.
  *
  * @phpstan-type Cookie array{
  *     name: string,
@@ -23,24 +23,24 @@ use Spindle\Http\Internal\Client\Url;
  */
 final class CookieJar implements \Countable
 {
-    /** Limits: RFC 6265bis, 5.6, 5.7 and 6.1. */
+    /** Limits of RFC 6265bis, 5.6, 5.7 and 6.1. */
     private const MAX_COOKIES = 3000;
     private const MAX_COOKIES_OF_DOMAIN = 50;
     private const MAX_NAME_AND_VALUE_BYTES = 4096;
     private const MAX_ATTRIBUTE_BYTES = 1024;
 
-    /** Maximum length of the Cookie field. Subdomains can set cookies for each domain above them. */
+    /** Maximum bytes of the Cookie field's value. A host gets the cookies of each domain above it, 50 for each. */
     private const MAX_FIELD_BYTES = 65_536;
 
-    /** @var array<string, Cookie> by domain, path and name; the last one was stored last */
+    /** @var array<string, Cookie> by domain, path and name, in the order in which the cookies were stored */
     private array $cookies = [];
 
     /**
-     * Stores cookies that a server has sent. A domain has at most 50 cookies, and the jar 3,000. Beyond that, the jar
-     * drops the oldest cookie; within a domain, one without `Secure` first.
+     * Stores cookies that a server has sent. If a domain has more than 50, the jar drops the oldest cookie without
+     * `Secure` of this domain, or its oldest one if all have `Secure`. Of more than 3,000, it drops the oldest of all.
      *
-     * @param string $url of the request
-     * @param list<string> $values of its Set-Cookie fields
+     * @param string $url URL of the request
+     * @param list<string> $values values of the response's Set-Cookie fields
      */
     public function store(string $url, array $values): void
     {
@@ -53,8 +53,8 @@ final class CookieJar implements \Countable
     }
 
     /**
-     * Returns the value of the Cookie field for a URL; null for none. Longer paths come first: RFC 6265bis, 5.8.3. The
-     * value has at most 64 KiB; further cookies are left out.
+     * Returns the value of the Cookie field for a URL; null if no cookie matches the URL. Cookies with longer paths
+     * come first: RFC 6265bis, 5.8.3. Cookies that do not fit into 64 KiB are left out.
      */
     public function header(string $url): ?string
     {
@@ -179,7 +179,7 @@ final class CookieJar implements \Countable
         };
     }
 
-    /** Drops cookies beyond the limits: expired ones, then the oldest ones. */
+    /** If a limit is exceeded, drops all expired cookies. If that is not enough, drops one more: {@see store()}. */
     private function dropExcess(string $domain): void
     {
         $ofDomain = array_count_values(array_column($this->cookies, 'domain'))[$domain] ?? 0;
@@ -190,7 +190,7 @@ final class CookieJar implements \Countable
         $this->cookies = array_filter($this->cookies, static fn(array $cookie): bool => $cookie['expires'] > $now);
         $siblings = array_filter($this->cookies, static fn(array $cookie): bool => $cookie['domain'] === $domain);
         if (\count($siblings) > self::MAX_COOKIES_OF_DOMAIN) {
-            // Insecure ones first, so that cookies that were injected into plain HTTP don't replace secure ones.
+            // Cookies without `Secure` go first: if an attacker injects some into plain HTTP, they displace no others.
             $insecure = array_filter($siblings, static fn(array $cookie): bool => !$cookie['isSecure']);
             unset($this->cookies[array_key_first($insecure) ?? array_key_first($siblings)]);
         } elseif (\count($this->cookies) > self::MAX_COOKIES) {
@@ -199,8 +199,8 @@ final class CookieJar implements \Countable
     }
 
     /**
-     * Returns whether an insecure cookie would shadow a stored `Secure` cookie: RFC 6265bis, 5.7. A network attacker
-     * can inject `Set-Cookie` into plain HTTP.
+     * Returns whether a cookie from plain HTTP would hide a stored `Secure` cookie: RFC 6265bis, 5.7. An attacker in
+     * the network can add a Set-Cookie field to a response over plain HTTP.
      *
      * @param Cookie $cookie
      */
@@ -228,7 +228,7 @@ final class CookieJar implements \Countable
         if (preg_match('/^-?\d++$/D', $maxAge) === 1) {
             $now = time();
 
-            return $now + min((int) $maxAge, \PHP_INT_MAX - $now); // (int) saturates
+            return $now + min((int) $maxAge, \PHP_INT_MAX - $now); // (int) turns a larger number into PHP_INT_MAX
         }
         $hasTime = preg_match('/\d:\d\d?:\d/', $attributes['expires'] ?? '') === 1; // RFC 6265, 5.1.1
         $time = $hasTime

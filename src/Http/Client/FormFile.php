@@ -4,15 +4,15 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Client;
 
-/** A file in a form: {@see RequestBody::multipart()}. */
+/** A file in a form that {@see RequestBody::multipart()} creates. */
 final readonly class FormFile
 {
     public string $name;
 
     /**
-     * @param string|null $name file name that the form declares; null for `basename($path)`
+     * @param string|null $name file name that is sent to the server; null for `basename($path)`
      *
-     * @throws \InvalidArgumentException when the type is empty or has a character that is not printable ASCII
+     * @throws \InvalidArgumentException when `$type` is empty or has a character that is not printable ASCII
      */
     public function __construct(
         public string $path,

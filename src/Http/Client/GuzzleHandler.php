@@ -37,12 +37,12 @@ final class GuzzleHandler
 {
     private const READ_BYTES = 65_536;
 
-    /** Class of failures after the head of a response; since Guzzle 8. */
+    /** Guzzle's exception for a failure after the head of the response was received. Guzzle 7 does not have it. */
     private const FAILURE_WITH_RESPONSE = 'GuzzleHttp\Exception\ResponseTransferException';
 
     /**
-     * Cancellation of each response whose body is being received. The map keeps it as long as the body exists, because
-     * the destructor of the cancellation cancels the request.
+     * Cancellations of responses with the option `stream`, by body. The map keeps each as long as its body exists,
+     * because the destructor of a DeferredCancellation cancels the request.
      *
      * @var \WeakMap<StreamInterface, DeferredCancellation>|null
      */
@@ -59,7 +59,7 @@ final class GuzzleHandler
      * @param array<array-key, mixed> $options options of Guzzle
      *
      * @throws \InvalidArgumentException when an option is not supported
-     * @throws \RuntimeException when the folder of the sink does not exist
+     * @throws \RuntimeException when the folder of the file in the option `sink` does not exist
      */
     public function __invoke(RequestInterface $request, array $options): PromiseInterface
     {
@@ -125,7 +125,7 @@ final class GuzzleHandler
         return $response !== null && $failure === null ? $response : throw $failure;
     }
 
-    /** Adds the original fields of a decompressed body, as `x-encoded-…`, like Guzzle's own handlers. */
+    /** Adds the original coding and length of a decompressed body as fields, as Guzzle's own handlers do. */
     private static function asGuzzle(RequestInterface $request, ResponseInterface $response): ResponseInterface
     {
         $body = $response->getBody();
@@ -196,7 +196,7 @@ final class GuzzleHandler
         };
     }
 
-    /** Returns the exception that Guzzle's handler for curl throws for a failure of the client; or the given one. */
+    /** Turns an exception of HttpClient into the one that Guzzle's curl handler throws; returns any other unchanged. */
     private static function translate(
         RequestInterface $request,
         ?ResponseInterface $response,

@@ -40,13 +40,13 @@ use Spindle\Statistics;
 
 /**
  * An HTTP/1.1 client. Its calls suspend only the calling fiber, so any number of requests can run at the same time.
- * Connections are kept and used again. A response is returned when its head has arrived; its body is received while it
- * is read. Limits are in {@see RequestOptions} and {@see HttpClientOptions}. A cancellation ends the request, and any
- * read of the response's body.
+ * Connections are kept and used again. A call returns when the head of the response has arrived. The body is received
+ * while the caller reads it. A call's cancellation ends the request, and later also reads of the response's body.
+ * {@see RequestOptions} and {@see HttpClientOptions} have the limits.
  *
- * A request is repeated at most once, on a new connection, if a reused connection ended before the first byte of a
- * response, the method is idempotent, and the body can be read again. If the server answers `Expect: 100-continue` with
- * 417, the client repeats the request without this field.
+ * If a reused connection ends before the first byte of a response, the client repeats the request once, on a new
+ * connection, provided that the request is idempotent and its body can be read again. If the server answers
+ * `Expect: 100-continue` with 417, the client repeats the request without this field.
  *
  * @phpstan-import-type FieldMap from Fields
  */
@@ -81,7 +81,7 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
      * Sends a GET request, and returns the response when its head has arrived.
      *
      * @param array<string, string|list<string>> $headers
-     * @param RequestOptions|null $options null for those of the client
+     * @param RequestOptions|null $options null for the client's options
      *
      * @throws HttpClientException when there is no response
      * @throws CancelledException
@@ -101,13 +101,13 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
     /**
      * Sends a request, and returns the response when its head has arrived.
      *
-     * @param array<string, string|list<string>> $headers a Content-Type is used instead of that of a RequestBody
-     * @param string|StreamInterface|RequestBody $body a stream of unknown size is sent in chunks, a seekable one from
-     *     its beginning
-     * @param RequestOptions|null $options null for those of the client
+     * @param array<string, string|list<string>> $headers a Content-Type in these replaces that of a RequestBody
+     * @param string|StreamInterface|RequestBody $body a seekable stream is sent from its beginning; a stream of unknown
+     *     size is sent in chunks
+     * @param RequestOptions|null $options null for the client's options
      *
-     * @throws HttpClientException when there is no response. If reading `$body` throws, this exception is an
-     *     {@see InvalidRequestException}, and the exception of the body is its previous exception
+     * @throws HttpClientException when there is no response. When reading `$body` fails, the exception is an
+     *     {@see InvalidRequestException} whose previous exception is that of the body
      * @throws CancelledException
      * @throws \InvalidArgumentException when the method, the URL or a header is invalid
      */
@@ -128,9 +128,9 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
     }
 
     /**
-     * Sends a PSR-7 request like {@see request()}, with the options of the client.
+     * Sends a PSR-7 request with the client's options, and returns the response when its head has arrived.
      *
-     * @throws HttpClientException also for an invalid method, URL or header
+     * @throws HttpClientException when there is no response, or the method, the URL or a header is invalid
      */
     public function sendRequest(RequestInterface $request): ResponseInterface
     {
@@ -138,11 +138,11 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
     }
 
     /**
-     * Sends a PSR-7 request like {@see sendRequest()}, with its own options.
+     * Sends a PSR-7 request as {@see sendRequest()} does, but with the given options and cancellation.
      *
-     * @param RequestOptions|null $options null for those of the client
+     * @param RequestOptions|null $options null for the client's options
      *
-     * @throws HttpClientException when there is no response
+     * @throws HttpClientException when there is no response, or the method, the URL or a header is invalid
      * @throws CancelledException
      */
     public function send(
@@ -162,19 +162,19 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
     }
 
     /**
-     * Sends a request at the first iteration. Yields the server-sent events of the response as they arrive, until the
-     * server ends the response. Does not connect again.
+     * Sends a request at the first iteration, and yields the server-sent events of the response as they arrive. The
+     * generator ends when the server ends the response: it does not reconnect.
      *
      * @see https://html.spec.whatwg.org/multipage/server-sent-events.html
      *
      * @param array<string, string|list<string>> $headers such as Last-Event-ID
      * @param string $method such as POST for the API of a language model
-     * @param string|StreamInterface|RequestBody $body the same as in {@see request()}
-     * @param RequestOptions|null $options null for those of the client, with `timeout` and `readTimeout` set to INF
+     * @param string|StreamInterface|RequestBody $body as for {@see request()}
+     * @param RequestOptions|null $options null for the client's options without `timeout` and `readTimeout`
      *
      * @return \Generator<int, ServerSentEvent>
      *
-     * @throws HttpClientException when there is no response. If the response is not a stream of events, this exception
+     * @throws HttpClientException when there is no response. When the response is not a stream of events, the exception
      *     is an {@see InvalidResponseException}, whose `getResponse()` returns the response
      * @throws CancelledException
      * @throws \InvalidArgumentException when the method, the URL or a header is invalid
@@ -208,10 +208,10 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
     }
 
     /**
-     * Refuses further calls, and finishes earlier ones. Waits until the bodies of their responses were received, closed
-     * or dropped. Ends a body that no fiber reads for 10 seconds, or for `readTimeout` if that is less.
+     * Refuses new calls, and lets running calls finish. Waits until the body of each response was received, closed or
+     * dropped. Ends a body that no fiber reads for 10 seconds, or for `readTimeout` if that is less.
      *
-     * Cancellation: the same as {@see self::kill()}.
+     * Cancellation: kills the client, as {@see self::kill()} does.
      *
      * @throws CancelledException
      */
@@ -255,7 +255,7 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
 
     /**
      * Returns the current state, and counters since the client was created:
-     * - `origins`: pools of connections, one per origin, proxy and TLS settings
+     * - `origins`: pools of connections; each combination of origin, proxy and TLS settings has its own pool
      * - `connections`: connections that are open or being opened; `idle`: those that are not in use
      * - `waiting`: requests that wait for a connection; `running`: calls that have not returned
      * - `requests_total`: calls; `failed_total`: calls that ended with an exception

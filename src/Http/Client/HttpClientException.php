@@ -7,5 +7,5 @@ namespace Spindle\Http\Client;
 use Psr\Http\Client\ClientExceptionInterface;
 use Spindle\SpindleException;
 
-/** Implemented by all exceptions of failed requests and their responses. A response such as 404 is no failure. */
+/** Implemented by all exceptions of requests and of reads of response bodies. A status such as 404 throws nothing. */
 interface HttpClientException extends ClientExceptionInterface, SpindleException {}

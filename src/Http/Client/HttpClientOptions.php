@@ -11,14 +11,15 @@ use Spindle\Internal\NumberRange;
 final readonly class HttpClientOptions
 {
     /**
-     * @param int $maxConnections maximum number of connections to each origin. Further requests wait, in order
+     * @param int $maxConnections maximum number of connections to each origin. Further requests wait for one, in the
+     *     order of their calls
      * @param float $acquireTimeout maximum wait for a free connection
      * @param int $maxWaiting maximum number of requests that wait for a connection to the same origin
      * @param float $idleTimeout time after which an idle connection is closed
-     * @param float $maxLifetime time after which a connection is closed as soon as it is free
+     * @param float $maxLifetime age from which a connection is closed when no request uses it
      * @param string $userAgent value of the User-Agent field, unless a request has its own; '' for none
-     * @param RequestOptions $request options of requests without their own
-     * @param CookieJar|null $cookies stores the cookies of responses, and sends them; null for neither
+     * @param RequestOptions $request options of requests that are sent without options
+     * @param CookieJar|null $cookies jar that stores the cookies of responses and adds them to requests; null for none
      *
      * @throws \ValueError when a number is out of its range
      * @throws \InvalidArgumentException when the user agent has a control character

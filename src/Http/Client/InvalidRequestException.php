@@ -10,7 +10,7 @@ use Spindle\Http\Internal\Client\OutgoingRequest;
 use Spindle\Http\Internal\Client\UnreadableBodyException;
 use Spindle\Internal\Async\FiberTrace;
 
-/** A request can't be sent: it is a PSR-7 request with a malformed URL or header, or its body can't be read. */
+/** The request can't be sent: its body can't be read, or a PSR-7 request has an invalid method, URL or header. */
 final class InvalidRequestException extends \RuntimeException implements HttpClientException, RequestExceptionInterface
 {
     private function __construct(

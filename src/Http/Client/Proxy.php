@@ -11,14 +11,14 @@ use Spindle\Http\Internal\Client\Url;
 /**
  * The HTTP proxies of a client. Requests for https are sent through a tunnel, so the proxy can't read them.
  *
- * A `Proxy-Authorization` header of a request is sent to a proxy only for http, and only if the URL of the proxy has no
- * user and password. It is never sent to a server.
+ * A request's own `Proxy-Authorization` header is sent only to the proxy of an http:// URL, and only if the proxy's URL
+ * has no user and password. It is never sent to a server.
  */
 final class Proxy
 {
     private const EXPECTED = 'must be an http:// URL, such as http://proxy:3128';
 
-    /** @var array<string, Url|string> by scheme of the request; or name of the variable whose value is not supported */
+    /** @var array<string, Url|string> by scheme of the request. A string names a variable with an unsupported value */
     private array $proxies = [];
 
     /** @var list<ProxyBypass> */
@@ -30,7 +30,7 @@ final class Proxy
      * @param string|null $https proxy for https:// URLs
      * @param list<string> $except hosts without a proxy: a name, which includes its subdomains, an IP address, a
      *     network such as 10.0.0.0/8 or fd00::/8, or "*" for all. A port after a colon restricts an entry to that port.
-     *     Names are not looked up. A string can have several entries, separated by commas or blanks
+     *     Names are not resolved. A string can have several entries, separated by commas or blanks
      *
      * @throws \ValueError when a URL is malformed, or has another scheme than http
      */
@@ -53,13 +53,13 @@ final class Proxy
 
     /**
      * Returns the proxies that environment variables name: http_proxy, https_proxy, all_proxy and no_proxy, in lower or
-     * upper case. HTTP_PROXY counts only on the command line, because a client of a CGI program can set it
+     * upper case. HTTP_PROXY is read only on the command line, because under CGI a client can set it with a header
      * (CVE-2016-5385).
      *
      * A proxy that is not supported, such as socks5://proxy, causes no exception here. A request that would use it
      * fails with a {@see ConnectFailedException}.
      *
-     * @param array<mixed>|null $variables by name; null for those of this process
+     * @param array<mixed>|null $variables values by name; null for the environment of this process
      */
     public static function fromEnvironment(#[\SensitiveParameter] ?array $variables = null): self
     {

@@ -30,7 +30,7 @@ final readonly class RequestBody
     }
 
     /**
-     * @param string $path read in pieces while it is sent. Each read blocks the process until the disk has answered
+     * @param string $path file to read in pieces while it is sent. Each read blocks the process until the disk answers
      *
      * @throws \RuntimeException when the file can't be opened
      */
@@ -46,9 +46,9 @@ final readonly class RequestBody
     }
 
     /**
-     * A form with files: RFC 7578.
+     * Creates a form that can contain files: RFC 7578.
      *
-     * @param array<array-key, string|FormFile|list<string|FormFile>> $fields by name
+     * @param array<array-key, string|FormFile|list<string|FormFile>> $fields one value, or a list of values, by name
      *
      * @throws \InvalidArgumentException when a name is empty
      * @throws \RuntimeException when a file can't be opened
@@ -109,7 +109,7 @@ final readonly class RequestBody
 
             throw new \RuntimeException("Can not open the file '{$path}' for the body of a request: {$why}");
         }
-        // Without PHP's buffer, a large read is one system call. A stream wrapper without options causes a warning.
+        // Without PHP's buffer, a large read is one system call. Some stream wrappers can't do that, and warn.
         Warnings::suppressed(static fn() => @stream_set_read_buffer($file, 0));
 
         return Stream::create($file);

@@ -11,20 +11,21 @@ use Spindle\TlsOptions;
 final readonly class RequestOptions
 {
     /**
-     * @param float $connectTimeout to look up the host, to connect, and for the TLS handshake
-     * @param float $firstByteTimeout from the end of the request to the first byte of the response
-     * @param float $readTimeout while the response or the request's body makes no progress
-     * @param float $timeout for everything, from the call to the end of the response's body
-     * @param int $maxRedirects number of redirects to follow. Credentials are not sent to another origin
+     * @param float $connectTimeout limit for the look-up of the host, the connection and the TLS handshake together
+     * @param float $firstByteTimeout limit from the end of the request to the first byte of the response
+     * @param float $readTimeout limit without progress, while the request is sent or the response arrives
+     * @param float $timeout limit for everything, from the call to the end of the response's body
+     * @param int $maxRedirects maximum number of redirects to follow; one more fails. 0 returns the redirect to the
+     *     caller. Credentials are not sent to another origin
      * @param int $maxContentBytes maximum decompressed size that `getContents()` and `(string)` return. `read()` has no
      *     limit
-     * @param bool $decompress whether to ask for, and to decompress, gzip
-     * @param int $expectContinueBytes minimum size of a request body for `Expect: 100-continue`, with a wait of up to
-     *     1 s. A body of unknown size always uses it. PHP_INT_MAX for never
+     * @param bool $decompress whether to ask the server for gzip, and to decompress it
+     * @param int $expectContinueBytes size from which the client sends `Expect: 100-continue`, and waits up to 1 s for
+     *     permission before it sends the body; also applies to bodies of unknown size. PHP_INT_MAX for never
      * @param Proxy|null $proxy null for a direct connection
      * @param TlsOptions $tls certificates for https
      * @param bool $blocksPrivateAddresses whether to refuse servers whose address is not public, such as 127.0.0.1. The
-     *     check applies to the address that the client connects to, also after a redirect
+     *     check applies to the address that the client connects to, also after a redirect. A proxy is not checked
      *
      * @throws \ValueError when a number is out of its range
      */

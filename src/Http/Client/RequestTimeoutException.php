@@ -7,7 +7,7 @@ namespace Spindle\Http\Client;
 use Psr\Http\Client\NetworkExceptionInterface;
 use Spindle\Http\Internal\Client\IsFailureOfRequest;
 
-/** A time limit has passed, which the message names. The server may have processed the request. */
+/** A time limit was exceeded; the message names the limit. The server may have processed the request. */
 final class RequestTimeoutException extends \RuntimeException implements HttpClientException, NetworkExceptionInterface
 {
     use IsFailureOfRequest;

@@ -6,14 +6,14 @@ namespace Spindle\Http\Internal\Client;
 
 use Spindle\TlsOptions;
 
-/** Merges the TLS options of another client's request with those of the HTTP client that sends it. */
+/** Merges the TLS options of a request of Guzzle or Symfony with those of the HttpClient that sends it. */
 final class AdapterTls
 {
     private function __construct() {}
 
     /**
-     * @param string|null $rootCertificate these three files: null for that of `$default`
-     * @param string|null $key null for none if there is a `$certificate`, which then has the key
+     * @param string|null $rootCertificate null for that of `$default`; the same holds for `$certificate`
+     * @param string|null $key null if `$certificate` contains the key; if both are null, for that of `$default`
      *
      * @throws \ValueError when a file can't be read
      */

@@ -13,8 +13,8 @@ use Spindle\Internal\Network\WriteBuffer;
 use Spindle\Internal\Warnings;
 
 /**
- * A connection of a client, used by one request at a time. Waits of {@see receive()} have a deadline. If an exception
- * has ended a wait, the connection must be closed.
+ * A connection of a client, used by one request at a time. Waits of {@see receive()} have a deadline. If receive()
+ * throws, the connection must be closed.
  */
 final class ClientConnection
 {
@@ -31,7 +31,7 @@ final class ClientConnection
     /** Received bytes that were not consumed. */
     public string $received = '';
 
-    /** Whether an earlier request has got a response. Then the server may close the connection at any time. */
+    /** Whether a response was received before. The server may close such a connection while a request is being sent. */
     public bool $hasServedRequest = false;
 
     public bool $mayServeAnother = true;
@@ -43,7 +43,7 @@ final class ClientConnection
     public readonly int $openedAt;
     public int $freeSince = 0;
 
-    /** Time by hrtime() when a fiber last used the response; PHP_INT_MAX while one waits for bytes. */
+    /** Time by hrtime() when a fiber last used the response; PHP_INT_MAX while a fiber waits for bytes of it. */
     private int $usedAt = \PHP_INT_MAX;
 
     private readonly int $pid;
@@ -71,7 +71,7 @@ final class ClientConnection
 
     private ?\Throwable $failure = null;
 
-    /** Purpose of the current wait, its maximum seconds, and the option with this limit. */
+    /** Purpose of the current wait, its maximum seconds, and the option that sets this maximum. */
     private string $for = '';
     private float $seconds = \INF;
     private string $option = '';
@@ -112,7 +112,7 @@ final class ClientConnection
     /**
      * Begins a request.
      *
-     * @param int $deadline time by hrtime() at which it must be complete
+     * @param int $deadline time by hrtime() at which the request must be complete
      */
     public function begin(RequestOptions $options, int $deadline, ?Cancellation $cancellation): void
     {
@@ -181,7 +181,7 @@ final class ClientConnection
      * Receives more bytes. If there are none, waits for them for at most `$seconds`.
      *
      * @param string $option name of the option in {@see RequestOptions} that set `$seconds`, for messages
-     * @param bool $isFirst true right after the request was sent: skips the read before the wait
+     * @param bool $isFirst true right after the request was sent: nothing can have arrived, so the wait begins at once
      *
      * @return bool false when the connection has ended
      *
@@ -218,13 +218,13 @@ final class ClientConnection
             && !$this->hasEnded;
     }
 
-    /** Returns whether the request may take more time. */
+    /** Returns whether the deadline of the whole request has not passed. */
     public function isWithinLimit(): bool
     {
         return hrtime(true) < $this->totalDeadline;
     }
 
-    /** Called at the deadline of the current wait. Continues the wait if the server has accepted bytes since. */
+    /** Called at the deadline of the current wait. Continues the wait if bytes that were accepted move the deadline. */
     public function expire(): void
     {
         $this->deadline = $this->waitEnds();
@@ -305,7 +305,7 @@ final class ClientConnection
 
     /**
      * Returns the deadline of the current wait. While bytes are unsent, `readTimeout` counts from the last accepted
-     * byte; afterwards, the limit of the wait counts.
+     * byte. Otherwise, the wait's own limit counts from its begin, or from the last accepted byte if that is later.
      */
     private function waitEnds(): int
     {

@@ -23,8 +23,8 @@ final readonly class ClientExchange
     private const BODILESS_METHODS = ['GET' => true, 'HEAD' => true, 'DELETE' => true, 'OPTIONS' => true];
 
     /**
-     * @param string $targetPrefix scheme and authority of an absolute target (RFC 9112, 3.2.2), for http:// through a
-     *     proxy; otherwise ''
+     * @param string $targetPrefix scheme and authority to put before the path if a proxy relays the request
+     *     (RFC 9112, 3.2.2); otherwise ''
      * @param bool $mayExpect whether to send `Expect: 100-continue` before a large body
      */
     public function __construct(
@@ -38,14 +38,14 @@ final readonly class ClientExchange
 
     /**
      * Sends the request, and receives the head of the final response. If the response arrives before the body is sent,
-     * the upload continues while the response is read. A status of 400 or more stops it (RFC 9112, 9.5).
+     * the upload continues while the response is read. A status of 400 or more stops the upload (RFC 9112, 9.5).
      *
-     * @return array{ResponseHead, Upload|null} head, and the upload of a streamed body, perhaps still running; null for
-     *     a string body
+     * @return array{ResponseHead, Upload|null} the head, and the upload of a streamed body, which may still be running;
+     *     null for a string, and for a body that the server has rejected
      *
      * @throws TimedOutException|MalformedResponseException|ConnectionEndedException|ClosedException
      * @throws UnreadableBodyException
-     * @throws ExpectationRefusedException when nothing of the body was sent
+     * @throws ExpectationRefusedException when the server has answered 417; nothing of the body was sent
      */
     public function run(): array
     {
@@ -127,7 +127,7 @@ final readonly class ClientExchange
     }
 
     /**
-     * Skips interim responses, such as 103 (Early Hints): RFC 9110, 15.2.
+     * Receives the head of the final response. Skips interim responses, such as 103 (Early Hints): RFC 9110, 15.2.
      *
      * @param bool $awaitsContinue whether to return a 100 (Continue), too
      */
@@ -166,7 +166,7 @@ final readonly class ClientExchange
         };
     }
 
-    /** @param bool $isFirst true right after the request was sent: skips the read before the wait */
+    /** @param bool $isFirst as for {@see ClientConnection::receive()} */
     private function readHead(float $timeout, bool $isFirst): ResponseHead
     {
         $connection = $this->connection;

@@ -17,7 +17,7 @@ final class DeadlineTimer
 
     private string $timer = '';
 
-    /** Returns the time by hrtime() after a number of seconds; PHP_INT_MAX for no limit. */
+    /** Returns the time by hrtime() that is `$seconds` after `$start` (null for now); PHP_INT_MAX for no limit. */
     public static function after(float $seconds, ?int $start = null): int
     {
         return $seconds < 1e9 ? (int) (($start ?? hrtime(true)) + $seconds * 1e9) : \PHP_INT_MAX;
@@ -31,7 +31,7 @@ final class DeadlineTimer
         }
     }
 
-    /** Applies the changed deadline of a connection, if that waits. */
+    /** Applies the changed deadline of a connection that waits. Ignores a connection that does not wait. */
     public function update(ClientConnection $connection): void
     {
         if (isset($this->waiting[spl_object_id($connection)])) {

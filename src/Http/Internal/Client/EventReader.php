@@ -21,7 +21,7 @@ final class EventReader
     /** @var list<string> data lines of the current event */
     private array $data = [];
 
-    /** Bytes of these lines. */
+    /** Bytes of the lines in $data. */
     private int $size = 0;
 
     private ?string $event = null;
@@ -67,14 +67,14 @@ final class EventReader
     }
 
     /**
-     * @return \Generator<int, ServerSentEvent> the events that end in these bytes
+     * @return \Generator<int, ServerSentEvent> the events that `$bytes` complete
      *
      * @throws MalformedResponseException when an event is too long
      */
     public function read(string $bytes): \Generator
     {
         $start = 0;
-        $searchFrom = max(0, \strlen($this->buffer) - 1); // before, the buffer has no line end but a last "\r"
+        $searchFrom = max(0, \strlen($this->buffer) - 1); // the buffer has no line end, except perhaps a last "\r"
         $this->buffer .= $bytes;
         if (!$this->isAfterStart && \strlen($this->buffer) >= 3) {
             $this->isAfterStart = true;
@@ -97,10 +97,10 @@ final class EventReader
     }
 
     /**
-     * Returns the line that begins at `$start` of the buffer, without its end, and moves both positions behind it;
-     * null if the line is not complete.
+     * Returns the line that begins at position `$start` of the buffer, without its line end, and moves both positions
+     * behind the line end. Returns null if the line is not complete.
      *
-     * @param int $searchFrom position before which the line does not end
+     * @param int $searchFrom position from which to search for the line end
      */
     private function nextLine(int &$start, int &$searchFrom): ?string
     {

@@ -4,5 +4,5 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Client;
 
-/** The server has refused `Expect: 100-continue` with 417, so that the request has to be sent without it. */
+/** The server has answered `Expect: 100-continue` with 417. The request must be sent again without this field. */
 final class ExpectationRefusedException extends \RuntimeException {}

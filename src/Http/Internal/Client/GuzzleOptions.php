@@ -8,10 +8,10 @@ use GuzzleHttp\RequestOptions as Guzzle;
 use Spindle\Http\Client\Proxy;
 use Spindle\Http\Client\RequestOptions;
 
-/** The options of Guzzle that concern a handler. Guzzle's middleware has handled the others. */
+/** The options of Guzzle that concern a handler. Guzzle's middleware handles all other options. */
 final readonly class GuzzleOptions
 {
-    /** Options that would change the request, and that this handler does not support. */
+    /** Options that are refused: this handler does not support them, and the request would differ without them. */
     private const UNSUPPORTED = [
         'curl' => 'use the options of Spindle\Http\Client\HttpClient',
         'stream_context' => 'use the options of Spindle\Http\Client\HttpClient',
@@ -33,7 +33,7 @@ final readonly class GuzzleOptions
      * @param array<array-key, mixed> $options
      *
      * @throws \InvalidArgumentException when an option is not supported
-     * @throws \RuntimeException when the folder of the sink does not exist
+     * @throws \RuntimeException when the folder of the file in the option `sink` does not exist
      */
     public function __construct(private array $options)
     {
@@ -60,7 +60,7 @@ final readonly class GuzzleOptions
     }
 
     /**
-     * @param RequestOptions $default of the client; they apply where Guzzle has no option of its own
+     * @param RequestOptions $default options of the HttpClient, which apply where Guzzle has no option
      *
      * @throws \InvalidArgumentException|\ValueError when an option has a value that is not supported
      */
@@ -112,7 +112,7 @@ final readonly class GuzzleOptions
         return $this->options[Guzzle::SINK] ?? null;
     }
 
-    /** Calls the option if it is set. */
+    /** Calls the callback that the option contains, if there is one. */
     public function call(string $name, mixed ...$arguments): void
     {
         $callback = $this->options[$name] ?? null;
@@ -143,7 +143,7 @@ final readonly class GuzzleOptions
             'no_proxy' => implode(',', array_filter(\is_array($except) ? $except : [$except], is_string(...))),
         ], is_string(...));
 
-        // Guzzle copies proxies of the environment into its options, so they are not errors of the caller.
+        // An unsupported proxy fails only requests that need it: Guzzle may have copied it from the environment.
         return Proxy::fromEnvironment(preg_replace('~^tcp://~i', 'http://', $variables));
     }
 

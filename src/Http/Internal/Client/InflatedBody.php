@@ -9,10 +9,7 @@ use Spindle\Http\Client\InvalidResponseException;
 use Spindle\Http\Internal\Message\ForwardOnly;
 use Spindle\Internal\Warnings;
 
-/**
- * The body of a response, decompressed while it is read: RFC 1952. Like a {@see ResponseBody}, a short one can be read
- * again.
- */
+/** The body of a response, decompressed while it is read: RFC 1952. A short body can be read again. */
 final class InflatedBody implements StreamInterface
 {
     use ForwardOnly;
@@ -23,13 +20,13 @@ final class InflatedBody implements StreamInterface
     /** Maximum bytes of a body that can be read again. */
     private const MAX_KEPT_BYTES = 65_536;
 
-    /** Begins each member of a compressed body. */
+    /** First bytes of each member. A gzip body consists of one or more members. */
     private const MAGIC = "\x1f\x8b";
 
-    /** The current member; null before the first one and between two of them. */
+    /** State of the current member; null before the first member, and after the end of each. */
     private ?\InflateContext $member = null;
 
-    /** Whether the last member has ended. Further bytes are padding. */
+    /** Whether the last member has ended, and padding follows. All further bytes are ignored. */
     private bool $isComplete = false;
     private bool $hasMember = false;
 
@@ -42,12 +39,12 @@ final class InflatedBody implements StreamInterface
 
     private bool $isClosed = false;
 
-    /** Thrown by each read after the output. */
+    /** Exception that each read throws once the output was read. */
     private ?\Throwable $failure = null;
 
     /**
-     * @param string $coding the Content-Encoding of the response
-     * @param string $encodedLength its Content-Length; '' without one
+     * @param string $coding Content-Encoding of the response
+     * @param string $encodedLength Content-Length of the response; '' without one
      */
     public function __construct(
         private readonly StreamInterface $source,
@@ -57,7 +54,7 @@ final class InflatedBody implements StreamInterface
         public readonly string $encodedLength = '',
     ) {}
 
-    /** Returns whether bodies with a Content-Encoding, in lower case, can be decompressed. */
+    /** Returns whether bodies with this Content-Encoding can be decompressed. It must be in lower case. */
     public static function supports(string $coding): bool
     {
         return ($coding === 'gzip' || $coding === 'x-gzip') && \extension_loaded('zlib');
@@ -72,7 +69,7 @@ final class InflatedBody implements StreamInterface
         return $this->getContents();
     }
 
-    /** @throws InvalidResponseException when the contents are too long or not compressed */
+    /** @throws InvalidResponseException when the contents are too long, or can't be decompressed */
     public function getContents(): string
     {
         $contents = '';
@@ -181,7 +178,7 @@ final class InflatedBody implements StreamInterface
         $before = $this->member === null ? 0 : inflate_get_read_len($this->member);
         $output = $member === false ? false : Warnings::suppressed(static fn() => @inflate_add($member, $bytes));
         if ($member === false || $output === false) {
-            // zlib has one code for all of these.
+            // zlib reports all of these errors with the same code.
             throw $this->fail('the compressed body is corrupt: its data, checksum or length is wrong');
         }
         $this->output .= $output;

@@ -19,7 +19,7 @@ trait IsFailureOfRequest
     /**
      * @internal
      *
-     * @param string $why reason, as a clause
+     * @param string $why reason, as a clause that follows "failed: " in the message
      */
     public static function of(OutgoingRequest $request, string $why, ?\Throwable $previous = null): self
     {

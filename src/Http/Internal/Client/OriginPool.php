@@ -22,13 +22,13 @@ use Spindle\Internal\Network\ForkedSockets;
 use Spindle\Internal\Network\NetworkException;
 use Spindle\Internal\Network\NetworkTimeoutException;
 
-/** The connections of a client to one origin, perhaps through a proxy. Waiting requests get them in order. */
+/** The connections of a client to one origin, perhaps through a proxy. Requests are served in order of arrival. */
 final class OriginPool
 {
-    /** Seconds of the timer that keeps the event loop running while a request waits. */
+    /** Interval of the timer that keeps the event loop running while a request waits, in seconds. */
     private const KEEP_RUNNING_INTERVAL = 60.0;
 
-    /** @var list<ClientConnection> free connections; the last one was used last */
+    /** @var list<ClientConnection> free connections, in the order in which they became free */
     private array $idle = [];
 
     /** @var array<int, ClientConnection> connections of running requests, by object id */
@@ -58,7 +58,7 @@ final class OriginPool
         $this->killed = new DeferredCancellation();
     }
 
-    /** Number of connections. */
+    /** Returns the number of connections, including those that are being opened. */
     public function size(): int
     {
         return \count($this->idle) + \count($this->used) + $this->opening;
@@ -75,7 +75,7 @@ final class OriginPool
     }
 
     /**
-     * Returns a free connection, or opens one. Waits in order while `maxConnections` are in use.
+     * Returns a free connection, or opens one. Waits while `maxConnections` are in use.
      *
      * @param float $left seconds until the request must be complete
      * @param bool $mustBeNew true to open a new connection instead of reusing an idle one
@@ -154,7 +154,7 @@ final class OriginPool
         $this->closeUnneeded();
     }
 
-    /** Closes connections that were idle for too long. */
+    /** Closes idle connections that have exceeded `idleTimeout` or `maxLifetime`. */
     public function closeIdle(): void
     {
         $kept = [];
@@ -175,7 +175,7 @@ final class OriginPool
         $this->closeUnneeded();
     }
 
-    /** Ends the responses of which no fiber has read anything for a while. */
+    /** Ends responses that no fiber reads: {@see ClientConnection::isUnread()}. */
     public function failUnread(ClosedException $reason): void
     {
         foreach ($this->used as $id => $connection) {
@@ -206,7 +206,7 @@ final class OriginPool
     {
         $streams = [];
         foreach ([...$this->idle, ...$this->used] as $connection) {
-            if (!$connection->hasEnded()) { // otherwise the stream may be closed
+            if (!$connection->hasEnded()) { // the stream of one that has ended may be closed
                 $streams[] = $connection->stream;
             }
         }
@@ -218,7 +218,7 @@ final class OriginPool
     private function await(Deadline $deadline): void
     {
         ++$this->waitingCount;
-        // The timer of a cancellation does not keep the event loop running.
+        // The deadline's own timer does not keep the event loop running.
         $timer = EventLoop::repeat(self::KEEP_RUNNING_INTERVAL, static fn() => null);
         try {
             $this->waiting->wait($deadline->asCancellation(), $this->waiting->wakeFirst(...), $this);
@@ -248,7 +248,7 @@ final class OriginPool
         return null;
     }
 
-    /** Wakes the next request if it waits only because an earlier one, which was woken, had not resumed yet. */
+    /** Wakes the next request if a connection is free. It may wait only because an earlier one has not resumed yet. */
     private function wakeIfFree(): void
     {
         if ($this->idle !== [] || $this->size() < $this->options->maxConnections) {
@@ -256,7 +256,7 @@ final class OriginPool
         }
     }
 
-    /** After {@see close()}, closes idle connections for which no request waits. */
+    /** After {@see close()}, closes idle connections if no request waits. */
     private function closeUnneeded(): void
     {
         if (!$this->isClosing) {

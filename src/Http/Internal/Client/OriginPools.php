@@ -20,7 +20,7 @@ use Spindle\Internal\Network\ClientStream;
 use Spindle\Internal\Preload;
 use Spindle\Internal\WeakTimer;
 
-/** The connections of a client. Each combination of origin, proxy and certificates has its own pool. */
+/** The connections of a client. Each combination of origin, proxy and TLS settings has its own pool. */
 final class OriginPools
 {
     /** Seconds between two checks for connections that were idle for too long. */
@@ -105,7 +105,7 @@ final class OriginPools
         ];
     }
 
-    /** Closes all pools, and those for redirects of running calls when they are created. */
+    /** Closes all pools. If a running call creates another pool to follow a redirect, that is closed at once. */
     public function close(): void
     {
         $this->isClosing = true;
@@ -121,7 +121,7 @@ final class OriginPools
         }
     }
 
-    /** Kills all pools, and those for redirects of running calls when they are created. */
+    /** Kills all pools. If a running call creates another pool to follow a redirect, that is killed at once. */
     public function kill(ClosedException $reason): void
     {
         [$this->isClosing, $this->killReason] = [true, $this->killReason ?? $reason];
@@ -160,7 +160,7 @@ final class OriginPools
         }
     }
 
-    /** Closes connections that were idle for too long, and forgets origins without connections. */
+    /** Closes connections that were idle for too long, and forgets pools without connections. */
     private function checkIdle(): void
     {
         $this->idleTimer = '';

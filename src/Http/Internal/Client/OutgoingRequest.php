@@ -31,8 +31,8 @@ final readonly class OutgoingRequest
     ) {}
 
     /**
-     * Returns whether the request can be sent again: repeating it is safe, and its body can be read again. Rewinds the
-     * body.
+     * Returns whether the request can be sent again: its method is idempotent, and its body can be read again. Rewinds
+     * the body.
      *
      * @throws UnreadableBodyException
      */
@@ -84,7 +84,7 @@ final readonly class OutgoingRequest
     /**
      * Rewinds a body that an earlier request or a log has read.
      *
-     * @throws UnreadableBodyException also when an earlier request has read a body that is made while it is sent
+     * @throws UnreadableBodyException also when the body is an {@see IterableStream} that an earlier request has read
      */
     public function beginBody(): void
     {

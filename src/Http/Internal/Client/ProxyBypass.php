@@ -6,7 +6,7 @@ namespace Spindle\Http\Internal\Client;
 
 use Spindle\Http\Internal\IpNetwork;
 
-/** Hosts that are reached without a proxy: an entry of the environment variable NO_PROXY. */
+/** An entry of the environment variable NO_PROXY, which names hosts that are reached without a proxy. */
 final readonly class ProxyBypass
 {
     private bool $hasAllHosts;
@@ -16,14 +16,14 @@ final readonly class ProxyBypass
 
     private ?IpNetwork $network;
 
-    /** null for all ports. */
+    /** Port to which the entry is restricted; null for all ports. */
     private ?int $port;
 
     /** @param string $entry a malformed one matches no host */
     public function __construct(public string $entry)
     {
         $entry = strtolower($entry);
-        $isNetwork = IpNetwork::parse($entry) !== null; // perhaps with colons that begin no port
+        $isNetwork = IpNetwork::parse($entry) !== null; // colons of an IPv6 network do not precede a port
         preg_match('/^(?|\[([^\]]*+)\]|([^:]*+))(?::(\d*+))?$/D', $isNetwork ? "[{$entry}]" : $entry, $match);
         [$host, $port] = [$match[1] ?? '', $match[2] ?? ''];
         $this->hasAllHosts = $host === '*';

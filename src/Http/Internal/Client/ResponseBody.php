@@ -17,8 +17,8 @@ use Spindle\Http\Internal\Message\MessageLimits;
 
 /**
  * The body of a response, received while it is read. At its end, the connection is free for the next request. A body
- * can be read again if it is short, or if getContents() has returned all of it; otherwise it is read once. If the body
- * is closed or dropped before its end, the connection is closed.
+ * can be read again only if it is short, or if getContents() has returned all of it. If the body is closed or dropped
+ * before its end, the connection is closed.
  */
 final class ResponseBody implements StreamInterface
 {
@@ -40,12 +40,12 @@ final class ResponseBody implements StreamInterface
 
     private bool $isReceiving = false;
 
-    /** Remaining bytes of the body; null if chunks or the end of the connection delimit it. */
+    /** Bytes of the body that have not arrived; null if chunks or the end of the connection delimit the body. */
     private ?int $remaining;
 
     private ?ChunkDecoder $chunks;
 
-    /** Thrown by each further read. */
+    /** Exception that each further read throws. */
     private ?\Throwable $failure = null;
 
     /** @param ClientConnection|null $connection null once the whole body was received */
@@ -189,14 +189,14 @@ final class ResponseBody implements StreamInterface
             throw $this->fail(RequestTimeoutException::of($this->request, $late->getMessage(), $late));
         } catch (ClosedException $closed) {
             throw $this->fail(ClientClosedException::of($this->request, $closed->getMessage(), $closed));
-        } catch (UnreadableBodyException $unreadable) { // the upload continued after the head
+        } catch (UnreadableBodyException $unreadable) { // the upload was still running after the head
             throw $this->fail(InvalidRequestException::ofBody($this->request, $unreadable));
         } catch (\Throwable $failure) { // the cancellation
             throw $this->fail($failure);
         } finally {
             $this->isReceiving = false;
         }
-        if ($this->isClosed) { // another fiber has closed it
+        if ($this->isClosed) { // another fiber has closed this body
             return;
         }
         if ($hasBytes) {

@@ -60,7 +60,7 @@ final readonly class ResponseHead
             throw new MalformedResponseException('the response has an unsupported Transfer-Encoding');
         }
         $length = self::length($fields);
-        // A proxy may see another end of such a response (RFC 9112, 6.3), so its connection is not used again.
+        // A proxy may find another end of such a response (RFC 9112, 6.3), so the connection is not used again.
         $isAmbiguous = $coding !== '' && ($isHttp10 || $length !== null);
         $connection = strtolower(implode(',', $fields['connection'][1] ?? []));
         $connectionOptions = array_map(trim(...), explode(',', $connection));

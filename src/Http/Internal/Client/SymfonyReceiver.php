@@ -14,8 +14,8 @@ use Symfony\Component\HttpClient\Exception\TransportException;
 use function Amp\delay;
 
 /**
- * Receives a response for Symfony in a separate fiber. Holds no reference to the {@see SymfonyResponse}. So dropping
- * the response destroys it, which cancels this fiber.
+ * Receives a response for Symfony in a separate fiber. The fiber holds no reference to the {@see SymfonyResponse}: when
+ * the caller drops that object, it is destroyed, and this cancels the fiber.
  *
  * @phpstan-type Info array{
  *     response_headers: list<string>,

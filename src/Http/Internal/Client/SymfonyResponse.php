@@ -16,8 +16,8 @@ use Symfony\Component\HttpClient\Response\TransportResponseTrait;
 use Symfony\Contracts\HttpClient\ResponseInterface;
 
 /**
- * A response for Symfony. A separate fiber receives it, and stores activities in {@see SymfonyState}. Symfony's traits
- * wait for these.
+ * A response for Symfony. A separate fiber receives it, and stores what has arrived in {@see SymfonyState}, in the form
+ * of Symfony's "activities", for which Symfony's traits wait.
  *
  * @phpstan-import-type Info from SymfonyReceiver
  */
@@ -112,7 +112,7 @@ final class SymfonyResponse implements ResponseInterface, StreamableInterface
 
     public function __destruct()
     {
-        if (\PHP_VERSION_ID >= 80_400) { // earlier versions can't wait in a destructor
+        if (\PHP_VERSION_ID >= 80_400) { // before PHP 8.4, a fiber can't suspend in a destructor
             $this->doDestruct();
         }
     }

@@ -9,15 +9,15 @@ use Amp\DeferredFuture;
 use Amp\TimeoutCancellation;
 use Symfony\Component\HttpClient\Internal\ClientState;
 
-/** The incomplete responses of a {@see \Spindle\Http\Client\SymfonyClient}, and what has happened to them. */
+/** The incomplete responses of a {@see \Spindle\Http\Client\SymfonyClient}, and what has arrived of each. */
 final class SymfonyState extends ClientState
 {
     /** @var DeferredFuture<null>|null completed by the next activity; null while no fiber waits for it */
     private ?DeferredFuture $activity = null;
 
     /**
-     * Stores activities in Symfony's format: bytes of the body, a chunk, or at the end null and an exception (null
-     * without a failure). Ignores dropped responses.
+     * Stores what has arrived of a response, in Symfony's format: bytes of the body, or a chunk; at the end, null and
+     * the exception (null if there was none). Ignores a response that the caller has dropped.
      */
     public function add(string $id, mixed ...$activities): void
     {

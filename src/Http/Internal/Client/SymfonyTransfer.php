@@ -21,7 +21,7 @@ use Symfony\Component\HttpClient\Exception\TransportException;
  */
 final class SymfonyTransfer
 {
-    private const READ_BYTES = 16_372; // as Symfony's own clients
+    private const READ_BYTES = 16_372; // the value in Symfony's own clients
 
     /** @param array<string, mixed> $options prepared by HttpClientTrait of Symfony */
     public function __construct(
@@ -34,7 +34,7 @@ final class SymfonyTransfer
     /**
      * Returns the final response.
      *
-     * @param Info $info information for Symfony
+     * @param Info $info updated while the request runs
      * @param \Closure(ResponseInterface): void $onResponse gets each response, also those that redirect
      * @param \Closure(): void $onProgress
      */
@@ -114,7 +114,7 @@ final class SymfonyTransfer
         return \extension_loaded('zlib') ? $fields + ['accept-encoding' => ['gzip']] : $fields;
     }
 
-    /** Returns the options. Those of the client apply where Symfony has no option of its own. */
+    /** Returns the options of the request. Those of the HttpClient apply where Symfony has no option. */
     private function settings(): RequestOptions
     {
         $default = $this->client->requestOptions();
@@ -139,7 +139,7 @@ final class SymfonyTransfer
         );
     }
 
-    /** Returns the proxies of the options; for each missing one, that of `$_SERVER`, as Symfony's own clients. */
+    /** Returns the proxies of the options. Missing ones are taken from `$_SERVER`, as in Symfony's own clients. */
     private function proxy(): Proxy
     {
         $given = array_filter([

@@ -6,10 +6,10 @@ namespace Spindle\Http\Internal\Client;
 
 use Spindle\Http\Client\RequestOptions;
 
-/** A deadline of a connection has passed. The message is a clause that names the limit and its option. */
+/** A deadline has passed. The message, a clause for {@see IsFailureOfRequest::of()}, names the limit and its option. */
 final class TimedOutException extends \RuntimeException
 {
-    /** @param string $option of {@see RequestOptions} */
+    /** @param string $option name of the option in {@see RequestOptions} that sets `$seconds` */
     public static function ofWait(string $for, float $seconds, string $option): self
     {
         return new self("no progress within {$seconds} s (RequestOptions::\${$option}), while waiting for {$for}");

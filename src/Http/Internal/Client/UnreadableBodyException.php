@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Client;
 
-/** The body of a request can't be read. The previous exception is that of the body. The message is a clause. */
+/** The body of a request can't be read. The previous exception is the one that the body has thrown. */
 final class UnreadableBodyException extends \RuntimeException
 {
     private function __construct(\Throwable $failure)

@@ -14,7 +14,7 @@ final class Upload
 {
     private const READ_BYTES = 262_144;
 
-    /** Seconds until the next read of a body that has nothing yet, in which other fibers run. */
+    /** Seconds until a body that has returned no bytes is read again, while other fibers run. */
     private const EMPTY_READ_PAUSE = 0.001;
 
     private bool $isComplete = false;
@@ -26,7 +26,7 @@ final class Upload
         private readonly ?int $size,
     ) {}
 
-    /** @param int|null $size bytes of the body; null if unknown, so that it is sent in chunks */
+    /** @param int|null $size bytes of the body; null if unknown: the body is then sent in chunks */
     public static function begin(ClientConnection $connection, StreamInterface $body, ?int $size): self
     {
         $upload = new self($connection, $body, $size);

@@ -48,8 +48,8 @@ final readonly class Url
     }
 
     /**
-     * Resolves a reference, such as the Location of a redirect: RFC 3986, 5.2. A relative one loses user and password.
-     * Returns null when it is malformed.
+     * Resolves a reference, such as the Location of a redirect: RFC 3986, 5.2. A relative reference does not keep the
+     * user and password of this URL. Returns null when the reference is malformed.
      */
     public function resolve(string $reference): ?self
     {
