@@ -6,14 +6,22 @@ namespace Spindle\Internal\Async;
 
 use Amp\Cancellation;
 use Amp\CancelledException;
+use Revolt\EventLoop;
 use Spindle\Internal\CannotWaitException;
 
 /** A queue of fibers that are suspended until they are woken, in order of arrival. */
 final class FiberQueue
 {
-    /** @var array<int, Condition> */
+    /**
+     * Maximum number of fibers that are resumed in one iteration of the event loop. The loop resumes fibers within each
+     * other, so the trace of an exception that one of them creates has the frames of all fibers resumed before it.
+     */
+    private const MAX_RESUMED_AT_ONCE = 64;
+
+    /** @var array<int, Condition> by the order of arrival */
     private array $waiting = [];
 
+    private int $firstId = 1;
     private int $lastId = 0;
 
     /**
@@ -64,9 +72,10 @@ final class FiberQueue
     /** @return bool false when no fiber is waiting */
     public function wakeFirst(): bool
     {
-        foreach ($this->waiting as $id => $condition) {
-            unset($this->waiting[$id]);
-            if ($condition->isAwaited()) { // false after a cancellation, until the fiber resumes and leaves the queue
+        while ($this->firstId <= $this->lastId) {
+            $condition = $this->waiting[$this->firstId] ?? null;
+            unset($this->waiting[$this->firstId++]);
+            if ($condition?->isAwaited() === true) { // false after a cancellation, until the fiber leaves the queue
                 $condition->notify();
 
                 return true;
@@ -78,18 +87,37 @@ final class FiberQueue
 
     public function wakeAll(): void
     {
-        while ($this->wakeFirst()) {
-            continue;
+        if ($this->waiting !== []) {
+            $this->resumeAll(static fn(Condition $condition) => $condition->notify());
         }
     }
 
     /** Makes {@see wait()} throw in all waiting fibers. */
     public function failAll(\Throwable $reason): void
     {
-        $waiting = $this->waiting;
+        $this->resumeAll(static fn(Condition $condition) => $condition->fail($reason));
+    }
+
+    /** @param \Closure(Condition): void $resume */
+    private function resumeAll(\Closure $resume): void
+    {
+        $slices = array_chunk($this->waiting, self::MAX_RESUMED_AT_ONCE);
         $this->waiting = [];
-        foreach ($waiting as $condition) {
-            $condition->fail($reason);
+        $this->firstId = $this->lastId + 1;
+        self::resumeSlices($slices, $resume);
+    }
+
+    /**
+     * @param list<list<Condition>> $slices
+     * @param \Closure(Condition): void $resume
+     */
+    private static function resumeSlices(array $slices, \Closure $resume): void
+    {
+        foreach (array_shift($slices) ?? [] as $condition) {
+            $resume($condition);
+        }
+        if ($slices !== []) {
+            EventLoop::defer(static fn() => self::resumeSlices($slices, $resume));
         }
     }
 

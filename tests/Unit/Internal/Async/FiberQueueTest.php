@@ -40,6 +40,25 @@ final class FiberQueueTest extends TestCase
         self::assertFalse($queue->wakeFirst());
     }
 
+    public function testTheTracesOfManyWokenFibersStayShort(): void
+    {
+        $queue = new FiberQueue();
+        $frames = [];
+        $futures = [];
+        for ($i = 0; $i < 300; ++$i) {
+            $futures[] = async(static function () use ($queue, &$frames): void {
+                $queue->wait();
+                $frames[] = \count((new \Exception())->getTrace());
+            });
+        }
+        delay(0);
+        $queue->wakeAll();
+        awaitAll($futures);
+
+        self::assertCount(300, $frames);
+        self::assertLessThan(2 * $frames[63], max($frames)); // the first 64 fibers are resumed within each other
+    }
+
     public function testACancelledFiberIsNotWokenInPlaceOfAnother(): void
     {
         $queue = new FiberQueue();
