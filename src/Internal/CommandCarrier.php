@@ -11,8 +11,10 @@ use Spindle\SpindleException;
 /** Runs the commands of a {@see \Spindle\Command\CommandPool} on other machines. Receives and returns encoded bytes. */
 interface CommandCarrier
 {
-    /** How many commands a carrier may have at once, running or waiting: the default, and the largest setting. */
+    /** Default for the number of commands that a carrier may have at once, running or waiting. */
     public const DEFAULT_CONCURRENCY = 256;
+
+    /** Largest setting of this number. */
     public const MAX_CONCURRENCY = 10_000;
 
     /**

@@ -12,7 +12,7 @@ final class FrameReader
     /** Bytes after the last complete frame. */
     private string $rest = '';
 
-    /** Length of $rest from which it has a complete header or frame. Not split before, because a split copies $rest. */
+    /** Length at which $rest has a complete header or frame. $rest is not split before, because a split copies it. */
     private int $needed = LauncherProtocol::HEADER_BYTES;
 
     private bool $feeding = false;
@@ -26,7 +26,7 @@ final class FrameReader
      */
     public function __construct(public int $maxFrameBytes = \PHP_INT_MAX, private readonly int $maxType = 0xFF) {}
 
-    /** Requires `$magic` before the length field of each later frame. The handler may call this for a frame. */
+    /** Requires `$magic` before the length field of each later frame. The handler may call this method. */
     public function expect(string $magic): void
     {
         $this->magic = $magic;

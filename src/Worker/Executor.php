@@ -19,8 +19,8 @@ use Spindle\Lifecycle;
  * task runs ahead of the caller by a limited number of items. The worker runs nothing else until the task has ended or
  * the caller has released its generator.
  *
- * {@see close()} waits for submitted tasks, and for the tasks of values that a map has read. After these results, the
- * map throws ExecutorClosedException, unless it has read its whole input.
+ * {@see close()} waits for the submitted tasks, and for the tasks of all values that maps have read. A map whose input
+ * was not read to its end first yields the results of these tasks. Then the map throws ExecutorClosedException.
  */
 interface Executor extends Lifecycle
 {

@@ -46,7 +46,7 @@ final class InlineExecutor implements Executor
     /** Cloning is forbidden: closing the copy would close the original. */
     private function __clone() {}
 
-    /** @return array<string, mixed> without the key */
+    /** @return array<string, mixed> without the key, which is secret */
     public function __debugInfo(): array
     {
         return [];
@@ -95,7 +95,7 @@ final class InlineExecutor implements Executor
     /**
      * Refuses new tasks, and waits until all tasks have ended. For a generator task, close() waits until its items have
      * been read, or the generator was released. A running map() yields the result of the task that runs. Then map()
-     * throws ExecutorClosedException, unless that task had the last value of an array.
+     * throws ExecutorClosedException, unless the input is an array whose last value this task has got.
      *
      * Cancellation: does the same as {@see kill()}.
      *

@@ -20,7 +20,7 @@ final readonly class MapOutcome
      *
      * @template TResult
      *
-     * @param \Closure(): TResult $result throws the failure of the task
+     * @param \Closure(): TResult $result returns the result of the task, or throws its failure
      *
      * @return self<TResult>
      */

@@ -17,7 +17,7 @@ final class PortableOutcome
     private const TIMED_OUT = 9;
     private const TOO_LARGE = 10;
 
-    /** Prefix of THROWN when the task could not be decoded and has not run. */
+    /** Type of an outcome of a task that could not be decoded and has not run. An outcome of type THROWN follows. */
     private const UNREADABLE = 11;
 
     /** Encodes the result of a task. */
@@ -91,7 +91,7 @@ final class PortableOutcome
             : \chr(self::TIMED_OUT) . serialize($timeout);
     }
 
-    /** Returns the exception of the task; null for any other outcome. Unserializes no object except {@see Thrown}. */
+    /** Returns the exception that the task threw; null for other outcomes. Unserializes only {@see Thrown} objects. */
     public static function thrown(string $bytes): ?Thrown
     {
         $bytes = self::isUnreadable($bytes) ? substr($bytes, 1) : $bytes;
@@ -112,7 +112,7 @@ final class PortableOutcome
     /**
      * Returns the task's result, or throws its failure.
      *
-     * @param mixed $key key of the task's input in a map; null outside of a map
+     * @param mixed $key key that the task's input has in a call of map(); null for a submitted task
      *
      * @throws TaskException
      * @throws UnserializableException
@@ -154,7 +154,7 @@ final class PortableOutcome
     /**
      * Decodes a value that a task reported by {@see TaskContext::report()}.
      *
-     * @throws TaskFailedException when a class is missing in this process or refuses its data
+     * @throws TaskFailedException when a class is missing in this process, or throws while its object is unserialized
      */
     public static function report(string $bytes): mixed
     {
@@ -166,7 +166,7 @@ final class PortableOutcome
      *
      * @return array{mixed, mixed} key and item
      *
-     * @throws TaskFailedException when a class is missing in this process or refuses its data
+     * @throws TaskFailedException when a class is missing in this process, or throws while its object is unserialized
      */
     public static function item(string $bytes, int $attempts, mixed $key): array
     {

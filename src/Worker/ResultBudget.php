@@ -18,7 +18,7 @@ use Spindle\Internal\WeakTimer;
 final class ResultBudget
 {
     /**
-     * If nothing is released for this many seconds, one waiting reservation is granted without room. Otherwise a worker
+     * If nothing is released for this many seconds, one waiting reservation exceeds the budget. Otherwise a worker
      * that was suspended (SIGSTOP) while it sent a result would keep bytes reserved, and block all other results.
      */
     private const RELEASE_TIMEOUT = 5.0;
@@ -68,7 +68,7 @@ final class ResultBudget
     /**
      * Counts bytes as used now if there is room, otherwise as soon as there is room.
      *
-     * @param \Closure(): bool $later called when waiting bytes are counted; returns false if they are no longer needed
+     * @param \Closure(): bool $later called when bytes are counted after a wait; returns false to release them at once
      *
      * @return bool whether the bytes were counted now
      */

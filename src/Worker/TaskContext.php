@@ -78,7 +78,7 @@ final class TaskContext
     /**
      * @internal
      *
-     * @param \Fiber<mixed, mixed, mixed, mixed>|null $fiber null for the whole process
+     * @param \Fiber<mixed, mixed, mixed, mixed>|null $fiber fiber that runs the task; null for all fibers
      */
     public static function enter(?self $context, ?\Fiber $fiber = null): void
     {

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Worker;
 
-/** A task threw, or its result can't be decoded here. getPrevious() is the original exception, if its class exists. */
+/** A task threw, or this process cannot decode its result. getPrevious() is the exception, if its class exists here. */
 final class TaskFailedException extends TaskException
 {
     private function __construct(
@@ -28,7 +28,7 @@ final class TaskFailedException extends TaskException
         return new self($message, $thrown, $attempts, $key, $original);
     }
 
-    /** Returns the advice for a function or class that this process has, and the worker has not. */
+    /** Returns advice if the task failed because the worker lacks a function or class that this process has. */
     private static function advice(Thrown $thrown): string
     {
         $isMissing = $thrown->class === \Error::class && preg_match(

@@ -19,11 +19,11 @@ final class TaskRetryPolicy
      * @param int                                 $retries   further attempts after the first; 0 for none
      * @param bool                                $onCrash   whether to retry a task whose worker crashed; at most once
      * @param bool                                $onTimeout whether to retry a task that exceeded its time limit
-     * @param bool|list<class-string<\Throwable>> $onThrow   whether to retry a task that threw; or for which exceptions
+     * @param bool|list<class-string<\Throwable>> $onThrow   whether to retry a task that threw; or exceptions to retry
      * @param float                               $delay     seconds before the first retry; 0 for none
      * @param float                               $factor    factor by which the delay grows with each retry
      * @param float                               $maxDelay  largest delay in seconds
-     * @param float                               $jitter    random part of a delay: at 0.5, half to all of it is waited
+     * @param float                               $jitter    random part of a delay; at 0.5, 50 to 100 % of it is waited
      *
      * @throws \ValueError when a number is out of its range
      */

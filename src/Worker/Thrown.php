@@ -84,7 +84,7 @@ final class Thrown
         set_error_handler(static fn(): bool => true); // converting an array emits a warning
         try {
             return $throwable->getMessage();
-        } catch (\Throwable) { // @phpstan-ignore catch.neverThrown (an object may be in its place)
+        } catch (\Throwable) { // @phpstan-ignore catch.neverThrown (the message may be an object)
             return '(the message is an object that cannot be converted to a string)';
         } finally {
             restore_error_handler();

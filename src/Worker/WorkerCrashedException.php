@@ -27,7 +27,7 @@ final class WorkerCrashedException extends TaskException
         parent::__construct($message, $attempts, $key);
     }
 
-    /** @param string|null $error text of PHP's fatal error; if the end is unknown, the reason why there is no result */
+    /** @param string|null $error PHP's fatal error; if nothing says how the worker ended, why the task has no result */
     public static function died(
         ?int $exitCode,
         ?int $signal,

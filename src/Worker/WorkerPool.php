@@ -43,7 +43,7 @@ final class WorkerPool implements Executor, Statistics
     /**
      * @param int|null            $workers number of workers; null for the number of usable CPUs, which a pool in a task
      *                                     divides by the number of workers of the outer pool
-     * @param int|TaskRetryPolicy $retries retries of a failed task, with the defaults of TaskRetryPolicy; or a policy
+     * @param int|TaskRetryPolicy $retries a policy; or its number of retries, with the defaults of its other values
      *
      * @throws \ValueError              when $workers is below 1, or $retries is below 0 or above 1,000,000,000
      * @throws UnserializableException  when the option `initialize` cannot be serialized

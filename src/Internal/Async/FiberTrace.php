@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Internal\Async;
 
-/** The frames of an exception's trace that belong to the fiber in which it was created. */
+/** Removes frames from the trace of an exception. */
 final class FiberTrace
 {
     private const LOOP = 'Revolt\EventLoop\Internal\\';

@@ -29,7 +29,7 @@ final class Heartbeat
     /** Whether something was sent to the launcher since the last ping. */
     private bool $hasSent = false;
 
-    /** Whether the launcher has work. Pings are sent as long as it has. */
+    /** Whether the launcher has work. Pings are sent as long as it has work. */
     private bool $isBusy = false;
 
     /** Whether the last ping was not answered. */

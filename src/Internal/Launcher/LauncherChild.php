@@ -13,7 +13,7 @@ use Spindle\Internal\Preload;
 use Spindle\Internal\Warnings;
 use Spindle\LauncherException;
 
-/** The child process of a launcher. Starts it, reports its exit, and kills the processes that it has started. */
+/** Starts a launcher as a child process, reports its exit, and kills the processes that the launcher has started. */
 final class LauncherChild
 {
     /** Pauses between two checks of a process or its pipe: the first and the longest, in microseconds. */
@@ -26,7 +26,7 @@ final class LauncherChild
         'stream_set_blocking', 'umask', 'usleep',
     ];
 
-    /** How long {@see close()} waits for the exit of the launcher before it kills the launcher, in nanoseconds. */
+    /** Nanoseconds that {@see close()} waits for the exit of the launcher before it kills the launcher. */
     private const CLOSE_TIMEOUT_NANOSECONDS = 5_000_000_000;
 
     /** Exit code of the child process when the system could not execute PHP in it. */
@@ -93,7 +93,6 @@ final class LauncherChild
         return $child;
     }
 
-    /** Returns the state of the process as one letter of proc(5). */
     public function state(): string
     {
         return ProcessTree::state($this->pid);

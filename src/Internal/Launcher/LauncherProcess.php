@@ -21,7 +21,7 @@ final class LauncherProcess
     /** Bytes per write: the capacity of a pipe. */
     private const MAX_WRITE_BYTES = 1 << 16;
 
-    /** How long {@see endAndRead()} reads frames of a launcher that was asked to exit, in nanoseconds. */
+    /** Nanoseconds for which {@see endAndRead()} reads frames of a launcher that was asked to exit. */
     private const LAST_FRAMES_NANOSECONDS = 2_000_000_000;
 
     /** Id of the process that started the launcher. A fork of that process has another id. */
@@ -49,7 +49,7 @@ final class LauncherProcess
     /** Bytes to write; the first $written of them have been written. */
     private string $unsent = '';
 
-    /** Number of written bytes in $unsent. They are removed when they are half of it: each removal copies the rest. */
+    /** Number of written bytes in $unsent. They are removed when they are half of it, as a removal copies the rest. */
     private int $written = 0;
 
     private bool $closed = false;

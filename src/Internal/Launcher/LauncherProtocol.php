@@ -61,16 +61,16 @@ final class LauncherProtocol
     public const IDLE = 0x02;
     public const CANCELLED = 0x04;
 
-    /** In EXITED, besides the reason: processes of the job still run, of another user or blocked in the kernel. */
+    /** In EXITED, in addition to the reason: processes of the job that cannot be killed still run. */
     public const SURVIVED = 0x10;
 
     /** In NOT_STARTED: no descriptor or process is available, and no running command of this launcher can free one. */
     public const EXHAUSTED = 0x08;
 
-    /** The launcher stops reading streamed output of a job while the pool has not acknowledged more bytes than this. */
+    /** The launcher stops reading streamed output of a job while the pool has to acknowledge more bytes than this. */
     public const OUTPUT_WINDOW = 1 << 20;
 
-    /** The pool stops sending input of a job while the launcher has not acknowledged this many bytes or more. */
+    /** The pool stops sending input of a job while the launcher has to acknowledge this many bytes or more. */
     public const INPUT_WINDOW = 1 << 18;
 
     /** Environment variable of all processes of a command, by which they are found. */

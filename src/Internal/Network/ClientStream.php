@@ -14,7 +14,7 @@ use Spindle\Internal\WeakTimer;
 /** A client's connection, plain or encrypted. The destructor closes it, unless {@see release()} was called. */
 final class ClientStream
 {
-    /** Classes that opening a connection, or its failure, needs: {@see Preload}. */
+    /** Classes that are needed to open a connection or to report that it failed, for {@see Preload}. */
     public const PRELOADED = [
         self::class,
         ClientTls::class,
@@ -144,7 +144,7 @@ final class ClientStream
     }
 
     /**
-     * Connects to the first address that accepts the connection in time. Each gets a part of the remaining time.
+     * Connects to the first address that accepts the connection in time. Each address gets a part of that time.
      *
      * @param non-empty-list<string> $ips
      *
@@ -274,7 +274,7 @@ final class ClientStream
         return $this->isEncrypted;
     }
 
-    /** Returns whether an earlier HTTP request has opened the stream, and sent or received bytes on it. */
+    /** Returns whether an earlier request to this PHP process has opened the stream, and sent or received bytes. */
     public function isReused(): bool
     {
         return $this->isReused;

@@ -17,8 +17,8 @@ final class ForkedSockets
     private function __construct() {}
 
     /**
-     * Replaces the sockets of TLS connections by /dev/null in this process, through FFI if it is available. Otherwise
-     * PHP would end the connections, although another process serves them.
+     * Replaces the sockets of TLS connections by /dev/null in this process, if FFI is available. Closing the streams
+     * then does not end the connections, which another process serves.
      *
      * @param list<resource> $streams
      */

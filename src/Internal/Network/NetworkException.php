@@ -15,7 +15,6 @@ class NetworkException extends \RuntimeException
         FiberTrace::shorten($this);
     }
 
-    /** @param string $why reason, as a clause that is shown after the address */
     public static function because(string $why, ?\Throwable $previous = null): self
     {
         return new self($why, 0, $previous);

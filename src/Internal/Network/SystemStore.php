@@ -20,7 +20,7 @@ final class SystemStore
         return self::$folder === false ? self::$folder = self::find() : self::$folder;
     }
 
-    /** Returns whether the folder has at least as many certificates as the file. Otherwise it is incomplete. */
+    /** Returns whether the folder has at least as many certificates as the file. A folder with fewer is incomplete. */
     public static function isComplete(string $folder, string $file): bool
     {
         $hashes = glob("{$folder}/*.[0-9]");

@@ -22,7 +22,6 @@ final class WriteBuffer
     /** Bytes of the first part that were written. */
     private int $offset = 0;
 
-    /** Number of bytes that wait to be written. */
     public int $size = 0;
 
     public function add(#[\SensitiveParameter] string $bytes): void

@@ -12,7 +12,7 @@ final class Daemon
     private const SIGKILL = 9;
     private const SIGCONT = 18;
 
-    /** How long to wait for the end of a killed process, in seconds. */
+    /** Seconds to wait for the end of a killed process. */
     private const KILL_TIMEOUT = 2.0;
 
     private const MAX_LOG_LINES = 20;

@@ -65,7 +65,7 @@ final class GuardianProcess
         }
     }
 
-    /** Makes the guardian remove the server, and waits until it has. */
+    /** Makes the guardian remove the server, and waits until the guardian has ended. */
     public function dismiss(): void
     {
         if ($this->process === null) {

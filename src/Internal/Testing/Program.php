@@ -17,7 +17,7 @@ final class Program
     /** Shell script that runs a program in its own session, without signals of a terminal, if setsid is installed. */
     private const DETACH_SCRIPT = 'command -v setsid >/dev/null && exec setsid "$@"; exec "$@"';
 
-    /** Shell script that ignores these signals. The guardian must not end before this process. */
+    /** Shell script that makes a guardian ignore signals, because the guardian must not end before this process. */
     private const IGNORE_SIGNALS_SCRIPT = 'trap "" HUP INT QUIT TERM; ';
 
     /**

@@ -10,10 +10,10 @@ use Spindle\Internal\Launcher\Process\Signals;
 /** The directory and the processes of a temporary server. */
 final class TestServerState
 {
-    /** How long to repeat the removal if files remain, in seconds. */
+    /** Seconds for which the removal is repeated while files remain. */
     private const REMOVAL_TIMEOUT = 0.7;
 
-    /** How long to repeat SIGKILL until no process is left, in seconds. */
+    /** Seconds for which SIGKILL is repeated while processes are left. */
     private const KILL_TIMEOUT = 5.0;
 
     private const SIGKILL = 9;

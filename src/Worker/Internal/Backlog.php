@@ -10,12 +10,12 @@ use Spindle\Worker\WorkerStartException;
 
 /**
  * Queue of tasks that were taken back from a worker or wait for a retry. These tasks run before new tasks, in the order
- * in which they were added. The time to add, take or withdraw tasks depends on the number of these tasks, not on the
- * length of the queue. So a withdrawn task stays in the queue, and is skipped when it becomes the first.
+ * in which they were added. The time to add, take or withdraw N tasks depends on N, but not on the length of the queue.
+ * That is why a withdrawn task stays in the queue, and is skipped when it becomes the first.
  */
 final class Backlog
 {
-    /** @var \SplQueue<Batch> batches; the first task that waits is that at {@see $offset} in the first batch */
+    /** @var \SplQueue<Batch> */
     private \SplQueue $batches;
 
     /** Index of the first waiting task in the first batch. */
@@ -24,7 +24,7 @@ final class Backlog
     /** @var array<int, positive-int> number of waiting tasks, by the {@see spl_object_id()} of the batch; never 0 */
     private array $waiting = [];
 
-    /** @var array<int, array{Batch, int, string|null}> batch, index and timer, by spl_object_id() of the submission */
+    /** @var array<int, array{Batch, int, string|null}> batch, index and retry timer of each submission, by object id */
     private array $positions = [];
 
     /** @var array<string, Batch> batches that wait for a retry, by timer */
@@ -143,7 +143,7 @@ final class Backlog
         }
     }
 
-    /** @return bool whether the task was in the backlog; if so, it has failed with the reason */
+    /** Removes a task and makes it fail with this reason. Returns false if the task is not in the backlog. */
     public function withdraw(Submission $submission, \Throwable $reason): bool
     {
         $id = spl_object_id($submission);

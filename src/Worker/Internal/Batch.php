@@ -16,20 +16,22 @@ final class Batch
     /** Index of the first task that was taken back; the number of tasks if none was. */
     public int $limit;
 
-    /** Whether no other worker may run the tasks, because the user or groups have changed. Also prevents retries. */
+    /** Whether no other worker may run or retry the tasks, because this process has changed its user or groups. */
     public bool $isPinned = false;
 
     /** Earliest possible start of the running task, in nanoseconds of {@see hrtime()}; 0 before the batch runs. */
     public int $firstSince = 0;
 
-    /** Nanoseconds that the finished tasks took together; and the longest of them. */
+    /** Nanoseconds that all finished tasks took together. */
     public int $elapsed = 0;
+
+    /** Nanoseconds that the longest finished task took. */
     public int $longest = 0;
 
     /**
      * @param int $first number of the first task in its map, from 0; always 0 for submissions
      * @param list<bool|int|float|string|null|EncodedValue> $tasks arguments of a map's tasks; or submissions
-     * @param list<mixed> $keys keys of the map's input; or the submissions again
+     * @param list<mixed> $keys keys of the map's input; or any list of the same length for submissions
      * @param bool $packed whether any of the tasks is an {@see EncodedValue}
      * @param int $attempt number of this attempt, from 1
      * @param int $crashes number of earlier attempts in which the worker ended; 0 if the batch has several tasks

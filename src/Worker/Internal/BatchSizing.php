@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Worker\Internal;
 
 /**
- * Learns from the duration of tasks how many of them make a good batch. A batch should take about one millisecond: long
+ * Computes from the durations of tasks how many tasks to put into a batch. A batch should take about 1 ms: long
  * compared to the cost of sending it, too short to be noticed. A moving average of the logarithms of the durations
  * estimates the typical task, so that rare long tasks have little influence. {@see TaskTimeouts} handles long tasks.
  */
@@ -16,11 +16,13 @@ final class BatchSizing
     private const MAX_BATCH_TASKS = 4096;
     private const MAX_GROWTH_FACTOR = 8;
 
-    /** Results are sent one by one in the first MIN_LEARNT_BATCHES batches, and in batches of up to MAX_EAGER_TASKS. */
+    /** Until this many batches have finished, a worker sends each result separately. */
     private const MIN_LEARNT_BATCHES = 8;
+
+    /** A worker sends each result separately if the size of a batch is at most this number of tasks. */
     private const MAX_EAGER_TASKS = 16;
 
-    /** If a typical task takes this many nanoseconds, a worker gets no other batch before its current one is done. */
+    /** If a typical task takes this many nanoseconds or more, a worker gets its next batch after the current one. */
     private const QUICK_TASK_NANOSECONDS = 5_000_000;
 
     /** Logarithm of the nanoseconds that a typical task takes. */
@@ -43,7 +45,6 @@ final class BatchSizing
         $this->maxSize = min(self::MAX_BATCH_TASKS, max($this->maxSize, $count * self::MAX_GROWTH_FACTOR));
     }
 
-    /** Returns the number of tasks for the next batch. */
     public function size(): int
     {
         return $this->typicalLogarithm === null

@@ -165,8 +165,8 @@ final class ClosurePacker
     }
 
     /**
-     * Refuses a variable that only one of the closures has captured by reference, but that other code shares: the other
-     * code would never see a change by the task.
+     * Refuses a variable that only one of the sent closures has captured by reference, but that code in this process
+     * also uses: this code would never see a change by the task.
      *
      * @throws UnserializableException
      */

@@ -161,7 +161,7 @@ final class ClosureReader
         for ($at = $begin; $at <= $end; ++$at) {
             $own[$at] = $this->tokens[$at];
             if ($this->source->isClass($at)) {
-                // The body begins at its brace: the constructor arguments of an anonymous class are the closure's code.
+                // Constructor arguments of an anonymous class, before its brace, are part of the closure's own code.
                 $head = $this->source->indexOf($at, '{') - $at + 1;
                 $own += \array_slice($this->tokens, $at, $head, true);
                 $at = $this->source->bodyEnd($at) - 1;

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Worker\Internal;
 
-/** The source of one closure, with the properties that reflection also reports for a closure in memory. */
+/** The source of one closure, with properties that can be compared to those of a closure in memory (reflection). */
 final class ClosureSource
 {
     private static int $count = 0;
@@ -19,7 +19,7 @@ final class ClosureSource
 
     /**
      * @param string            $code          PHP without the opening tag, that returns the closure
-     * @param int               $start         offset of the return statement, after declarations and imports
+     * @param int               $start         offset of the return statement in $code, after declarations and imports
      * @param list<string>      $parameters
      * @param list<string>|null $uses          names of captured variables; null for an arrow function
      * @param bool              $usesThis      whether the code contains $this, or may use it in a file that it includes
@@ -102,7 +102,7 @@ final class ClosureSource
         return $found;
     }
 
-    /** Returns whether this can be the source of the closure, if no other closure begins on its line. */
+    /** Returns whether this can be the source of the closure. The check is sufficient if the line has no other one. */
     public function couldBe(\ReflectionFunction $closure): bool
     {
         return $closure->isStatic() === $this->isStatic
@@ -206,7 +206,7 @@ final class ClosureSource
         return serialize($signature);
     }
 
-    /** Reads the number of bound variables. For arrow functions, only the text form counts undefined variables. */
+    /** Reads the number of bound variables from PHP's text form: only it counts undefined ones of arrow functions. */
     private static function boundCount(\ReflectionFunction $closure): int
     {
         preg_match_all('/^\s*- Bound Variables \[(\d+)\] {$/m', (string) $closure, $counts);

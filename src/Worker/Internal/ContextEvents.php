@@ -19,7 +19,7 @@ interface ContextEvents
 
     public function onNotStarted(int $id, WorkerStartException $why): void;
 
-    /** Called with standard output or error of a worker. The id is 0 for that of a host, which its workers share. */
+    /** Called when a worker has printed bytes. Id 0 stands for a host and the workers that share its output streams. */
     public function onPrinted(int $id, string $bytes, bool $isError): void;
 
     /** Called when the process that starts the workers has ended, and all workers with it. `$how` describes its end. */

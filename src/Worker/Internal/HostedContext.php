@@ -21,8 +21,9 @@ final class HostedContext implements Context, ContextEvents
     /** Seconds between two checks whether the host is suspended (SIGSTOP) and therefore cannot end a worker. */
     private const CHECK_INTERVAL = 1.0;
 
-    /** Longest wait for the last output of forks whose sockets were closed; and the interval between checks for it. */
+    /** Longest wait for the last output of forks whose sockets were closed. */
     private const LAST_OUTPUT_NANOSECONDS = 100_000_000;
+
     private const DRAIN_INTERVAL_MICROSECONDS = 500;
 
     private readonly ProcessContext $hostContext;
@@ -51,7 +52,7 @@ final class HostedContext implements Context, ContextEvents
     /** @var array<int, int> by worker that is being ended: sequence number of the request to end it */
     private array $requestedEnds = [];
 
-    /** @var array<int, array{int, array<string, mixed>}> starts while a thread is being ended: number and settings */
+    /** @var array<int, array{int, array<string, mixed>}> sequence number and settings of starts after an end request */
     private array $startsAfterEnd = [];
 
     /** Sequence number of the last request to end a worker, or to start one while another is being ended. */

@@ -39,7 +39,7 @@ final class InheritedState
     }
 
     /**
-     * Returns what differs from an earlier state. Always includes the directory: another one may have taken its name.
+     * Returns what differs from an earlier state, and always the directory: its path may lead to another one now.
      *
      * @return array{
      *     directory: string, moved: bool, umask: int|null, set: array<array-key, string>, unset: list<int|string>,

@@ -64,7 +64,7 @@ final class InlineActivity
     /**
      * Refuses new tasks, and waits until all tasks have ended.
      *
-     * @throws CancelledException after {@see kill()}
+     * @throws CancelledException if cancelled; {@see kill()} has been called then
      */
     public function close(?Cancellation $cancellation): void
     {

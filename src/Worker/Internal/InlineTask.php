@@ -152,7 +152,7 @@ final class InlineTask
     {
         if (!$this->failIfCancelled()) {
             $this->deferred?->complete($result);
-            $this->deferred = null; // destroys a generator whose future the caller has dropped: its stream ends
+            $this->deferred = null; // if the caller dropped the future, this destroys the generator and ends it
         }
     }
 

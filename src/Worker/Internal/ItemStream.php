@@ -17,8 +17,8 @@ use Spindle\Worker\ResultBudget;
 final class ItemStream
 {
     /**
-     * Size in bytes from which an item counts in the {@see ResultBudget} of the pool, if it has one. After an item that
-     * counts, the worker waits until the reader asks for the next one.
+     * Size in bytes from which an item counts in the {@see ResultBudget} of the pool, if the pool has one. After such
+     * an item, the worker waits until the reader asks for the next one.
      */
     private const MIN_BUDGETED_BYTES = WorkerProtocol::MAX_UNREAD_BYTES;
 
@@ -114,7 +114,7 @@ final class ItemStream
             if ($this->ownerPid !== getmypid()) {
                 throw ExecutorClosedException::forked();
             }
-            $this->changed->wait(owner: $this); // if only this fiber refers to this stream, PHP could destroy both
+            $this->changed->wait(owner: $this); // PHP must not destroy this stream and the waiting fiber as garbage
         }
     }
 

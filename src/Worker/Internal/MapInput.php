@@ -17,8 +17,10 @@ final class MapInput implements InputConsumer
     /** Largest size of the arguments in a batch, in bytes. */
     private const MAX_BATCH_BYTES = 1 << 18;
 
-    /** Number of tasks that have been put into batches, and the size of their arguments in bytes. */
+    /** Number of tasks that have been put into batches. */
     public int $pulledCount = 0;
+
+    /** Size of the arguments of these tasks in bytes. */
     public float $pulledBytes = 0.0;
 
     /** Number of values in the input; PHP_INT_MAX if it is unknown. */

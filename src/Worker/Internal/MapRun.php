@@ -45,18 +45,22 @@ final class MapRun implements Source
 
     private readonly OutcomeQueue $queue;
 
-    /** Whether results may exceed the limit: the fiber that reads them is closing the pool, so it can't make room. */
+    /** Whether results may exceed the limit, because the fiber that would read them waits in the pool's close(). */
     private bool $isUnlimited = false;
 
     /** @var \WeakReference<object>|null fiber that reads the results; null for {main} */
     private ?\WeakReference $reader = null;
 
-    /** @var array<int, Batch> tasks that wait because the results are full, by the number of their first task */
+    /** @var array<int, Batch> tasks that wait until results are read, by number of their first task */
     private array $blocked = [];
 
-    /** Number of tasks with outcomes. Number of tasks whose results the loop has read, and bytes of their arguments. */
+    /** Number of tasks with outcomes. */
     private int $settledCount = 0;
+
+    /** Number of tasks whose results the loop has read. */
     private int $deliveredCount = 0;
+
+    /** Bytes of the arguments of these tasks. */
     private float $deliveredBytes = 0.0;
 
     private bool $abandoned = false;
@@ -134,7 +138,7 @@ final class MapRun implements Source
                 $this->deliveredBytes += $bytes;
                 $this->input->pullSoon();
             }
-            $this->abandoned = $this->finished = true; // keeps generators that still yield items to their readers
+            $this->abandoned = $this->finished = true; // makes abandon() keep generators whose items are still read
         } finally {
             if ($cancellation !== null && $subscription !== null) {
                 $cancellation->unsubscribe($subscription);
@@ -205,7 +209,7 @@ final class MapRun implements Source
         }
     }
 
-    /** Returns whether the loop reads an earlier task than this one first, and that task has no outcome. */
+    /** Returns whether map() must first yield the outcome of an earlier task, which has not arrived. */
     public function lacksOutcomeBefore(int $number): bool
     {
         return $this->queue->lacksOutcomeBefore($number);
@@ -270,7 +274,7 @@ final class MapRun implements Source
         $this->changed->notify();
     }
 
-    /** Returns whether all values that were read have outcomes, or are abandoned, and no more will be read. */
+    /** Returns whether no more values will be read, and all tasks have outcomes or were abandoned and have ended. */
     public function isSettled(): bool
     {
         return $this->abandoned
@@ -382,7 +386,7 @@ final class MapRun implements Source
             if (!$hasResumed) {
                 $hasResumed = true;
                 $this->dispatcher->fill(); // the task with the next result may be blocked
-                continue; // the map may have been aborted
+                continue; // fill() may have aborted the map
             }
             $this->changed->wait();
             $this->lastLoopTurn = hrtime(true);

@@ -25,8 +25,8 @@ final class OutcomeQueue
     public bool $isFull = false;
 
     /**
-     * Number of tasks, keys, results, bytes of the results, attempt, bytes of the arguments. The array index is the
-     * number of the first task, or for mapUnordered() a number in the order of arrival.
+     * Each chunk has: number of tasks, keys, results, bytes of the results, attempt, bytes of the arguments. The array
+     * index is the number of the first task, or for mapUnordered() a number in the order of arrival.
      *
      * @var array<int, Chunk>
      */
@@ -77,7 +77,7 @@ final class OutcomeQueue
         return $isAtLimit;
     }
 
-    /** Returns whether map() has to read the outcome of an earlier task first, which has not arrived. */
+    /** Returns whether map() must first yield the outcome of an earlier task, which has not arrived. */
     public function lacksOutcomeBefore(int $number): bool
     {
         return $this->inOrder && $this->firstOpen < $number;
@@ -110,8 +110,8 @@ final class OutcomeQueue
 
     /**
      * Returns whether tasks of the batch may start although the queue is full. They may if one of them is the first
-     * task without an outcome, because map() needs that outcome before all later results. If the loop can read other
-     * results before it, the queue must also have less than twice {@see self::MAX_BYTES}.
+     * task without an outcome, because map() needs that outcome before all later results. If the queue has results for
+     * the loop before this outcome, the queue must also have less than twice {@see self::MAX_BYTES}.
      */
     public function needs(Batch $batch): bool
     {

@@ -10,12 +10,12 @@ use Spindle\Internal\Async\FiberQueue;
 use Spindle\Worker\ExecutorClosedException;
 
 /**
- * Knows the open work of a pool: tasks of its sources, generator tasks whose items are read, and close(). Serves the
- * sources in rotation. Open work keeps the event loop running. A closed pool without open work stops its workers.
+ * Keeps track of a pool's open work: tasks of its sources, generator tasks whose items are read, and calls of close().
+ * Serves the sources in rotation. Open work keeps the event loop running. A closed pool without it stops its workers.
  */
 final class PoolActivity
 {
-    /** @var array<int, self> instances with open work: perhaps only they refer to the fiber that waits for the work */
+    /** @var array<int, self> instances with open work, so that PHP does not destroy the fibers that wait for it */
     private static array $busy = [];
 
     /** Seconds between two checks whether this process is a fork. No outcome of the pool arrives in a fork. */
@@ -27,9 +27,12 @@ final class PoolActivity
     /** Whether the pool object was destroyed while tasks were open. */
     private bool $released = false;
 
-    /** Whether the pool refuses tasks; whether its workers are stopping; whether they have ended. */
     private bool $closed = false;
+
+    /** Whether the workers are stopping or have ended. */
     private bool $stopping = false;
+
+    /** Whether the workers have ended. */
     private bool $ended = false;
 
     /** Whether the workers stop as soon as no work is open. */
@@ -41,7 +44,7 @@ final class PoolActivity
     /** Timer that keeps the loop running while it is referenced, and notices a fork of this process. */
     private readonly string $loopTimer;
 
-    /** Whether $loopTimer is enabled. If it fires when no work is open, it is disabled. */
+    /** Whether $loopTimer is enabled. When it fires without open work, it is disabled. */
     private bool $ticks = false;
 
     private readonly int $ownerPid;

@@ -17,7 +17,7 @@ final class ProcessContext implements Context, LauncherEvents
     /** Process limit of the launcher: the largest number, because the pool itself limits its workers. */
     private const MAX_PROCESSES = 0x7FFF_FFFF;
 
-    /** Size of the header of EXITED's payload, in bytes; the output follows. */
+    /** Bytes of the header of an EXITED frame's payload, see {@see LauncherProtocol}. The output follows the header. */
     private const EXITED_HEAD_BYTES = 37;
 
     private ?LauncherProcess $launcher = null;

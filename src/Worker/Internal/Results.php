@@ -43,7 +43,7 @@ final class Results
         return $this->openStreamCount;
     }
 
-    /** @return bool|null whether the worker's first batch is done; null if the worker has no tasks for these results */
+    /** @return bool|null whether the worker's first batch is done; null if it is not the batch of these results */
     public function receive(WorkerHandle $worker, string $bytes, int $at, int $length): ?bool
     {
         $batch = $worker->firstBatch();
@@ -56,7 +56,7 @@ final class Results
         $worker->memory = $head['memory'];
         $worker->memoryPeak = max($worker->memoryPeak, $head['peak']);
         if ($worker->sharedFlags === null) {
-            $batch->firstSince = hrtime(true); // earliest possible start of the next task, as far as the pool knows
+            $batch->firstSince = hrtime(true); // the worker reports no starts, so the next task counts as started now
         }
         $batch->elapsed += $head['elapsed'];
         $batch->longest = max($batch->longest, $head['longest']);
@@ -160,7 +160,7 @@ final class Results
         $batch->limit = 0;
     }
 
-    /** @param bool $wasRunning whether the task was running when the worker ended; otherwise, its result was lost */
+    /** @param bool $wasRunning whether the task was running when the worker ended; false if only its result was lost */
     private function attemptLost(WorkerHandle $worker, Batch $batch, int $index, bool $wasRunning): void
     {
         $failure = $wasRunning && $worker->createEndFailure !== null
@@ -209,7 +209,7 @@ final class Results
      * attempt, the failure becomes its outcome. The original exception is unserialized in a later callback, when the
      * pool has marked the worker as free: code of the exception's class may use the pool, or suspend the fiber.
      *
-     * @param \Closure(bool): \Throwable $createFailure receives whether to add the original exception
+     * @param \Closure(bool): \Throwable $createFailure gets whether to add the original exception
      */
     private function handleThrown(Batch $batch, int $index, \Closure $createFailure): void
     {

@@ -13,7 +13,7 @@ final class SentClosure
     /** @var list<string> names of variables that are captured by reference */
     public array $references = [];
 
-    /** @var list<string> names of variables whose values contain closures */
+    /** @var list<string> names of captured variables whose values contain closures */
     public array $holders = [];
 
     /**

@@ -156,7 +156,7 @@ final class SerializabilityCheck
     }
 
     /**
-     * @return array<mixed> values selected by the method of the class that serialize() calls
+     * @return array<mixed> values that serialize() would store: those that __serialize() returns or __sleep() names
      *
      * @throws UnserializableException when the method throws, or suspends its fiber
      */

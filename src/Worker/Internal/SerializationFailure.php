@@ -12,7 +12,7 @@ final class SerializationFailure
     /** @var array<int|string, true> objects and references by id */
     private array $seen = [];
 
-    /** Exception for the first part that contains refused parts, all of which were seen before. */
+    /** Exception for the first part that is in a cycle: all refused parts in it were seen before. */
     private ?UnserializableException $cycle = null;
 
     private function __construct() {}
@@ -60,7 +60,7 @@ final class SerializationFailure
         }
     }
 
-    /** Returns an exception for the first refused part that contains no refused part; null if all are in cycles. */
+    /** Returns an exception for the first refused part without refused parts of its own; null if all are in cycles. */
     private function find(mixed $value, string $path, \Throwable $refused): ?UnserializableException
     {
         if (\is_object($value)) {

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Worker\Internal;
 
-/** How serialize() reads the objects of a class. */
+/** The way in which serialize() reads the objects of a class. */
 enum SerializationKind
 {
     case Properties;

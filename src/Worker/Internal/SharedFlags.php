@@ -11,7 +11,7 @@ use Spindle\Internal\Warnings;
  *
  *      0   u32  index of the task that the worker is running, has run, or was about to start
  *      4   u32  batch of this task
- *      8   u64  start time in nanoseconds of the monotonic clock, 0 after the end; only with a time limit
+ *      8   u64  its start in nanoseconds of the monotonic clock, 0 after its end; always 0 without a time limit
  *      16  u64  batch << 32 | limit: tasks of this batch from this index on must not start; for even batch numbers
  *      24  u64  the same for odd batch numbers
  *      32  8 bytes that identify the owner
@@ -31,8 +31,8 @@ final class SharedFlags
     public const LIMIT_CHECK_NANOSECONDS = 20_000;
 
     /**
-     * The lower 31 bits of a key are the name of the memory. The bits above are a number of extra bytes: memory of
-     * another program with the same name has another size. The size is set on creation, the owner (offset 32) later.
+     * The lower 31 bits of a key are the name of the memory. The bits above are a number of extra bytes, so that memory
+     * of another program with this name has another size. The size is set on creation, the owner (offset 32) later.
      */
     private const NAME_MASK = 0x7FFF_FFFF;
     private const MAX_EXTRA_BYTES = 4000;
@@ -59,7 +59,7 @@ final class SharedFlags
             : 0;
     }
 
-    /** Creates memory in a worker. Once the pool has removed its name, the system frees it with its last process. */
+    /** Creates memory in a worker. After the pool has removed its name, it is freed when no process has it open. */
     public static function create(int $key): ?\Shmop
     {
         if ($key === 0 || !\function_exists('shmop_open')) {

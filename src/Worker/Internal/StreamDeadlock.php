@@ -14,7 +14,7 @@ use Spindle\Internal\WeakTimer;
  */
 final class StreamDeadlock
 {
-    /** Seconds after which the deadlock is certain: a generator with few items would have ended without its reader. */
+    /** Seconds after which the deadlock is certain: by then, a generator with few items has ended without a reader. */
     private const CERTAIN_AFTER = 0.1;
 
     private ?string $timer = null;

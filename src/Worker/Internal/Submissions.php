@@ -18,8 +18,10 @@ final class Submissions implements Source
     /** Whether this process is a fork of the pool's process. A fork does not report failures that nothing awaits. */
     public bool $isForked = false;
 
-    /** Number of tasks without an outcome; number of tasks that no worker has had. */
+    /** Number of tasks without an outcome. */
     private int $openCount = 0;
+
+    /** Number of tasks that no worker has had. */
     private int $waitingCount = 0;
 
     /** @var \WeakMap<Submission, Cancellation> tasks that can be cancelled */
@@ -53,14 +55,14 @@ final class Submissions implements Source
     {
         $cancelled = 0;
         foreach ($this->cancellations as $submission => $cancellation) {
-            // The pool is notified of a cancellation only when the loop runs, so this asks the cancellation itself.
+            // The pool is notified of a cancellation only when the loop runs, so this method asks it.
             $cancelled += !$submission->hasOutcome() && $cancellation->isRequested() ? 1 : 0;
         }
 
         return $this->openCount - $cancelled;
     }
 
-    /** @return bool whether the task was still waiting; if so, this method has failed it with the reason */
+    /** Makes a task that no worker has had fail with this reason. Returns false for any other task. */
     public function withdraw(Submission $submission, \Throwable $reason): bool
     {
         if (!$submission->isWaiting) {
@@ -123,8 +125,8 @@ final class Submissions implements Source
             } elseif (!ValueSerializer::mayRunCode((string) $value)) {
                 self::settle($submission, (string) $value, $batch->attempt);
             } else {
-                // Unserializing runs code of classes, which may use the pool or suspend the fiber. So this waits until
-                // the pool has marked the worker as free.
+                // Unserializing runs code of classes, which may use the pool or suspend the fiber. So the value is
+                // unserialized later, when the pool has marked the worker as free.
                 EventLoop::queue(function () use ($submission, $value, $batch): void {
                     self::settle($submission, (string) $value, $batch->attempt);
                     $this->countSettled(1);

@@ -35,7 +35,7 @@ final class TaskCode
 
     /**
      * @param string $key    key that signs closures
-     * @param bool   $isPure set to true if the callable has no object and no captured values, so its code never changes
+     * @param bool   $isPure set to true if the callable has no object and no captured values, so its code is constant
      *
      * @throws UnserializableException
      *
@@ -154,7 +154,7 @@ final class TaskCode
         return $target;
     }
 
-    /** @throws \UnexpectedValueException when the method, or without a class the function, does not exist here */
+    /** @throws \UnexpectedValueException when the function or method does not exist in this process */
     public static function named(object|string|null $class, string $name): \Closure
     {
         if ($class !== null) {

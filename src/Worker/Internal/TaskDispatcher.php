@@ -157,7 +157,6 @@ final class TaskDispatcher implements PoolEvents
         }
     }
 
-    /** Cancels a task. The task fails with `$reason` once its code can have no more effect. */
     public function cancel(Submission $submission, \Throwable $reason): void
     {
         if (!$submission->isOver() && !$this->isFork()) {
@@ -171,7 +170,6 @@ final class TaskDispatcher implements PoolEvents
         $this->activity->add($run);
     }
 
-    /** Drops tasks of a map that have not started. After `$timeout` seconds, ends workers that still run its tasks. */
     public function abandon(MapRun $run, float $timeout): void
     {
         if (!$this->isFork()) {
@@ -238,7 +236,6 @@ final class TaskDispatcher implements PoolEvents
         $this->workers->start($missing);
     }
 
-    /** Replaces the workers if the user or the autoloaders have changed. Must be called before tasks are added. */
     public function replaceOutdatedWorkers(): void
     {
         $this->replacement->replaceOutdated();

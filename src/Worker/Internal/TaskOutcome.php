@@ -18,7 +18,7 @@ final class TaskOutcome
     /**
      * @param int $kind {@see WorkerProtocol::SERIALIZED} or {@see WorkerProtocol::STRING}
      *
-     * @throws TaskFailedException when a class is missing in this process or refuses its data
+     * @throws TaskFailedException when a class is missing in this process, or throws while its object is unserialized
      */
     public static function value(int $kind, string $bytes, int $attempts, mixed $key): mixed
     {
@@ -41,7 +41,7 @@ final class TaskOutcome
         );
     }
 
-    /** Decodes why a worker or its host could not be made ready. */
+    /** Decodes the exception because of which a worker or its host did not become ready. */
     public static function startFailure(string $bytes): WorkerStartException
     {
         /** @var Thrown $thrown */

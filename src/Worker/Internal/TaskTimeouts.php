@@ -47,7 +47,6 @@ final class TaskTimeouts
         $this->overdueTimer = $this->suspensionTimer = null;
     }
 
-    /** Called when a batch becomes the first of its worker. */
     public function becameFirst(WorkerHandle $worker, Batch $batch): void
     {
         $batch->firstSince = hrtime(true);

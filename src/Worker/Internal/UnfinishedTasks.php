@@ -9,7 +9,7 @@ use Spindle\Internal\FatalError;
 /** Reports, when the script ends, how many submitted tasks are lost. See docs/decisions/0017-unfinished-tasks.md */
 final class UnfinishedTasks
 {
-    /** @var \WeakMap<Submissions, int>|null process that created each instance */
+    /** @var \WeakMap<Submissions, int>|null id of the process that created each instance */
     private static ?\WeakMap $watched = null;
 
     private function __construct() {}

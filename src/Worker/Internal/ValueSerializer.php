@@ -62,7 +62,7 @@ final class ValueSerializer
      * @param callable-string $missing receives the name of a class or enum that does not exist, and throws
      *
      * @throws \UnexpectedValueException when PHP cannot read the bytes
-     * @throws \Throwable from $missing, or from a class that refuses its data
+     * @throws \Throwable from $missing, or from a class whose object is unserialized
      */
     public static function unserialize(string $bytes, string $missing): mixed
     {
@@ -146,7 +146,7 @@ final class ValueSerializer
     }
 
     /**
-     * Unserializes a value that may contain enums. PHP only warns about a missing enum, so this method finds the name.
+     * Unserializes a value that may contain enums. PHP only warns about a missing enum. So this method calls $missing.
      *
      * @param callable-string $missing
      */

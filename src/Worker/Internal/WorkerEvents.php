@@ -18,7 +18,6 @@ interface WorkerEvents
     /** Called when a connection has ended. `$protocolError` says how the worker violated the protocol, or is null. */
     public function disconnected(WorkerHandle $worker, ?string $protocolError): void;
 
-    /** Handles a frame of a worker: `$length` bytes of payload, at the offset `$at` of `$bytes`. */
     public function received(WorkerHandle $worker, int $type, int $id, string $bytes, int $at, int $length): void;
 
     public function printed(string $bytes, bool $isError): void;

@@ -60,9 +60,9 @@ final class WorkerGroup implements ContextEvents
     }
 
     /**
-     * Returns whether the effective user or group of this process has changed; for root, whether any credentials have.
-     * Comparing all of root's credentials takes seven system calls, a tenth of the time of a tiny task. So they are
-     * compared at most once in {@see COMPARE_INTERVAL_NANOSECONDS}.
+     * Returns whether the effective user or group of this process has changed. For root, all credentials count. To
+     * compare them takes seven system calls, a tenth of the time of a tiny task. So they are compared at most once in
+     * {@see COMPARE_INTERVAL_NANOSECONDS}.
      */
     public function hasUserChanged(): bool
     {

@@ -6,7 +6,7 @@ namespace Spindle\Worker\Internal;
 
 use Spindle\Worker\WorkerPoolOptions;
 
-/** The group of new workers, and former groups until their last worker has ended. */
+/** The group of new workers, and earlier groups, each until its last worker has ended. */
 final class WorkerGroups
 {
     private WorkerGroup $present;
@@ -59,7 +59,6 @@ final class WorkerGroups
         return $count;
     }
 
-    /** Ends all workers and waits for their end. `$drains` is whether to pass on output that has not arrived yet. */
     public function close(bool $drains): void
     {
         foreach ([$this->present, ...$this->former] as $group) {

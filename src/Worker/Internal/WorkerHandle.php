@@ -16,10 +16,10 @@ final class WorkerHandle
 {
     public const MAX_STDERR_BYTES = 8192;
 
-    /** How long a worker may take to end after the STOP frame, before it is terminated, in seconds. */
+    /** Seconds after the STOP frame after which a worker that has not ended is terminated. */
     public const STOP_TIMEOUT = 2.0;
 
-    /** How long to wait for the exit status after the socket closed, before the worker is terminated, in seconds. */
+    /** Seconds after the end of the connection after which a worker without a known exit status is terminated. */
     private const EXIT_STATUS_TIMEOUT = 1.0;
 
     /** A payload of at least this size, in bytes, is sent separately from its header, so that it is not copied. */
@@ -34,8 +34,10 @@ final class WorkerHandle
     /** Whether the worker has finished its bootstrap, and so can run tasks. */
     public bool $ready = false;
 
-    /** Whether the worker gets no more batches and stops after its current ones; whether STOP was sent to it. */
+    /** Whether the worker gets no more batches, and stops after its current ones. */
     public bool $retiring = false;
+
+    /** Whether the STOP frame was sent. */
     public bool $stopping = false;
 
     /** @var (\Closure(Batch, int): \Throwable)|null set when the pool ends the worker; creates the task's failure */
@@ -57,9 +59,13 @@ final class WorkerHandle
     /** Time at which the worker became ready, in nanoseconds of {@see hrtime()}. */
     public int $readyAt = 0;
 
-    /** Memory in bytes when the worker became ready, at its last results, and at its peak. */
+    /** Memory in bytes when the worker became ready. */
     public int $initialMemory = 0;
+
+    /** Memory in bytes when the worker last sent results. */
     public int $memory = 0;
+
+    /** Largest memory peak in bytes that the worker has reported. */
     public int $memoryPeak = 0;
 
     public string $stderr = '';
@@ -75,17 +81,16 @@ final class WorkerHandle
     /** @var \WeakReference<ItemStream>|null items of the running generator task */
     public ?\WeakReference $stream = null;
 
-    /** Index of the running generator task in $streamBatch; -1 and null if no generator task is running. */
+    /** Index in $streamBatch of the running generator task. Without one, the index is -1 and $streamBatch is null. */
     public int $streamIndex = -1;
     public ?Batch $streamBatch = null;
 
-    /** When the worker became idle, in nanoseconds of {@see hrtime()}. */
+    /** Time at which the worker became idle, in nanoseconds of {@see hrtime()}. */
     public int $idleSince = 0;
 
     /** @var array<string> timers of this worker */
     public array $timers = [];
 
-    /** Whether a timer for the time limit is set. */
     public bool $hasTimeoutTimer = false;
 
     public function __construct(
@@ -94,7 +99,7 @@ final class WorkerHandle
         public readonly WorkerGroup $group,
     ) {}
 
-    /** @param string $payload of READY */
+    /** @param string $payload of the READY frame */
     public function setReady(string $payload): void
     {
         /** @var array{memory: int} $fields */
@@ -104,7 +109,7 @@ final class WorkerHandle
         $this->initialMemory = $this->memory = $fields['memory'];
     }
 
-    /** @param string $payload of EXIT_REPORT */
+    /** @param string $payload of the EXIT_REPORT frame */
     public function recordExitReport(string $payload): void
     {
         /** @var array{peak: int, fatal: int} $fields */
@@ -215,7 +220,7 @@ final class WorkerHandle
         if ($protocolError !== null) {
             $this->appendStderr("{$protocolError}\n");
         }
-        if ($this->exit === null) { // if the exit is known, the end of the worker is being handled
+        if ($this->exit === null) { // a known exit is already being handled
             $this->group->context->onDisconnected($this->id);
             $this->endIn($protocolError === null ? self::EXIT_STATUS_TIMEOUT : 0.0);
         }
@@ -289,7 +294,7 @@ final class WorkerHandle
         return $signal === null ? 'exit code ' . ($exitCode ?? 'unknown') : "signal {$signal}";
     }
 
-    /** Returns why the worker has not begun any task. */
+    /** Returns an exception that says why the worker ended before it began a task. */
     public function failure(): WorkerStartException
     {
         $reason = $this->exitReport === '' ? 'exit(' . ($this->exit[0] ?? '') . ')' : $this->exitReport;

@@ -179,7 +179,7 @@ final class WorkerListener
         $link->readAll(); // a worker has usually sent its greeting by now
     }
 
-    /** @return bool whether there was a stranger that may be replaced; it was disconnected */
+    /** Disconnects the oldest stranger. Returns false if there is none, or if it is too new to be replaced. */
     private function dropOldestStranger(): bool
     {
         $id = array_key_first($this->strangers);

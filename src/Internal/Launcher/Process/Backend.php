@@ -29,7 +29,7 @@ interface Backend
     /**
      * Waits until an event occurs, then reports all events to the scheduler.
      *
-     * @param int  $deadline when to return without an event, in nanoseconds of the monotonic clock; 0 for never
+     * @param int  $deadline time at which a wait without an event ends, in ns of the monotonic clock; 0 for never
      * @param bool $onlyPool whether to leave the output of jobs unread, because the pool does not read frames now
      */
     public function wait(int $deadline, bool $onlyPool): void;

@@ -220,7 +220,7 @@ final class JobTermination
         $left = array_intersect_key($this->lingering, $alive);
         $over = array_values(array_diff_key($this->lingering, $alive));
         $this->lingering = $left;
-        // The end of an adopted orphan causes an additional search. So the regular ones can become less frequent.
+        // The end of an adopted orphan causes an additional search. So regular searches can become less frequent.
         $this->searchInterval = $left === []
             ? self::MIN_SEARCH_INTERVAL_NANOSECONDS
             : min($this->searchInterval * 2, self::MAX_SEARCH_INTERVAL_NANOSECONDS);

@@ -19,10 +19,10 @@ final class LauncherJob
     public int $startedAt = 0;
     public int $lastOutputAt = 0;
 
-    /** Reason of the ending: TIMED_OUT, IDLE or CANCELLED of LauncherProtocol, plus SURVIVED if it fails; 0 before. */
+    /** Reason for the ending: TIMED_OUT, IDLE or CANCELLED, plus SURVIVED if a process survives; 0 before an ending. */
     public int $ending = 0;
 
-    /** When the ending job gets SIGKILL; once `$killed`, when it counts as unkillable. In ns of the monotonic clock. */
+    /** Time of SIGKILL for an ending job, then time at which it counts as unkillable; in ns of the monotonic clock. */
     public int $killAt = 0;
 
     /** Whether the job's processes have received SIGKILL. */
@@ -34,7 +34,7 @@ final class LauncherJob
     /** Signal that ended the job's own process; 0 for none. */
     public int $signal = 0;
 
-    /** When the job's own process exited or was given up, in nanoseconds of the monotonic clock; 0 before. */
+    /** Time at which the job's own process exited or was given up, in nanoseconds of the monotonic clock; 0 before. */
     public int $endedAt = 0;
 
     /** Peak memory of the job's own process, in bytes; 0 when unknown. */
@@ -67,6 +67,7 @@ final class LauncherJob
     public mixed $process = null;
 
     /**
+     * @param int          $lane      number of the run that the job belongs to; slots are given to all runs in turn
      * @param list<string> $changes   changes of the inherited environment: `NAME=value` to set, `NAME` to remove
      * @param string       $arguments program and arguments, separated by NUL; '' for a line that only a shell can run
      * @param float        $timeout   in seconds; 0 for none

@@ -20,7 +20,7 @@ final class Leftovers
         }
     }
 
-    /** Returns whether the pool's process has ended. The kernel removes its command line before it closes its pipes. */
+    /** Returns whether the pool's process has ended. Its command line disappears before its pipes are closed. */
     private static function hasEnded(int $pool): bool
     {
         return (string) @file_get_contents("/proc/{$pool}/cmdline") === ''

@@ -12,7 +12,7 @@ final class OutgoingFrames
     /** {@see $areFull} is true above this number of unsent bytes. */
     private const MAX_BYTES = 4 << 20;
 
-    /** How long frames are held back while jobs wait for slots, so that the pool wakes less often, in nanoseconds. */
+    /** Nanoseconds for which frames are held back while jobs wait for slots, so that the pool wakes up less often. */
     private const MAX_DELAY_NANOSECONDS = 2_000_000;
 
     /** Frames are not held back if they have this number of bytes or more. */
@@ -21,10 +21,10 @@ final class OutgoingFrames
     /** Whether no job may be started and no output read, because the pool does not read its frames. */
     public bool $areFull = false;
 
-    /** When frames that are held back are due, in nanoseconds of the monotonic clock; 0 for never. */
+    /** Time at which frames that are held back are sent, in nanoseconds of the monotonic clock; 0 if there are none. */
     public int $dueAt = 0;
 
-    /** When {@see sendIfDue()} last sent frames, in nanoseconds of the monotonic clock. */
+    /** Time at which {@see sendIfDue()} last sent frames, in nanoseconds of the monotonic clock. */
     private int $sentAt = 0;
 
     private string $bytes = '';

@@ -16,9 +16,11 @@ final class ProcOpenBackend implements Backend
     /** Largest capacity that a process without privileges can give a pipe, in bytes (default of pipe-max-size). */
     private const MAX_PIPE_BYTES = 1 << 20;
 
-    /** Intervals between checks for exits: with ext-pcntl, without, and the first one after an exit pipe closes. */
+    /** Intervals between two checks of all jobs for exits, with ext-pcntl and without it. */
     private const PCNTL_CHECK_NANOSECONDS = 1_000_000_000;
     private const NO_PCNTL_CHECK_NANOSECONDS = 100_000_000;
+
+    /** First interval between two checks of jobs whose exit pipe was closed. */
     private const MIN_CHECK_NANOSECONDS = 1_000_000;
 
     private readonly ProcessOpener $opener;
@@ -307,7 +309,7 @@ final class ProcOpenBackend implements Backend
     private function collectExits(array $announced, bool $checksAll): void
     {
         if ($checksAll && \function_exists('posix_getppid') && posix_getppid() !== $this->poolPid) {
-            $this->scheduler->poolEnded(); // and STDIN may still be open, in a fork of the pool's process
+            $this->scheduler->poolEnded(); // STDIN does not end while a fork of the pool's process has the pipe open
         }
         $candidates = $announced + $this->exiting;
         if ($checksAll || ($this->childEnded && $candidates === [])) {

@@ -172,7 +172,7 @@ final class ProcessOpener
         }
     }
 
-    /** Returns in bytes: a quarter of the stack limit (8 MiB if unlimited or unknown), at most 6 MiB, minus a page. */
+    /** Returns a quarter of the stack limit (8 MiB if unlimited or unknown) in bytes, at most 6 MiB, minus a page. */
     private function sizeLimit(): int
     {
         $stack = \function_exists('posix_getrlimit') ? (posix_getrlimit()['soft stack'] ?? null) : null;

@@ -263,7 +263,7 @@ final class SpawnBackend implements Backend
         return $this->c->signalfd(-1, $set, Libc::CLOEXEC | Libc::NONBLOCK);
     }
 
-    /** Waits for an event, except those of the pipes of jobs. */
+    /** Waits for an event that does not come from a pipe of a job. */
     private function waitForPool(int $milliseconds): void
     {
         $descriptors = [0 => Epoll::READABLE, 1 => Epoll::WRITABLE, $this->signals => Epoll::READABLE];

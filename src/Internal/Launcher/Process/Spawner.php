@@ -21,7 +21,7 @@ final class Spawner
     private const ENOMEM = 12;
     private const EACCES = 13;
 
-    /** How long the paths of programs are cached, in nanoseconds. */
+    /** Nanoseconds for which the paths of programs are cached. */
     private const PATH_CACHE_NANOSECONDS = 1_000_000_000;
 
     /** Maximum length of {@see LauncherProtocol::MARKER} with its value: the token of the launcher, and a job id. */
@@ -51,7 +51,7 @@ final class Spawner
     /** @var array<string, string> path by "PATH\0program", or by "PATH\0program\0directory" for a relative PATH */
     private array $cachedPaths = [];
 
-    /** When the cache of paths was last emptied, in nanoseconds of the monotonic clock. */
+    /** Time at which the cache of paths was last emptied, in nanoseconds of the monotonic clock. */
     private int $pathsCachedSince = 0;
 
     /** @var array<string, \FFI\CData> file actions of posix_spawn, by the sources of the child's three descriptors */

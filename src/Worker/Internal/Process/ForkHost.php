@@ -10,8 +10,8 @@ use Spindle\Worker\Internal\ValueSerializer;
 use Spindle\Worker\Internal\WorkerProtocol;
 
 /**
- * The process whose forks are workers. It has loaded the autoloaders and the bootstrap file. The pool's process gives
- * it only working directory, umask and environment. It only forks, sends signals, passes on output and waits.
+ * The process whose forks are workers. It has loaded the autoloaders and the bootstrap file. The host inherits only
+ * working directory, umask and environment of the pool. It only forks, sends signals, passes on output and waits.
  */
 final class ForkHost
 {
@@ -19,7 +19,7 @@ final class ForkHost
     private const SIGCONT = 18;
     private const READ_BYTES = 1 << 16;
 
-    /** Longest wait for the exit of a worker whose socket or standard error was closed. Its task may have done that. */
+    /** Longest wait for the exit of a worker whose socket or standard error was closed: a task may have closed them. */
     private const EXIT_TIMEOUT_MILLISECONDS = 50;
 
     /** @var array<int, int> process ids by worker */
@@ -50,7 +50,7 @@ final class ForkHost
     public function run(): ?array
     {
         set_error_handler(null); // a handler of the bootstrap file may throw, in spite of `@`
-        // A SIGCHLD just before stream_select() does not interrupt it. So it also waits for the end of standard errors.
+        // A SIGCHLD just before stream_select() does not interrupt it. So it also watches the workers' standard errors.
         pcntl_async_signals(true);
         pcntl_signal(\SIGCHLD, static fn() => null, false);
         $this->link->send(WorkerProtocol::READY, 0, '');

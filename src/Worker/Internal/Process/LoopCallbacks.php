@@ -55,8 +55,8 @@ final class LoopCallbacks
     }
 
     /**
-     * Cancels timers and runs callbacks that the last task has left. A worker with the loop calls this method after
-     * each task. So it first checks two properties of Revolt's driver: listing all identifiers takes much longer.
+     * Cancels timers and runs callbacks that the last task has left. A worker that has loaded Revolt calls this method
+     * after each task. To list all identifiers takes long, so the method first checks two properties of the driver.
      */
     public function removeLeftovers(): void
     {

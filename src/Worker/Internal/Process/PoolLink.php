@@ -14,14 +14,13 @@ use Spindle\Worker\Internal\WorkerProtocol;
 /** A worker's end of the socket to its pool. Its methods block, because a worker runs one task at a time. */
 final class PoolLink implements FrameHandler
 {
-    /** Smallest and largest read, in bytes. */
     private const MIN_READ_BYTES = 1 << 16;
     private const MAX_READ_BYTES = 1 << 20;
 
     /** A payload of at least this size, in bytes, is sent separately from its header, so that it is not copied. */
     private const MIN_SEPARATE_BYTES = 1 << 16;
 
-    /** Nanoseconds to wait while the accept queue of the pool's socket is full; and the error code of a full queue. */
+    /** Nanoseconds for which connect() tries again while the accept queue of the pool's socket is full (EAGAIN). */
     private const CONNECT_TIMEOUT_NANOSECONDS = 30_000_000_000;
     private const EAGAIN = 11;
 
@@ -33,7 +32,7 @@ final class PoolLink implements FrameHandler
     /** Whether no further frame can be read. */
     private bool $isEnded = false;
 
-    /** Frame that the pool has to send first; null when it has arrived. */
+    /** Frame that the pool must send first; null after its arrival. */
     private ?string $welcome = null;
 
     /** @param resource $socket */

@@ -26,7 +26,6 @@ final class ResultBuffer
     /** Whether the results should be sent now. */
     public bool $isFull = false;
 
-    /** Number that the pool has given to the batch. */
     public int $batch = 0;
 
     /** Time at which results were last sent, or the batch began, in nanoseconds of {@see hrtime()}. */

@@ -24,7 +24,7 @@ final class ThrownFailure
             [$part, $data] = [$part->getPrevious(), $data->previous];
         }
         if ($part !== null) {
-            return $packing->head() . $packing->bytes(); // the chain is longer than data can be: send only the data
+            return $packing->head() . $packing->bytes(); // the chain is longer than Thrown stores: send only the data
         }
         try {
             $packing->add(WorkerProtocol::SERIALIZED, ValueSerializer::serialize($thrown, 'The exception'));

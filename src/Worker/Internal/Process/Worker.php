@@ -18,7 +18,7 @@ final class Worker
     /** Nanoseconds after which waiting results are sent before the next task starts. A kill loses waiting results. */
     private const MAX_RESULT_DELAY_NANOSECONDS = 100_000;
 
-    /** Size of the header of TASKS's payload, in bytes; the tasks follow. */
+    /** Bytes of the header of a TASKS frame's payload. The tasks follow the header. */
     private const TASKS_HEAD_BYTES = 9;
 
     /** A task that has taken fewer nanoseconds cannot have forked. */
@@ -45,7 +45,7 @@ final class Worker
     /** @var array<int, string> code of each map's callable, by the number of the map */
     private array $codes = [];
 
-    /** @var array<int|string, \Closure> callables by number of the map; submitted ones without state by their code */
+    /** @var array<int|string, \Closure> callables: of maps by the map's number, of submissions without state by code */
     private array $callables = [];
 
     /**
@@ -234,7 +234,7 @@ final class Worker
             $now = $this->flushBefore($index);
         }
         if ($index > 0) {
-            $this->findLoop(); // misses no task that has loaded it, because that takes longer than a check's interval
+            $this->findLoop(); // misses no task that has loaded the loop: loading takes longer than the check interval
         }
         $limit = $this->readLimit($limit);
         if ($index > 0 && $this->hasGrown()) {

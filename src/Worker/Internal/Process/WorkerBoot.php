@@ -14,8 +14,10 @@ final class WorkerBoot
     /** Instance of this process or thread. It is not global: a task that prints $GLOBALS would print its secrets. */
     private static ?self $current = null;
 
-    /** Number of pools around this process; and the product of their sizes, by which a pool here divides the CPUs. */
+    /** Number of nested pools in which this process runs. */
     private static int $depth = 0;
+
+    /** Product of the sizes of these pools. A pool in this process divides the number of CPUs by it. */
     private static int $siblings = 1;
 
     private ?PoolLink $link = null;

@@ -27,7 +27,7 @@ final class WorkerLifecycle
 
     private const FATAL = \E_ERROR | \E_PARSE | \E_CORE_ERROR | \E_COMPILE_ERROR;
 
-    /** Which code is running. In RUNNING_OWN_CODE, the worker's own, SIGTERM waits for the next {@see setState()}. */
+    /** Kind of code that is running. If it is the worker's own, SIGTERM waits for the next {@see setState()}. */
     public int $state = self::WAITING_FOR_FRAME;
 
     /** Cancellation of the running task; null until the task obtains it. */
@@ -175,7 +175,6 @@ final class WorkerLifecycle
         exit(255);
     }
 
-    /** Makes the worker end without an exit report. */
     public function setEnded(): void
     {
         $this->ended = true;
