@@ -6,7 +6,7 @@ namespace Spindle\Http\Internal\Form;
 
 use Spindle\Http\HttpException;
 
-/** Counts the open files of a server's uploads. Each file needs a descriptor, so fewer connections can be open. */
+/** Limits the open files of a server's uploads, because each needs a descriptor that a connection could use. */
 final class DiskFiles
 {
     public int $count = 0;
@@ -25,7 +25,7 @@ final class DiskFiles
     /** @param resource $file */
     public function add($file): void
     {
-        // PHP destroys the options of a stream when it closes the stream. The destructor then counts down.
+        // PHP destroys the options of a stream when it closes the stream. The destructor of DiskFile then counts down.
         stream_context_set_option($file, 'spindle', 'open', new DiskFile($this));
     }
 }

@@ -49,9 +49,9 @@ final class FormCollector implements MultipartSink
             return;
         }
         $this->checkCount('files', ++$this->fileCount, $this->limits->files);
-        // PHP drops a file whose name has unmatched brackets, and all later files. In fields, it replaces the brackets.
+        // PHP would drop this file and all later ones. In names of other fields, it replaces unmatched brackets.
         if (preg_match('/^[^[\]]*+(?:\[[^[\]]*+\])*+$/D', $part->name) !== 1) {
-            throw Refusal::malformed('The name of a file has brackets that do not match');
+            throw Refusal::malformed('The field name of a file has brackets that do not match');
         }
         $this->spools[] = $this->spool = new Spool($this->directory, $this->diskFiles);
     }

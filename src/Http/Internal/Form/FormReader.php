@@ -21,7 +21,7 @@ final readonly class FormReader
 {
     private const READ_BYTES = 65_536;
 
-    /** A body of any type but multipart is kept, so that it can be read again, if it has at most this many bytes. */
+    /** A body of at most this many bytes is kept, so that it can be read again, unless it is a multipart form. */
     private const MAX_KEPT_BYTES = 65_536;
 
     /** Maximum size in bytes of JSON that is decoded without checking how much memory that needs. */

@@ -18,7 +18,7 @@ final class JsonMembers
     /** Matches everything except braces and colons outside of strings. An unterminated string extends to the end. */
     private const NON_STRUCTURE_PATTERN = '/(?:[^{}:"]++|"(?:[^"\\\\]++|\\\\.)*+"?+)++/s';
 
-    /** Depth of objects at which counting stops. json_decode() fails earlier, because FormLimits::$depth is lower. */
+    /** Depth of objects at which counting stops. json_decode() refuses such a text: FormLimits::$depth is lower. */
     private const MAX_DEPTH = 10_001;
 
     /** Maximum bytes of memory for each part of the decoded value. An object becomes an array with string keys. */
@@ -42,9 +42,9 @@ final class JsonMembers
     }
 
     /**
-     * Returns whether the objects with more than {@see MAX_UNCOUNTED_MEMBERS} members have more than $limit members in
-     * total. The result for invalid JSON is arbitrary. The count takes a few milliseconds per megabyte, and ends when
-     * the limit is exceeded.
+     * Adds up the members of all objects that have more than {@see MAX_UNCOUNTED_MEMBERS}, and returns whether the sum
+     * exceeds $limit. The result for invalid JSON is arbitrary. Counting takes a few milliseconds per megabyte, and
+     * ends when the limit is exceeded.
      */
     public static function exceeds(string $json, int $limit): bool
     {

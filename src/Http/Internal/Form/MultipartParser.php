@@ -9,18 +9,18 @@ use Spindle\Http\HttpException;
 /**
  * Parses a body of multipart/form-data, and passes the parts to a sink. The parser uses no stream, event loop or clock.
  *
- * Only the sizes of the pieces of data depend on how the body is split into calls of {@see push()}. The parser buffers
- * at most a boundary or the header of a part. After an exception, the parser must not be used.
+ * The body can be split into calls of {@see push()} in any way. That affects only the sizes of the pieces which the
+ * sink gets. The parser buffers at most a boundary or the header of a part. After an exception, it must not be used.
  *
  * Bodies that another parser might split differently are refused: those with a boundary after a bare LF, with other
- * text in the line of a boundary, or with a boundary after the last one.
+ * text in the line of a boundary, or with another boundary after the closing one.
  *
  * @see https://www.rfc-editor.org/rfc/rfc7578
  * @see https://www.rfc-editor.org/rfc/rfc2046#section-5.1.1
  */
 final class MultipartParser
 {
-    /** Maximum total bytes before the first and after the last boundary. The parser ignores them. */
+    /** Maximum total bytes before the first and after the last boundary. The parser ignores these bytes. */
     private const MAX_IGNORED_BYTES = 16_384;
 
     private const BOUNDARY_END_PATTERN = '/^(?:--|[ \t]{0,64}+\r\n)/';
@@ -29,12 +29,12 @@ final class MultipartParser
 
     private readonly string $boundary;
 
-    /** Unparsed bytes. A line end is put before the body, because the first boundary may have none before it. */
+    /** Unparsed bytes. A line end precedes the body, because the parser finds a boundary only after a line end. */
     private string $buffer = "\r\n";
 
     private int $offset = 0;
 
-    /** Bytes at the offset that are not data: the rest of a line end, which may also begin the next boundary. */
+    /** Number of bytes at the offset that are not data. They may be the line end before the next boundary. */
     private int $skip = 2;
 
     private MultipartState $state = MultipartState::Preamble;
@@ -161,7 +161,7 @@ final class MultipartParser
         return true;
     }
 
-    /** Enters a state that lasts until a boundary. The next two bytes are not data. */
+    /** Enters a state that lasts until a boundary. The next two bytes, a line end or "--", are not data. */
     private function enter(MultipartState $state): void
     {
         $this->state = $state;

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Form;
 
-/** The part of the body in which a {@see MultipartParser} reads. */
+/** The section of the body that a {@see MultipartParser} is reading. */
 enum MultipartState
 {
     case Preamble;

@@ -7,22 +7,22 @@ namespace Spindle\Http\Internal\Form;
 use Spindle\Http\HttpException;
 
 /**
- * Stores values by names such as "a[b][]" in nested arrays, like PHP. The last of several values with the same
- * name wins. Spaces and dots before the first bracket become underscores. Text after the last pair of brackets is
- * ignored. A value whose name begins with a bracket is ignored too.
+ * Stores values by names such as "a[b][]" in nested arrays, as PHP does for $_POST. The last of several values with
+ * the same name wins. Spaces and dots before the first bracket become underscores. Text after the last pair of brackets
+ * is ignored. A value whose name begins with a bracket is ignored too.
  *
- * Three details differ from PHP's forms. Too many brackets are an error, and so is a NUL. Before PHP 8.3, "a[]" gets
- * the key 0 if all keys are negative, as it would in an array of PHP code.
+ * Three details differ from $_POST. Too many brackets in a name are an error, and so is a NUL. Before PHP 8.3, "a[]"
+ * gets the key 0 if all keys of "a" are negative, as `$a[] = 1` does in PHP code.
  */
 final class NameTree
 {
-    /** Brackets around a single white-space character count as empty, unlike brackets around two. */
+    /** Brackets around one white-space character count as empty, as in PHP. Two of them are a key. */
     private const KEY_PATTERN = '/\G\[(?:\s?+\]|([^\]]++)\])/';
 
     /** @var array<mixed> */
     private array $tree = [];
 
-    /** @param int $depth maximum brackets of a name */
+    /** @param int $depth maximum number of brackets in a name */
     public function __construct(private readonly int $depth) {}
 
     /** @throws HttpException */
@@ -79,7 +79,7 @@ final class NameTree
     /**
      * @param array<mixed> $values
      *
-     * @return int|string|null key of the appended null; null when the largest number is already used
+     * @return int|string|null key of the new element; null when none can be appended, because PHP_INT_MAX is a key
      */
     private static function append(array &$values): int|string|null
     {
@@ -91,7 +91,7 @@ final class NameTree
         return array_key_last($values);
     }
 
-    /** Returns whether a key has the prefix __Host- or __Secure- of protected cookies, unlike the original name. */
+    /** Returns whether a key, but not the received name, has a prefix of protected cookies: __Host- or __Secure-. */
     private static function isDisguised(string $key, string $name): bool
     {
         return preg_match('/^__(?:Host|Secure)-/', $key, $match) === 1 && !str_starts_with($name, $match[0]);

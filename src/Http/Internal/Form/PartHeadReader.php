@@ -13,7 +13,7 @@ use Spindle\Http\Internal\Message\HeadReader;
  */
 final class PartHeadReader
 {
-    /** Maximum size of a header in bytes. A file name of the maximum length fits even if each byte is escaped. */
+    /** Maximum size of a header in bytes. A file name of 4,096 bytes fits, even if each is escaped as three bytes. */
     private const MAX_BYTES = 16_384;
 
     private const MAX_LINES = 20;
@@ -35,9 +35,9 @@ final class PartHeadReader
     }
 
     /**
-     * @param string $line with its end
+     * @param string $line including its line end
      *
-     * @return Part|null the part when this line ends its header
+     * @return Part|null the part if this line is the empty line after its header, otherwise null
      *
      * @throws HttpException
      */

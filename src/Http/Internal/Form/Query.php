@@ -6,7 +6,7 @@ namespace Spindle\Http\Internal\Form;
 
 use Spindle\Http\HttpException;
 
-/** Parses the variables of a query like PHP. If PHP would leave out some of them, the query is refused. */
+/** Parses the variables of a query as PHP does for $_GET. If PHP would leave out some, the query is refused. */
 final class Query
 {
     private function __construct() {}
@@ -14,12 +14,12 @@ final class Query
     /**
      * @return array<array-key, mixed>
      *
-     * @throws HttpException 400 when max_input_vars, or max_input_nesting_level for brackets in a name, is exceeded
+     * @throws HttpException 400 for more than max_input_vars variables, or max_input_nesting_level brackets in a name
      */
     public static function parse(string $query): array
     {
         [$maxVariables, $maxDepth] = [(int) \ini_get('max_input_vars'), (int) \ini_get('max_input_nesting_level')];
-        // A query this short can't exceed either limit.
+        // A shorter query can't exceed a limit: each variable but the last has two bytes, and each bracket has one.
         if (\strlen($query) > min(2 * $maxVariables, $maxDepth)) {
             self::check($query, $maxVariables, $maxDepth);
         }

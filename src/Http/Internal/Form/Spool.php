@@ -11,7 +11,7 @@ use Spindle\Internal\Warnings;
 /** Stores an uploaded file while it arrives: in memory while it is small, then in an unnamed temporary file. */
 final class Spool
 {
-    /** Maximum size of a file in memory, in bytes. Storing a few KB on disk takes 100 times as long. */
+    /** Maximum size of a file in memory, in bytes. Storing a few KB on disk takes 100 times as long as in memory. */
     private const MAX_MEMORY_BYTES = 65_536;
 
     /** @var resource */

@@ -25,7 +25,7 @@ final class UploadedFile implements UploadedFileInterface
     private ?StreamInterface $stream = null;
 
     /**
-     * @param resource|null $file  seekable, and closed with this object; null when there is none
+     * @param resource|null $file  seekable stream, which is closed with this object; null when there is no file
      * @param int           $error one of UPLOAD_ERR_*
      */
     public function __construct(
@@ -86,7 +86,7 @@ final class UploadedFile implements UploadedFileInterface
         return $this->error;
     }
 
-    /** Returns the name after the last slash or backslash, like $_FILES; null when the name is empty or missing. */
+    /** Returns the name after the last slash or backslash, as in $_FILES; null when the name is empty or missing. */
     public function getClientFilename(): ?string
     {
         $parts = explode('/', strtr($this->clientFilename ?? '', '\\', '/'));

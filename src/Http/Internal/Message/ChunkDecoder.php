@@ -12,12 +12,12 @@ final class ChunkDecoder
 
     private const FIELD_LINE_PATTERN = '@^' . HeadReader::TOKEN . ':' . HeadReader::VALUE . '$@D';
 
-    /** Maximum bytes by which chunk extensions may exceed the data. Longer ones only keep the server busy. */
+    /** Maximum bytes by which the extensions of all chunks may exceed the data. More only keep the server busy. */
     private const MAX_EXCESS_EXTENSION_BYTES = 16_384;
 
     private const MAX_SIZE_DIGITS = 15;
 
-    /** Bytes of the chunk's data still to decode; 0 before the line end after them; null while a line is decoded. */
+    /** Bytes of the chunk's data to decode; 0 before the line end after the data; null before or in another line. */
     private ?int $remaining = null;
 
     /** Whether the last chunk was decoded, so that the trailer section follows. */
@@ -25,7 +25,7 @@ final class ChunkDecoder
 
     private bool $ended = false;
 
-    /** Bytes by which the extensions so far exceed the data. */
+    /** Bytes by which the extensions exceed the data, up to the current chunk; 0 if they do not. */
     private int $excessExtensionBytes = 0;
 
     /** Field lines of the trailer section, and their number. */
@@ -37,7 +37,7 @@ final class ChunkDecoder
     /**
      * Returns the data of chunks in the buffer, up to the end of the body.
      *
-     * @param int $offset in the buffer; set to the end of the decoded bytes
+     * @param int $offset where in the buffer to begin; set to the end of the decoded bytes
      *
      * @throws BadMessageException
      */

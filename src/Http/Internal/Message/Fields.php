@@ -52,7 +52,7 @@ final class Fields
         return $fields;
     }
 
-    /** @throws \InvalidArgumentException when the name (as an array key, perhaps an int) is no token: RFC 9110, 5.1 */
+    /** @throws \InvalidArgumentException when the name is no token: RFC 9110, 5.1. An array key of digits is an int */
     public static function name(int|string $name): string
     {
         $name = (string) $name;

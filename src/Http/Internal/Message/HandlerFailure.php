@@ -9,7 +9,7 @@ use Psr\Log\LoggerInterface;
 use Spindle\Http\HttpException;
 use Spindle\Http\Response;
 
-/** Creates the response to a handler's exception. Unexpected exceptions are logged, without details in the response. */
+/** Creates the response to a handler's exception. Unexpected exceptions are logged, but not shown to the client. */
 final class HandlerFailure
 {
     /** Maximum bytes of an exception's message in the log, because a message may contain data from clients. */

@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Http\Internal\Message;
 
 /**
- * The head of a request: its first line, its header lines, and their meaning for the message.
+ * The head of a request: its first line, its header lines, and what these say about the body and the connection.
  *
  * The code that creates a head sets its properties, and no other code does. There is no constructor, because each
  * request has a head, and setting the properties directly takes less than half the time.
@@ -18,10 +18,10 @@ final class Head
     /** "1.0" or "1.1". */
     public string $version = '1.1';
 
-    /** The valid header lines, each with its CRLF. The host of an absolute target has replaced the Host line. */
+    /** The valid header lines, each with its CRLF. If the target is absolute, the Host line has the target's host. */
     public string $fields = '';
 
-    /** Host of an absolute target, or else of the Host field, perhaps with a port; '' without these. */
+    /** Host of an absolute target, or else of the Host field, perhaps with a port; '' if there is neither. */
     public string $host = '';
 
     /** Bytes of the body; null when it is sent in chunks. */

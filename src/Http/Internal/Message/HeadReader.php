@@ -7,7 +7,7 @@ namespace Spindle\Http\Internal\Message;
 /** Reads a head line by line. Refuses a head that a proxy might interpret differently: RFC 9112, 11.2. */
 final class HeadReader
 {
-    /** Token: RFC 9110, 5.6.2. This pattern and the following ones are for regular expressions between two "@". */
+    /** Token: RFC 9110, 5.6.2. Regular expressions with this pattern or one of the next ones need "@" as delimiter. */
     public const TOKEN = '[!#$%&\'*+\-.^_`|\x7e0-9A-Za-z]++';
 
     /** Value of a field: RFC 9110, 5.5. */
@@ -52,7 +52,7 @@ final class HeadReader
 
     private bool $chunked = false;
 
-    /** Whether the Connection field contains these options. */
+    /** Whether the Connection field contains "close", and whether it contains "keep-alive". */
     private bool $close = false;
     private bool $keepAlive = false;
 
@@ -80,7 +80,7 @@ final class HeadReader
         return $this->method;
     }
 
-    /** Returns whether at most an empty line was received. Some old clients send one after a body: RFC 9112, 2.2. */
+    /** Returns whether at most an empty line was received, as some old clients send after a body: RFC 9112, 2.2. */
     public function isBlank(): bool
     {
         return $this->method === '' && $this->size <= 2;
@@ -148,7 +148,7 @@ final class HeadReader
             || self::hasAuthority('@^https?+://' . self::AUTHORITY . '(?:[/?]|$)@Di', $target);
     }
 
-    /** @param string $pattern with {@see AUTHORITY} in it */
+    /** @param string $pattern contains {@see AUTHORITY}, in which the first group is an IPv6 address */
     private static function hasAuthority(string $pattern, string $text): bool
     {
         return preg_match($pattern, $text, $match) === 1

@@ -12,7 +12,7 @@ final class IterableStream implements StreamInterface
 {
     use ForwardOnly;
 
-    /** Maximum number of empty pieces that one read skips. It then returns '', so that other fibers can run. */
+    /** Maximum number of empty pieces that one read skips. After these, read() returns '', so that other fibers run. */
     private const MAX_EMPTY_PIECES = 100;
 
     /** @var \Iterator<mixed, mixed>|null null after its end, and when the stream is closed */
@@ -20,7 +20,7 @@ final class IterableStream implements StreamInterface
 
     private bool $started = false;
 
-    /** Whether a fiber is running the iterator, perhaps suspended. */
+    /** Whether a fiber is running the iterator, or is suspended in it. */
     private bool $running = false;
 
     /** The current piece; '' after all of it was read. */

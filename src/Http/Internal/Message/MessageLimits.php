@@ -30,8 +30,8 @@ final readonly class MessageLimits
     }
 
     /**
-     * Returns whether a complete head is within the limits. Returns false also if the request line is less than four
-     * bytes shorter than its limit. After false, the head is read line by line, which checks the exact limits.
+     * Returns whether a complete head is certainly within the limits. This is false also if the request line has its
+     * maximum size, or up to three bytes less. The caller then reads the head line by line, which is exact.
      */
     public function allow(string $head, string $fields, string $target): bool
     {

@@ -19,7 +19,7 @@ interface RequestExchange
     public function body(): StreamInterface;
 
     /**
-     * Returns the form in the body, which is parsed once.
+     * Returns the form in the body. Only the first call parses the body.
      *
      * @throws HttpException
      * @throws \LogicException when the body was closed, or was read before and can be read only once

@@ -5,10 +5,10 @@ declare(strict_types=1);
 namespace Spindle\Http\Internal\Message;
 
 /**
- * Parses the requests of one connection: bytes in, heads and bodies out. Uses no stream, no event loop and no clock.
+ * Turns the received bytes of one connection into heads and bodies. Uses no stream, no event loop and no clock.
  *
- * The result does not depend on how the bytes are split. Each line is checked when it is complete. A limit is checked
- * at the byte that exceeds it.
+ * The result does not depend on how the bytes are split into calls of {@see push()}. Each line is checked when it is
+ * complete. A limit is checked at the byte that exceeds it.
  *
  * A complete, simple head is parsed by one regular expression. Every other head, also an invalid one, is parsed line
  * by line ({@see HeadReader}). If both ways accept a head, the results are equal.
@@ -169,7 +169,7 @@ final class RequestParser
         return $this->remaining === 0 && ($this->chunks === null || $this->chunks->hasEnded());
     }
 
-    /** Returns whether the whole body was received, consumed or not. */
+    /** Returns whether the whole body was received. Bytes of it may already be consumed. */
     public function holdsBody(): bool
     {
         return $this->endOfBody() !== null;
@@ -235,7 +235,7 @@ final class RequestParser
                 return null;
             }
             $head = $this->reader->addLine(substr($this->buffer, $this->offset, $end + 1 - $this->offset));
-            $this->offset = $end + 1; // a refused line stays in the reader for method()
+            $this->offset = $end + 1; // not before, because method() finds a refused line in the buffer
         } while ($head === null);
         $this->reader = null;
 

@@ -172,7 +172,7 @@ final class FormReaderTest extends TestCase
     {
         self::assertRefused(
             400,
-            'The name of a file has brackets that do not match',
+            'The field name of a file has brackets that do not match',
             self::MULTIPART,
             self::multipart([[$name, 'x', '1']]),
         );
