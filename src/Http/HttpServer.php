@@ -261,7 +261,7 @@ final class HttpServer implements Lifecycle
      * @internal Closes this server while other processes continue to serve the same sockets and accept the pending
      * connections. Each handler still has its full handlerTimeout, even for the last request that arrives.
      *
-     * @param float $idleGrace seconds, replaces the option idleGrace; at most idleTimeout and at most stopTimeout
+     * @param float $idleGrace replaces the option idleGrace; the options idleTimeout and stopTimeout limit this time
      */
     public function handOver(float $idleGrace): void
     {

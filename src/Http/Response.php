@@ -171,15 +171,15 @@ final class Response implements ResponseInterface
     }
 
     /**
-     * Sends a file. Conditional headers apply to GET and HEAD, a range only to GET. Other methods get the whole file.
+     * Sends a file. Conditional headers apply to GET and HEAD, Range only to GET. Other methods get the whole file.
      * The length is that of the file when it was opened.
      *
      * The file is read while it is sent. Reading does not suspend the fiber, so a slow disk blocks the whole process.
      *
      * @param string $path must not be chosen by a client: use {@see Middleware\StaticFiles} for that
      * @param string|null $type media type; null to derive it from the extension of the name
-     * @param array<string, string|list<string>> $headers replace headers derived from the file; conditions are
-     *     evaluated against an ETag or Last-Modified in $headers
+     * @param array<string, string|list<string>> $headers replace headers derived from the file; their ETag and
+     *     Last-Modified are also used to evaluate the conditional headers
      *
      * @throws HttpException 404 when there is no regular file, 403 when it can't be read
      * @throws \RuntimeException when too many files are open
@@ -201,7 +201,7 @@ final class Response implements ResponseInterface
      * closing the connection, and let the server detect that a client has disconnected.
      *
      * When the client disconnects, a generator gets a {@see ClientLeftException} at its `yield`, so that its `finally`
-     * blocks run. A generator that is waiting continues up to its next `yield`. To end sooner, pass the request's
+     * blocks run. A generator that is waiting continues up to its next `yield`. To end it sooner, pass the request's
      * cancellation to the operation that waits. Exceptions that the generator throws after the disconnect are not
      * reported. The generator ends the same way when the server stops or is reloaded, and the browser reconnects.
      *

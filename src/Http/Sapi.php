@@ -73,7 +73,7 @@ final class Sapi
         } catch (\Throwable $failure) {
             $response = HandlerFailure::answer($failure, $head, $application->logger);
         } finally {
-            while (ob_get_level() > $level && @ob_end_clean()); // also buffers that the handler has left open
+            while (ob_get_level() > $level && @ob_end_clean()); // also ends buffers of the handler
         }
         self::send($response, $head, $exchange);
     }

@@ -303,7 +303,7 @@ final class Supervisor implements Lifecycle
         RequestFunctions::define();
         $servers = new ServerFactory($this->app, $this->options, $this->logger);
         $server = $this->server = $servers->application();
-        $output->tidy(); // buffers that the application has left open while it was loaded
+        $output->tidy(); // closes buffers that the application has left open while it was loaded
         $server->tidyOutputWith($output->tidy(...));
         $server->serve($sockets, false);
         if ($admin !== []) {
@@ -311,7 +311,7 @@ final class Supervisor implements Lifecycle
             $this->admin->serve($admin, false);
         }
         $this->logger->info($readyMessage);
-        $this->isClosed ? $server->close() : $server->awaitEnd(); // closed while the application was loaded
+        $this->isClosed ? $server->close() : $server->awaitEnd(); // close() ran while the file was loaded
         $this->admin?->close();
         $output->close();
 

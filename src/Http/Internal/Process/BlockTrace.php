@@ -171,7 +171,7 @@ final readonly class BlockTrace
     }
 
     /**
-     * Searches the statements of a line for a function that blocks; if they call none, the statement before them.
+     * Searches the statements of a line for a function that blocks. If there is none, searches the statement before.
      *
      * @return array{string, int, string} the function's name, its line, and what to use instead; or '', $line and ''
      */

@@ -12,7 +12,7 @@ final class Child
     /** Number of unanswered pings after which a process is killed. */
     public const MAX_UNANSWERED_PINGS = 4;
 
-    /** Nanoseconds for a process to report its position in the code. Then it is killed. */
+    /** Nanoseconds that a process has to report its position in the code before it is killed. */
     private const REPORT_NANOSECONDS = 250_000_000;
 
     /** For {@see ProcessRole::$tracesBlocks}: nanoseconds between two pings, and from a ping to the trace signal. */
@@ -161,7 +161,7 @@ final class Child
         }
     }
 
-    /** Kills the process if it has not started or ended in time. Probes it if that is due. */
+    /** Kills the process if it has not started or ended in time. Calls {@see probe()} if that is due. */
     public function checkDeadlines(int $now, float $startTimeout): void
     {
         if ($this->probeAt <= $now) {

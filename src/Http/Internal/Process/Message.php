@@ -42,7 +42,7 @@ enum Message: int
     /** The process got SIGTERM. It answers the requests that have arrived, and then ends. */
     case Terminated = 12;
 
-    /** The answer to the signal {@see ServingProcess::TRACE_SIGNAL}: what blocks the event loop, and its request. */
+    /** The answer to the signal {@see ServingProcess::TRACE_SIGNAL}: what blocks the event loop in which request. */
     case Blocked = 13;
 
     /** Checks whether the process's event loop runs, which then sends {@see self::Pong}. */

@@ -21,7 +21,7 @@ use Spindle\Internal\SignalWatch;
 /** A process forked by the supervisor. It serves until a message or signal stops it, or the supervisor ends. */
 final class ServingProcess implements SupervisorMessages
 {
-    /** Questions for {@see HttpServer::statistics()}; for the state and the results of {@see HttpServer::check()}. */
+    /** Questions: {@see HttpServer::statistics()}; state and results of {@see HttpServer::check()}. */
     public const STATISTICS = 'statistics';
     public const HEALTH = 'health';
 
@@ -139,7 +139,7 @@ final class ServingProcess implements SupervisorMessages
             try {
                 (new Libc())->functions->prctl(self::PR_SET_PDEATHSIG, \SIGKILL, 0, 0, 0);
             } catch (\FFI\Exception) {
-                // FFI is not allowed here, or the system is not Linux.
+                // PHP's setting ffi.enable does not allow FFI, or the system is not Linux.
             }
         }
     }

@@ -35,7 +35,7 @@ final class Acceptor
 
     private bool $waitingForRoom = false;
 
-    /** For a shared socket: connections accepted in the current burst, and the time of the last one by hrtime(). */
+    /** For a shared socket: number of connections in the current burst; when the last one was accepted, by hrtime(). */
     private int $burstCount = 0;
     private int|float $lastAcceptAt = 0;
 

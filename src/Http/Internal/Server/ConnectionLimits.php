@@ -10,8 +10,8 @@ use Spindle\Http\Internal\Form\DiskFiles;
 use Spindle\Http\Internal\Message\Peer;
 
 /**
- * Limits the connections of a server and of each client network: an address, or a /64 network of IPv6. Chooses which
- * connections to close for new ones.
+ * Limits the connections of a server, and of each client network: of an IPv4 address or an IPv6 /64 network. Chooses
+ * which connections to close for new ones.
  *
  * A connection may be closed when the server has waited for some time for a request, the rest of a head, a TLS
  * handshake, a body that no handler reads, or the end of the client's side. Those that have been closable for the
@@ -38,7 +38,7 @@ final class ConnectionLimits
     public const MIN_IDLE_NANOSECONDS = 50_000_000;
     public const MIN_UNFINISHED_NANOSECONDS = 500_000_000;
 
-    /** A client with a request must have been slower than CROWDED_RATE_FACTOR * minRate for this many nanoseconds. */
+    /** A client with a request is too slow after this many nanoseconds below CROWDED_RATE_FACTOR * minRate. */
     public const MIN_SLOW_NANOSECONDS = 3_000_000_000;
     public const CROWDED_RATE_FACTOR = 20;
 
@@ -241,7 +241,7 @@ final class ConnectionLimits
         $this->lastWaitAt = $now;
     }
 
-    /** Returns whether connections have had to wait for some time. A load balancer should then use other servers. */
+    /** Returns whether connections have waited for a second or more. A load balancer should use other servers then. */
     public function isFull(): bool
     {
         return hrtime(true) - $this->lastWaitAt <= self::REPEAT_WITHIN_NANOSECONDS

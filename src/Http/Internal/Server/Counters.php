@@ -47,7 +47,7 @@ final class Counters
 
     public int $handshakesFailed = 0;
 
-    /** Requests whose client or connection ended before the response. */
+    /** Requests that got no response, because the client or the server closed the connection. */
     public int $abandoned = 0;
 
     /** @var array<int, int> responses by bucket of their duration; the last bucket is above all bounds */

@@ -11,7 +11,7 @@ final class LoopLag
 {
     private const INTERVAL_SECONDS = 0.5;
 
-    /** Nanoseconds for which a measurement counts. */
+    /** Nanoseconds after which a measurement is dropped. */
     private const WINDOW_NANOSECONDS = 60_000_000_000;
 
     private ?string $timer = null;

@@ -35,7 +35,7 @@ final class Responder
         $this->timed->closeAfterResponse = true;
     }
 
-    /** Sends the response of a handler. Collects a short one, which the connection sends with other responses. */
+    /** Sends the response of a handler. A short response is only collected: the connection sends several together. */
     public function answer(ResponseInterface $response, ServerExchange $exchange): void
     {
         $head = $exchange->head;
@@ -191,7 +191,7 @@ final class Responder
         $this->timed->linger();
     }
 
-    /** Sends as much of a response of the server itself as the kernel accepts. The connection is closed next. */
+    /** Sends as much of a response of the server itself as the kernel accepts. The caller then ends the connection. */
     public function refuseNow(int $status, string $message, string $method): void
     {
         $this->timed->transport->send(

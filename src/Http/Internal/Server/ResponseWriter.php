@@ -49,7 +49,7 @@ final class ResponseWriter
     /** @var array<array-key, bool> by valid field name: whether it is one of SERVER_FIELDS */
     private array $names = [];
 
-    /** Input and result of the last {@see reusableHead()} that other responses can use: many have the same head. */
+    /** Input and cacheable result of the last {@see reusableHead()} call, because many responses have the same head. */
     private string $lastStatusLine = '';
 
     /** @var array<array-key, mixed> */
@@ -331,7 +331,7 @@ final class ResponseWriter
         return $length === null ? '' : "Content-Length: {$length}\r\n";
     }
 
-    /** Returns the status line without its end. A reason with a control character is left out. RFC 9112, 4. */
+    /** Returns the status line without its CRLF. A reason with a control character is left out. RFC 9112, 4. */
     public static function statusLine(int $status, string $reason): string
     {
         return "HTTP/1.1 {$status} " . (preg_match('/^[\t\x20-\x7e\x80-\xff]*+$/D', $reason) === 1 ? $reason : '');

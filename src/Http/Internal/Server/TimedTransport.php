@@ -49,7 +49,7 @@ final class TimedTransport
     /** Checks the upload rate; created when the server first waits for a body. */
     private ?RateWindow $uploadRate = null;
 
-    /** Fibers that wait until the kernel has accepted all collected bytes; null before the first one. */
+    /** Fibers that wait until the kernel has accepted all collected bytes; null before the first wait. */
     private ?FiberQueue $writers = null;
 
     /** Bytes that the kernel had accepted when the current wait for the client began. */
@@ -111,8 +111,8 @@ final class TimedTransport
     }
 
     /**
-     * Ends the wait for more of a request's body. Restores the interrupted phase with its remaining deadline, unless
-     * the response has made progress during the wait.
+     * Ends the wait for more of a request's body. Restores the interrupted phase with its remaining time, unless the
+     * response has made progress during the wait.
      *
      * @param int $remaining nanoseconds until the deadline of the interrupted phase when the wait began
      */

@@ -15,7 +15,7 @@ final class Transport
     /** Maximum bytes per write. Each write copies its bytes. Without a maximum, each would copy all unsent bytes. */
     private const MAX_SEND_BYTES = 262_144;
 
-    /** The socket option of Linux whose first byte is the connection's state; and that state after the peer's FIN. */
+    /** A socket option of Linux, whose first byte is the connection's state; that state after the peer has sent FIN. */
     private const TCP_INFO = 11;
     private const TCP_CLOSE_WAIT = 8;
 
