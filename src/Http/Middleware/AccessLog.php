@@ -20,12 +20,12 @@ use Spindle\Internal\LineFile;
  * Logs each response of a handler in Apache's combined format. Quotes, backslashes and all bytes except printable ASCII
  * are written as \xhh. An exception is logged with the status of its response, unless its cause is the cancellation of
  * the request ({@see \Spindle\Http\ClientLeftException}). The duration, which only a logger gets, ends when the handler
- * returns, before the body is sent. The size of an empty body, and an unknown size, are logged as "-".
+ * returns, before the body is sent. If the body is empty or its size is unknown, the size is logged as "-".
  *
  * Responses that the server sends without calling a handler are not logged: to a head that is malformed, too large or
  * late, and to requests beyond the limit of concurrent requests. The server's statistics count them by status. If a
  * handler returns after its deadline, its own response is logged, although the client got 503. If it throws because of
- * its deadline, nothing is logged. The server's log reports both.
+ * its deadline, nothing is logged. In both cases, the server's log has a message.
  *
  * A log that can't be written does not affect requests. Lost lines are counted. The server's log, or else PHP's error
  * log, gets a warning when the losses begin, and another when they begin again after a minute without losses.

@@ -24,7 +24,7 @@ use Spindle\Http\Internal\Middleware\Vary;
  *
  * Mind BREACH (https://www.breachattack.com). If a page contains both a secret, such as a CSRF token, and data chosen
  * by the request, the compressed length reveals the secret. An attacker needs to see the traffic and to make the victim
- * repeat the request. Mask such secrets differently in each response, or send these pages with no-transform.
+ * repeat the request. Mask such secrets differently in each response, or send such pages with "no-transform".
  */
 final readonly class Compression implements MiddlewareInterface
 {
@@ -41,7 +41,7 @@ final readonly class Compression implements MiddlewareInterface
         . '|application/(?:json|xml|javascript|x-javascript|ecmascript|wasm|x-ndjson'
         . '|jsonl|graphql|openmetrics-text|rtf|vnd\.ms-fontobject))[ \t]*+(?:;|$)@Di';
 
-    /** Header fields of a response that is already encoded, is a part of a file, or has a checksum of its body. */
+    /** A response with one of these is not compressed: it is encoded, is a part, or has a checksum of its body. */
     private const EXCLUDING_FIELDS = [
         'Content-Encoding',
         'Content-Range',
@@ -88,7 +88,7 @@ final readonly class Compression implements MiddlewareInterface
             && !self::wasRead(Body::of($response));
     }
 
-    /** Returns whether a body was already read and can't be read again. Compressed, it would be a valid empty body. */
+    /** Returns whether a body was read and can't be read again. Compression would make a valid empty body of it. */
     private static function wasRead(string|StreamInterface $body): bool
     {
         return !\is_string($body) && !$body->isSeekable() && $body->eof();

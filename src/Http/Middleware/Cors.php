@@ -153,7 +153,7 @@ final readonly class Cors implements MiddlewareInterface
         return $key !== null && isset($this->origins[$key]) ? $origin : null;
     }
 
-    /** Returns the origin in lower case with its port, or 0 if unknown; null if it is no origin, such as "null". */
+    /** Returns the origin in lower case with its port (0 if it is unknown); null for other text, such as "null". */
     private static function normalized(string $origin): ?string
     {
         if (preg_match(self::ORIGIN_PATTERN, strtolower($origin), $part) !== 1) {

@@ -28,10 +28,10 @@ final class Errors implements MiddlewareInterface
 {
     private bool $showsTraces = false;
 
-    /** @param LoggerInterface|null $logger gets failures at error level, with the exception; null for the server's */
+    /** @param LoggerInterface|null $logger gets failures as errors with the exception; null for the server's logger */
     public function __construct(private readonly ?LoggerInterface $logger = null) {}
 
-    /** Shows failures with their traces to every client, for development only. Traces contain no arguments of calls. */
+    /** Creates a middleware for development, which shows every client the traces of failures, without arguments. */
     public static function showingTraces(?LoggerInterface $logger = null): self
     {
         $errors = new self($logger);

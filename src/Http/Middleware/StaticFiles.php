@@ -19,12 +19,11 @@ use Spindle\Http\Response;
  * requests for which no file is served, go to the next handler.
  *
  * Names that begin with a dot are not served, except the directory "/.well-known/" itself, if the prefix is "/". Links
- * that lead out of the directory, and files without read permission, are not served either. The same holds for
- * ambiguous paths: with empty names, encoded slashes, backslashes, control characters or invalid UTF-8. A path is
- * decoded once.
+ * that lead out of the directory, and files without read permission, are not served either. A path is decoded once. It
+ * is not served if it is ambiguous, with empty names, encoded slashes, backslashes, control bytes or invalid UTF-8.
  *
- * PHP source code is not served. It is recognized by the name of the file or of a link's target, even of a backup copy:
- * "index.php", "view.phtml", "config.inc", "index.php.bak", "index.php~". Code in a file with any other name is served.
+ * Files with a name of PHP source code are not served, nor are links to them: "index.php", "view.phtml", "config.inc",
+ * and backup copies such as "index.php.bak" and "index.php~". Code in a file with any other name is served.
  */
 final readonly class StaticFiles implements MiddlewareInterface
 {
@@ -46,7 +45,7 @@ final readonly class StaticFiles implements MiddlewareInterface
     /**
      * @param string      $root   a directory; symbolic links in its path are resolved once, by the constructor
      * @param string      $prefix beginning of the URI paths under which the files are served
-     * @param string|null $index  the file that is served for a directory; null for none
+     * @param string|null $index  name of the file that is served for a directory; null for none
      * @param int|null    $maxAge seconds for which a client may reuse a file without another request; null for no
      *                            Cache-Control
      *
@@ -140,7 +139,7 @@ final readonly class StaticFiles implements MiddlewareInterface
         return $name === null || preg_match(self::SOURCE_CODE_PATTERN, $name) === 1 ? null : $file;
     }
 
-    /** Redirects to a relative target, which keeps a path prefix of a proxy, and can't lead to another host. */
+    /** Redirects to a relative target: it can't lead to another host, and keeps a prefix that a proxy removes. */
     private static function redirect(string $uri, string $query): Response
     {
         return Response::redirect('.' . strrchr($uri, '/') . '/' . ($query === '' ? '' : "?{$query}"), 301);

@@ -20,16 +20,16 @@ use Spindle\Http\Internal\Middleware\XForwardedFields;
  *
  * Each proxy appends the address of its own client to a list. The middleware searches this list from its end: the first
  * address that is not trusted is the client's. Entries that the client itself sent precede it, and are never used.
- * At a hidden address ("unknown", "_name"), the search ends with the last known address. A malformed entry is not used,
- * and the search ends before it. Scheme, host and port come from the entry at which the search ended.
+ * A hidden address ("unknown", "_name") ends the search, and the last known address is used. A malformed entry is not
+ * used, and the search ends before it. Scheme, host and port come from the entry at which the search ended.
  *
  * If the sender is not a trusted proxy, all forwarding headers are removed from the request. From a trusted proxy, only
  * those of the other kind ({@see ProxyHeaders}) are removed, because a proxy may forward them unchanged from a client.
  *
- * So a proxy must set or remove each header of its kind. Headers such as X_Forwarded_For are always removed:
- * proxies forward them unchanged, but CGI variables and Symfony's headers do not distinguish underscores from hyphens.
+ * A proxy must set or remove each header of its own kind, because these are trusted. Headers such as X_Forwarded_For
+ * are always removed: proxies forward them unchanged, but CGI and Symfony do not distinguish underscores from hyphens.
  *
- * After the first request of a trusted proxy, Spindle's server does not apply `maxConnectionsPerAddress` to it.
+ * After the first request of a trusted proxy, Spindle's server does not apply `maxConnectionsPerAddress` to that proxy.
  */
 final readonly class TrustedProxies implements MiddlewareInterface
 {
@@ -68,7 +68,7 @@ final readonly class TrustedProxies implements MiddlewareInterface
         return $handler->handle($request->withAttribute('client-ip', $client));
     }
 
-    /** @return array{string, Hop|null} the last known address, and the entry at which the search ended; null if none */
+    /** @return array{string, Hop|null} the last known address; the entry at which the search ended (null for none) */
     private function findClient(string $known, ServerRequestInterface $request): array
     {
         $last = null;

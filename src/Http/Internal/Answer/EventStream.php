@@ -12,10 +12,10 @@ use Spindle\Http\ServerSentEvent;
 use Spindle\Internal\Async\Condition;
 
 /**
- * A response body of server-sent events. The iterator runs in other fibers than the reader, and yields the next event
- * only after the previous one was read. A reader that waits longer than the heartbeat gets a comment.
+ * A response body of server-sent events. The iterator runs in other fibers than the reader. It is resumed for the next
+ * event only after the previous event was read. A reader that waits longer than the heartbeat gets a comment.
  *
- * Closing the stream resumes a suspended reader, which then finds the end.
+ * Closing the stream resumes a suspended reader. The stream is then at its end.
  *
  * @see https://html.spec.whatwg.org/multipage/server-sent-events.html#parsing-an-event-stream
  */
@@ -30,14 +30,14 @@ final class EventStream implements StreamInterface
 
     private bool $started = false;
 
-    /** Whether a fiber is running the iterator, perhaps suspended. This fiber will resume the reader. */
+    /** Whether a fiber is running the iterator, or is suspended in it. That fiber will resume the reader. */
     private bool $running = false;
 
     private bool $closed = false;
 
     private ?\Throwable $failure = null;
 
-    /** Unread bytes. The first comment shows the client immediately that the stream is open. */
+    /** Unread bytes. A comment comes first, which shows the client immediately that the stream is open. */
     private string $unread = self::COMMENT;
 
     private int $position = 0;
@@ -96,7 +96,7 @@ final class EventStream implements StreamInterface
         $this->wake();
     }
 
-    /** Waits up to $timeout seconds for the end of a closed stream's iterator. Its `finally` blocks may suspend. */
+    /** Waits up to $timeout seconds until a closed stream's iterator has ended: its `finally` blocks may suspend. */
     public function awaitEnd(float $timeout): void
     {
         if ($this->running) {

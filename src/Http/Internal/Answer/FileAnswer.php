@@ -8,12 +8,12 @@ use Psr\Http\Message\ServerRequestInterface;
 use Spindle\Http\Internal\Message\Status;
 use Spindle\Http\Response;
 
-/** Creates the response with a file: the whole file, a part, "not modified", or an error. RFC 9110, 13.2.2. */
+/** Creates the response to a request for a file: the file, a part of it, 304, or an error. RFC 9110, 13.2.2. */
 final class FileAnswer
 {
     private function __construct() {}
 
-    /** @param array<string, string|list<string>> $headers replace header fields that describe the file */
+    /** @param array<string, string|list<string>> $headers these replace the header fields that describe the file */
     public static function of(OpenFile $file, string $type, ServerRequestInterface $request, array $headers): Response
     {
         $now = time();
@@ -40,7 +40,7 @@ final class FileAnswer
         };
     }
 
-    /** Returns the requested part, the whole file for no or several parts, or 416 if none is in the file: 14.2. */
+    /** Returns the requested part, the whole file for no or several parts, or 416 if the file has none of the parts. */
     private static function content(
         Response $response,
         OpenFile $file,

@@ -86,7 +86,7 @@ final class HttpDate
         return $time === false ? null : $time;
     }
 
-    /** Completes two digits to a year of this century; of the previous one if that would be over 50 years ahead. */
+    /** Returns this century's year with the two digits, or the last century's if that is over 50 years ahead. */
     private static function fullYear(int $year, int $current): int
     {
         $year += $current - $current % 100;

@@ -28,7 +28,7 @@ final readonly class OpenFile
     ) {}
 
     /**
-     * @param string $path on disk; the URL of a stream wrapper counts as a file name
+     * @param string $path path on disk; a URL is taken as a file name, never as the URL of a stream wrapper
      *
      * @throws HttpException 404 when the file does not exist or is not a regular file, 403 when it can't be read
      * @throws \RuntimeException when the process has too many open files

@@ -34,7 +34,7 @@ final readonly class Validators
         return $differs ? null : 304;
     }
 
-    /** Returns whether a part of this representation can be combined with the parts that the client has: 13.1.5. */
+    /** Returns whether a part of this representation fits the parts that the client has: RFC 9110, 13.1.5. */
     public function allowPart(ServerRequestInterface $request): bool
     {
         $condition = $request->getHeaderLine('If-Range');

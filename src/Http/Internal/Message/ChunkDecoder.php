@@ -12,7 +12,7 @@ final class ChunkDecoder
 
     private const FIELD_LINE_PATTERN = '@^' . HeadReader::TOKEN . ':' . HeadReader::VALUE . '$@D';
 
-    /** Maximum bytes by which the extensions of all chunks may exceed the data. More only keep the server busy. */
+    /** Maximum bytes by which all chunk extensions may exceed the data. Longer ones only keep the server busy. */
     private const MAX_EXCESS_EXTENSION_BYTES = 16_384;
 
     private const MAX_SIZE_DIGITS = 15;

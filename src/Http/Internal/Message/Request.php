@@ -234,7 +234,7 @@ final class Request implements ServerRequestInterface
      * @return array<array-key, mixed>|object|null
      *
      * @throws HttpException 400 when the body is malformed, 408 when it is too slow, 413 when it exceeds a limit, 415
-     *         when it has a Content-Encoding, 503 when memory or files are scarce, 507 when a file can't be stored
+     *         when it has a Content-Encoding, 503 when memory or descriptors are scarce, 507 when storing a file fails
      * @throws \LogicException when the body was closed, or was read before and can be read only once
      */
     public function getParsedBody(): array|object|null

@@ -39,7 +39,7 @@ final readonly class ErrorPage
     /** @param string $accept the request's Accept field */
     public function response(string $accept): ResponseInterface
     {
-        // A client that accepts any JSON format can read this one.
+        // A client that accepts any format with the suffix +json can read problem+json.
         $accept = (string) preg_replace('@application/[\w.\-]++\+json@i', self::PROBLEM_TYPE, $accept);
         $response = (new Response($this->status, $this->headers))->withoutHeader('Content-Length');
         $reason = $response->getReasonPhrase();

@@ -15,16 +15,16 @@ final class ForwardedField
     /** Allows spaces around ";". The RFC does not allow them, but many proxies send them. */
     private const ELEMENT_PATTERN = '@^[ \t]*+' . self::PAIR . '(?:[ \t]*+;[ \t]*+' . self::PAIR . ')*+[ \t]*+;?$@D';
 
-    /** Maximum bytes of joined parts. A quoted value may contain commas, so parts are joined to form an element. */
+    /** Maximum bytes of an element that commas in a quoted value have split into parts, which are joined again. */
     private const MAX_ELEMENT_BYTES = 1024;
 
-    /** Proxies send at most four pairs. With many more, a client could use names whose hashes collide. */
+    /** Proxies send at most four pairs. An attacker could send many with names whose hashes collide. */
     private const MAX_PAIRS = 20;
 
     private function __construct() {}
 
     /**
-     * Yields the hops. The header is read from its end, so that an unclosed quote of a client hides no proxy's entry.
+     * Yields the hops. The header is read from its end, so that an unclosed quote from a client hides no proxy's entry.
      *
      * @return iterable<Hop> from the last to the first; ends before a malformed entry
      */

@@ -38,7 +38,7 @@ final class GzipStream implements StreamInterface
 
     /**
      * @param StreamInterface $source a seekable source is read from its beginning, even if other code moves its
-     *     position, and left open; any other is read from its current position, and closed with this stream
+     *     position, and left open; any other source is read from its current position, and closed with this stream
      * @param int|null $size bytes to read from the source; null to read to its end
      */
     public function __construct(
@@ -53,7 +53,7 @@ final class GzipStream implements StreamInterface
     /**
      * Returns at least one byte unless the source has ended or has none at present.
      *
-     * @throws \LengthException when the source is shorter than announced: the compressed body would look complete
+     * @throws \LengthException when the source is shorter than $size: compressed, the body would look complete
      */
     public function read(int $length): string
     {

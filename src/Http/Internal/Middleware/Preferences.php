@@ -10,7 +10,7 @@ namespace Spindle\Http\Internal\Middleware;
  */
 final readonly class Preferences
 {
-    /** Clients send at most ten names. With many more, a client could use names whose hashes collide. */
+    /** Clients send at most ten names. An attacker could send many whose hashes collide. */
     private const MAX_NAMES = 100;
 
     private const MEMBER_PATTERN = '@^[ \t]*+([!#$%&\'*+\-.^_`|~0-9A-Za-z/]++)[ \t]*+(;.*+)?$@Ds';
@@ -32,7 +32,7 @@ final readonly class Preferences
         $this->weights = $weights;
     }
 
-    /** Returns whether a content coding is acceptable, and has at least the weight of no coding. RFC 9110, 12.5.3. */
+    /** Returns whether a content coding is acceptable, and has at least the weight of "identity". RFC 9110, 12.5.3. */
     public function accepts(string $coding): bool
     {
         $weight = $this->weights[$coding] ?? $this->weights['*'] ?? 0.0;
