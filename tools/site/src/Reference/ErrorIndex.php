@@ -113,8 +113,8 @@ final readonly class ErrorIndex
         Remote\KeyFileException::class => 'Create a key file as the message shows, and give all machines the same key.',
         Remote\TamperedFrameException::class => 'Give agents and callers the same key, and the same version of'
             . ' Spindle.',
-        Remote\LeaseLostException::class => 'Nothing: other agents run the jobs. Check the network if it happens'
-            . ' often.',
+        Remote\LeaseLostException::class => 'You need to do nothing: other agents run the jobs. If it'
+            . ' happens often, check the network.',
         Remote\AgentClosedException::class => 'Create another agent.',
         Remote\Testing\TemporaryRedisException::class => 'Install redis-server, and read `$output`.',
     ];
