@@ -167,7 +167,7 @@ final class Metrics
             $this->exposition->metric(
                 $name,
                 str_ends_with($name, '_total') ? 'counter' : 'gauge',
-                'A value of the statistics that are registered under this name.',
+                'A value of the statistics that the application registered under the name in the label pool.',
             );
             foreach ($values as $pool => $value) {
                 $this->exposition->sample($name, $value, ['pool' => $pool]);

@@ -1,20 +1,20 @@
 'use strict';
 
-/** Round, and no less than the value; of bytes the unit is not 1. */
+/** Returns a round number at or above a value. The unit is 1, or 1 MiB for numbers of bytes. */
 const ceiling = (value, unit) => {
   const power = unit * 10 ** Math.floor(Math.log10(value / unit));
 
   return power * [1, 2, 3, 4, 6, 8, 10].find(step => step * power >= value * 0.999);
 };
 
-/** Amounts from 0, with two ticks. */
+/** Returns a linear scale from 0, with two ticks. */
 const linear = (least, unit = 1) => most => {
   const top = ceiling(Math.max(least, most * 1.02), unit);
 
   return { y: amount => HEIGHT * (1 - amount / top), ticks: [top, top / 2] };
 };
 
-/** Amounts in powers of ten, with a tick for each. */
+/** Returns a logarithmic scale, with a tick for each power of ten. */
 const logarithmic = (least, top) => most => {
   const [from, to] = [Math.log10(least), Math.max(Math.log10(top), Math.ceil(Math.log10(most)))];
 
@@ -53,7 +53,7 @@ class Plot {
     this.svg.setAttribute('aria-label', label);
     this.ticks.replaceChildren(...lines.map((at, index) => {
       const tick = make('span', '', this.format(ticks[index]));
-      tick.style.top = `${at}%`; // of HEIGHT, which is 100
+      tick.style.top = `${at}%`; // HEIGHT is 100, so the value is a percentage
 
       return tick;
     }));
@@ -72,7 +72,7 @@ class Plot {
       }
       if (amount !== null) {
         const [at, to] = [x(point).toFixed(1), y(amount).toFixed(1)];
-        path += start === null ? `M${at} ${to}h0` : `L${at} ${to}`; // a dot, if nothing follows
+        path += start === null ? `M${at} ${to}h0` : `L${at} ${to}`; // h0 draws a dot if no point follows
         area += `${start === null ? 'M' : 'L'}${at} ${to}`;
         [start, end] = [start ?? at, at];
       }

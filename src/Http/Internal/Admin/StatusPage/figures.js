@@ -1,17 +1,17 @@
 'use strict';
 
-const [SHORTEST, LONGEST] = [30, 120]; // seconds that are drawn
-const GAP = 5; // seconds without a snapshot after which a line is broken, and the server counts as gone
+const [SHORTEST, LONGEST] = [30, 120]; // minimum and maximum time span of the charts, in seconds
+const GAP = 5; // seconds without a snapshot after which lines have a gap, and the page shows "Disconnected"
 const WIDTH = 360;
 const HEIGHT = 100;
-const ROUTES = 50; // that are listed
+const ROUTES = 50; // maximum number of routes in the table
 
-let span = SHORTEST; // seconds that are drawn now
-let bounds = [0]; // of the histogram's buckets, in seconds
+let span = SHORTEST; // current time span of the charts, in seconds
+let bounds = [0]; // upper bounds of the histogram's buckets, in seconds
 
 const $ = id => document.getElementById(id);
 
-/** Content is always text, never HTML: names of routes and pools may be anything. */
+/** Creates an element. Strings become text, never HTML, because names of routes and pools may contain any text. */
 const make = (tag, className = '', ...content) => {
   const element = document.createElement(tag);
   element.className = className;
@@ -34,7 +34,7 @@ const write = (element, content) => {
   }
 };
 
-// Figures for the eye.
+// Formats of numbers.
 
 const round = (value, digits) => value.toLocaleString('en', { maximumFractionDigits: digits });
 const count = value => value >= 1e9 ? `${round(value / 1e9, 2)} G` : round(value, value < 10 ? 1 : 0);
@@ -68,13 +68,13 @@ const since = value => {
 const latency = value => value <= bounds[0] ? `< ${duration(bounds[0])}` : value >= bounds.at(-1) ? `> ${duration(bounds.at(-1))}` : duration(value);
 const orNone = format => value => value === null || value === undefined ? '–' : format(value);
 
-// From two snapshots to what happened between them.
+// Comparison of two snapshots.
 
 const sum = values => values.reduce((total, value) => total + value, 0);
-const grown = (now, before) => now >= before ? now - before : now; // it falls when all is started again
+const grown = (now, before) => now >= before ? now - before : now; // a counter is lower after a restart of the server
 const answers = (snapshot, from, to) => sum(Object.entries(snapshot.answered).filter(([status]) => status >= from && status < to).map(([, value]) => value));
 
-/** The duration that this share of the answers did not exceed, by the histogram. Null when there were none. */
+/** Estimates the duration that a share of the responses did not exceed. Returns null if there were no responses. */
 const quantile = (share, counts) => {
   const all = sum(counts);
   let rank = share * all;

@@ -1,7 +1,5 @@
 'use strict';
 
-// The charts.
-
 const charts = [
   new Chart('chart-requests', 'Requests', [
     { name: 'a second', key: 'rate', tone: 'a' },
@@ -31,7 +29,7 @@ const charts = [
 ];
 $('charts').append(...charts.map(chart => chart.element));
 
-// What is below the charts.
+// Facts, pools, routes and processes.
 
 const facts = new Map(['Uptime', 'Processes', 'Requests', 'Server errors', 'Refused', 'Abandoned'].map(name => {
   const value = make('dd', '', '–');
@@ -131,11 +129,11 @@ const renderProcesses = (now, before) => {
   ]));
 };
 
-// What has come, and whether anything comes.
+// Received snapshots, and the state of the connection.
 
 let points = [];
 let last = null;
-let pointed = null; // seconds ago, where the pointer is
+let pointed = null; // seconds from the pointer in a chart to the last point; null without a pointer
 
 const render = () => {
   if (points.length === 0) {
@@ -189,7 +187,7 @@ const connect = () => {
     }
   };
   events.onerror = () => {
-    if (events.readyState === EventSource.CLOSED) { // an answer that was none: the browser does not try again by itself
+    if (events.readyState === EventSource.CLOSED) { // after an HTTP error, the browser does not reconnect by itself
       setTimeout(connect, 2000);
     }
   };
