@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres;
 
-/** Whether SCRAM also proves that client and server use the same TLS connection, without a man in the middle. */
+/** Whether a SCRAM login also proves that both sides use the same TLS connection, without a man in the middle. */
 enum ChannelBinding: string
 {
     case Disable = 'disable';

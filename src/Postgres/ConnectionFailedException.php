@@ -7,7 +7,7 @@ namespace Spindle\Postgres;
 /** No host could be used: each was unreachable, refused the connection, or does not match the {@see TargetSession}. */
 final class ConnectionFailedException extends \RuntimeException implements PostgresException
 {
-    /** @param string|null $sqlState SQLSTATE of the last server that refused, such as "53300" (too many connections) */
+    /** @param string|null $sqlState last SQLSTATE that a server sent, such as "53300" (too many connections) */
     private function __construct(
         string $message,
         public readonly ?string $sqlState = null,

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres;
 
-/** Parameters, or rows for copyFrom(), can't be sent, for example due to their types. The message shows no value. */
+/** Parameters, or rows for copyFrom(), can't be sent, for example due to their types. The message shows no values. */
 final class InvalidParameterException extends \InvalidArgumentException implements PostgresException
 {
     private function __construct(

@@ -9,7 +9,7 @@ enum JsonMode
 {
     /**
      * Decodes like json_decode() with objects as arrays. This loses information: {} becomes [], {"0": 1} becomes [1].
-     * Whole numbers beyond 64 bits become strings, and floats may lose digits. A string parameter must be JSON.
+     * Whole numbers beyond 64 bits become strings, and floats may lose digits. A string parameter must be JSON text.
      */
     case Arrays;
 
@@ -17,7 +17,7 @@ enum JsonMode
      * A value that is read and written back is the same JSON value. Objects are stdClass. A number that neither int nor
      * float can represent exactly is a {@see JsonNumber}.
      *
-     * A string parameter is encoded as a JSON string, whatever it contains. A json (not jsonb) loses its spaces and
+     * A string parameter is encoded as a JSON string, whatever it contains. Values of json (not jsonb) lose spaces and
      * repeated keys. A value that is only JSON's null becomes PHP's null. PHP's null as a parameter is SQL's NULL.
      */
     case Lossless;

@@ -23,8 +23,8 @@ final readonly class JsonNumber implements \JsonSerializable, \Stringable
     }
 
     /**
-     * Called by json_encode(). In the JSON of a parameter, the number appears with all its digits. If other code calls
-     * json_encode(), the number becomes a JSON string, because a JSON number would lose digits.
+     * Called by json_encode(). When the client encodes a parameter, the number keeps all its digits. If other code
+     * calls json_encode(), the number becomes a JSON string, because a JSON number would lose digits.
      */
     public function jsonSerialize(): string
     {

@@ -16,8 +16,8 @@ final class MultipleStatementsException extends \InvalidArgumentException implem
     }
 
     /**
-     * Returns the exception for a text of several statements; null for one statement. See the limitation of
-     * {@see SqlText::secondStatement()}, by which the second statement is found.
+     * Returns the exception for a text with several statements; null if it has only one. The limitation of
+     * {@see SqlText::secondStatement()} applies.
      *
      * @internal
      */

@@ -129,9 +129,9 @@ final class PostgresConnection implements Lifecycle, PostgresLink
     /**
      * Listens for notifications on channels, over a separate connection.
      *
-     * The separate connection is opened when the loop over the generator starts. If it is lost, another one is opened
-     * as soon as a server is available. Then the generator yields a {@see NotificationGap}, because notifications may
-     * be missing.
+     * The separate connection is opened when the loop over the generator starts. If that connection is lost, another
+     * one is opened as soon as a server is available. Then the generator yields a {@see NotificationGap}, because
+     * notifications may be missing.
      *
      * @param string|list<string> $channels
      *
@@ -189,8 +189,8 @@ final class PostgresConnection implements Lifecycle, PostgresLink
 
     /**
      * Closes the connection immediately. Accepted calls and generators of {@see listen()} fail with
-     * {@see ConnectionClosedException}, and the server rolls back an open transaction. This method does not suspend.
-     * The event loop does not end before the server has received the request to stop the statements.
+     * {@see ConnectionClosedException}, and the server rolls back an open transaction. The server is asked to stop
+     * statements in progress. This method does not suspend. The event loop runs until the server has that request.
      */
     public function kill(): void
     {

@@ -39,7 +39,7 @@ interface PostgresLink
     ): Result;
 
     /**
-     * Executes one statement and returns the number of rows that it wrote or returned.
+     * Executes one statement and returns the number of rows that the statement wrote or returned.
      *
      * @param list<mixed> $parameters
      */
@@ -105,8 +105,8 @@ interface PostgresLink
      *
      * A call within a transaction sets a savepoint instead, and rolls back to it when the function throws.
      *
-     * The wait for the answer to COMMIT has no limit except the option readTimeout and a cancellation. After a minute,
-     * a warning is logged. A cancellation closes the connection if the server does not answer within 5 seconds.
+     * Only the option readTimeout and a cancellation limit the wait for the answer to COMMIT. After a minute, a warning
+     * is logged. If the server does not answer within 5 seconds after a cancellation, the connection is closed.
      *
      * @template T
      *

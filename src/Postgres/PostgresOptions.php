@@ -37,9 +37,9 @@ final readonly class PostgresOptions
      * @param string|null $user null for the operating system's user
      * @param string|\SensitiveParameterValue|null $password null for the password in the password file, if any
      * @param string|null $database null for the user's name
-     * @param TlsMode|null $tls null for {@see TlsMode::VerifyFull}. If `$tlsRootCertificate` is null too, a server on
-     *     this machine gets {@see TlsMode::Prefer} instead
-     * @param string|null $tlsRootCertificate PEM file of the trusted authorities; null for the system's
+     * @param TlsMode|null $tls null for {@see TlsMode::VerifyFull}. If `$tlsRootCertificate` is null too, the mode
+     *     for a server on this machine is {@see TlsMode::Prefer} instead
+     * @param string|null $tlsRootCertificate PEM file of the trusted certificate authorities; null for the system's
      * @param string|null $tlsCertificate PEM file of the client's certificate
      * @param string|null $tlsKey PEM file of the client's private key, without a passphrase; null for the file of
      *     `$tlsCertificate`
@@ -48,14 +48,14 @@ final readonly class PostgresOptions
      *     limit
      * @param float|null $statementTimeout seconds until the server stops a statement; null for the server's setting
      * @param float|null $readTimeout maximum seconds without a byte from the server while an answer is due. After
-     *     that, the connection counts as lost. null for no limit. A listening connection sends a ping at this interval
+     *     that, the connection counts as lost. null for no limit. Connections of listen() send a ping at this interval
      * @param string $applicationName name shown in pg_stat_activity
      * @param array<string, string> $settings PostgreSQL settings of the session, by name. Behind a pooler that shares
      *     a session among clients, set them for the role (ALTER ROLE … SET) instead
      * @param list<AuthenticationMethod> $authentication allowed methods; Md5 and Password must be listed explicitly
      * @param int|null $statementCache maximum number of prepared statements per connection; null for 256, or 0 behind
      *     a pooler. A statement of more than 16 KiB is not kept prepared
-     * @param string|null $passwordFile file in the format of .pgpass; ignored, as by libpq, if others can access it
+     * @param string|null $passwordFile file in the format of .pgpass; ignored, as by libpq, if other users have access
      * @param LoggerInterface|null $logger gets each step and statement at debug level, and warnings; never parameters
      *     or the password
      * @param bool $persistent whether later requests of a PHP-FPM process reuse the connection when their options are

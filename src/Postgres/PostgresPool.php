@@ -25,8 +25,8 @@ use Spindle\Statistics;
  * a statement could wait for ever behind a statement that needs a lock of the fiber's transaction.
  *
  * Waiting fibers get connections in the order of their calls, with one exception: statements that can share a
- * connection can overtake calls that need one exclusively. For each waiting exclusive call, the pool reserves a
- * connection if it can, and sends no further shared statements on that connection.
+ * connection can overtake calls that need one exclusively. For each waiting exclusive call, the pool reserves one of
+ * the shared connections, if any is left, and sends no further statements on that connection.
  *
  * Two statements that are sent through the pool can run on different connections. To use the same connection for
  * several statements, call {@see transaction()}, or borrow a connection with {@see acquire()}. When a borrowed
@@ -206,7 +206,7 @@ final class PostgresPool implements Lifecycle, PostgresLink, Statistics
     /**
      * Returns the current state, and counters since the pool was created.
      *
-     * - `in_use`: connections that are lent (exclusively or shared), pinged or reset; `max`: the maximum of connections
+     * - `in_use`: connections that are lent (exclusively or shared), being pinged or being reset; `max`: maxConnections
      * - `idle`: connections that are open and not in use; `opening`: connections that are being opened
      * - `waiting`: fibers that wait for a connection; `timed_out_total`: waits that failed due to the acquireTimeout
      * - `acquired_total`: how many times a connection was lent, exclusively or shared
@@ -250,8 +250,8 @@ final class PostgresPool implements Lifecycle, PostgresLink, Statistics
 
     /**
      * Closes the pool and all of its connections immediately. Running and waiting calls, and generators of
-     * {@see listen()}, fail with {@see ConnectionClosedException}. This method does not suspend. The event loop does
-     * not end before the server has received the requests to stop the statements.
+     * {@see listen()}, fail with {@see ConnectionClosedException}. The server is asked to stop the statements in
+     * progress. This method does not suspend. The event loop does not end before the server has these requests.
      */
     public function kill(): void
     {

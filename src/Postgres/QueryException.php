@@ -8,8 +8,8 @@ use Spindle\Postgres\Internal\ErrorPlace;
 use Spindle\Postgres\Internal\ServerError;
 
 /**
- * The server refused or stopped a statement. Its changes are undone, except for those that the statement has committed
- * itself. A CALL or a script can do that.
+ * The server refused or stopped a statement. The statement's changes are undone, except those that the statement itself
+ * has committed, which only a CALL or a script can do.
  *
  * The message is the server's, without parameter values. If the server reports a position, the message also shows the
  * SQL around that position, with quoted text masked. {@see $detail} and {@see $context} may contain values. So both are

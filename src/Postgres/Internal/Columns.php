@@ -15,7 +15,7 @@ final readonly class Columns
     public const FLOAT8 = 12;
     public const BYTES = 13;
 
-    /** Kinds of the types that are requested in binary format because it is smaller or faster to decode, by OID. */
+    /** Kinds by type OID, for the types that are requested in binary format, which is smaller or faster to decode. */
     private const BINARY_KINDS = [17 => self::BYTES, 20 => self::INT8, 23 => self::INT4, 701 => self::FLOAT8];
 
     private const TEXT_OID = 25;

@@ -16,8 +16,8 @@ use function Amp\delay;
  * Coordinates the fibers that use the session of one connection, or of one transaction.
  *
  * Several fibers may send shared statements at the same time. A transaction, a COPY, and a stream outside of a
- * transaction borrow the session exclusively. They wait until no shared statement is in progress. Such a statement can
- * need several round trips, and the last of these would become part of the borrower's transaction.
+ * transaction borrow the session exclusively. A borrower first waits until no shared statement is in progress. A shared
+ * statement can need several round trips, and the last ones could otherwise become part of the borrower's transaction.
  */
 final class ConnectionSession implements SessionLender
 {
@@ -46,7 +46,7 @@ final class ConnectionSession implements SessionLender
     /** Whether a statement has ended the transaction, or was refused because it would have ended it. */
     public bool $isTransactionEnded = false;
 
-    /** The borrower that waits until no shared statement is in progress, and callers of {@see close()}. */
+    /** Fibers that wait: the borrower, until no shared statement is in progress, and callers of {@see close()}. */
     private readonly FiberQueue $waiting;
 
     /** Whether {@see onIdle()} must be called when no shared statement is in progress any more. */
@@ -188,7 +188,7 @@ final class ConnectionSession implements SessionLender
         return $this->acceptedProcess === null || !$this->session->isOpen();
     }
 
-    /** Refuses new calls. Even if this method throws, the session is closed when the accepted calls have ended. */
+    /** Refuses new calls, and closes the session when the accepted ones have ended, even if this method throws. */
     public function close(?Cancellation $cancellation): void
     {
         if (!$this->belongsToThisProcess()) {
@@ -223,7 +223,7 @@ final class ConnectionSession implements SessionLender
     }
 
     /**
-     * Suspends until all earlier calls are done, and then ends the use of the session.
+     * Suspends until all earlier calls have ended, and makes all further calls fail.
      *
      * @throws \LogicException when the current fiber has an open COPY, which is then cancelled; also in a fork
      */
@@ -243,7 +243,7 @@ final class ConnectionSession implements SessionLender
             );
         } finally {
             $this->endUse();
-            // Each fiber that waits for the mutex is resumed, and its call fails because the use has ended.
+            // Each fiber that waits for the mutex is resumed, and its call fails.
             $this->mutex->release();
         }
     }
@@ -264,7 +264,7 @@ final class ConnectionSession implements SessionLender
         );
     }
 
-    /** Ends the use of the session. Further calls fail, including calls that are waiting for the session. */
+    /** Makes all further calls fail, including calls that are waiting for the session. */
     public function endUse(): void
     {
         $this->isUseEnded = true;
@@ -294,7 +294,7 @@ final class ConnectionSession implements SessionLender
         if ($this->mutex->isLocked) {
             $warning = EventLoop::unreference(EventLoop::delay(self::WARN_AFTER_SECONDS, $this->warnOfLongWait(...)));
             try {
-                // The mutex is released immediately. The next borrower waits until this statement is done.
+                // Shared statements do not hold the mutex: the next borrower waits until $sharedStatements is 0.
                 $this->mutex->acquire($cancellation);
                 $this->mutex->release();
             } finally {
@@ -339,7 +339,7 @@ final class ConnectionSession implements SessionLender
             && ($this->sharedStatements > 0 || $this->pausedCalls > 0 || $this->mutex->isLocked);
     }
 
-    /** Refuses COMMIT AND CHAIN and ROLLBACK AND CHAIN: the status does not show that they ended the transaction. */
+    /** Refuses AND CHAIN after COMMIT or ROLLBACK: the next transaction's status would hide the end of this one. */
     private function ensureKeepsTransaction(string $sql): void
     {
         if ($this->isTransaction && SessionChanges::chainsTransactions($sql)) {

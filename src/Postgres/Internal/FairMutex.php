@@ -7,7 +7,7 @@ namespace Spindle\Postgres\Internal;
 use Amp\Cancellation;
 use Spindle\Internal\Async\FiberQueue;
 
-/** A mutex for fibers, first come first served. acquire() throws in the fiber that holds it, if that is known. */
+/** A mutex for fibers, first come first served. acquire() throws in the holder's fiber, if the holder is known. */
 final class FairMutex
 {
     /** Only this class writes the property. */
@@ -59,7 +59,7 @@ final class FairMutex
         return $this->isLocked && $this->hasKnownHolder && $this->fiber?->get() === \Fiber::getCurrent();
     }
 
-    /** Declares that any fiber may release the mutex. So the fiber that locked it may wait in acquire(). */
+    /** Declares that any fiber may release the mutex. After that, acquire() waits even in the fiber that locked it. */
     public function forgetHolder(): void
     {
         $this->hasKnownHolder = false;

@@ -52,7 +52,7 @@ final class Listening
     /**
      * @param list<string> $channels
      * @param DeferredCancellation $ending ends the generator. If it was cancelled with an exception, the generator
-     *     throws that exception. Referenced here, because its destructor would end the generator
+     *     throws that exception. The generator keeps a reference, because the object's destructor would end it
      *
      * @return \Generator<int, Notification|NotificationGap>
      */
@@ -145,7 +145,7 @@ final class Listening
             if ($self->session !== $session || !$session->isOpen()) {
                 return;
             }
-            // While notifications are pending, receiving may be paused, so the answer to a ping could be late.
+            // While notifications are pending, receiving may be paused, so the answer to a ping could be read too late.
             if ($self->pending === [] && $session->inFlight() === 0) {
                 async($session->ping(...))->ignore();
             }
@@ -175,7 +175,7 @@ final class Listening
     private function take(): array
     {
         if ($this->pending === [] && $this->gap === null) {
-            $this->changed->wait($this->cancellation, $this); // keeps this object in memory, and with it the fiber
+            $this->changed->wait($this->cancellation, $this);
         }
         [$taken, $this->pending] = [$this->pending, []];
         if ($this->session?->isOpen() === true) {
@@ -197,7 +197,7 @@ final class Listening
     private function onConnectionClosed(PipelinedSession $session, ?\Throwable $reason): void
     {
         if ($session === $this->session) {
-            // The gap begins with the last bytes, because a loss may be detected long after it happened.
+            // The gap begins when the last bytes arrived, because a loss may be detected long after it happened.
             $ago = (hrtime(true) - $session->lastReceived()) / 1e9;
             $since = new \DateTimeImmutable(\sprintf('@%.6F', microtime(true) - $ago));
             $this->gap = new NotificationGap($since, $reason ?? ConnectionLostException::while('it was closed'));

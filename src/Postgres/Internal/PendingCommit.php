@@ -11,8 +11,8 @@ use Spindle\Postgres\ConnectionLostException;
 
 /**
  * Sends a COMMIT and waits for its answer. This class sets no time limit, because synchronous replication or deferred
- * constraints can take long. After a minute, it logs a warning. If the caller cancels, it waits a few more seconds at
- * most, and then closes the session.
+ * constraints can take long. After a minute, it logs a warning. After a cancellation, it waits for at most 5 more
+ * seconds, and then closes the session.
  */
 final class PendingCommit
 {
@@ -66,8 +66,8 @@ final class PendingCommit
         if ($this->session->isOpen()) {
             ($this->warn)(\sprintf(
                 'A COMMIT has waited for %d s for the answer of the server process %d. That process may be stopped, or '
-                    . 'it waits for synchronous replication or deferred constraints. The option readTimeout and a '
-                    . 'cancellation limit this wait.',
+                    . 'it waits for synchronous replication or deferred constraints. To limit this wait, set the '
+                    . 'option readTimeout or pass a cancellation.',
                 self::WARN_AFTER_SECONDS,
                 $this->session->backendPid(),
             ));

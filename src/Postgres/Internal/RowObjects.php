@@ -130,7 +130,7 @@ final class RowObjects
         return $objects;
     }
 
-    /** Whether the error says that the constructor got an argument of a wrong type, not one of its own calls. */
+    /** Whether of() passed a wrong type to the constructor. A call within the constructor can cause the same error. */
     private function isWrongArgument(\TypeError $error): bool
     {
         return str_contains($error->getMessage(), '__construct(): Argument #')

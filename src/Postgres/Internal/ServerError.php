@@ -14,18 +14,18 @@ final readonly class ServerError
     /** Maximum bytes of a field. The rest is dropped, because the server may quote values of any size. */
     public const MAX_FIELD_BYTES = 0x1_0000;
 
-    /** Values of at least this many bytes are hidden anywhere in a message, shorter ones only if they are quoted. */
+    /** Parameter values of at least this many bytes are hidden anywhere in a message, shorter ones only in quotes. */
     private const MIN_DISTINCTIVE_BYTES = 4;
 
     /** Fields by their letters. They may quote values, so they are hidden from dumps. */
     private \SensitiveParameterValue $fields;
 
-    /** @var \SensitiveParameterValue list of parameter values; a value is a text, or a list of a text and its parts */
+    /** @var \SensitiveParameterValue parameter values to hide: for each a text, or a list of a text and its parts */
     private \SensitiveParameterValue $values;
 
     /**
      * @param array<string, string> $fields fields by their letters
-     * @param list<string|list<string>|null> $values to hide: texts as sent, or lists of such a text and its parts
+     * @param list<string|list<string>|null> $values parameter values to hide, as in {@see hidingValues()}
      */
     public function __construct(#[\SensitiveParameter] array $fields, #[\SensitiveParameter] array $values = [])
     {
@@ -134,7 +134,7 @@ final readonly class ServerError
         }
         $message = strtr($message, $hidden);
 
-        // In errors of class 22, the server may quote a part of a value or another notation. All quoted text is hidden.
+        // In errors of class 22, the server may quote parts of values, or change their notation: hide all quoted text.
         return $values !== [] && str_starts_with($this->sqlState(), '22')
             ? (string) preg_replace('/".*"/s', '"…"', $message)
             : $message;
@@ -145,7 +145,7 @@ final readonly class ServerError
         return $this->sqlState() === '25006';
     }
 
-    /** Whether the prepared statement may be out of date. A function that it calls may also have raised the error. */
+    /** Whether the prepared statement may be out of date. A function that it calls can raise the same error. */
     public function isStale(): bool
     {
         return $this->concernsStatementName() || match ($this->sqlState()) {
@@ -155,13 +155,13 @@ final readonly class ServerError
         };
     }
 
-    /** Whether a value's text or type does not fit, so that the parameter's type may have changed since preparation. */
+    /** Whether a value was refused, perhaps because a parameter's type has changed since the preparation. */
     public function mayComeFromOldTypes(): bool
     {
         return \in_array($this->sqlState(), ['22003', '22007', '22008', '22P02', '42804'], true);
     }
 
-    /** Whether the name of a prepared statement is unknown or already in use, because other code shares the session. */
+    /** Whether a prepared statement's name is unknown or in use already, because other clients use the session too. */
     public function concernsStatementName(): bool
     {
         return \in_array($this->sqlState(), ['26000', '42P05'], true);

@@ -10,9 +10,9 @@ use Spindle\Postgres\PostgresLink;
 use Spindle\Postgres\Result;
 
 /**
- * Operations of a borrower on a session. The methods for statements do the same as those of {@see PostgresLink}. The
- * server executes statements in the order of the calls. During a transaction, a session does not refuse calls of other
- * fibers: its owner decides which fibers may use it.
+ * Operations that a borrower can perform on a session. The methods for statements do the same as in
+ * {@see PostgresLink}. The server executes statements in the order of the calls. During a transaction, a session does
+ * not refuse calls of other fibers: the session's owner decides which fibers may use it.
  */
 interface Session
 {
@@ -74,6 +74,6 @@ interface Session
 
     public function backendPid(): int;
 
-    /** Closes the session immediately. All statements in flight fail, by default because the connection is closed. */
+    /** Closes the session immediately. All statements in flight fail with `$reason`, or with a default exception. */
     public function close(?ConnectionClosedException $reason = null): void;
 }

@@ -5,9 +5,9 @@ declare(strict_types=1);
 namespace Spindle\Postgres\Internal;
 
 /**
- * Detects by their text statements that may change session state, such as settings, temporary tables, advisory locks,
- * cursors, LISTEN, PREPARE and the seed of random(). A change by a function is detected only if the patterns below
- * name the function. So a connection that was lent to a caller is reset even if nothing was detected.
+ * Detects, from the text of a statement, whether it may change session state, such as settings, temporary tables,
+ * advisory locks, cursors, LISTEN, PREPARE and the seed of random(). A change by a function is detected only if the
+ * patterns below name the function. So a connection that was lent to a caller is reset even if nothing was detected.
  */
 final class SessionChanges
 {
@@ -33,7 +33,7 @@ final class SessionChanges
     private const MEANING_SETTINGS = 'search_path|role|session_authorization'
         . '|standard_conforming_strings|transform_null_equals';
 
-    /** Text after SET or RESET that certainly concerns a setting outside of {@see MEANING_SETTINGS}. */
+    /** Matches what follows SET or RESET if it certainly concerns a setting outside of {@see MEANING_SETTINGS}. */
     private const OTHER_SETTING = '\s+(?:(?:LOCAL|SESSION)\s+)?(?:'
         . '(?!(?:' . self::MEANING_SETTINGS . '|ALL|AUTHORIZATION)\b)[a-z_][\w$.]*+\s*+(?:=|TO\b|;|$)'
         . '|TIME\s+ZONE\b|(?:TRANSACTION|CONSTRAINTS|CHARACTERISTICS)\s+[\w"])';
@@ -142,7 +142,7 @@ final class SessionChanges
         return $this->preparedMayDiffer;
     }
 
-    /** Whether SQL may have another meaning now. undoScript() changes it back, and prepared statements become stale. */
+    /** Whether SQL texts may mean something else now. If so, undoScript() makes prepared statements out of date. */
     public function mayHaveChangedMeaning(): bool
     {
         return $this->meaningMayDiffer;
@@ -156,7 +156,7 @@ final class SessionChanges
         return implode('; ', [self::UNDO_STATEMENTS, self::newSeed(), ...$deallocation, ...$this->setup]);
     }
 
-    /** Returns a statement that gives random() a new random seed, which DISCARD ALL does not. */
+    /** Returns a statement that gives random() a new random seed. DISCARD ALL does not reset the seed. */
     public static function newSeed(): string
     {
         return \sprintf('SELECT pg_catalog.setseed(%.9F)', random_int(-999_999_999, 999_999_999) / 1e9);

@@ -53,10 +53,10 @@ use Spindle\Postgres\QueryException;
 use Spindle\Postgres\TargetSession;
 use Spindle\Postgres\TlsMode;
 
-/** Opens sessions. Sessions of the same server share the types that were loaded from it. */
+/** Opens sessions. Sessions of the same server share the types that were loaded from that server. */
 final class SessionFactory
 {
-    /** Classes that must be loaded early: they report failures, also when PHP can't open any further file. */
+    /** Classes that must be loaded early: they report failures, even when PHP can't open any further file. */
     private const PRELOADED = [
         AttemptFailedException::class,
         Condition::class,

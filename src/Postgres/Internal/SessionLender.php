@@ -18,7 +18,7 @@ interface SessionLender
      */
     public function acquireAgain(Session $session, float $pause, ?Cancellation $cancellation): Session;
 
-    /** Declares that any fiber may release the session. So the borrower's fiber may call acquire() and wait. */
+    /** Declares that any fiber may release the session. From then on, the borrower's fiber may wait in acquire(). */
     public function detachFromFiber(Session $session): void;
 
     public function release(Session $session): void;

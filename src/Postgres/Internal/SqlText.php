@@ -32,7 +32,7 @@ final class SqlText
         )*+~xsA
         REGEX;
 
-    /** Matches a string, which may lack its end, in three parts: the quote, the text, and the quote at the end. */
+    /** Matches a string in three parts: the opening quote, the text, and the closing quote, which may be missing. */
     private const STRING_PATTERN = <<<'REGEX'
         ~(?:
             --[^\n\r]*+

@@ -5,8 +5,8 @@ declare(strict_types=1);
 namespace Spindle\Postgres\Internal;
 
 /**
- * Detects by the command tags of a script whether it ended the transaction in which it runs. The transaction status
- * does not show this when the script begins another transaction afterwards.
+ * Detects, from the command tags of a script, whether the script ended the transaction in which it runs. The
+ * transaction status does not show this when the script begins another transaction afterwards.
  */
 final class TransactionEndDetector
 {

@@ -22,7 +22,7 @@ use function Amp\async;
 /** Runs a function in a transaction or in a savepoint, and streams rows in a transaction. */
 final class TransactionRun
 {
-    /** Maximum seconds to discard the rest of a stream's rows in the background. Then the statement is cancelled. */
+    /** Maximum seconds to discard the rest of a stream's rows in the background. After that, the server stops it. */
     private const DISCARD_ROWS_TIMEOUT = 0.1;
 
     /** Maximum seconds of a ROLLBACK. After that, the connection is closed, which also rolls back. */
@@ -129,7 +129,7 @@ final class TransactionRun
                 throw TransactionAbortedException::atCommit();
             }
             $cancellation?->throwIfRequested();
-            // RELEASE is sent without the cancellation: if it were stopped, the savepoint might exist or not.
+            // RELEASE is sent without the cancellation, so that it is always known whether the savepoint still exists.
             $session->query("RELEASE SAVEPOINT {$name}");
             $isOver = true;
 

@@ -38,7 +38,7 @@ final class TemporaryClusterOptions
             throw new \ValueError('The options certificate and key must be set together');
         }
         if (preg_match('~^(?!pg_|(?:public|none)$)[^\'"\\\\$\x00-\x1F\x7F]{1,63}$~D', $user) !== 1) {
-            // PostgreSQL reserves pg_…, public and none. initdb does not support the other names that are refused.
+            // PostgreSQL reserves pg_…, public and none. initdb does not support longer names or other characters.
             throw new \ValueError("The superuser of a temporary cluster can not be named \"{$user}\"");
         }
         if (!($timeout > 0)) {

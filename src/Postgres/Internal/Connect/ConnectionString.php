@@ -110,7 +110,7 @@ final class ConnectionString
             $key = self::decode($parts[0], 'query');
             $values[$key] = self::decode($parts[1], $key);
         }
-        // URIs for JDBC contain ssl=true.
+        // URIs that were written for JDBC may contain ssl=true.
         if (($values['ssl'] ?? null) === 'true') {
             unset($values['ssl']);
             $values += ['sslmode' => 'require'];

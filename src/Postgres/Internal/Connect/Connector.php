@@ -18,7 +18,7 @@ use Spindle\Postgres\ProtocolException;
 use Spindle\Postgres\TargetSession;
 use Spindle\Postgres\TlsMode;
 
-/** Opens connections, to the first server with the requested kind of session. */
+/** Opens connections to the first server that offers the requested kind of session. */
 final class Connector
 {
     /** Maximum seconds of a cancel request, from connecting to the end of its connection. */

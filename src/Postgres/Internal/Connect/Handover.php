@@ -27,7 +27,7 @@ final readonly class Handover
     ) {}
 
     /**
-     * Sends the queries, for a session without an open transaction and with nothing in flight.
+     * Sends the queries. The session must have no open transaction, and nothing in flight.
      *
      * @param resource $stream
      * @param int $roundTrip nanoseconds of the shortest round trip so far
@@ -63,7 +63,7 @@ final readonly class Handover
         $this->persistent->release();
     }
 
-    /** Returns the reader for the answers to the queries of an earlier request. */
+    /** Returns the reader for the answers to the queries that {@see send()} has sent in an earlier request. */
     public static function answers(): SimpleQueries
     {
         return new SimpleQueries(['reset', 'setup'], '');
@@ -95,7 +95,7 @@ final readonly class Handover
         return $read;
     }
 
-    /** Hides or reveals the key for cancel requests, because the server's log and statistics may show the queries. */
+    /** Masks the key for cancel requests, or reverses that. The server's log and statistics may show the queries. */
     private static function mask(#[\SensitiveParameter] string $key, #[\SensitiveParameter] string $secret): string
     {
         $mask = hash_hmac(self::HASH, 'key for cancel requests', $secret, true);

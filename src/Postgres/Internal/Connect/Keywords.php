@@ -18,7 +18,7 @@ use Spindle\Postgres\TlsMode;
  */
 final class Keywords
 {
-    /** Environment variables with the defaults of keywords, by keyword. */
+    /** Environment variables that contain the defaults of keywords, by keyword. */
     private const ENVIRONMENT_VARIABLES = [
         'host' => 'PGHOST',
         'hostaddr' => 'PGHOSTADDR',
@@ -249,7 +249,7 @@ final class Keywords
         return (float) $seconds > 0 ? (float) $seconds : \INF;
     }
 
-    /** @return list<AuthenticationMethod> the listed methods; for a list with "!", the default without these methods */
+    /** @return list<AuthenticationMethod> the listed methods; for a list with "!", the default methods without them */
     private static function authentication(string $list): array
     {
         $default = [AuthenticationMethod::None, AuthenticationMethod::Scram];

@@ -23,8 +23,8 @@ final readonly class OpenedConnection
      * @param bool $isPooled whether the connection is to a pooler, which may use another session for each transaction
      * @param string|null $serverStartTime time at which the server was started; null when it is unknown
      * @param PersistentStream|null $persistent reservation of a persistent stream, which the caller must release
-     * @param int|null $roundTrip nanoseconds of the shortest round trip, if an earlier HTTP request of this process has
-     *                            opened the session; null for a new session
+     * @param int|null $roundTrip nanoseconds of the session's shortest round trip so far, if an earlier HTTP request of
+     *     this process has opened the session; null for a new session
      */
     public function __construct(
         public mixed $stream,

@@ -71,7 +71,7 @@ final class PersistentStream
      *
      * @param resource $context stream context of a new stream
      *
-     * @return resource|false as stream_socket_client() with STREAM_CLIENT_ASYNC_CONNECT
+     * @return resource|false stream that may still be connecting, as with STREAM_CLIENT_ASYNC_CONNECT
      */
     public function open($context)
     {
@@ -93,7 +93,7 @@ final class PersistentStream
 
     /**
      * Returns the secret with which {@see Handover} authenticates what a request leaves on this stream. The secret does
-     * not depend on the password. Otherwise HMACs with it, which the server may log, would help to guess the password.
+     * not depend on the password. Otherwise the HMACs in the server's log would help to guess the password.
      */
     public function secret(): string
     {

@@ -98,7 +98,7 @@ final class SessionSetup
         return $this->statements;
     }
 
-    /** Whether the process that answers is not the one that was reported at the login, as behind a pooler. */
+    /** Whether another process answers than the one that was reported at the login, as happens behind a pooler. */
     public function isPooled(SimpleQueries $answers): bool
     {
         return $this->serverIndex !== null && ($answers->rows($this->serverIndex)[0][0] ?? 't') === 'f';
@@ -158,7 +158,7 @@ final class SessionSetup
         return $settings;
     }
 
-    /** Returns an expression that replaces a bad value of a setting. Behind a pooler, it changes nothing. */
+    /** Returns an expression that replaces a bad value of a setting. Behind a pooler, the expression does nothing. */
     private static function correction(string $name, int $pid): string
     {
         [$condition, $value] = self::SETTING_CORRECTIONS[$name];

@@ -50,7 +50,7 @@ final class Startup
 
     private bool $ready = false;
 
-    /** Bytes received in this phase. The second phase begins after the read that completes the authentication. */
+    /** Bytes received so far; after the authentication, bytes received since the read that completed it. */
     private int $receivedBytes = 0;
 
     private bool $hasReceivedMessage = false;

@@ -41,7 +41,7 @@ final class HoldingFibers
         $this->holders[spl_object_id($session)] = $fiber === null ? null : \WeakReference::create($fiber);
     }
 
-    /** Records that the session's fiber does not hold it any more. Does nothing if no fiber holds the session. */
+    /** Records that no fiber holds the session any more. Does nothing if that was the case already. */
     public function remove(Session $session): void
     {
         $id = spl_object_id($session);

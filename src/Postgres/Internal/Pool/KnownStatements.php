@@ -14,7 +14,7 @@ use Spindle\Postgres\Internal\SqlText;
  */
 final class KnownStatements
 {
-    /** Maximum number of statements, and of bytes of their texts. A further statement removes all others. */
+    /** Maximum number of statements, and bytes of their texts. A statement beyond a maximum removes all others. */
     private const MAX_STATEMENTS = 4_096;
     private const MAX_BYTES = 0x40_0000;
 

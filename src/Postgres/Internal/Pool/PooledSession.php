@@ -26,7 +26,7 @@ final class PooledSession
     /** After this many idle checks, plus {@see $roundTripChecks}, a query is postponed for the first time. */
     private const POSTPONE_AFTER_CHECKS = 20;
 
-    /** Maximum number of times that the checks until a postponement double. */
+    /** Maximum number of times that the number of checks until a postponement doubles. */
     private const MAX_POSTPONE_DOUBLINGS = 16;
 
     /** Seconds within which the session must answer a ping. */

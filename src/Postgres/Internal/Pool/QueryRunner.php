@@ -119,8 +119,8 @@ final readonly class QueryRunner
     }
 
     /**
-     * Returns the result of a query that failed or left a transaction open, after which the pool has not taken the
-     * session back. Gives the session back last, because result() may send the query again on the session.
+     * Returns the result of a query that failed or left a transaction open, and gives the session back to the pool. The
+     * session is given back last, because result() may send the query again on it.
      *
      * @param list<mixed> $parameters
      */

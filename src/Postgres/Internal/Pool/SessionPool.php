@@ -35,7 +35,7 @@ use function Amp\delay;
  */
 final class SessionPool implements SessionLender
 {
-    /** Whether new calls are refused. Only this class writes it. */
+    /** Whether new calls are refused. Only this class writes the property. */
     public bool $isClosed = false;
 
     private bool $isKilled = false;
@@ -106,7 +106,7 @@ final class SessionPool implements SessionLender
         return $session;
     }
 
-    /** Lends a session to a borrower that keeps it after the call of the pool has returned, unlike {@see acquire()}. */
+    /** Lends a session for longer than a call of the pool. {@see acquire()} lends one for a call like transaction(). */
     public function borrow(?Cancellation $cancellation): PipelinedSession
     {
         $this->ensureAccepts();
@@ -742,7 +742,7 @@ final class SessionPool implements SessionLender
         $this->adjustSessions();
     }
 
-    /** Fails all waiters if no session or attempt is left, and the failure is permanent or no server was reached. */
+    /** With no session or attempt left, fails all waiters if the failure is permanent or no server was ever reached. */
     private function onOpenFailed(\Throwable $failure): void
     {
         $this->opener->keepLoopRunning($this->queue->count() > 0);

@@ -27,7 +27,7 @@ final class WaitQueue
     /** Timer for the waiter that times out next. One timer is enough, as waiters time out in the order of arrival. */
     private ?string $timer = null;
 
-    /** Whether there are waiters, so that the event loop must keep running. Only this class writes it. */
+    /** Whether there are waiters, so that the event loop must keep running. Only this class writes the property. */
     public bool $keepsLoopRunning = false;
 
     /**

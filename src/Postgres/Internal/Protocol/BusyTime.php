@@ -23,7 +23,7 @@ final class BusyTime
 
     private static int $busyNanoseconds = 0;
 
-    /** Returns the process's busy nanoseconds up to now or a little earlier. `$now` is the current time by hrtime(). */
+    /** Returns the process's busy nanoseconds up to `$now`, the current time by hrtime(), or up to 2.5 ms earlier. */
     public static function until(int $now): int
     {
         if ($now - self::$readAt >= self::PRECISION_NANOSECONDS) {

@@ -13,9 +13,9 @@ use function Amp\async;
 /**
  * Stops the statement that the server executes, by cancel requests over separate connections.
  *
- * A request may take effect until the server has closed the separate connection. Until then, and while a cancelled
- * exchange is in flight, no new exchange is sent. The server ignores a request that arrives while it executes nothing,
- * so requests are repeated.
+ * A request may take effect at any time until the server has closed the separate connection. Until then, and while a
+ * cancelled exchange is in flight, no new exchange is sent. The server ignores a request that arrives while the session
+ * executes nothing, so requests are repeated.
  *
  * A request may also stop an exchange of another caller by mistake: {@see Exchange::$isStoppedByMistake}.
  */
@@ -54,7 +54,7 @@ final class Cancelling
         private readonly \Closure $onDone,
     ) {}
 
-    /** Stops an exchange in flight. If it is not the current one, call {@see requestLater()} as soon as it is. */
+    /** Stops an exchange in flight. If it is not the current one, {@see requestLater()} must be called when it is. */
     public function stop(#[\SensitiveParameter] Exchange $exchange): void
     {
         $this->blocksSending = true;
@@ -63,7 +63,7 @@ final class Cancelling
         }
     }
 
-    /** @return bool whether new exchanges may be sent: no request is in progress, no cancelled exchange is in flight */
+    /** Allows sending, and returns true, if no request is in progress and no cancelled exchange is in flight. */
     public function tryUnblock(): bool
     {
         if ($this->isRequesting) {
@@ -95,7 +95,7 @@ final class Cancelling
         async($this->send(...), $pause, $closesOnFailure)->ignore();
     }
 
-    /** Sends a request after `$seconds` if the exchange is not done; or closes the connection after a long pause. */
+    /** Sends a request after `$seconds` if the exchange is still current; after a long pause, closes the connection. */
     public function requestLater(
         #[\SensitiveParameter]
         Exchange $exchange,

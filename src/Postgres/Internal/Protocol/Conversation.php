@@ -49,7 +49,7 @@ final class Conversation
     /** Number of cancel requests that have stopped no exchange, and may still stop one: {@see markSuspects()}. */
     public int $unusedRequestCount = 0;
 
-    /** Whether the last cancel request is recent. One request causes two signals, so it may stop two exchanges. */
+    /** Whether the last cancel request is recent. The server sends two signals for it, which may stop two exchanges. */
     public bool $isRequestRecent = false;
 
     /** Whether rows were received that are so large that copying them takes time. */
@@ -253,7 +253,7 @@ final class Conversation
     {
         $exchange->copyResponse = $type;
         if ($type === BackendMessages::COPY_IN_RESPONSE && ($exchange->cancelled || $exchange->extended)) {
-            // No caller is going to send data. The server ignores a Sync during a COPY, so it needs one after CopyFail.
+            // No caller is going to send data. The server ignores a Sync during a COPY, so another follows CopyFail.
             $this->reply .= FrontendMessages::copyFail('no data') . ($exchange->extended ? FrontendMessages::SYNC : '');
         }
         if (!$exchange->extended) {

@@ -41,7 +41,7 @@ final class CopyRunner
                 $this->send($data, $exchange, $cancellation);
                 $isSent = true;
             } finally {
-                // The block also runs when the fiber is destroyed, without an exception.
+                // When the fiber is destroyed, this block runs although no exception was thrown.
                 if (!$isSent && !$exchange->done && $this->pipeline->isOpen()) {
                     $exchange->isCopyDataEnded = true;
                     $this->pipeline->write(FrontendMessages::copyFail('the client aborted the COPY'));
@@ -167,7 +167,7 @@ final class CopyRunner
                 && $this->pipeline->unwrittenBytes() > self::MAX_UNWRITTEN_BYTES
             ) {
                 $this->pipeline->await($exchange, $cancellation);
-                // If the server accepts all at once, its error and other fibers get a turn of the loop only here.
+                // await() may return in the same turn of the loop. An error and other fibers need a further turn.
                 LoopTurn::await();
             }
             if ($exchange->done || $exchange->serverError !== null) {

@@ -100,8 +100,8 @@ final class Exchange
     public bool $isBound = false;
 
     /**
-     * Whether an error may leave effects of the statement, so that it must not be sent again. It is sent only after all
-     * exchanges before it are answered, because a cancel request for one of them could stop it.
+     * Whether an error may leave effects of the statement, so that it must not be sent again. Such a statement is sent
+     * only after all exchanges before it are answered, because a cancel request for one of them could stop it.
      */
     public bool $mustNotRepeat = false;
 
@@ -236,7 +236,7 @@ final class Exchange
     }
 
     /**
-     * Decodes up to `$maxRows` rows. Calls are inlined, because this method decodes each value.
+     * Decodes up to `$maxRows` rows. The code for each type is inlined, because a call for each value takes too long.
      *
      * @template K of array-key
      *

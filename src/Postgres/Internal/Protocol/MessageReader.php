@@ -203,7 +203,7 @@ final class MessageReader
         return $type === 'N' ? '' : self::TOO_LARGE; // a skipped notice is not reported
     }
 
-    /** Reads further rows that are complete. The first row has been read. */
+    /** Reads the complete rows that follow the first one, which has been read. */
     private function readRows(int $size): void
     {
         $buffer = $this->buffer;

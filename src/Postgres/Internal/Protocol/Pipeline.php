@@ -35,15 +35,15 @@ final class Pipeline
     /** Maximum number of reads in one iteration of the event loop, for a stream with its own buffer. */
     private const MAX_READS_PER_ITERATION = 8;
 
-    /** @var array<int, self> connections that await answers or a cancel request, kept alive by this reference */
+    /** @var array<int, self> connections that await answers or the end of a cancel request; keeps them in memory */
     private static array $keptAlive = [];
 
     /** When bytes were last received, or the connection was opened, by hrtime(). */
     public int $lastReceived;
 
     /**
-     * Start of the read timeout by hrtime(), unless bytes were received later. A write restarts it only if the bytes
-     * had to wait or belong to a COPY. If every write did, further statements would hide that the server is silent.
+     * Start of the read timeout by hrtime(), unless bytes were received later. A write restarts the timeout only if the
+     * bytes had to wait or belong to a COPY. Otherwise, further statements would hide that the server is silent.
      */
     private int $readTimeoutStart = 0;
 
@@ -83,7 +83,7 @@ final class Pipeline
     /** Whether the outbox has bytes that the stream did not accept at the last write. */
     private bool $isAwaitingWritable = false;
 
-    /** Whether only one exchange was in flight at the last write. If so, another single one is written immediately. */
+    /** Whether only one exchange was in flight at the last write. If so, the next one may be written immediately. */
     private bool $hadOneExchange = false;
 
     private bool $isPaused = false;
@@ -376,13 +376,13 @@ final class Pipeline
         }
     }
 
-    /** @param \Closure(\Throwable|null): void $callback called once, when the connection ends; null if on purpose */
+    /** @param \Closure(\Throwable|null): void $callback gets the reason for the end, or null if it was on purpose */
     public function onClose(\Closure $callback): void
     {
         $this->onClose[] = $callback;
     }
 
-    /** Ends the connection, so that all exchanges in flight fail. `$reason` is null when it is closed on purpose. */
+    /** Ends the connection, so that all exchanges in flight fail. `$reason` is null for an end on purpose. */
     public function end(?ConnectionLostException $reason, ?ConnectionClosedException $closed = null): void
     {
         if ($this->endReason !== null) {
@@ -541,7 +541,7 @@ final class Pipeline
         }
     }
 
-    /** Ends the connection without sending anything if this process is a fork of its owner. Returns whether it is. */
+    /** Returns whether this process is a fork of the owner. If so, ends the connection without sending anything. */
     private function endIfForked(): bool
     {
         if ($this->ownerPid === getmypid()) {
@@ -643,7 +643,7 @@ final class Pipeline
             && \count($this->conversation->exchanges) === 1;
     }
 
-    /** Resumes callers last, after all else is done. Each of them runs immediately, and may send, close or throw. */
+    /** Resumes callers. Must be the last step, because each caller runs immediately, and may send, close or throw. */
     private function resumeCallers(): void
     {
         $conversation = $this->conversation;
@@ -678,7 +678,7 @@ final class Pipeline
         }
         $isSlow = $took > ServerTime::SHORT_NANOSECONDS;
         foreach ($answered as $index => $exchange) {
-            // If several took long together, all of the time counts for the first, because the others waited for it.
+            // If several exchanges took long together, all of the time counts for the first: the others waited for it.
             $exchange->nanoseconds = !$isSlow ? $took : ($index === 0 ? $took * $count : -1);
         }
     }

@@ -19,12 +19,12 @@ use Spindle\Postgres\Result;
 
 /**
  * A session of a server. Each query is one {@see Exchange} of a {@see Pipeline}, and its statement stays prepared.
- * Execution needs one round trip. The encoding of some values, such as strings, depends on the parameter's type. The
- * first execution of a statement with such a value needs a second round trip, to learn the types.
+ * Execution needs one round trip, with one exception. The encoding of some values, such as strings, depends on the
+ * parameter's type. So the first execution with such a value needs a second round trip, to learn the types.
  */
 final class PipelinedSession implements Session
 {
-    /** Whether {@see query()} times all statements for {@see lastQueryNanoseconds()}. That makes it slightly slower. */
+    /** Whether {@see query()} measures times for {@see lastQueryNanoseconds()}, which makes it slightly slower. */
     public bool $isTimed = false;
 
     /** Number of the last portal; part of its name. */
@@ -159,8 +159,8 @@ final class PipelinedSession implements Session
     }
 
     /**
-     * Asks the server to stop the current statement, so that the statements after it are executed earlier. If the
-     * server's error has undone the statement, the session sends it again after them. If the request can't be sent, the
+     * Asks the server to stop the current statement, so that the statements after it are executed earlier. If the stop
+     * has undone all that the statement did, the session sends it again after them. If the request can't be sent, the
      * statement continues.
      */
     public function postpone(): void

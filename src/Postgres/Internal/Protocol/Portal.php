@@ -14,7 +14,7 @@ final readonly class Portal
 {
     private const FIRST_ROWS = 50;
 
-    /** Bytes that each later fetch should return. It requests as many rows of the previous fetch's average size. */
+    /** Bytes that each later fetch should return. The average row size of the last fetch determines the row count. */
     private const FETCH_BYTES = 0x4_0000;
 
     private const MAX_ROWS = 5_000;

@@ -19,7 +19,7 @@ use Spindle\Postgres\QueryException;
  */
 final class Preparation
 {
-    /** Maximum number of queries for unknown types, when cancel requests for other exchanges stop them. */
+    /** Maximum number of attempts to query unknown types, if cancel requests for other exchanges stop the query. */
     private const MAX_ATTEMPTS = 3;
 
     private const TEXT_OID = 25;
@@ -40,7 +40,7 @@ final class Preparation
         $schemaChanges->add($this);
     }
 
-    /** Sends Parse and Describe. Pass the exchange to {@see register()}. */
+    /** Sends Parse and Describe, and waits for the answer. Pass the returned exchange to {@see register()}. */
     public function prepare(string $name, string $sql, ?Cancellation $cancellation): Exchange
     {
         $this->log->log("Preparing {$name}", $sql);
@@ -122,7 +122,7 @@ final class Preparation
     }
 
     /**
-     * Returns the function to call once the statement is sent: it starts a generation or handles a transaction command.
+     * Returns the function to call once the statement is sent, if it may start a generation or controls a transaction.
      *
      * @param bool $mayChange false if the statement is known not to change the meaning of SQL texts
      *
@@ -137,7 +137,7 @@ final class Preparation
         return SessionChanges::controlsTransaction($sql) ? fn() => $this->onTransactionControl($sql) : null;
     }
 
-    /** Starts a generation. `$exchange`, which causes that, was parsed before. So it belongs to the previous one. */
+    /** Starts a generation. The exchange that makes this necessary still belongs to the previous generation. */
     public function onMeaningChange(#[\SensitiveParameter] Exchange $exchange): void
     {
         $exchange->generation = $this->statements->generation;
@@ -152,7 +152,7 @@ final class Preparation
         $this->closeAll($this->statements->startGeneration());
     }
 
-    /** Once the transaction is over, keeps the statements prepared in it: no rollback can make them out of date now. */
+    /** If no transaction is open, keeps the statements of the last one: no rollback can make them out of date now. */
     public function keepTentative(): void
     {
         if (
@@ -165,7 +165,7 @@ final class Preparation
         }
     }
 
-    /** Updates the cache after a query, whose command tag shows what it has done to statements. */
+    /** Updates the cache after a query. The command tag shows whether the query affects prepared statements. */
     public function onCompleted(string $tag, string $sql): void
     {
         $this->noteSchemaChange(SchemaChanges::isChange($tag, $sql));
@@ -179,7 +179,7 @@ final class Preparation
         }
     }
 
-    /** @param bool $isChange whether a statement may have changed the schema, which others see after its transaction */
+    /** @param bool $isChange whether a statement may have changed the schema. Other sessions see that after a COMMIT */
     public function noteSchemaChange(bool $isChange): void
     {
         if ($isChange) {

@@ -11,7 +11,7 @@ use Spindle\Postgres\InvalidParameterException;
 
 final class PreparedStatement
 {
-    /** OID of bytea, whose values are binary. For all other types, an int has the same text. */
+    /** OID of bytea, whose values are sent in binary format. The text of an int is the same for all other types. */
     private const BYTEA_OID = 17;
 
     /** Part of Bind's payload after the portal's name: the statement's name and the formats of the parameters. */
@@ -23,7 +23,7 @@ final class PreparedStatement
     /** End of Bind's payload, after the values, followed by Execute and Sync. */
     private readonly string $ending;
 
-    /** Bytes that Bind's length counts besides the payload up to the last value: the length and the result formats. */
+    /** Bytes that Bind's length includes beyond the payload up to the last value: the length and the result formats. */
     private readonly int $constantBytes;
 
     /** Number of values that {@see request()} accepts; -1 if it accepts no list, because the statement has no name. */
@@ -55,7 +55,6 @@ final class PreparedStatement
         $this->unnamedPortal = "\0{$this->target}" . pack('n', \count($parameterTypes));
         $this->ending = $this->resultFormats . FrontendMessages::EXECUTE . FrontendMessages::SYNC;
         $this->constantBytes = \strlen($this->resultFormats) + 4;
-        // No list has -1 values, so request() returns null for a statement without a name.
         $this->valueCount = $name === '' ? -1 : \count($parameterTypes);
     }
 

@@ -7,8 +7,8 @@ namespace Spindle\Postgres\Internal\Protocol;
 use Spindle\Postgres\Internal\SqlText;
 
 /**
- * LRU cache of the statements that one connection has prepared. All belong to the current generation: a period in which
- * no SQL text changes its meaning. A new search_path, for example, starts another generation.
+ * LRU cache of the statements that one connection has prepared. All of them were prepared in the current generation: a
+ * period in which no SQL text changes its meaning. A new search_path, for example, starts another generation.
  */
 final class PreparedStatements
 {
@@ -92,8 +92,8 @@ final class PreparedStatements
 
     /**
      * Removes a prepared statement from the cache if the server reports that it is out of date. Removes all statements
-     * if the server reports that the name is unknown or in use, because other code or a pooler has interfered then. If
-     * a retry fails in the same way, disables the cache.
+     * if the server reports that the name is unknown or in use: then other code or a pooler has changed the session's
+     * statements. If a retry fails in the same way, disables the cache.
      *
      * @return bool true when the statement was not executed because the prepared statement is out of date
      */
@@ -148,7 +148,7 @@ final class PreparedStatements
         $this->mayBecomeStale = false;
     }
 
-    /** Drops all statements and caches none from now on: a pooler switches between server sessions. */
+    /** Drops all statements and caches none from now on, because a pooler switches between server sessions. */
     public function disable(): void
     {
         $this->maxStatements = 0;

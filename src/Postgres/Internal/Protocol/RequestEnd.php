@@ -10,7 +10,7 @@ namespace Spindle\Postgres\Internal\Protocol;
  */
 final class RequestEnd
 {
-    /** PHP calls the destructor unless there was a fatal error. error_get_last() would show only the last error. */
+    /** PHP calls its destructor unless there was a fatal error. error_get_last() could show a later error. */
     private static ?self $probe = null;
 
     private static bool $areDestructorsCalled = false;
@@ -38,7 +38,7 @@ final class RequestEnd
         self::$pipelines = $pipelines;
     }
 
-    /** Ends connections that can't be reused. If PHP calls no destructors, ends all; end() keeps reusable ones. */
+    /** Ends connections that can't be reused. If PHP calls no destructors, ends all; end() keeps reusable streams. */
     private static function endAll(): void
     {
         self::$probe = null;

@@ -107,7 +107,7 @@ final class StatementRunner
     }
 
     /**
-     * Throws the failure, unless {@see StatementFailures} lets the statement be sent again, or its types were old.
+     * Throws the failure, unless {@see StatementFailures} permits a retry, or the parameter types were out of date.
      *
      * @param list<int> $types OIDs of the parameters' types; empty while they are unknown
      * @param list<mixed> $parameters

@@ -7,8 +7,8 @@ namespace Spindle\Postgres\Internal\Types;
 use Spindle\Postgres\JsonNumber;
 
 /**
- * Keeps JSON numbers that neither int nor float can represent. PHP's JSON functions would change such a number, so they
- * get it as a string with a random prefix, the mark.
+ * Keeps JSON numbers that neither int nor float can represent exactly. PHP's JSON functions would change such a number,
+ * so they get it as a string with a random prefix, the mark.
  */
 final class JsonMarks
 {

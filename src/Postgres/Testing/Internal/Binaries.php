@@ -42,7 +42,7 @@ final class Binaries
         );
     }
 
-    /** @return list<string> the directories of PATH; then those of the patterns, the newest version of each first */
+    /** @return list<string> directories of PATH, then matches of DIRECTORY_GLOBS, the newest version of each first */
     private static function directories(): array
     {
         $path = array_filter(explode(':', (string) getenv('PATH')), static fn(string $entry): bool => $entry !== '');

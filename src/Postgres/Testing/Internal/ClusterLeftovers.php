@@ -12,7 +12,7 @@ use Spindle\Internal\Testing\Wait;
 /** Removes the processes, shared memory and files of a cluster. */
 final class ClusterLeftovers implements Removal
 {
-    /** Maximum seconds of an immediate shutdown. After that, the processes are killed. */
+    /** Maximum seconds that an immediate shutdown may take. After that, the processes are killed. */
     private const GRACE_SECONDS = 0.7;
 
     private const SIGQUIT = 3;
@@ -50,14 +50,14 @@ final class ClusterLeftovers implements Removal
             Signals::send($postmaster, self::SIGQUIT);
         }
         foreach (array_keys($processes, 'initdb', true) as $initdb) {
-            // The server that initdb has started cleans up and ends after initdb, because its input comes from initdb.
+            // The server that initdb has started cleans up and ends when its input ends, which comes from initdb.
             Signals::send($initdb, self::SIGKILL);
         }
         Wait::until(static fn(): bool => $state->processes() === [], self::GRACE_SECONDS);
         $state->remove(static fn() => self::removeSharedMemory($directory));
     }
 
-    /** Removes the shared memory of a killed server. A shutdown removes it, and postmaster.pid, which names it. */
+    /** Removes the shared memory that postmaster.pid of a killed server names. A shutdown removes both. */
     private static function removeSharedMemory(string $directory): void
     {
         if (preg_match('/^ *\d+ +(\d+)$/', self::pidFileLines($directory)[6] ?? '', $match) === 1) {

@@ -13,9 +13,9 @@ use Spindle\Postgres\Testing\TemporaryClusterOptions;
 final class DataDirectory
 {
     /**
-     * Default settings. Nothing is synced to the disk, because the data need not survive a crash of the machine. They
-     * do survive a kill of the server. Dynamic shared memory is in files of the data directory, so that it is removed
-     * together with the directory.
+     * Default settings. Nothing is synced to the disk, because the data need not survive a crash of the machine. The
+     * data do survive a kill of the server. Dynamic shared memory is in files of the data directory, so that it is
+     * removed together with the directory.
      */
     private const SETTINGS = [
         'fsync' => false,

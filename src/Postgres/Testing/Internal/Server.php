@@ -40,7 +40,7 @@ final class Server
     /**
      * Starts the server. Returns when the server accepts connections.
      *
-     * @throws ServerException when the server does not start. Its main process is not running then
+     * @throws ServerException when the server does not start. In this case, its main process is not running
      */
     public function start(float $timeout): void
     {
@@ -75,7 +75,7 @@ final class Server
         return $this->daemon->log();
     }
 
-    /** @param array<int, string> $earlier lines of postmaster.pid before the start, from a server that was killed */
+    /** @param array<int, string> $earlier lines that postmaster.pid had before the start, left by a killed server */
     private function isReady(array $earlier): bool
     {
         $lines = ClusterLeftovers::pidFileLines($this->directory);

@@ -73,7 +73,7 @@ final class ServerUser
         throw ClusterException::noUser(trim($reasons));
     }
 
-    /** @return list<list<string>> setpriv is preferred: unlike it, runuser and su can remain as parent processes */
+    /** @return list<list<string>> the preferred one first: runuser and su can remain as parents, setpriv can not */
     private static function switchCommands(string $name, string $user, string $group): array
     {
         return [
