@@ -29,7 +29,7 @@ final class CookieJar implements \Countable
     private const MAX_NAME_AND_VALUE_BYTES = 4096;
     private const MAX_ATTRIBUTE_BYTES = 1024;
 
-    /** Maximum bytes of the Cookie field's value. A host gets the cookies of each domain above it, 50 for each. */
+    /** Maximum bytes of the Cookie field's value, because a host gets up to 50 cookies of each domain above it. */
     private const MAX_FIELD_BYTES = 65_536;
 
     /** @var array<string, Cookie> by domain, path and name, in the order in which the cookies were stored */
@@ -190,7 +190,7 @@ final class CookieJar implements \Countable
         $this->cookies = array_filter($this->cookies, static fn(array $cookie): bool => $cookie['expires'] > $now);
         $siblings = array_filter($this->cookies, static fn(array $cookie): bool => $cookie['domain'] === $domain);
         if (\count($siblings) > self::MAX_COOKIES_OF_DOMAIN) {
-            // Cookies without `Secure` go first: if an attacker injects some into plain HTTP, they displace no others.
+            // Cookies without `Secure` go first, because an attacker can add many of these to plain HTTP.
             $insecure = array_filter($siblings, static fn(array $cookie): bool => !$cookie['isSecure']);
             unset($this->cookies[array_key_first($insecure) ?? array_key_first($siblings)]);
         } elseif (\count($this->cookies) > self::MAX_COOKIES) {

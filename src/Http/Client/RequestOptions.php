@@ -13,10 +13,10 @@ final readonly class RequestOptions
     /**
      * @param float $connectTimeout limit for the look-up of the host, the connection and the TLS handshake together
      * @param float $firstByteTimeout limit from the end of the request to the first byte of the response
-     * @param float $readTimeout limit without progress, while the request is sent or the response arrives
+     * @param float $readTimeout limit for a pause without progress, while the request is sent or the response arrives
      * @param float $timeout limit for everything, from the call to the end of the response's body
-     * @param int $maxRedirects maximum number of redirects to follow; one more fails. 0 returns the redirect to the
-     *     caller. Credentials are not sent to another origin
+     * @param int $maxRedirects maximum number of redirects to follow, before the request fails; with 0, the caller gets
+     *     the redirect. Credentials are not sent to another origin
      * @param int $maxContentBytes maximum decompressed size that `getContents()` and `(string)` return. `read()` has no
      *     limit
      * @param bool $decompress whether to ask the server for gzip, and to decompress it
@@ -25,7 +25,7 @@ final readonly class RequestOptions
      * @param Proxy|null $proxy null for a direct connection
      * @param TlsOptions $tls certificates for https
      * @param bool $blocksPrivateAddresses whether to refuse servers whose address is not public, such as 127.0.0.1. The
-     *     check applies to the address that the client connects to, also after a redirect. A proxy is not checked
+     *     client checks the address that it connects to, also after a redirect. With a proxy, it checks no address
      *
      * @throws \ValueError when a number is out of its range
      */

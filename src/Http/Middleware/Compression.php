@@ -19,8 +19,8 @@ use Spindle\Http\Internal\Middleware\Vary;
  * Compresses responses with gzip, if the client accepts gzip, the media type is compressible (text, JSON and similar),
  * and the body has at least 1,024 bytes or an unknown length. Without ext-zlib, no response is changed.
  *
- * A long body is compressed while it is sent. If its length is unknown, each piece is flushed. A strong ETag becomes
- * weak. A response with "Cache-Control: no-transform" is not changed.
+ * A long body is compressed while it is sent. If its length is unknown, clients can decompress each piece at once. A
+ * strong ETag becomes weak. A response with "Cache-Control: no-transform" is not changed.
  *
  * Mind BREACH (https://www.breachattack.com). If a page contains both a secret, such as a CSRF token, and data chosen
  * by the request, the compressed length reveals the secret. An attacker needs to see the traffic and to make the victim
@@ -41,7 +41,7 @@ final readonly class Compression implements MiddlewareInterface
         . '|application/(?:json|xml|javascript|x-javascript|ecmascript|wasm|x-ndjson'
         . '|jsonl|graphql|openmetrics-text|rtf|vnd\.ms-fontobject))[ \t]*+(?:;|$)@Di';
 
-    /** A response with one of these is not compressed: it is encoded, is a part, or has a checksum of its body. */
+    /** A response with such a field is not compressed: it is encoded, is part of a file, or has a checksum. */
     private const EXCLUDING_FIELDS = [
         'Content-Encoding',
         'Content-Range',

@@ -28,7 +28,7 @@ final class Errors implements MiddlewareInterface
 {
     private bool $showsTraces = false;
 
-    /** @param LoggerInterface|null $logger gets failures as errors with the exception; null for the server's logger */
+    /** @param LoggerInterface|null $logger gets the exceptions, at error level; null for the server's logger */
     public function __construct(private readonly ?LoggerInterface $logger = null) {}
 
     /** Creates a middleware for development, which shows every client the traces of failures, without arguments. */

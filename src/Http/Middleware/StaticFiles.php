@@ -22,8 +22,8 @@ use Spindle\Http\Response;
  * that lead out of the directory, and files without read permission, are not served either. A path is decoded once. It
  * is not served if it is ambiguous, with empty names, encoded slashes, backslashes, control bytes or invalid UTF-8.
  *
- * Files with a name of PHP source code are not served, nor are links to them: "index.php", "view.phtml", "config.inc",
- * and backup copies such as "index.php.bak" and "index.php~". Code in a file with any other name is served.
+ * Files whose name is that of PHP source code, and links to them, are not served: "index.php", "view.phtml",
+ * "config.inc", and backup copies such as "index.php.bak" and "index.php~". Code under any other name is served.
  */
 final readonly class StaticFiles implements MiddlewareInterface
 {

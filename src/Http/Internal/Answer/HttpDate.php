@@ -86,7 +86,7 @@ final class HttpDate
         return $time === false ? null : $time;
     }
 
-    /** Returns this century's year with the two digits, or the last century's if that is over 50 years ahead. */
+    /** Returns the year of this century with these last digits, or 100 years earlier if it is over 50 years ahead. */
     private static function fullYear(int $year, int $current): int
     {
         $year += $current - $current % 100;

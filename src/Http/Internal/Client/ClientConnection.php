@@ -154,8 +154,8 @@ final class ClientConnection
     }
 
     /**
-     * Sends bytes as {@see write()} does, and waits while more than MAX_UNSENT_BYTES are unsent. Has no deadline.
-     * Returns false once the connection has ended.
+     * Sends bytes as {@see write()} does, and waits while more than MAX_UNSENT_BYTES are unsent. This wait has no
+     * deadline. Returns false once the connection has ended.
      */
     public function send(#[\SensitiveParameter] string $bytes): bool
     {
@@ -180,6 +180,7 @@ final class ClientConnection
     /**
      * Receives more bytes. If there are none, waits for them for at most `$seconds`.
      *
+     * @param string $for purpose of the wait, such as "the response", for messages
      * @param string $option name of the option in {@see RequestOptions} that set `$seconds`, for messages
      * @param bool $isFirst true right after the request was sent: nothing can have arrived, so the wait begins at once
      *

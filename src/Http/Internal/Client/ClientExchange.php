@@ -76,7 +76,7 @@ final readonly class ClientExchange
         return [$response, $upload];
     }
 
-    /** Returns the number of bytes that a stream still has; null if it is unknown. */
+    /** Returns the number of bytes that can still be read from a stream; null if it is unknown. */
     private static function size(StreamInterface $body): ?int
     {
         $size = $body->getSize();

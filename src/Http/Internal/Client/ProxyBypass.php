@@ -11,7 +11,7 @@ final readonly class ProxyBypass
 {
     private bool $hasAllHosts;
 
-    /** Name in lower case, which includes its subdomains; '' for none. */
+    /** Host name in lower case, which also stands for its subdomains; '' if the entry is not a name. */
     private string $name;
 
     private ?IpNetwork $network;

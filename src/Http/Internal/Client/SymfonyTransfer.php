@@ -32,8 +32,6 @@ final class SymfonyTransfer
     ) {}
 
     /**
-     * Returns the final response.
-     *
      * @param Info $info updated while the request runs
      * @param \Closure(ResponseInterface): void $onResponse gets each response, also those that redirect
      * @param \Closure(): void $onProgress
@@ -65,7 +63,7 @@ final class SymfonyTransfer
                 $hasBody = false;
                 $allFields = array_diff_key($allFields, Redirect::BODY_FIELDS);
             }
-            // Like Symfony's clients: a redirect back to the first origin gets the credentials again.
+            // As in Symfony's own clients, a redirect back to the first origin gets the credentials again.
             $fields = $redirect->url->origin() === $origin
                 ? $allFields
                 : array_diff_key($allFields, Redirect::CREDENTIALS, ['host' => 0]);

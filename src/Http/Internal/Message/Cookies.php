@@ -12,7 +12,7 @@ final class Cookies
     private function __construct() {}
 
     /**
-     * Returns cookies by name, like PHP's $_COOKIE. Of several cookies with the same name, the first counts. Values
+     * Returns cookies by name, as in PHP's $_COOKIE. Of several cookies with the same name, the first counts. Values
      * are URL-decoded. Names are not changed, unlike in PHP.
      *
      * @param list<string> $headers
