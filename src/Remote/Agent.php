@@ -22,9 +22,9 @@ use Spindle\Worker\ResultBudget;
 use Spindle\Worker\WorkerPool;
 
 /**
- * Serves a queue: claims its jobs, runs them and settles them. A pool of workers runs tasks, and a launcher process
- * runs commands. The agent's own process runs no task and decodes neither tasks nor results, so no task can delay the
- * renewal of the lease.
+ * Serves a queue: claims its jobs, runs them and reports their outcomes. A pool of workers runs tasks, and a launcher
+ * process runs commands. The agent's own process runs no task and decodes neither tasks nor results, so no task can
+ * delay the renewal of the lease (the time during which claimed jobs belong to the agent).
  *
  * The queue is in the engine: the Redis or Valkey server of a {@see RedisBroker}.
  */
@@ -42,7 +42,7 @@ final class Agent implements Lifecycle, Statistics
     /** All results together may use memory_limit divided by this number, because results are copied several times. */
     private const MEMORY_DIVISOR = 8;
 
-    /** Bytes that all results together may use without a memory_limit. AgentOptions::$maxResult can raise it. */
+    /** Bytes for all results together without a memory_limit, or AgentOptions::$maxResult if that is larger. */
     private const DEFAULT_RESULTS_BYTES = 128 << 20;
 
     /** Number of bytes that a worker may return in addition to the result. */
@@ -74,8 +74,8 @@ final class Agent implements Lifecycle, Statistics
     /**
      * @param int $workers maximum number of tasks that run at once. As many commands can run in addition
      * @param (\Closure(\Closure(mixed): void): Executor)|null $createPool creates the executor of tasks. The executor
-     *     must pass each report of a task ({@see \Spindle\Worker\TaskContext::report()}) to the closure in the
-     *     argument. Null to create a {@see WorkerPool}
+     *     must pass each report of a task ({@see \Spindle\Worker\TaskContext::report()}) to the closure that
+     *     $createPool receives. Null to create a {@see WorkerPool}
      *
      * @throws \ValueError when the queue name is not valid
      */
@@ -165,11 +165,11 @@ final class Agent implements Lifecycle, Statistics
 
     /**
      * Claims no more jobs, finishes the running ones, gives back those that have not started, and waits until
-     * {@see run()} has returned. After the options' `stopTimeout`, ends the running jobs as {@see kill()} does.
+     * {@see run()} has returned. After {@see AgentOptions::$stopTimeout}, ends the running jobs as {@see kill()} does.
      *
-     * In a fork of the process that runs the agent, does not affect that agent.
+     * Has no effect in a fork of the process that runs the agent.
      *
-     * Cancellation: ends the running jobs as {@see kill()} does. Perhaps they end after this method has thrown.
+     * Cancellation: ends the running jobs as {@see kill()} does. They may still be ending when this method throws.
      *
      * @throws CancelledException
      */
@@ -187,7 +187,7 @@ final class Agent implements Lifecycle, Statistics
      * Ends the running jobs and gives all claimed jobs back. This counts neither as an attempt nor as a crash. But a
      * generator task with stored items becomes a dead letter. Does not wait until {@see run()} has returned.
      *
-     * In a fork of the process that runs the agent, does not affect that agent.
+     * Has no effect in a fork of the process that runs the agent.
      */
     public function kill(): void
     {
@@ -257,7 +257,7 @@ final class Agent implements Lifecycle, Statistics
             );
             try {
                 if ($formerOwner !== null) {
-                    // The jobs of the former lease were ended, so they must not count as crashed.
+                    // The agent has ended the jobs of its previous lease, so they must not count as crashed.
                     $this->broker->releaseLease($this->queue, $formerOwner);
                     $formerOwner = null;
                 }

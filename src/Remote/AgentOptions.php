@@ -24,9 +24,9 @@ final class AgentOptions
      *                                               {@see Agent::close()}. Then the agent ends them as
      *                                               {@see Agent::kill()} does. Null for no limit
      * @param bool              $guard               whether a helper process kills all descendants of this process,
-     *                                               when only half of the margin is left. A process that is suspended
-     *                                               (SIGSTOP, freezer) or lacks memory can't do that. The helper finds
-     *                                               processes in /proc, so it works on Linux only
+     *                                               when only half of the margin is left. An agent that is suspended
+     *                                               (SIGSTOP, freezer) or lacks memory can't end its jobs itself. The
+     *                                               helper finds processes in /proc, so it works on Linux only
      * @param int               $maxDeadLetters      number of dead letters that are kept; older ones are dropped
      * @param float             $deadLetterRetention seconds for which the queue keeps dead letters
      *

@@ -17,7 +17,7 @@ namespace Spindle\Remote;
  * - With $mayExist, {@see submit()} adds no second job under an id while the first one exists, is a dead letter, or its
  *   outcome is kept.
  * - A claimed job belongs to one owner until it is settled or the owner's lease ends. Only that owner can settle the
- *   job, during its lease and with the number of the claim. The first settlement counts.
+ *   job, during its lease and with the number of the claim. If it settles the job twice, the first settlement counts.
  * - Frequent operations handle many jobs at once, and take at most O(log n) time per job in a queue of n jobs.
  *
  * All methods except {@see openMailbox()} and {@see report()} suspend the fiber until the engine has answered. If no
@@ -53,7 +53,7 @@ interface Broker
     /**
      * Looks up jobs and their outcomes. The mailbox will receive the outcomes of those jobs that have none yet.
      *
-     * Unlike {@see status()}, this returns outcomes, and does not distinguish waiting jobs from running ones.
+     * Unlike {@see status()}, this method returns outcomes, and does not distinguish waiting jobs from running jobs.
      *
      * @param list<string> $ids at most 4,000
      *
@@ -199,9 +199,9 @@ interface Broker
      * @param int          $offset      number of items that were stored before these
      * @param list<string> $frames      the items. With no items and offset 0, notifies the mailboxes again
      *
-     * @return int|null number of stored items that were not taken. Null if no more items are wanted: the owner's
-     *                  claim has ended, the job was withdrawn, {@see stopTakingItems()} was called, or a mailbox
-     *                  has listened, and then none for 10 seconds
+     * @return int|null number of stored items that were not taken. Null if no more items are wanted: the owner's claim
+     *                  has ended, the job was withdrawn, {@see stopTakingItems()} was called, or a mailbox has listened
+     *                  before, but none during the last 10 seconds
      *
      * @throws LeaseLostException
      * @throws BrokerException
@@ -268,7 +268,7 @@ interface Broker
     public function listJobs(string $queue, JobStatus $status, int $limit): array;
 
     /**
-     * Returns the status of a job; null for an unknown job. Unlike {@see lookUpJobs()}, this changes nothing.
+     * Returns the status of a job; null for an unknown job. Unlike {@see lookUpJobs()}, this method changes nothing.
      *
      * @throws BrokerException
      */

@@ -15,8 +15,8 @@ use Spindle\TlsOptions;
 /**
  * Stores queues in the engine: a Redis server of version 7.0 or newer, or a Valkey server, with an append-only file.
  *
- * Needs predis/predis. All fibers of a process share the connection of a broker object, and each
- * mailbox has its own connection.
+ * Needs predis/predis. All fibers of a process share the connection of a broker object, and each mailbox has its own
+ * connection.
  *
  * A queue consists mainly of hashes, which are authoritative, and of streams with a consumer group. The Lua scripts in
  * Internal/Redis/scripts change a queue atomically; prelude.lua describes its keys.

@@ -64,8 +64,8 @@ final class RemoteExecutor implements Executor
      * {@see Broker::durability()} returns how durable the task is then.
      *
      * Cancellation: withdraws the task, and ends it if it is running. The future fails when the task has ended. If the
-     * engine does not confirm the withdrawal, the future fails after {@see RemoteOptions::$patience}, but not within
-     * the first second.
+     * engine does not confirm the withdrawal, the future fails after {@see RemoteOptions::$patience}, or after a second
+     * if that is longer.
      *
      * @throws QueueFullException
      * @throws PayloadTooLargeException
@@ -105,7 +105,7 @@ final class RemoteExecutor implements Executor
      *
      * @param string|null $id           the caller's id, such as an order number; null for a new id. While the queue has
      *                                  a task with this id or keeps its outcome, dispatching the same task again
-     *                                  succeeds but does not run it again, also with another key or delay. A different
+     *                                  succeeds but does not run it again, even with another key or delay. A different
      *                                  task is refused. A closure at another place in the code is a different task
      * @param string      $exclusiveKey tasks with the same key never run at the same time; '' for no key
      * @param float       $delay        seconds of the engine's clock before the task can run

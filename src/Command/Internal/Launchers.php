@@ -379,7 +379,7 @@ final class Launchers
             $free -= $launcher->movingCount(); // will fill free slots
         }
         foreach ($this->launchers as $busy) {
-            // Half of the waiting commands move, so that both launchers have about as much work.
+            // Half of the waiting commands move, so that both launchers have about the same amount of work.
             $half = intdiv($busy->waitingCount() + 1, 2);
             while ($free > 0 && $half-- > 0 && $busy->withdrawLast()) {
                 --$free;

@@ -96,7 +96,7 @@ final class ResultFactory
         return self::result($pending, $code, $signal, $timedOut, $start, $duration, $error);
     }
 
-    /** Marks a command as cancelled that waits for its first or next attempt, and creates its result. */
+    /** Marks a command that waits for its first or next attempt as cancelled, and creates its result. */
     public static function cancelledBeforeStart(PendingCommand $pending): CommandResult
     {
         $pending->cancelled = true;

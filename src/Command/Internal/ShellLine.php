@@ -18,7 +18,7 @@ final class ShellLine
 
     private const WORD_PATTERN = '~(?:[\w@%+=:,./-]|\'[^\']*+\'|"[^"]*+")++~';
 
-    /** A first word that names a program: plain characters without =, of which only some can come first. */
+    /** A first word that names a program: plain characters without =. It begins with a letter or one of _ . / @ + */
     private const PROGRAM_PATTERN = '~^[a-zA-Z_./@+][\w@%+:,./-]*$~D';
 
     /** Reserved words and built-ins of dash or of bash in POSIX mode, and words that are built-ins in other shells. */

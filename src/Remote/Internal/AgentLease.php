@@ -40,7 +40,7 @@ final class AgentLease
     private ?string $stopTimer = null;
     private ?\Throwable $failure = null;
 
-    /** Why a claimed job could not be verified. Set only if the agent stops because it could verify none of them. */
+    /** Why a claimed job could not be verified. Set only if the agent stops because it could verify no job. */
     private ?TamperedFrameException $refusal = null;
 
     /** Time of {@see Clock::now()} at which the lease ends unless it is renewed. */
@@ -278,7 +278,7 @@ final class AgentLease
         }
     }
 
-    /** Finds jobs of this agent that it does not know, because an answer was lost. Makes unclaimable jobs claimable. */
+    /** Finds jobs that the engine gave to this agent in an answer that was lost. Makes unclaimable jobs claimable. */
     private function repair(): void
     {
         $this->exchange->recheck();

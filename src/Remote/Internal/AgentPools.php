@@ -29,7 +29,7 @@ final class AgentPools
     /** @var (\Closure(mixed): void)|null receives the reports of tasks */
     public ?\Closure $onReport = null;
 
-    /** Helper that ends jobs after the end of the lease; started only if `$isGuarded`. */
+    /** Helper that kills the agent's processes shortly before the lease ends; started only if `$isGuarded`. */
     public readonly LeaseGuard $guard;
     private ?Executor $pool = null;
     private ?CommandPool $commands = null;

@@ -56,7 +56,7 @@ final class ItemStore
         $this->put([]);
         foreach ($this->references() as &$item) {
             $untakenCount = $this->putItem(\is_string($item) ? $item : '');
-            $item = null; // a reference, so the generator frees the item too
+            $item = null; // $item is a reference, so this also frees the generator's item
             $deadline = Clock::now() + $this->lease->options->retention;
             for (; $untakenCount >= self::MAX_UNTAKEN_ITEMS; $untakenCount = $this->put([])) {
                 if (Clock::now() > $deadline) {

@@ -211,7 +211,7 @@ final class JobExchange
         }
     }
 
-    /** @return list<Settlement> the first ones, with at most MAX_REQUEST_BYTES together, or one larger one */
+    /** @return list<Settlement> first settlements, of at most MAX_REQUEST_BYTES together, or a single larger one */
     private function takeSettlements(): array
     {
         $size = 0;
@@ -229,8 +229,8 @@ final class JobExchange
     }
 
     /**
-     * Recovers from a request without an answer. The lost answer possibly contained jobs, so asks for them: no other
-     * agent can claim them while this lease is renewed.
+     * Recovers from a request without an answer. The lost answer may have contained jobs. This method asks for them,
+     * because no other agent can claim them while this lease is renewed.
      */
     private function recover(BrokerUnavailableException $failure, int $failures): void
     {

@@ -20,7 +20,7 @@ final class OutcomeBuffer implements \Countable
 
     private readonly OutcomeFile $file;
 
-    /** Bytes of all frames, and of those in memory. */
+    /** Bytes of all frames, and of the frames in memory. */
     private int $bytes = 0;
     private int $heldBytes = 0;
 

@@ -32,7 +32,7 @@ final class QueueClient
     /** Seconds that the engine has to confirm a job or its withdrawal after a cancellation. */
     public const CONFIRMATION_TIMEOUT = 1.0;
 
-    /** Null once {@see close()} or {@see kill()} has ended. The mailbox closes when no executor uses its client. */
+    /** Null once {@see close()} or {@see kill()} has ended, so that the mailbox closes if no executor uses it. */
     private ?BrokerClient $brokerClient;
 
     private RemoteActivity $activity;
@@ -58,7 +58,7 @@ final class QueueClient
      */
     public function head(string $code): string
     {
-        $this->mustBeOpen(); // also replaces the client in a fork, once per map, because getmypid() is slow
+        $this->mustBeOpen(); // also replaces the client in a fork; job() does not, because getmypid() is slow
 
         return $this->codec->head($code);
     }
@@ -150,7 +150,7 @@ final class QueueClient
         /** @var Future<T> $answer */
         $answer = async($this->activity->request(...), $request)->ignore();
         try {
-            // The outer request counts until the inner one starts, and the inner one counts after a cancellation.
+            // close() waits for this request() until the other one starts, and for the other one after a cancellation.
             return $this->activity->request(static fn(): mixed => $answer->await($cancellation));
         } catch (\FiberError $blocked) {
             throw CannotWaitException::because($blocked);
@@ -185,7 +185,7 @@ final class QueueClient
 
                 return null;
             }
-        } catch (\FiberError $blocked) { // unlike Condition::wait(), await() does not convert it
+        } catch (\FiberError $blocked) { // await() does not convert this error, as Condition::wait() would
             $this->withdrawWhenSent($job, $sending);
 
             throw CannotWaitException::because($blocked);
@@ -224,8 +224,8 @@ final class QueueClient
     }
 
     /**
-     * Calls $callback after the patience, at least after CONFIRMATION_TIMEOUT, unless $owner was destroyed by then. The
-     * timer keeps the loop running.
+     * Calls $callback after the patience, or after CONFIRMATION_TIMEOUT if that is longer, unless $owner was destroyed.
+     * The timer keeps the loop running.
      *
      * @template T of object
      *
@@ -314,7 +314,7 @@ final class QueueClient
     /**
      * Refuses new jobs, and waits until all outcomes have arrived, and the engine has answered all requests. Closes the
      * mailbox, unless other executors use it. If the engine is not available, waits for the confirmation of withdrawals
-     * as long as the patience, at least CONFIRMATION_TIMEOUT.
+     * for the patience, or for CONFIRMATION_TIMEOUT if that is longer.
      *
      * Cancellation: ends the unfinished work as {@see kill()} does.
      *

@@ -61,7 +61,7 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
     /** @var array<string, BrokerRefusedException> why the engine does not return outcomes, by job id */
     private array $refused = [];
 
-    /** Why the map ends early: a cancellation, or kill(). Thrown once no job is pending, without further outcomes. */
+    /** Why the map ends early: a cancellation or kill(). Outcomes are then dropped. Thrown once no job is pending. */
     private ?\Throwable $abortReason = null;
 
     /** Condition on which the caller's loop waits. */
@@ -223,7 +223,7 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
         }
     }
 
-    /** Resumes the caller's loop. If the executor is being closed and no job is pending, ends its wait for this map. */
+    /** Resumes the caller's loop. If no job is pending, a close() of the executor no longer waits for this map. */
     private function onChange(): void
     {
         if ($this->isClosed && $this->pending === []) {
@@ -309,7 +309,7 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
         }
     }
 
-    /** @param list<\Spindle\Remote\Job> $jobs are sent again as long as a full queue does not accept them */
+    /** @param list<\Spindle\Remote\Job> $jobs jobs to send; retried while the queue is full */
     private function send(array $jobs): void
     {
         while ($jobs !== [] && !$this->isAbandoned) {
@@ -352,7 +352,7 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
         $this->pending = array_diff_key($this->pending, array_flip($ids));
     }
 
-    /** Returns the flag. Static analysis does not expect a property to change while a fiber waits. */
+    /** Hides the flag from static analysis, which does not expect a property to change while a fiber waits. */
     private function isAbandoned(): bool
     {
         return $this->isAbandoned;

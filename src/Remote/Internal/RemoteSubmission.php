@@ -16,7 +16,7 @@ use Spindle\Worker\ExecutorClosedException;
 /** A submitted task and the future of its outcome. */
 final class RemoteSubmission implements OutcomeReceiver
 {
-    /** @var DeferredFuture<mixed>|null null once complete: it would keep the generator, and so the task, alive */
+    /** @var DeferredFuture<mixed>|null null once complete, as it would keep a generator and its task alive */
     private ?DeferredFuture $deferred;
 
     /** @var Future<mixed>|null null once {@see self::future()} has returned it, for the same reason */

@@ -75,7 +75,7 @@ final class EngineClient
     /** @var Future<RedisConnection>|null while a connection is being opened */
     private ?Future $opening = null;
 
-    /** @var array<int, Mailbox> by object id: those whose first attempt to open is pending or was refused */
+    /** @var array<int, Mailbox> by object id; their first attempt to open is pending, or their last one was refused */
     private array $unopenedMailboxes = [];
 
     /** @param float $timeout seconds to connect, and seconds that the engine may be silent while an answer is due */

@@ -117,7 +117,7 @@ final class Mailbox
         ($this->onOpen)($mayHaveLostMessages);
     }
 
-    /** Returns the flag. Static analysis does not expect a property to change while a fiber waits. */
+    /** Hides the flag from static analysis, which does not expect a property to change while a fiber waits. */
     private function isClosed(): bool
     {
         return $this->isClosed;

@@ -29,10 +29,10 @@ final class RedisConnection
 
     private const TLS_ADVICE = 'if the server accepts only TLS, use an address that begins with rediss://';
 
-    /** @var array<int, self> kept alive while commands are pending; perhaps nothing else references them */
+    /** @var array<int, self> connections with pending commands, kept alive here: perhaps nothing else refers to them */
     private static array $busy = [];
 
-    /** @var \SplQueue<array{OneShot<mixed>, float}> commands without an answer: the answer, and its deadline */
+    /** @var \SplQueue<array{OneShot<mixed>, float}> receiver and deadline of each answer that is due */
     private \SplQueue $waiting;
 
     private bool $isReading = false;
@@ -199,7 +199,7 @@ final class RedisConnection
         if ($answer instanceof ErrorInterface) {
             $error = new EngineError($answer->getMessage());
             if ($error->kind === 'READONLY') {
-                // The next command opens a new connection. After a failover, the host name can mean the new primary.
+                // The next command opens a new connection: after a failover, the host name may lead to the new primary.
                 $this->close($error->explanation());
             }
 

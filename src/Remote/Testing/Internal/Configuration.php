@@ -8,7 +8,7 @@ use Spindle\Internal\Testing\PrivateDirectory;
 use Spindle\Internal\Testing\ServerException;
 use Spindle\Remote\Testing\TemporaryRedisOptions;
 
-/** Writes the server's configuration file, without ports. They are arguments, because several can be tried. */
+/** Writes the server's configuration file. The ports are arguments instead, because several ports can be tried. */
 final class Configuration
 {
     /** Settings that the caller can't choose, because Spindle sets them. */

@@ -7,8 +7,8 @@
 -- jobs     hash    id -> frame of each job without an outcome. repair.lua finds those that no agent could claim
 -- ready    stream  claimable jobs, with the fields j: id, r: mailbox, k: key. An entry is a hint: the hashes decide
 --                  whether the job exists and can be claimed
--- urgent   stream  the same for jobs that are claimed first: jobs that their owner has given back or lost, former dead
---                  letters, and jobs whose key is free again. Jobs whose delay is over, such as retries, are in "ready"
+-- urgent   stream  has such entries for jobs that are claimed first: jobs that their owner has given back or lost,
+--                  revived dead letters, and jobs whose key is free again. A job whose delay is over is in "ready"
 -- running  hash    id -> record of each claimed job
 -- tried    hash    id -> record of an unclaimed job that was claimed before, or was submitted with a key or a delay.
 --                  While the job is claimed, an old record can remain
@@ -146,8 +146,8 @@ local function wakeAgents(jobs)
   end
 end
 
--- Notifies an agent of a new delay of less than 2 s, which could be over before a heartbeat returns it. The agent is an
--- idle one, if possible not the owner, or else the owner.
+-- Notifies an agent of a new delay of less than 2 s, which could be over before a heartbeat returns it. The receiver is
+-- an idle agent, if possible another one than the owner. Without an idle agent, it is the owner.
 local function notifyOfDelay(delay, owner)
   if delay >= 2000 then return end
   local idle = call('ZREVRANGE', P .. 'idle', 0, 1)
@@ -212,7 +212,7 @@ local function unblock(id, record)
   count('blocked', -1)
 end
 
--- Makes the next job that waits for a free key claimable. Returns the number of these jobs, 0 or 1.
+-- Makes the next job that waits for a free key claimable. Returns 1, or 0 if no job waits.
 local function unblockNext(key)
   while true do
     local waiting = call('ZPOPMIN', P .. 'blocked:' .. key)[1]
@@ -228,7 +228,7 @@ local function unblockNext(key)
   end
 end
 
--- Frees the key if the job holds it, and makes the next job with the key claimable. Returns the number of these jobs.
+-- Frees the key if the job holds it, and makes the next job with the key claimable. Returns 1, or 0 without such a job.
 local function unlock(key, id)
   local holder = key ~= '' and call('HGET', P .. 'keys', key) or id
   if key == '' or holder ~= id then return 0 end
@@ -328,9 +328,9 @@ local function encodeDelivery(id, record, frame, maxFrame)
   return struct.pack('<Bc0I4I4I4BI4c0', #id, id, record[1], record[2], record[3], record[6], #frame, frame)
 end
 
--- Claims up to `want` jobs for an owner. If not all of them fit into an answer, or very many entries are useless, a
--- message makes the owner claim again. The first job gets the sequence number `first`. Appends the jobs to `out`, and
--- returns their number, or an error of the engine.
+-- Claims up to `want` jobs for an owner. If not all of them fit into an answer, or very many entries name jobs that
+-- can't be claimed, a message makes the owner claim again. The first job gets the sequence number `first`. Appends the
+-- jobs to `out`, and returns their number, or an error of the engine.
 local function claim(owner, want, out, first, maxFrame)
   local given, read, bytes, full = 0, 0, 0, false
   for _, stream in ipairs({'u', 'r'}) do

@@ -17,7 +17,7 @@ for i = 1, settlementCount do
 end
 
 -- Matches ids that dispatch() has created. Such ids, and ids that begin with the caller's mailbox, are used only once.
--- So no later job is compared with the digests of their jobs.
+-- So no later job can have such an id, and the digest of the job is not stored.
 local RANDOM_ID = '^' .. string.rep('%x', 24) .. '%-$'
 local ready, stale, soonest = 0, {}, math.huge
 if settlementCount > 0 then

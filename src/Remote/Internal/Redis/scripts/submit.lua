@@ -3,7 +3,7 @@
 local packed, jobCount, maxJobs = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 local mailbox, mayExist = ARGV[4], ARGV[5] == '1'
 -- A caller without an answer submits again on another connection. The first submission can arrive later, such as when
--- the network works again. If the outcome was read and dropped by then, the job would run twice. So it is refused.
+-- the network works again. If its outcomes were dropped by then, jobs would run twice. So it is refused.
 local connection = tonumber(ARGV[6])
 local newest = tonumber(call('GET', P .. 'late:' .. mailbox) or 1)
 if connection < newest then return 'late' end

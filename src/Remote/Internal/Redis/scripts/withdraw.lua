@@ -20,7 +20,7 @@ for i = 1, idCount do
       count('cancelled', 1)
       call('HDEL', P .. 'watchers', id)
     end
-    call('DEL', P .. 'items:' .. id) -- a later job with this id must not get items of this one
+    call('DEL', P .. 'items:' .. id) -- a later job with this id must not get the items of this job
     record = call('HGET', TRIED, id)
     if record then
       record = decoded(record) or {0, 0, 0, '', '', 0}
