@@ -83,7 +83,7 @@ final class ConsoleApplication extends Application
                 ExitStatus::USAGE,
             );
         } catch (LauncherException $exception) {
-            // Removes the advice to change CommandPoolOptions, which is for callers in PHP.
+            // Removes the advice to change CommandPoolOptions, which only PHP code can follow.
             $message = (string) preg_replace('/[.;:]? [^.;:]*CommandPoolOptions\(.*$/s', '', $exception->getMessage());
 
             return self::fail($message, ExitStatus::TROUBLE);
@@ -141,7 +141,7 @@ final class ConsoleApplication extends Application
         ];
     }
 
-    /** @return list<string> words of the command line; options of run and sem in the form that Symfony can parse */
+    /** @return list<string> words of the command line, with options of run and sem rewritten for Symfony's parser */
     private function arguments(): array
     {
         /** @var list<string> $arguments */
@@ -200,7 +200,7 @@ final class ConsoleApplication extends Application
         return $command;
     }
 
-    /** Suggests `spindle run` if a program has the place of a command, as in GNU parallel. */
+    /** Suggests `spindle run` when the word after `spindle` is not a command. GNU parallel expects a program there. */
     private static function suggestion(ExceptionInterface $exception): string
     {
         if (!$exception instanceof CommandNotFoundException || $exception->getAlternatives() !== []) {

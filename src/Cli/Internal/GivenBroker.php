@@ -45,8 +45,8 @@ final class GivenBroker
     }
 
     /**
-     * @param string $what what the message calls the option or argument
-     * @param string $name a user may have given the broker's address by mistake; the message hides its password
+     * @param string $what name of the option or argument for the message
+     * @param string $name may be a broker's address, given by mistake; the message hides a password in it
      *
      * @throws UsageException when the name is not valid
      */
@@ -87,7 +87,7 @@ final class GivenBroker
         }
     }
 
-    /** @return array{string, string} the option or variable that contains the address, and the address */
+    /** @return array{string, string} the option or variable from which the address comes, and the address */
     private static function address(GivenOptions $given): array
     {
         [$address, $file, $variable] = [$given->text('broker'), $given->text('broker-file'), getenv(self::VARIABLE)];

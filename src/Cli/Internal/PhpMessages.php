@@ -15,14 +15,14 @@ final class PhpMessages
 
     private function __construct() {}
 
-    /** Logs messages of this process and its forks. The process that forked reports fatal errors of a fork. */
+    /** Logs messages of this process and its forks, except fatal errors of a fork: its parent reports those. */
     public static function logTo(LoggerInterface $log): void
     {
         ini_set('display_errors', '0');
         ini_set('log_errors', '0');
         set_error_handler(static function (int $level, string $message, string $file, int $line) use ($log): bool {
             if ((error_reporting() & $level) === 0) {
-                return false; // PHP then sets error_get_last()
+                return false; // so that PHP sets error_get_last()
             }
             self::log(
                 $log,
@@ -41,7 +41,7 @@ final class PhpMessages
                 ini_set('memory_limit', -1); // the limit may have caused the error
                 self::log($log, LogLevel::CRITICAL, $error['message'], $error['file'], $error['line']);
             }
-            ini_set('display_errors', 'stderr'); // for fatal errors after this one, which are not logged
+            ini_set('display_errors', 'stderr'); // for fatal errors of later shutdown functions, which are not logged
         });
     }
 

@@ -51,7 +51,7 @@ final class TerminalText
     /** Returns how many columns of a terminal a text without control characters needs. */
     public static function width(string $text): int
     {
-        // For plain ASCII, this is faster: Symfony looks up each character in tables.
+        // For plain ASCII, strlen() is faster, because Symfony looks up each character in tables.
         return preg_match('/[^ -~]/', $text) === 1 ? Helper::width($text) : \strlen($text);
     }
 

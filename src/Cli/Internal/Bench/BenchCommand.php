@@ -71,7 +71,7 @@ final class BenchCommand extends Command
         'first' => "all except contexts: Measure only the first\nof Spindle's contestants, without peers",
     ];
 
-    /** Options with a value: the script's option, shortcut, mode, and help text in lines of at most 47 columns. */
+    /** Options with a value: option of the script, shortcut, mode, and help text in lines of at most 47 columns. */
     private const OPTIONS = [
         'memory' => ['--memory', null, self::VALUE, <<<'TEXT'
             commands: Hold N megabytes in the measuring
@@ -96,9 +96,9 @@ final class BenchCommand extends Command
             must always be the same [default: echo hi]
             TEXT],
         'tasks' => ['--tasks', null, self::VALUE, <<<'TEXT'
-            commands: Run --command, or the task echo or
-            sleep of the benchmark of TaskRunner.php
-            [default: command]
+            commands: command runs the line of --command;
+            echo and sleep run tasks of TaskRunner.php's
+            own benchmark [default: command]
             TEXT],
         'start' => ['--start', null, self::VALUE, <<<'TEXT'
             commands: Start commands by posix_spawn or
@@ -137,16 +137,16 @@ final class BenchCommand extends Command
             TEXT],
         'connections' => ['--connections', null, self::VALUE, <<<'TEXT'
             postgres: Use these numbers of connections in
-            select, cells, unit and update [default: some
-            of 1, 4 and 8; cells: 1,2,4,8,16]
+            select, cells, unit and update [default: 1, 4
+            or 8 for each measurement; cells: 1,2,4,8,16]
             http: Open N connections [default: 50]
             aircraft: Open N connections to the database in
             latency and sleep [default: 100]
             TEXT],
         'fibers' => ['--fibers', null, self::VALUE, <<<'TEXT'
             postgres: Share the connections among these
-            numbers of fibers [default: some of 1, 64
-            and 256; cells: 8,64,256,1024]
+            numbers of fibers [default: 1, 64 or 256 for
+            each measurement; cells: 8,64,256,1024]
             http-client: Send these numbers of requests at
             the same time in get [default: 64]
             TEXT],
@@ -304,7 +304,7 @@ final class BenchCommand extends Command
     /** @param list<string> $command */
     private static function runScript(array $command, OutputInterface $output): int
     {
-        // The script inherits standard error. Passing STDERR would seek in a file, to the position of PHP's stream.
+        // The script inherits descriptor 2, which is not listed. Passing STDERR would change the offset of a file.
         $process = proc_open($command, [1 => ['pipe', 'w']], $pipes);
         if ($process === false || !isset($pipes[1])) {
             throw new \RuntimeException("{$command[0]} could not be started");

@@ -18,7 +18,7 @@ enum QueueAction: string
         return $this === self::Retry || $this === self::Delete;
     }
 
-    /** @return list<string> names of this action's options, without those of all actions */
+    /** @return list<string> names of this action's options, without the options that every action has */
     public function options(): array
     {
         return match ($this) {

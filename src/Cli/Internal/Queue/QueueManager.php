@@ -95,7 +95,7 @@ final class QueueManager
             return array_sum(array_map($action, array_chunk($ids, self::MAX_BATCH_JOBS)));
         }
         [$changed, $seen] = [0, []];
-        // The list begins with the newest. If all that are listed were handled, a longer list has older dead letters.
+        // The list begins with the newest dead letters. If all of them were handled, a longer list has older ones.
         for ($limit = self::MAX_BATCH_JOBS; ; $limit += self::MAX_BATCH_JOBS * (int) ($new === [])) {
             $dead = self::ids($this->broker->listJobs($this->queue, JobStatus::Dead, $limit));
             // A retried job that has died again is not retried a second time.

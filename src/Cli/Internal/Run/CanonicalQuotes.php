@@ -9,8 +9,8 @@ namespace Spindle\Cli\Internal\Run;
  * form. So a job log can be resumed if another program, such as GNU parallel, has quoted its commands in another way.
  *
  * Two lines have the same form only if dash and bash read them as the same command. A line whose form is not certain
- * stays unchanged. Reasons are here-documents, comments, backticks, ${...}, $(...) in double quotes, and quotes in a
- * place where they change even the meaning of a letter: {@see MEANINGFUL_QUOTES_PATTERN}.
+ * stays unchanged. Here-documents, comments, backticks, ${...} and $(...) in double quotes make the form uncertain. So
+ * do quotes in a place where they change even the meaning of a letter: {@see MEANINGFUL_QUOTES_PATTERN}.
  */
 final class CanonicalQuotes
 {
@@ -30,7 +30,7 @@ final class CanonicalQuotes
     private const EMPTY = "\2";
     private const REDUNDANT_EMPTY_PATTERN = '~(?<=[^\s\0;&|<>()])\x02|\x02(?=\x02*+[^\s\0;&|<>()\x02])~';
 
-    /** Match the start of a word, one unquoted character of a word, and one character of a word, quoted or not. */
+    /** Match the start of a word, one unquoted character of a word (BARE), and one that may be quoted (ANY). */
     private const START = '(?<![^ \t\n\0;&|()<>])(?<!\x01.)';
     private const BARE = '[^ \t\n\0;&|()<>\x01\x02]';
     private const ANY = '(?:\x01.|[^ \t\n\0;&|()<>\x01])';
@@ -38,13 +38,13 @@ final class CanonicalQuotes
     /** Matches the start of a word that contains quotes. */
     private const MARKED = self::START . '(?=' . self::BARE . '*+[\x01\x02])';
 
-    /** Matches up to where a word can be reserved: the start of a command, and further reserved words. */
+    /** Matches the start of a command and the reserved words after it. The next word can be reserved too. */
     private const COMMAND = '(?:^|(?<!\x01)[\n\0;&|()])[ \t]*+'
         . '(?:(?:for|case|select|function|coproc)[ \t]++' . self::ANY . '++[ \t\n\0]++'
         . '|(?:if|then|else|elif|fi|do|done|case|esac|while|until|for|in|function|select|time|coproc)[ \t]++'
         . '|(?:-p|--|[!{}])[ \t]++)*';
 
-    /** Matches quotes that change a plain character's meaning. The text has a mark before each quoted character. */
+    /** Matches quotes that change a plain character's meaning, in a text with a mark before each quoted character. */
     private const MEANINGFUL_QUOTES_PATTERN = '%'
         . self::MARKED . '(?:\x01?\d|\x02)++[<>]|' // '2'>file
         . self::START . '(?=(?:(?!=)' . self::BARE . ')*+[\x01\x02])(?:(?!=)' . self::ANY . ')++=|' // 'a'=1

@@ -8,8 +8,8 @@ use Spindle\Cli\Internal\Run\Input\InputJob;
 use Spindle\Cli\Internal\UsageException;
 
 /**
- * The finished jobs in a job log. A job needs eight bytes of memory: its outcome and a hash of its command. The command
- * itself is read from the file when a message needs it.
+ * The finished jobs in a job log. Each job needs eight bytes of memory, for its outcome and a hash of its command. The
+ * command itself is read from the file when a message needs it.
  */
 final class FinishedJobs
 {
@@ -25,7 +25,7 @@ final class FinishedJobs
     /** @var array<int, string> entries of JOBS_PER_PAGE consecutive jobs, by page number; NUL bytes for no entry */
     private array $pages = [];
 
-    /** @var array<int, int> bytes that jobs read as standard input, by number; jobs without a block are missing */
+    /** @var array<int, int> bytes that each job got as standard input, by its number; jobs without any are missing */
     private array $sent = [];
 
     private int $lastSequence = 0;

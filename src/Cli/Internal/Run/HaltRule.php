@@ -9,8 +9,8 @@ use Spindle\Cli\Internal\UsageException;
 use Spindle\Command\CommandResult;
 
 /**
- * The option --halt: when to stop before the end of the input, whether running jobs may finish, and the exit status of
- * such a run. A percentage refers to all jobs, so the whole input must be counted before the first job starts.
+ * The option --halt. It decides when a run stops early, whether running jobs may finish then, and which exit status the
+ * run has. A percentage refers to all jobs, so the whole input must be counted before the first job starts.
  */
 final class HaltRule
 {
@@ -85,7 +85,7 @@ final class HaltRule
         };
     }
 
-    /** Returns the exit status of a run that was not halted: the number of failed jobs, or their percentage. */
+    /** Returns the exit status of a run that was not halted: the failed jobs, in per cent if --halt is a percentage. */
     public function finishedStatus(int $failed, int $total): int
     {
         return $this->isPercentage
@@ -93,7 +93,7 @@ final class HaltRule
             : ExitStatus::ofFailures($failed);
     }
 
-    /** Returns the status that a shell would report; 255 after a timeout, where the exit value of the job log is -1. */
+    /** Returns the status that a shell would report. After a timeout, this is 255, which is -1 as one byte. */
     private static function statusOf(CommandResult $result): int
     {
         return $result->signal !== null && !$result->timedOut

@@ -41,7 +41,7 @@ final class InputOptions
 
     /**
      * @param ReplacementStrings $strings replacement strings of the command and of options such as --results
-     * @param list<string>       $columns names of columns; empty if they have none
+     * @param list<string>       $columns names of columns; empty if columns have no names
      * @param int|null           $width   number of values that each record has; null if it is not fixed
      */
     private function __construct(
@@ -219,7 +219,7 @@ final class InputOptions
         return $header === null ? [] : $sources->header();
     }
 
-    /** Returns the maximum number of records in a command; null for as many as fit; 0 for one that is not inserted. */
+    /** Returns the maximum number of records in a command, as {@see Packing} defines it. */
     private static function maxRecords(GivenOptions $given): ?int
     {
         $maxRecords = null;

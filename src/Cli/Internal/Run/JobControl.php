@@ -65,7 +65,7 @@ final class JobControl implements RunControl
         return implode('', $this->pool->outputSoFar($job, self::MAX_OUTPUT_BYTES));
     }
 
-    /** Returns whether a job that now has a result was ended by {@see end()}. Returns this once for each job. */
+    /** Returns whether {@see end()} has ended a job that now has a result. Returns true only once for each job. */
     public function forgetEnded(InputJob $job): bool
     {
         $wasEnded = isset($this->ended[$job->sequence]);
@@ -74,7 +74,7 @@ final class JobControl implements RunControl
         return $wasEnded;
     }
 
-    /** Starts no more jobs. Running ones may finish. */
+    /** Starts no more jobs. Running jobs may finish. */
     public function drain(): void
     {
         $this->pool->cancelWaiting();

@@ -145,8 +145,8 @@ final class JobLog
     }
 
     /**
-     * Returns the exit value as in GNU parallel: 0 after a signal, -1 after a timeout. Other failures with
-     * exit code 0 or without an exit code are -1 as well.
+     * Returns the exit value as in GNU parallel: 0 after a signal, -1 after a timeout. Also returns -1 for any other
+     * failure with exit code 0 or without an exit code.
      */
     public static function exitValue(CommandResult $result): int
     {

@@ -57,7 +57,7 @@ final class JobRecorder
         $this->log?->finish();
     }
 
-    /** Returns how a job failed. Contains the command of the user, not the one that first opens the block. */
+    /** Returns how a job failed, with the user's command instead of the one that first opens the job's block. */
     private static function failure(InputJob $job, string $error, CommandResult $result): string
     {
         return \sprintf(

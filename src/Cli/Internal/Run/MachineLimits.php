@@ -119,7 +119,7 @@ final class MachineLimits
             return \sprintf(
                 'option --load: %d other processes run or wait for a disk, and a job starts only below %s',
                 $this->load + $this->started,
-                max(1.0, $limit), // a limit below 1 has the effect of 1, because the load is whole
+                max(1.0, $limit), // a limit below 1 has the effect of 1, because the load is an integer
             );
         }
         $available = 1024 * $this->number('meminfo', 'MemAvailable:');

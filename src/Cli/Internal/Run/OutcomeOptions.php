@@ -8,7 +8,7 @@ use Spindle\Cli\Internal\GivenOptions;
 use Spindle\Cli\Internal\Run\Input\TextTemplate;
 use Spindle\Cli\Internal\UsageException;
 
-/** Reads the options that say what a failure changes, and where the outcomes of jobs are kept. */
+/** Reads the options for failed jobs, and those for the job log and the files with results. */
 final class OutcomeOptions
 {
     private const UNLIMITED_RETRIES = 1_000_000_000;
@@ -70,7 +70,7 @@ final class OutcomeOptions
         return $tries === 0 ? self::UNLIMITED_RETRIES : $tries - 1;
     }
 
-    /** @throws UsageException when GNU parallel would write one CSV, TSV or JSON file */
+    /** @throws UsageException when GNU parallel would write one CSV, TSV or JSON file, or blocks have no own folders */
     private static function results(GivenOptions $given, InputOptions $input): ?ResultPaths
     {
         $path = $given->text('results');

@@ -20,7 +20,7 @@ use Spindle\Cli\Internal\UsageException;
 /** Reads the options that say how the outputs of jobs are printed. */
 final class OutputOptions
 {
-    /** Options for plain output; lines of JSON already have ids, and nothing else may be between them. */
+    /** Options that --jsonl excludes: its lines already have ids, and no other text may be between them. */
     private const NOT_WITH_JSON = ['tag', 'tag-string', 'ungroup', 'line-buffer', 'print'];
 
     /**

@@ -37,7 +37,7 @@ final class PipeOptions
         'block', 'recstart', 'recend', 'regexp', 'remove-rec-sep', 'group-by', 'round-robin', 'cat', 'fifo',
     ];
 
-    /** Options that can't be combined with blocks, because these have no values; with the reason for the message. */
+    /** Options that can't be combined with blocks, and the reason for the message. */
     private const NOT_WITH_BLOCKS = [
         'null' => "records end with --recend '\\0'",
         'delimiter' => 'records end with --recend',
@@ -110,7 +110,7 @@ final class PipeOptions
     }
 
     /**
-     * If --tee is given, makes each job read all of standard input. Otherwise returns $values.
+     * Returns $values. If --tee is given, they are wrapped so that each job reads all of standard input.
      *
      * @param list<ArgumentList> $lists
      *

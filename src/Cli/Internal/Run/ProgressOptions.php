@@ -15,8 +15,8 @@ final class ProgressOptions
     /**
      * @param bool        $colours      whether the command line allows colours on a terminal
      * @param bool        $hasKeys      whether keys may be read, because the terminal is not the input of the run
-     * @param string|null $againCommand command that runs the failed jobs of the job log again; null without a job log,
-     *                                  and if it can't be resumed
+     * @param string|null $againCommand command that runs the failed jobs of the job log again; null without a job log
+     *                                  or if the run can't be resumed
      */
     public function __construct(
         public readonly ProgressMode $mode,

@@ -9,20 +9,20 @@ use Spindle\Cli\Internal\Run\Input\TextTemplate;
 
 /**
  * The paths of a job's files for --results, as in GNU parallel. A name without replacement strings is a folder with a
- * subfolder for each value: 1/VALUE/2/VALUE, or with the names of columns instead of the numbers. A name with them is
- * the job's own folder if it ends with a slash. Otherwise it is the file for the job's standard output.
+ * subfolder for each value: 1/VALUE/2/VALUE, or with the names of columns instead of the numbers. A name with
+ * replacement strings is the job's own folder if it ends with a slash, otherwise the file for its standard output.
  */
 final class ResultPaths
 {
-    /** Files in a folder in the order in which they are completed. GNU parallel has no command and no exitval. */
+    /** Files in a folder, in the order in which they are completed. GNU parallel does not write command and exitval. */
     private const FILES = ['seq', 'command', 'stdout', 'stderr', 'exitval'];
 
     /** Files of a job without a folder of its own, with the suffixes of their names. */
     private const SUFFIXES = ['stdout' => '', 'stderr' => '.err', 'seq' => '.seq'];
 
     /**
-     * Escape sequences in the name of a folder for characters of a value, or of the name of a column. GNU parallel does
-     * not change the names of columns, nor . and .., which lead out of the folder of all results.
+     * Escape sequences in names of folders, for characters of a value or of a column's name. GNU parallel does not
+     * escape the names of columns, nor . and .., which lead out of the folder of all results.
      */
     private const ESCAPES = ['\\' => '\\\\', '/' => '\_', "\t" => '\t', "\0" => '\0'];
 
@@ -36,7 +36,7 @@ final class ResultPaths
 
     /**
      * @param string       $path    value of the option
-     * @param list<string> $columns names of columns; empty if they have none
+     * @param list<string> $columns names of columns; empty if columns have no names
      * @param int|null     $width   number of values of each record; null if it is not fixed
      */
     public function __construct(
@@ -53,7 +53,7 @@ final class ResultPaths
         return $this->template->usesSlot();
     }
 
-    /** @return array{string, string|null} the folder that the files are in, and the job's own folder if it has one */
+    /** @return array{string, string|null} the folder with the job's files; the job's own folder or null */
     public function folders(InputJob $job): array
     {
         if ($this->root !== null) {

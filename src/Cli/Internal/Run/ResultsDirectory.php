@@ -13,7 +13,7 @@ use Spindle\Command\CommandResult;
  * The option --results: saves the outcome of each job in files, whose paths {@see ResultPaths} returns.
  *
  * A file is written under another name, .SEQUENCE.NAME.partial, and renamed once it is complete. Files of an earlier
- * run are replaced, and other files stay. While the files in a job's folder are replaced, exitval is missing. If one
+ * run are replaced, and other files stay. While a job's files are replaced, its file exitval is missing. If one
  * folder gets all results, it must be empty or contain the marker file of an earlier run. A lock on the marker file
  * keeps other runs out.
  */

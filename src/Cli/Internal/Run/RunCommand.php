@@ -117,7 +117,7 @@ final class RunCommand extends Command
 
     protected function execute(InputInterface $input, OutputInterface $output): int
     {
-        // OptionParser has replaced each -v after `run`. This one is before it. SHELL_VERBOSITY may be set.
+        // OptionParser has replaced each -v after `run`, so this -v is before it. SHELL_VERBOSITY must not count as -v.
         if (!$output->isDebug() && $input->hasParameterOption(['-v', '-vv', '--verbose'], true)) {
             throw new UsageException('option -v: give it after run, to print each command before its output');
         }

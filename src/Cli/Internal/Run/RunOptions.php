@@ -59,7 +59,7 @@ final class RunOptions
         $this->outcome->results?->template->checkPath($job);
     }
 
-    /** Returns whether a job or its start depends on earlier jobs or on the time. Then none is created in advance. */
+    /** Returns whether a job or its start depends on earlier jobs or on the time. Then no job is created in advance. */
     public function dependsOnStartTime(): bool
     {
         return $this->usesSlot()

@@ -9,12 +9,10 @@ use Spindle\Internal\Clock;
 /** Numbers of jobs of a run, and its rate. */
 final class RunStatistics
 {
-    /**
-     * Numbers of jobs that were given to the pool or were not valid, that succeeded, and that failed. A cancelled job
-     * is subtracted again. A job that a resumed run skips is not counted.
-     */
+    /** Number of jobs that were created, including invalid ones, without those that were cancelled. */
     public int $submitted = 0;
     public int $succeeded = 0;
+    /** Number of failed jobs, including invalid ones. */
     public int $failed = 0;
 
     /** Largest number of jobs that run at once. */
@@ -43,7 +41,7 @@ final class RunStatistics
         return min($this->submitted - $this->doneCount(), $this->concurrency);
     }
 
-    /** Subtracts from the total a job that a resumed run skips. */
+    /** Counts a job that a resumed run skips, and subtracts it from the total. */
     public function skipJob(): void
     {
         ++$this->skipped;

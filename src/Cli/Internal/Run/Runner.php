@@ -192,7 +192,7 @@ final class Runner
         } catch (OutputFailedException|OutputClosedException $failure) {
             throw $failure;
         } catch (SpindleException $failure) {
-            // The pool, the broker or the input failed. The results of finished jobs are recorded first.
+            // The pool, the broker or the input failed. Before this is thrown, the kept results are recorded.
         }
         foreach ($this->order?->remaining() ?? [] as $job => $result) {
             $this->recorder->record($job, $result);
@@ -298,8 +298,8 @@ final class Runner
 
     private function handleResult(InputJob $job, CommandResult $result): void
     {
-        // A cancelled job without an error exited before the cancellation had an effect, so it is done. A job that a
-        // key of the screen has ended is done too: it has failed.
+        // A cancelled job without an error exited before the cancellation had an effect, so it is done. A job that the
+        // user has ended by a key of the screen is done too, and has failed.
         $isDone = !$result->cancelled || $result->error === null || $this->control->forgetEnded($job);
         if (!$isDone) {
             --$this->statistics->submitted;
@@ -365,7 +365,7 @@ final class Runner
         $this->console->notice("{$job->name()} failed: " . FailureNotices::how($result) . ": {$command}");
     }
 
-    /** Returns the number of all jobs, including those that a resumed run skips. It is known if --halt needs it. */
+    /** Returns the number of all jobs, including skipped ones. Valid only if --halt has a percentage. */
     private function jobCount(): int
     {
         return $this->statistics->skipped + ($this->statistics->total ?? 0);

@@ -168,7 +168,7 @@ final class ServeCommand extends Command
         }
 
         if (Supervisor::canFork()) {
-            // A signal ends a wait of this event loop. A fork shares nothing with it, such as a descriptor of epoll.
+            // With this driver, a signal ends a wait, and forks share no descriptor, as they would with epoll.
             EventLoop::setDriver(new StreamSelectDriver());
         }
 

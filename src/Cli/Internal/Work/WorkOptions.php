@@ -92,7 +92,7 @@ final class WorkOptions
     }
 
     /**
-     * Gives each queue one worker, and each further worker to the queue that has the fewest workers for its weight.
+     * Gives each queue one worker. Each further worker goes to the queue with the fewest workers per unit of weight.
      *
      * @param non-empty-array<array-key, positive-int> $weights by queue name
      *

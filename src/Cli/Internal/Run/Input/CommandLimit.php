@@ -16,7 +16,7 @@ final class CommandLimit
      */
     public const PACKED_BYTES = 1 << 17;
 
-    /** Largest and smallest size of arguments and environment. In between, it is a quarter of the stack's limit. */
+    /** Bounds for arguments plus environment, in bytes. Between them, the limit is a quarter of the stack's limit. */
     private const MAX_BYTES = 6 << 20;
     private const MIN_BYTES = 1 << 17;
 

@@ -31,7 +31,7 @@ final class CommandTemplate
 
     /**
      * @param non-empty-list<string> $words
-     * @param bool                   $isQuoted     whether a single word is a program too, and never a shell line
+     * @param bool                   $isQuoted     whether a single word is always a program, never a shell line
      * @param bool                   $repeatsWords whether a word with a list of values is repeated for each value
      * @param bool                   $hasLists     whether a job can have several values
      * @param bool                   $addsValues   whether values are added to a template without replacement strings
@@ -94,7 +94,7 @@ final class CommandTemplate
     }
 
     /**
-     * Returns the command. Can be called only if {@see addsRecordsUnchanged()}.
+     * Returns the command. Requires that {@see addsRecordsUnchanged()} returns true.
      *
      * @param string $values the values, with NUL bytes between them
      */

@@ -6,7 +6,7 @@ namespace Spindle\Cli\Internal\Run\Input;
 
 use Spindle\Command\Command;
 
-/** A job: the values of one or more records of the input, and the command with them. */
+/** A job: the values of one or more records of the input, and the command that contains these values. */
 final class InputJob
 {
     /**
@@ -14,11 +14,11 @@ final class InputJob
      * @param JobValues        $values   of all records of the job
      * @param int              $slot     number of the job's slot; 0 when slots have no numbers
      * @param int|float|string $id       of the task, with --jsonl
-     * @param string|null      $text     the command for the job log; null to make it from $template, or else as $shown
-     * @param string|null      $shown    the command for printing; null to make it from $template, or else from $command
+     * @param string|null      $text     the command for the job log; null to make it in the same way as $shown
+     * @param string|null      $shown    the command for printing; null to make it from $template, else from $command
      * @param int              $sent     bytes that the command gets as its standard input; with --round-robin, set when
      *                                   the command has ended
-     * @param CommandTemplate|null $template that the command was made from; null for none
+     * @param CommandTemplate|null $template template from which the command was made; null for none
      * @param string|null      $block    name of the block that the command reads, for messages; null for none
      */
     public function __construct(
@@ -50,7 +50,7 @@ final class InputJob
         );
     }
 
-    /** Returns what messages call the job if it has failed: its number and its block. */
+    /** Returns the name of the job for messages about its failure: its number and its block. */
     public function name(): string
     {
         return "job {$this->sequence}" . ($this->block === null ? '' : " ({$this->block})");
@@ -70,7 +70,7 @@ final class InputJob
             ?? ShellQuotes::text($this->command);
     }
 
-    /** Returns the command in the job log. */
+    /** Returns the command as the job log contains it. */
     public function text(): string
     {
         return $this->text

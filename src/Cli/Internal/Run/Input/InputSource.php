@@ -22,7 +22,7 @@ final class InputSource
     private string $unread = '';
 
     /**
-     * @param string           $recordName what messages call a record
+     * @param string           $recordName word for a record in messages
      * @param list<string>     $arguments  the records; unused with a stream
      * @param resource|null    $stream
      * @param non-empty-string $separator

@@ -8,9 +8,9 @@ use Spindle\Cli\Internal\Run\Output\OutputFailedException;
 use Spindle\Cli\Internal\UsageException;
 
 /**
- * Combines the records of several sources. Linked sources are one group: its first row has the first record of each,
- * and so on. Each row of a group is combined with each row of the other groups; the last group changes fastest. The
- * rows of the first group are read on demand. Other groups are read repeatedly, so temporary files keep their rows.
+ * Combines the records of several sources. Linked sources are one group: its row N has the record N of each source.
+ * Each row of a group is combined with each row of the other groups; the last group changes fastest. The rows of the
+ * first group are read on demand. The other groups are read repeatedly, so temporary files keep their rows.
  */
 final class InputSources
 {
@@ -22,7 +22,7 @@ final class InputSources
 
     /**
      * @param non-empty-list<non-empty-list<InputSource>> $groups
-     * @param bool $restarts   whether shorter sources of a group start again, as by --link, or end the group
+     * @param bool $restarts   whether a source that ends early starts again (--link); if not, its group ends
      * @param bool $isShuffled whether the combinations have a random order, as by --shuf
      */
     public function __construct(
@@ -40,7 +40,7 @@ final class InputSources
         return $isSingle && !$this->isShuffled && $this->fields->isEmpty() ? $this->groups[0][0] : null;
     }
 
-    /** Returns what messages call a record. */
+    /** Returns the word for a record in messages. */
     public function recordName(): string
     {
         $source = $this->plainSource();
@@ -79,7 +79,7 @@ final class InputSources
         return $names;
     }
 
-    /** Counts the combinations; null if there are too many, or if it is unknown how many values a source has. */
+    /** Counts the combinations. Returns null if PHP_INT_MAX is exceeded, or a source's number of rows is unknown. */
     public function count(): ?int
     {
         $total = 1.0; // as an integer, the product could overflow

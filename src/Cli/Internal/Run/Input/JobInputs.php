@@ -13,7 +13,7 @@ interface JobInputs
     /** Counts the jobs; null if they can't be counted before the input is read. */
     public function count(): ?int;
 
-    /** Returns what a message calls a job. */
+    /** Returns the name of a job for messages. */
     public function nameOf(int $number): string;
 
     /** Returns how many jobs may be made before a slot for them is free. */

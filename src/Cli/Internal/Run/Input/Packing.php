@@ -13,11 +13,11 @@ final class Packing
     private const POINTER_BYTES = 8;
 
     /**
-     * @param int|null $maxRecords   null for as many as fit; 0 for one that is not inserted into the command
+     * @param int|null $maxRecords   records for each job; null for as many as fit; 0 for one that is not inserted
      * @param int      $maxBytes     largest size of the command's words, each with a byte for its end
-     * @param int      $limit        of the system, for these bytes plus a pointer to each word
+     * @param int      $limit        of the system, for the command's bytes plus a pointer to each word
      * @param bool     $isSpread     whether the last records are distributed among the jobs that run at once
-     * @param bool     $isLimited    whether -s gives $maxBytes; if not, a command with one record can be longer
+     * @param bool     $isLimited    whether $maxBytes is from -s; if not, a command with one record can be longer
      */
     public function __construct(
         public readonly ?int $maxRecords,

@@ -6,7 +6,7 @@ namespace Spindle\Cli\Internal\Run\Input;
 
 use Spindle\Command\Command;
 
-/** A program and its arguments, which no shell reads. A word for all values becomes one word for each value. */
+/** A program and its arguments, which no shell reads. A word that stands for all values becomes one word for each. */
 final class ProgramTemplate implements TemplateBody
 {
     /** Text of a word that needs no quotes. In the first word, = would make an assignment. */
@@ -35,14 +35,14 @@ final class ProgramTemplate implements TemplateBody
         return Command::of(...($words === [] ? [''] : $words));
     }
 
-    /** Quotes values (e{}: e'a b'), or all of a word whose own text needs it. GNU parallel quotes only values. */
+    /** Quotes values (e{}: e'a b'), or a whole word if its own text needs quotes. GNU parallel quotes only values. */
     public function text(array $values, int $sequence, string $slot): string
     {
         return implode(' ', $this->words($values, $sequence, $slot, isQuoted: true));
     }
 
     /**
-     * Returns the command. Can be called only if {@see addsRecordsUnchanged()}.
+     * Returns the command. Requires that {@see addsRecordsUnchanged()} returns true.
      *
      * @param string $values the values, with NUL bytes between them
      */
@@ -170,7 +170,7 @@ final class ProgramTemplate implements TemplateBody
     /**
      * @param non-empty-list<string|Replacement> $parts
      * @param list<string>                       $values
-     * @param list<string>                       $listed values that a list stands for; the second one begins a new word
+     * @param list<string>                       $listed values that a list stands for; each further one begins a word
      *
      * @return list<string> empty if the word has only replacement strings, and no value for any of them
      */

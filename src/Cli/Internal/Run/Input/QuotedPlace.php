@@ -24,7 +24,7 @@ final class QuotedPlace
         . '[\w./+-]+[ \t](?:(?:' . self::PLAIN_CHARACTER . '|[ \t])*[ \t])?' . self::PLAIN_CHARACTER . '*$~D';
     private const REST_OF_ARGUMENT_PATTERN = '~^' . self::PLAIN_CHARACTER . '*(?:[\s;|)]|$)~D';
 
-    /** Start of a bracket expression such as [a-z]. The words [ and [[ are commands. */
+    /** Start of a bracket expression such as [a-z]. Does not match the commands [ and [[. */
     private const BRACKET_PATTERN = '~\[(?!\[?\s)~';
 
     /**
@@ -39,7 +39,7 @@ final class QuotedPlace
     /**
      * Checks whether plain values need quotes here. Without quotes, a value could become part of a variable's name, a
      * redirection's descriptor, or a reserved word. Bash reads a - at the end of a redirection's word (>&3-) as "move
-     * the descriptor". Between brackets, a - means a range. The blanks between the values of a list need no quotes.
+     * the descriptor". Between brackets, a - means a range. Of a list, only the ends are checked: blanks are between.
      *
      * @param list<string|Replacement> $parts the line; the replacement is at $i
      */
@@ -52,7 +52,7 @@ final class QuotedPlace
         $before = $parts[$i - 1];
         $after = $parts[$i + 1];
         \assert(\is_string($before) && \is_string($after));
-        // The line's own text: values of other places can be missing.
+        // Contains only the line's own text, because other places may get no value.
         $earlier = implode('', array_filter(\array_slice($parts, 0, $i), \is_string(...)));
         $later = implode('', array_filter(\array_slice($parts, $i + 1), \is_string(...)));
         $isDelimited = ($before !== '' || $i === 1)

@@ -21,7 +21,7 @@ final class Replacement
         public readonly ?int $position = null,
     ) {}
 
-    /** Returns whether the text for it is a number, or {%} in the job log. A shell can't run either as code. */
+    /** Returns whether the inserted text is a number, or {%} in the job log. A shell can't run either as code. */
     public function isNumber(): bool
     {
         return $this->part === self::SEQUENCE || $this->part === self::SLOT;

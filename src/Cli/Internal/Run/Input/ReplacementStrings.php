@@ -77,7 +77,7 @@ final class ReplacementStrings
         return preg_match(self::UNSUPPORTED_PATTERN, $rest, $match) === 1 ? $match[0] : null;
     }
 
-    /** Returns the first text in braces that looks like a column's name, but is none; null if none, or no header. */
+    /** Returns the first text in braces that looks like a column's name, but is none. Returns null without a header. */
     public function unknownColumnIn(string $text): ?string
     {
         $rest = (string) preg_replace($this->pattern($text), ' ', $text);

@@ -10,8 +10,8 @@ use Spindle\Cli\Internal\Run\RunStatistics;
 use Spindle\Cli\Internal\UsageException;
 
 /**
- * The records of an input that must still run according to a job log. Before the first record is yielded, the input is
- * compared with the log, up to the log's last job. If the input or the command differs, no job runs.
+ * Selects the records whose jobs must still run, according to a job log. Before the first record is yielded, the input
+ * is compared with the log, up to the log's last job. If the input or the command differs, no job runs.
  */
 final class ResumedInput
 {

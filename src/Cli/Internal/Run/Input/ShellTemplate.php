@@ -158,7 +158,7 @@ final class ShellTemplate implements TemplateBody
     }
 
     /**
-     * Rejects a list after an assignment, a redirection or #. Its second value would become a command or an argument.
+     * Rejects a list after an assignment, a redirection or #: its second value would become a command or an argument.
      *
      * @param list<string|Replacement> $parts
      */

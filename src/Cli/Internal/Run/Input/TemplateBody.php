@@ -23,7 +23,7 @@ interface TemplateBody
      */
     public function text(array $values, int $sequence, string $slot): string;
 
-    /** @return list<string> the words of a command without values; of a shell line, only the line */
+    /** @return list<string> the words of a command without values; for a shell line, the line alone */
     public function baseWords(): array;
 
     /**

@@ -94,7 +94,7 @@ final class TextPacking
         return [$end, $count];
     }
 
-    /** Returns the end of the last record that ends at an offset or before; 0 if there is none. */
+    /** Returns the end of the last record that ends at or before $offset; 0 if there is none. */
     private function lastEnd(string $text, int $offset): int
     {
         $separator = $offset === 0 ? false : strrpos($text, $this->separator, $offset - 1 - \strlen($text));
@@ -102,7 +102,7 @@ final class TextPacking
         return $separator === false ? 0 : $separator + 1;
     }
 
-    /** Returns the end of the last one of $count records from an offset, or the end of the text. */
+    /** Returns the offset after $count records from $at; the end of the text if it has fewer. */
     private function endOf(int $count, string $text, int $at): int
     {
         for (; $count > 0 && $at < \strlen($text); --$count) {

@@ -13,7 +13,7 @@ final class CommandRows
     public const ROWS = [
         [
             'replace I i', 'R', Meaning::Same, 'Use R instead of {}', 'Give the value as `-I R` or `--replace=R`',
-            'replace I i', 'Give the value as `-I R` or `--replace=R`. Lines are not stripped of leading blanks',
+            'replace I i', 'Give the value as `-I R` or `--replace=R`. Leading blanks of a line are kept',
         ],
         ['er extensionreplace', 'R', Meaning::Same, 'Use R instead of {.}'],
         ['bnr basenamereplace', 'R', Meaning::Same, 'Use R instead of {/}'],
@@ -28,24 +28,24 @@ final class CommandRows
         [
             'args N max-replace-args maxreplaceargs', 'N', Meaning::Same,
             'Insert N inputs into one command: {1} to {N}. Repeat words with {} as -X does',
-            '`--args` is only a name of `spindle run`',
+            'Only `spindle run` has the name `--args`',
         ],
         [
             'max-lines L l maxlines', 'N', Meaning::Same, 'Insert up to N lines into one command',
             'A line that ends with a blank is continued on the next line', 'max-lines L l',
         ],
         [
-            'pack m', '', Meaning::Same, 'Insert as many inputs as a command can have, the same number for each job at'
-            . ' the end of the input', '`--pack` is only a name of `spindle run`',
+            'pack m', '', Meaning::Same, 'Insert as many inputs as a command can have. Divide the last inputs among the'
+            . ' jobs that run at once', 'Only `spindle run` has the name `--pack`',
         ],
         ['xargs', '', Meaning::Same, 'As -m, but do not divide the last inputs among the jobs that run at once'],
         [
             'each-word X', '', Meaning::Same, 'As -m, but repeat the word that has {}: pre{}post becomes pre1post'
-            . ' pre2post', '`--each-word` is only a name of `spindle run`',
+            . ' pre2post', 'Only `spindle run` has the name `--each-word`',
         ],
         [
-            'max-chars s maxchars', 'N', Meaning::Same, 'Insert inputs with -m, -X, -n, -N or -L up to this length of'
-            . ' the command in bytes [default: 131072 for -m and -X, else the limit of the system]',
+            'max-chars s maxchars', 'N', Meaning::Same, 'With -m, -X, -n, -N or -L, make no command longer than N bytes'
+            . ' [default: 131072 for -m and -X, else the limit of the system]',
             'Each argument counts with one more byte. Quotes, which GNU parallel adds to values, do not count. The'
             . ' default of GNU parallel is about half as long',
             'max-chars s', 'The default of xargs is 131072 for all of them',

@@ -25,12 +25,12 @@ final class InputRows
         [
             'colsep C col-sep', 'REGEX', Meaning::Same,
             'Split each line into columns {1} {2}, at the matches of a regular expression',
-            'The regular expression is one of PCRE, which has no code of Perl',
+            'Regular expressions are those of PCRE, and can contain no code of Perl',
         ],
         [
             'header', ':', Meaning::Same, 'The first line of each input has names for its columns: {name} is {1}. With'
             . ' --pipe, each job gets the first lines of the input',
-            'A number of lines and a regular expression are for `--pipe`',
+            'Only with `--pipe`, the value can also be a number of lines or a regular expression',
         ],
         [
             'trim', 'HOW', Meaning::Same, 'Remove white space of values: l (left), r, lr, rl or n (none) [default: n,'

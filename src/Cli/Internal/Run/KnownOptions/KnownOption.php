@@ -10,7 +10,7 @@ use Symfony\Component\Console\Input\InputOption;
 /** One option of `spindle run`, `spindle sem`, GNU parallel or xargs, with all its spellings. */
 final class KnownOption
 {
-    /** Columns of the text in the help. */
+    /** Maximum columns of a line of the text in the help. */
     private const TEXT_COLUMNS = 45;
 
     /**
@@ -58,7 +58,7 @@ final class KnownOption
             default => InputOption::VALUE_NONE,
         };
         $letter = $this->letter();
-        // Symfony's console can't describe a digit, and has its own -v. OptionParser reads both.
+        // Symfony's console accepts no digit as a shortcut, and has its own -v. OptionParser reads -0 and -v.
         $isPossible = $letter !== '0' && $letter !== 'v';
 
         return new InputOption(

@@ -4,15 +4,15 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal\Run\KnownOptions;
 
-/** The meaning of an option of another tool for `spindle run`. */
+/** How `spindle run` treats an option of GNU parallel or xargs. */
 enum Meaning: string
 {
     case Same = 'same';
 
-    /** The option exists in both, with a difference that is documented. */
+    /** Both tools have the option. The note in its row describes the difference. */
     case Other = 'other';
 
-    /** The option is accepted for scripts, because its effect is that of the default. */
+    /** The option is accepted and has no effect, because `spindle run` always does what it asks for. */
     case Ignored = 'the default';
 
     case Refused = 'refused';

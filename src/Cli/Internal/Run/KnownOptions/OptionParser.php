@@ -15,7 +15,7 @@ use Spindle\Cli\Internal\UsageException;
  */
 final class OptionParser
 {
-    /** Spellings whose value is optional, and which GNU parallel and xargs read in two ways without it. */
+    /** Spellings that GNU parallel and xargs read differently if the value is missing, with the spelling to use. */
     private const NEEDS_VALUE = ['-i' => '-I', '--replace' => '-I', '-e' => '-E', '--eof' => '-E'];
 
     public function __construct(private readonly OptionTable $table) {}
@@ -64,7 +64,7 @@ final class OptionParser
             : $this->option($option, "--{$name}", $value, $following);
     }
 
-    /** Returns an unknown option for Symfony's parser. GNU parallel accepts the beginning of a long name. */
+    /** Returns an unknown option for Symfony's parser to reject. Rejects a shortened name, as GNU parallel allows. */
     private function unknown(string $token, string $name): string
     {
         $completions = $name === '' ? [] : $this->table->completions($name);
@@ -141,7 +141,8 @@ final class OptionParser
     }
 
     /**
-     * Returns the value of --progress in the next word, if there is one. In GNU parallel, the option has none.
+     * Removes and returns the next word if it is a mode of --progress; otherwise returns "bar". In GNU parallel, the
+     * option has no value.
      *
      * @param list<string> $following
      */
@@ -153,9 +154,9 @@ final class OptionParser
     }
 
     /**
-     * @param list<string> $following GNU parallel takes a number as the value, and xargs takes it as the command
+     * @param list<string> $following a number at its start is the value in GNU parallel, and the command in xargs
      *
-     * @return list<string> one line
+     * @return list<string> the option with the value 1
      */
     private function maxLines(string $spelling, array $following): array
     {

@@ -35,10 +35,11 @@ final class OutcomeRows
         ],
         ['retry-failed retryfailed', '', Meaning::Refused, 'use --resume-failed with the same input and command'],
         [
-            'results result res', 'DIR', Meaning::Same, 'Save outputs in files instead of printing them: in a folder of'
-            . ' this folder for each job, or under a name with replacement strings',
+            'results result res', 'DIR', Meaning::Same, 'Save outputs in files instead of printing them, in a subfolder'
+            . ' of DIR for each job. If DIR has replacement strings, it names the folder or file of each job',
             'A folder of a job has two more files, `command` and `exitval`. *DIR* gets the file `.spindle-results`,'
-            . ' which marks it. Files of others are not replaced. `.csv`, `.tsv` and `.json` are refused',
+            . ' which marks it. Files that Spindle has not written are not replaced. `.csv`, `.tsv` and `.json` are'
+            . ' refused',
         ],
         ['strict', '', Meaning::Own, 'Start no more jobs after an input line that is not a valid command'],
     ];

@@ -36,8 +36,8 @@ final class OutputRows
         [
             'line-buffer line-buffered linebuffer linebuffered lb', '', Meaning::Same,
             'Print each line of output as soon as it is complete',
-            'With `--keep-order`, outputs are printed when jobs are over. With `--retries`, a last line without a line'
-            . ' feed continues in the next attempt; GNU parallel drops it if the attempt is short',
+            'With `--keep-order`, each output is printed when its job is over. With `--retries`, a last line without a'
+            . ' line feed continues in the next attempt; GNU parallel drops it if the attempt is short',
         ],
         ['latest-line latestline ll', '', Meaning::Refused, self::LATEST],
         ['output-as-files outputasfiles files', '', Meaning::Refused, 'use --results DIR'],
@@ -51,11 +51,11 @@ final class OutputRows
             Meaning::Refused, self::COMPRESS,
         ],
         ['dry-run dryrun dr', '', Meaning::Same, 'Print the commands without running them'],
-        ['print v', '', Meaning::Same, 'Print each command before its output. Also -v', '`--print` is only a name of'
-            . ' `spindle run`. `-vvv` logs each step'],
+        ['print v', '', Meaning::Same, 'Print each command before its output. Also -v', 'Only `spindle run` has the'
+            . ' name `--print`. `-vvv` logs each step'],
         [
             'trace t verbose', '', Meaning::Same, 'Print each command on standard error when it starts',
-            '`--trace` is only a name of `spindle run`', 'verbose t', 'Quotes are written around more words',
+            'Only `spindle run` has the name `--trace`', 'verbose t', 'The printed command has more quotes',
         ],
         ['silent', '', Meaning::Ignored, 'Commands are not printed anyway'],
         ['tmux', '', Meaning::Refused, 'use --results DIR and tail -f'],

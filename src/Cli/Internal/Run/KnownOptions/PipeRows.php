@@ -13,9 +13,10 @@ final class PipeRows
         [
             'pipe spreadstdin', '', Meaning::Other, 'Split standard input into blocks of whole records, and give each'
             . ' job one block as its standard input',
-            'Standard input is a file and not a pipe. A job that ends without reading it has not failed. `--retries`'
-            . ' gives the block to a failed job again. A blank line is a record of its own; GNU parallel joins it with'
-            . ' the next line. `:::` is refused; GNU parallel gives each job one of the values after it',
+            'The standard input of a job is a file and not a pipe. A job that ends without reading all of its input has'
+            . ' not failed. `--retries` gives the block to a failed job again. A blank line is a record of its own; GNU'
+            . ' parallel joins it with the next line. `:::` is refused; GNU parallel gives each job one of the values'
+            . ' after it',
         ],
         [
             'pipe-part pipepart', '', Meaning::Same, 'As --pipe, but read parts of the files of -a or ::::, several at'
@@ -59,8 +60,8 @@ final class PipeRows
         [
             'group-by groupby', 'COLUMN', Meaning::Other, 'A record is all consecutive lines with the same value in the'
             . ' column of this number. --colsep separates columns [default: a tab]',
-            'Names of columns and code of Perl are refused, and `--pipe-part`. A last line without a line feed belongs'
-            . ' to the group before it',
+            'Names of columns, code of Perl and `--pipe-part` are refused. A last line without a line feed belongs to'
+            . ' the group before it',
         ],
     ];
 

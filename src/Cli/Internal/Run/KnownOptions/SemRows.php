@@ -14,8 +14,8 @@ final class SemRows
             . ' [default: 1]',
         ],
         [
-            'id semaphore-name semaphorename', 'NAME', Meaning::Same, 'Count the commands of this name [default: the'
-            . ' name of the terminal]',
+            'id semaphore-name semaphorename', 'NAME', Meaning::Same, 'Count only the commands that are started with'
+            . ' this name [default: the name of the terminal]',
         ],
         ['bg', '', Meaning::Same, 'Do not wait for the end of the command. This is the default'],
         ['fg', '', Meaning::Same, 'Wait for the end of the command, and exit with its status'],

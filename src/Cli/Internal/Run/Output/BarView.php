@@ -44,7 +44,7 @@ final class BarView
         return "{$done} [" . $this->style->green($bar) . "]{$text}" . $this->style->faint($slowest);
     }
 
-    /** Draws a bar that is filled to the share of finished jobs. If it is unknown, each finished job moves a mark. */
+    /** Draws a bar that shows the share of finished jobs. If the share is unknown, each finished job moves a mark. */
     public static function bar(ScreenState $state, int $columns): string
     {
         $share = $state->share();

@@ -9,7 +9,7 @@ use Spindle\Cli\Internal\Run\Input\InputJob;
 use Spindle\Cli\Internal\TerminalText;
 use Spindle\Command\CommandResult;
 
-/** Prints a line for each failed job, up to a limit per second. One more line has the number of further ones. */
+/** Prints a line for each failed job, up to a limit per second. One more line counts the other failed jobs. */
 final class FailureNotices
 {
     private const MAX_PER_SECOND = 10;
@@ -44,7 +44,7 @@ final class FailureNotices
         ));
     }
 
-    /** Prints the number of failed jobs for which no line was printed, if a second is over. */
+    /** If a second is over, prints the number of failed jobs for which no line was printed in it. */
     public function summarise(float $now): void
     {
         if ($now - $this->secondStart < 1.0) {

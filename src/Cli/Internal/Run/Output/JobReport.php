@@ -28,7 +28,7 @@ final class JobReport
     /** @var list<array{float, InputJob}> duration and job, the slowest first */
     private array $slow = [];
 
-    /** Duration above which a job belongs to the slowest. */
+    /** Seconds above which a job belongs to the slowest. */
     private float $slowSeconds = self::MIN_SLOW_SECONDS;
 
     /** @var list<array{InputJob, string}> job, and how it ended */

@@ -14,7 +14,7 @@ final class LineProgress implements Progress
 {
     private string $lastState = '';
 
-    /** Null for JSON, which has no other lines. */
+    /** Null for JSON, whose only lines are the statistics. */
     private readonly ?FailureNotices $notices;
 
     public function __construct(private readonly ProgressConsole $console, private readonly bool $json)

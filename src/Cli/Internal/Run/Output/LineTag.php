@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal\Run\Output;
 
-/** Writes a tag before each line of an output that arrives in pieces, and ends the last line. */
+/** Adds a tag before each line of an output that arrives in pieces, and a missing line feed at its end. */
 final class LineTag
 {
     private readonly string $prefix;

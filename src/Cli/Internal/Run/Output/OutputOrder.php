@@ -16,7 +16,7 @@ final class OutputOrder
     private const MAX_EARLY_RESULTS = 1000;
     private const MAX_EARLY_BYTES = 16 << 20;
 
-    /** Number of large results per temporary file. A larger number saves descriptors, a smaller one disk space. */
+    /** Number of large results per temporary file. A larger number saves descriptors, a smaller number disk space. */
     private const MAX_RESULTS_PER_FILE = 50;
 
     /** @var \SplQueue<InputJob> jobs whose result has not been yielded yet, in order */
@@ -26,7 +26,7 @@ final class OutputOrder
     private array $early = [];
     private int $earlyBytes = 0;
 
-    /** @var resource|null contains the large outputs of early results, which also keep the file open */
+    /** @var resource|null file with the large outputs of early results; these results keep it open too */
     private mixed $sharedFile = null;
     private int $sharedFileResults = 0;
 

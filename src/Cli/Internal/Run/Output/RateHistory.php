@@ -5,8 +5,8 @@ declare(strict_types=1);
 namespace Spindle\Cli\Internal\Run\Output;
 
 /**
- * Counts the finished jobs in equal intervals since the run began. When there are too many intervals, each two are
- * merged, so that the whole run always fits.
+ * Counts the finished jobs in equal intervals since the run began. When there are too many intervals, each pair is
+ * merged into one that is twice as long, so that the whole run always fits.
  */
 final class RateHistory
 {

@@ -9,10 +9,10 @@ use Spindle\Cli\Internal\Run\Input\InputJob;
 /** Shows and changes the jobs of a run, for the keys of a screen. */
 interface RunControl
 {
-    /** @return list<InputJob> jobs that are probably running, in the order of the input */
+    /** @return list<InputJob> jobs that are running, by an estimate of the pool, in the order of the input */
     public function runningJobs(): array;
 
-    /** Starts no more jobs until {@see resume()}. Running ones continue. */
+    /** Starts no more jobs until {@see resume()}. Running jobs continue. */
     public function pause(): void;
 
     public function resume(): void;

@@ -18,7 +18,7 @@ final class ScreenKeys
     private bool $isPaused = false;
     private bool $showsOutput = false;
 
-    /** The job for which x was pressed, until the next key confirms or cancels it. */
+    /** The job for which x was pressed, until the next key confirms or cancels the end of this job. */
     private ?InputJob $toEnd = null;
 
     private ?InputJob $selected = null;
@@ -31,7 +31,7 @@ final class ScreenKeys
     }
 
     /**
-     * Returns the position of the selected job; null without one. After the end of the selected job, none is selected.
+     * Returns the position of the selected job; null if none is selected. If it has ended, no job is selected any more.
      *
      * @param list<array{InputJob, float}> $running
      */
@@ -47,7 +47,7 @@ final class ScreenKeys
         return null;
     }
 
-    /** Returns the end of the output of the selected job if it is to be shown; null otherwise. */
+    /** Returns the last part of the selected job's output; null if no output must be shown. */
     public function output(): ?string
     {
         return $this->selected === null || !$this->showsOutput ? null : $this->control->outputOf($this->selected);

@@ -9,7 +9,7 @@ use Symfony\Component\Console\Output\BufferedOutput;
 use Symfony\Component\Console\Output\OutputInterface;
 
 /**
- * Draws lines below the output on a terminal, and redraws them where they have changed. Between two calls, the cursor
+ * Draws lines below the output on a terminal, and redraws only those that have changed. Between two calls, the cursor
  * is at the beginning of the last line. Each line must be shorter than the terminal is wide.
  */
 final class ScreenLines
@@ -30,7 +30,7 @@ final class ScreenLines
         $this->cursor = new Cursor($this->output, $input);
     }
 
-    /** Records that other output was written where these lines were. */
+    /** Records that other output was written after {@see clear()}. */
     public function wrote(string $bytes): void
     {
         if ($bytes !== '') {

@@ -16,10 +16,10 @@ final class ScreenProgress implements Progress
     private const MIN_FRAME_NANOSECONDS = 100_000_000;
     private const MAX_FRAME_NANOSECONDS = 1_000_000_000;
 
-    /** Minimum pause after a frame, as a multiple of the time that it took. So frames take at most 1 % of the time. */
+    /** Minimum pause after a frame, as a multiple of the frame's duration. So frames take about 1 % of the time. */
     private const PAUSE_FACTOR = 100;
 
-    /** Columns of a screen beside the history of the rate. */
+    /** Columns that the rate and a margin need in the line of the sparkline. */
     private const RATE_COLUMNS = 14;
 
     private readonly ScreenLines $lines;
@@ -109,7 +109,7 @@ final class ScreenProgress implements Progress
             $this->draw($statistics, false);
         }
         $end = hrtime(true);
-        // The first frame loads classes.
+        // The first frame is not measured, because it also loads classes.
         $pause = $this->nextFrame === 0 ? 0 : ($end - $begin) * self::PAUSE_FACTOR;
         $this->nextFrame = $end + max(self::MIN_FRAME_NANOSECONDS, min(self::MAX_FRAME_NANOSECONDS, $pause));
     }

@@ -45,7 +45,7 @@ final class ScreenState
         return $this->statistics->doneCount() . ($total === null ? '' : "/{$total}");
     }
 
-    /** Returns the remaining time with its standard deviation; '-' while it is not known. */
+    /** Returns the remaining time with its standard deviation; "ETA -" while it is not known, and in a pause. */
     public function eta(ScreenStyle $style): string
     {
         $remaining = $this->statistics->remainingSeconds();

@@ -56,9 +56,9 @@ final class ScreenTerminal
     /**
      * Calls the closures on changes that affect the terminal. Without ext-pcntl, they are never called.
      *
-     * @param \Closure(): void $resized   the lines may be wrapped in another way
-     * @param \Closure(): void $suspend   this process is about to be suspended
-     * @param \Closure(): void $continued this process runs again, and other processes may have written to the terminal
+     * @param \Closure(): void $resized   called when the size has changed, so that lines may be wrapped differently
+     * @param \Closure(): void $suspend   called when this process is about to be suspended
+     * @param \Closure(): void $continued called when this process runs again; others may have written to the terminal
      */
     public function watch(\Closure $resized, \Closure $suspend, \Closure $continued): void
     {
@@ -79,7 +79,7 @@ final class ScreenTerminal
         }
     }
 
-    /** Restores the settings when this process ends, also by a signal. Must be called before {@see readKeys()}. */
+    /** Arranges that the settings are restored when this process ends, also by a signal. Precedes {@see readKeys()}. */
     public function watchEnds(): void
     {
         if ($this->watchers === []) {
@@ -102,7 +102,7 @@ final class ScreenTerminal
 
     /**
      * Reads keys without waiting for the end of a line, and without an echo. Ctrl-C and Ctrl-Z still send signals.
-     * Does nothing in the background, and before the event loop has installed the handlers of {@see watchEnds()}.
+     * Does nothing in the background, without ext-pcntl, and before a call of {@see watchEnds()}.
      *
      * @param \Closure(string): void $press called with the bytes of keys
      *
@@ -227,7 +227,7 @@ final class ScreenTerminal
         ));
     }
 
-    /** @return resource|false the terminal for reading, with its own flag for non-blocking reads */
+    /** @return resource|false the terminal, opened again, so that only these reads are non-blocking */
     private function open(): mixed
     {
         $name = posix_ttyname($this->stream);

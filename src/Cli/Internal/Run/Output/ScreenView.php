@@ -17,10 +17,10 @@ final class ScreenView
     /** Lines that are always visible: totals, bar and rate. */
     private const HEAD_LINES = 3;
 
-    /** Columns of the text beside the bar and the sparkline. */
+    /** Columns of the text beside the bar. */
     private const TEXT_COLUMNS = 26;
 
-    /** Largest number of lines for running jobs so far, so that the screen does not jump. */
+    /** Largest number of lines that running jobs have needed. It never shrinks, so that the screen does not jump. */
     private int $jobLines = 1;
 
     public function __construct(private readonly ScreenStyle $style) {}

@@ -10,11 +10,11 @@ use Spindle\Internal\UnlinkedFile;
 
 /**
  * Temporary files with the blocks of jobs. A file exists until its job has ended, because a retry reads it again. If
- * this process is killed, a launcher removes the files: their names begin like those of {@see UnlinkedFile}.
+ * this process is killed, a launcher finds the files by the prefix of {@see UnlinkedFile}, and removes them.
  */
 final class BlockFiles
 {
-    /** Text for the name of a block's file in printed commands, as in GNU parallel. */
+    /** Replaces the name of a block's file in printed commands, as in GNU parallel. */
     private const SHOWN_NAME = '$PARALLEL_TMP';
 
     /** Runs a program whose standard input is a file. */
@@ -28,7 +28,7 @@ final class BlockFiles
     /** @var array<int, int> bytes by number of the job */
     private array $sizes = [];
 
-    /** @param bool $areWritten false to assign only names, for --dry-run */
+    /** @param bool $areWritten false to assign names and write no files, for --dry-run */
     public function __construct(public readonly bool $areWritten = true)
     {
         $folder = realpath(sys_get_temp_dir()); // absolute, because jobs can run in another folder

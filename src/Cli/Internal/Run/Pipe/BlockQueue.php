@@ -10,7 +10,7 @@ use Spindle\Internal\Async\Condition;
 /** Blocks that one job has not read. The job reads them in order. */
 final class BlockQueue
 {
-    /** Bytes above which a queue gets no further block. */
+    /** A queue with this many bytes or more gets no further block. */
     private const MAX_BYTES = 1 << 16;
 
     /** @var list<string> */

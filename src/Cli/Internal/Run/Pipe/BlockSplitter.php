@@ -7,8 +7,8 @@ namespace Spindle\Cli\Internal\Run\Pipe;
 use Spindle\Cli\Internal\UsageException;
 
 /**
- * Splits bytes into blocks of whole records, at the same places as GNU parallel. Does not depend on the sizes of the
- * pieces in which the bytes arrive.
+ * Splits bytes into blocks of whole records, at the same places as GNU parallel. The places do not depend on the pieces
+ * in which the bytes arrive.
  */
 final class BlockSplitter
 {

@@ -16,7 +16,7 @@ final class Blocks
     /** The header that has been read; '' for none. */
     public string $header = '';
 
-    /** Positions in the input at which the last block starts and ends. */
+    /** Positions in the input at which the block that was yielded last starts and ends. */
     public int $start = 0;
     public int $end = 0;
 

@@ -42,7 +42,7 @@ final class Header
             );
         }
 
-        // Compiled by PCRE's JIT, a pattern such as (#.*\n)* would exceed its stack after some thousand lines.
+        // With PCRE's JIT, a pattern such as (#.*\n)* would exceed the JIT's stack after some thousand lines.
         return new self(RegularExpression::delimited("(*NO_JIT)\\A(?:{$text})"), 0);
     }
 

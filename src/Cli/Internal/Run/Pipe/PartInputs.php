@@ -10,7 +10,7 @@ use Spindle\Cli\Internal\Run\Input\JobInputs;
 use Spindle\Cli\Internal\Run\Input\JobValues;
 use Spindle\Command\Command;
 
-/** Each job reads one part of a file: the option --pipe-part. This process reads only where parts can end. */
+/** Each job reads one part of a file: the option --pipe-part. This process only searches for the ends of parts. */
 final class PartInputs implements JobInputs
 {
     use HasNumberedJobs;
@@ -23,13 +23,12 @@ final class PartInputs implements JobInputs
     private const PROGRAM = 'file=$1 header=$2 start=$3 size=$4; shift 4; exec <"$file";'
         . ' { [ "$header" = 0 ] || head -c "$header" <"$file"; tail -c "+$start" | head -c "$size"; } | exec "$@"';
 
-    /** @var array<int, array{PartedFile, int, int, int}> file, end of its header, start and end, by number of a job */
+    /** @var array<int, array{PartedFile, int, int, int}> file, end of its header, start and end of the part, by job */
     private array $parts = [];
 
     /**
      * @param list<PartedFile> $files
-     * @param int              $blockBytes the minimum size of a part; if negative, the number of parts for each job
-     *                                     that runs at once
+     * @param int              $blockBytes the minimum size of a part; or -N for N parts for each job that runs at once
      */
     public function __construct(
         private readonly array $files,

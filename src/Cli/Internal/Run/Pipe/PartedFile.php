@@ -15,8 +15,9 @@ final class PartedFile
     /** Size when the file was opened. */
     public readonly int $size;
 
-    /** Device and inode when the file was opened, and the time of its last change (Unix time) at that moment. */
+    /** Device and inode of the file that was opened. */
     private readonly string $identity;
+    /** Unix time of the file's last change before it was opened. */
     private readonly int $changedAt;
 
     /**

@@ -10,7 +10,7 @@ use Spindle\Cli\Internal\UsageException;
 interface RecordEnds
 {
     /**
-     * Returns the last end of a record after $from; $from for none.
+     * Returns the last end of a record after $from; $from if there is none.
      *
      * @param int $limit position at which the search ends
      *

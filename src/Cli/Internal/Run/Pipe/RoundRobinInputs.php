@@ -21,14 +21,15 @@ final class RoundRobinInputs implements JobInputs
     /** @var array<int, BlockQueue> of jobs that have not ended, by number */
     private array $queues = [];
 
-    /** @var array<int, int> number of bytes that a job got, by the job's number */
+    /** @var array<int, int> number of bytes that each job got, by its number */
     private array $sent = [];
 
-    /** Number of jobs that were created, and number of the job that got the last block. */
+    /** Number of jobs that were created. */
     private int $jobCount = 0;
+    /** Number of the job that got the last block from {@see distribute()}. */
     private int $last = 0;
 
-    /** @var \Generator<int, string>|null */
+    /** @var \Generator<int, string>|null the blocks for {@see distribute()}; null before the last job is created */
     private ?\Generator $rest = null;
 
     private ?InputWait $wait = null;

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal\Run\Pipe;
 
-/** A record ends after the text of --recend, before that of --recstart, or between both; else after each byte. */
+/** A record ends after the text of --recend and before that of --recstart. If both are empty, each byte is a record. */
 final class TextEnds implements RecordEnds
 {
     private readonly string $separator;
@@ -44,7 +44,7 @@ final class TextEnds implements RecordEnds
         return $from;
     }
 
-    /** Returns the first end of a record in a file whose separator begins at $from or later; null for none. */
+    /** Returns the first end of a record whose separator begins at $from or later in a file; null if there is none. */
     public function nextInFile(PartedFile $file, int $from): ?int
     {
         if ($this->separator === '') {

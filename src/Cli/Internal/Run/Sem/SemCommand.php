@@ -54,7 +54,7 @@ final class SemCommand extends Command
         exit $status
         SH;
 
-    /** A shell gives a command in the background an empty input, unless it gets another descriptor as its input. */
+    /** A shell gives a background command an empty input, so descriptor 4 passes on standard input. */
     private const IN_BACKGROUND = "exec 4<&0\n{\n%s\n} <&4 4<&- &";
 
     public function __construct()

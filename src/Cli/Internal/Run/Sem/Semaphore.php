@@ -26,7 +26,7 @@ final class Semaphore
 
     /**
      * @param resource $lock   locked while pipes are counted, created or removed
-     * @param string   $prefix of the pipes of this semaphore
+     * @param string   $prefix beginning of the names of this semaphore's pipes
      */
     private function __construct(
         private readonly string $folder,
