@@ -72,7 +72,7 @@ $upstream = static fn() => (string) $client->get($handler)->getBody() === '10'
 $events = static function (int $streams) use ($client, $urls): float {
     $open = 0;
     $listen = static function (string $url) use ($client, &$open): void {
-        foreach ($client->events($url) as $event) {
+        foreach ($client->serverSentEvents($url) as $event) {
             ++$open;
         }
     };

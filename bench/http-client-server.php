@@ -40,7 +40,7 @@ $server = new HttpServer(
 
             return Response::text('late');
         })(),
-        '/events' => Response::events($events()),
+        '/events' => Response::serverSentEvents($events()),
         '/download' => Response::file($file, $request),
         '/upload' => $receive($request),
         default => Response::text('unknown', 404),

@@ -26,15 +26,15 @@ final class LauncherException extends \RuntimeException implements SpindleExcept
         return new self("The launcher could not be started: {$reason}");
     }
 
-    public static function tooManyAtOnce(int $concurrency, int $capacity, string $startMethod): self
+    public static function tooManyAtOnce(int $concurrency, int $maxConcurrency, string $startMethod): self
     {
         $advice = $startMethod === 'proc_open'
             ? 'Lower the concurrency, enable ext-ffi, or use several pools'
             : 'Lower the concurrency, or raise the limit (ulimit -n)';
 
         return new self(
-            "{$concurrency} commands at once need more descriptors than the launcher may have. It can run {$capacity}"
-                . " at once with {$startMethod}. {$advice}",
+            "{$concurrency} commands at once need more descriptors than the launcher may have."
+                . " It can run {$maxConcurrency} at once with {$startMethod}. {$advice}",
         );
     }
 

@@ -171,9 +171,9 @@ final class CommandPool implements Lifecycle, Statistics
      *
      * @throws LauncherException when a launcher can't be started
      */
-    public function capacity(): int
+    public function maxConcurrency(): int
     {
-        return $this->dispatcher->capacity();
+        return $this->dispatcher->maxConcurrency();
     }
 
     /**

@@ -13,7 +13,7 @@ use Spindle\LauncherException;
  *
  *     $bytes = PortableCommand::encode($command);                              // on the caller's machine
  *     $result = PortableCommand::decode($bytes)->runOn($pool, $cancellation);  // on the machine of the command
- *     $outcome = PortableCommand::outcome($result, $maxBytes);                 // on the machine of the command
+ *     $outcome = PortableCommand::encodeResult($result, $maxBytes);            // on the machine of the command
  *
  * The caller's pool turns the outcome back into a {@see CommandResult}. Decoded bytes can run any program. Verify their
  * sender before you decode them.
@@ -107,7 +107,7 @@ final class PortableCommand
     }
 
     /** Encodes a result. Outputs that together are longer than `$maxBytes` are replaced by an error. */
-    public static function outcome(CommandResult $result, int $maxBytes): string
+    public static function encodeResult(CommandResult $result, int $maxBytes): string
     {
         [$output, $errors] = [$result->stdoutStream(), $result->stderrStream()];
         $size = self::outputSize($result);
@@ -128,7 +128,7 @@ final class PortableCommand
     }
 
     /** Encodes an outcome with an error, for a command whose result is not known. */
-    public static function lost(string $error): string
+    public static function encodeError(string $error): string
     {
         return serialize([null, null, false, $error, 0.0, 0.0, '', '']);
     }

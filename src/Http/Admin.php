@@ -125,7 +125,7 @@ final readonly class Admin implements RequestHandlerInterface
     {
         $cancellation = $request->getAttribute(Cancellation::class);
 
-        return Response::events(
+        return Response::serverSentEvents(
             (new Snapshots($this->overview))->follow($cancellation instanceof Cancellation ? $cancellation : null),
         );
     }

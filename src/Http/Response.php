@@ -211,7 +211,7 @@ final class Response implements ResponseInterface
      *
      * @throws \ValueError when the heartbeat is not positive
      */
-    public static function events(iterable $events, array $headers = [], float $heartbeat = 15.0): self
+    public static function serverSentEvents(iterable $events, array $headers = [], float $heartbeat = 15.0): self
     {
         if (!($heartbeat > 0.0)) {
             throw new \ValueError("The heartbeat must be more than 0 seconds, not {$heartbeat}");

@@ -26,7 +26,7 @@ interface CommandCarrier
      * @param Cancellation $cancellation prevents the start of a waiting command, and ends a running one; the outcome
      *                                   of the ended command is returned
      *
-     * @return string outcome as {@see \Spindle\Command\PortableCommand::outcome()} returns it
+     * @return string outcome as {@see \Spindle\Command\PortableCommand::encodeResult()} returns it
      *
      * @throws CancelledException when the command was never started
      * @throws SpindleException   when the outcome is not known

@@ -130,7 +130,7 @@ final class CarrierBackend implements CommandBackend
         }
     }
 
-    public function capacity(): int
+    public function maxConcurrency(): int
     {
         return CommandCarrier::MAX_CONCURRENCY;
     }

@@ -58,7 +58,7 @@ interface CommandBackend
      *
      * @throws LauncherException when a launcher can't be started
      */
-    public function capacity(): int;
+    public function maxConcurrency(): int;
 
     /** Ends and forgets all commands. Their owners are not notified. */
     public function close(): void;

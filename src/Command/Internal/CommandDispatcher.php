@@ -237,10 +237,10 @@ final class CommandDispatcher implements AttemptEvents
         $this->delayedStarts?->schedule();
     }
 
-    /** @throws LauncherException see {@see CommandBackend::capacity()} */
-    public function capacity(): int
+    /** @throws LauncherException see {@see CommandBackend::maxConcurrency()} */
+    public function maxConcurrency(): int
     {
-        return $this->backend->capacity();
+        return $this->backend->maxConcurrency();
     }
 
     public function cancelAll(): void

@@ -117,9 +117,9 @@ final class LauncherBackend implements CommandBackend
         $this->concurrency = $concurrency;
     }
 
-    public function capacity(): int
+    public function maxConcurrency(): int
     {
-        return $this->launchers->capacity($this->concurrency);
+        return $this->launchers->maxConcurrency($this->concurrency);
     }
 
     public function close(): void

@@ -52,12 +52,12 @@ final class Launchers
     private array $failedStarts = [];
 
     /** Number of commands that each launcher has descriptors for; null until the first launcher is ready. */
-    private ?int $capacityPerLauncher = null;
+    private ?int $maxConcurrencyPerLauncher = null;
 
     /** How launchers start processes: posix_spawn or proc_open; '' until the first launcher is ready. */
     private string $startMethod = '';
 
-    /** Fibers in {@see capacity()}. */
+    /** Fibers in {@see maxConcurrency()}. */
     private readonly FiberQueue $waiting;
 
     /** @var \WeakReference<LauncherBackend> */
@@ -159,9 +159,9 @@ final class Launchers
     public function ready(Launcher $launcher, string $payload): void
     {
         $launcher->isReady = true;
-        /** @var array{pid: int, capacity: int} $ready */
-        $ready = unpack('Vpid/Vcapacity', $payload);
-        $this->capacityPerLauncher = $ready['capacity'];
+        /** @var array{pid: int, maxConcurrency: int} $ready */
+        $ready = unpack('Vpid/VmaxConcurrency', $payload);
+        $this->maxConcurrencyPerLauncher = $ready['maxConcurrency'];
         $this->startMethod = substr($payload, 8);
         $this->wake();
         $this->log?->write(
@@ -172,9 +172,9 @@ final class Launchers
 
     public function tooManyException(int $concurrency): LauncherException
     {
-        $capacity = (int) $this->capacityPerLauncher * $this->targetCount;
+        $maxConcurrency = (int) $this->maxConcurrencyPerLauncher * $this->targetCount;
 
-        return LauncherException::tooManyAtOnce($concurrency, $capacity, $this->startMethod);
+        return LauncherException::tooManyAtOnce($concurrency, $maxConcurrency, $this->startMethod);
     }
 
     /**
@@ -215,7 +215,7 @@ final class Launchers
         return true;
     }
 
-    /** Removes a launcher. Fibers in {@see capacity()} get `$why`, or wait for another launcher if it is null. */
+    /** Removes a launcher. Fibers in {@see maxConcurrency()} get `$why`, or wait for another launcher if it is null. */
     public function remove(Launcher $launcher, ?LauncherException $why): void
     {
         $isOther = static fn(Launcher $other): bool => $other !== $launcher;
@@ -240,10 +240,10 @@ final class Launchers
      *
      * @throws LauncherException when a launcher can't be started, or when launchers have died too often
      */
-    public function capacity(int $concurrency): int
+    public function maxConcurrency(int $concurrency): int
     {
         $this->start($concurrency);
-        while ($this->capacityPerLauncher === null) {
+        while ($this->maxConcurrencyPerLauncher === null) {
             $this->start($concurrency); // replaces a launcher that has died before it was ready
             $launcher = $this->launchers[0];
             $launcher->process->keepLoop();
@@ -254,19 +254,20 @@ final class Launchers
             }
         }
 
-        return (int) $this->capacityPerLauncher * $this->targetCount;
+        return (int) $this->maxConcurrencyPerLauncher * $this->targetCount;
     }
 
-    /** @throws LauncherException when the descriptor limit is too low, or for a reason of {@see capacity()} */
+    /** @throws LauncherException when the descriptor limit is too low, or for a reason of {@see maxConcurrency()} */
     public function resize(int $concurrency, int $previousConcurrency): void
     {
         if ($this->launchers !== []) {
-            $this->capacity($previousConcurrency);
+            $this->maxConcurrency($previousConcurrency);
         }
         $targetCount = max($this->targetCount, self::countFor($concurrency));
-        $capacity = $this->capacityPerLauncher === null ? null : $this->capacityPerLauncher * $targetCount;
-        if ($capacity !== null && $concurrency > $capacity) {
-            throw LauncherException::tooManyAtOnce($concurrency, $capacity, $this->startMethod);
+        $perLauncher = $this->maxConcurrencyPerLauncher;
+        $maxConcurrency = $perLauncher === null ? null : $perLauncher * $targetCount;
+        if ($maxConcurrency !== null && $concurrency > $maxConcurrency) {
+            throw LauncherException::tooManyAtOnce($concurrency, $maxConcurrency, $this->startMethod);
         }
         if ($this->launchers !== []) {
             $this->targetCount = $targetCount;
@@ -341,7 +342,7 @@ final class Launchers
         $largest = intdiv($concurrency + $count - 1, $count);
         foreach ($this->launchers as $i => $launcher) {
             $launcher->share = intdiv($concurrency + $i, $count);
-            // Each launcher compares the largest share with its capacity, so that all accept the concurrency, or none.
+            // Each launcher compares the largest share with its maximum, so that all accept the concurrency, or none.
             $launcher->process->send(LauncherProtocol::frame(
                 LauncherProtocol::CONFIGURE,
                 0,
@@ -356,7 +357,7 @@ final class Launchers
         }
     }
 
-    /** Resumes the fibers that wait in {@see capacity()}, with an exception if there is one. */
+    /** Resumes the fibers that wait in {@see maxConcurrency()}, with an exception if there is one. */
     private function wake(?LauncherException $why = null): void
     {
         $why === null ? $this->waiting->wakeAll() : $this->waiting->failAll($why);

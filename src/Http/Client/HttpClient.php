@@ -179,7 +179,7 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
      * @throws CancelledException
      * @throws \InvalidArgumentException when the method, the URL or a header is invalid
      */
-    public function events(
+    public function serverSentEvents(
         #[\SensitiveParameter]
         string $url,
         #[\SensitiveParameter]

@@ -172,7 +172,7 @@ final class PendingRemoteCommand implements OutcomeReceiver
     private function abandon(): void
     {
         if (!$this->isOver()) {
-            $this->deferred->complete(PortableCommand::lost(self::ABANDONED));
+            $this->deferred->complete(PortableCommand::encodeError(self::ABANDONED));
         }
     }
 

@@ -159,7 +159,7 @@ final class SettlementFactory
         return $this->settlement(
             $job->delivery,
             $result->cancelled && $result->error !== null ? SettlementKind::Cancelled : SettlementKind::Done,
-            outcome: OutcomeBody::ofCommand($job->attempt(), PortableCommand::outcome($result, $this->maxResult)),
+            outcome: OutcomeBody::ofCommand($job->attempt(), PortableCommand::encodeResult($result, $this->maxResult)),
         );
     }
 
@@ -231,7 +231,7 @@ final class SettlementFactory
     private function lost(ClaimedJob $job, int $attempts, string $reason): Settlement
     {
         if ($job->body->isCommand()) {
-            $outcome = OutcomeBody::ofCommand($attempts, PortableCommand::lost($reason));
+            $outcome = OutcomeBody::ofCommand($attempts, PortableCommand::encodeError($reason));
 
             return $this->dead($job, $attempts, $outcome, $reason);
         }

@@ -47,9 +47,9 @@ final class DescriptorExhaustionTest extends TestCase
     {
         $answer = Host::call(self::class . '::useAllDescriptors', [$start->value], self::withDescriptors($limit));
         self::assertIsArray($answer);
-        [$capacity, $succeeded] = $answer;
+        [$maxConcurrency, $succeeded] = $answer;
 
-        self::assertGreaterThan(0, $capacity);
+        self::assertGreaterThan(0, $maxConcurrency);
         self::assertSame(100, $succeeded);
     }
 
@@ -57,14 +57,14 @@ final class DescriptorExhaustionTest extends TestCase
     public static function useAllDescriptors(string $start): array
     {
         $pool = new CommandPool(1, 0, new CommandPoolOptions(start: StartMethod::from($start)));
-        $capacity = $pool->capacity();
-        $pool->resize($capacity);
+        $maxConcurrency = $pool->maxConcurrency();
+        $pool->resize($maxConcurrency);
         $succeeded = 0;
         foreach ($pool->run(array_fill(0, 100, Command::of('cat')->withInput('x'))) as $result) {
             $succeeded += $result->succeeded() && $result->stdout() === 'x' ? 1 : 0;
         }
 
-        return [$capacity, $succeeded];
+        return [$maxConcurrency, $succeeded];
     }
 
     #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
@@ -230,7 +230,7 @@ final class DescriptorExhaustionTest extends TestCase
             $files[] = fopen('/etc/passwd', 'r');
         }
         $pool = new CommandPool(1, 0, new CommandPoolOptions(start: StartMethod::from($start)));
-        $pool->resize(min(40, $pool->capacity()));
+        $pool->resize(min(40, $pool->maxConcurrency()));
         $succeeded = 0;
         foreach ($pool->run(array_fill(0, 50, Command::shell('sleep 0.1; echo x'))) as $result) {
             $succeeded += $result->stdout() === "x\n" ? 1 : 0;

@@ -30,7 +30,7 @@ final class DestructorTest extends TestCase
             'run' => [
                 static fn(CommandPool $commands): int => iterator_count($commands->run([Command::of('echo', '5')])),
             ],
-            'capacity' => [static fn(CommandPool $commands): int => $commands->capacity()],
+            'maxConcurrency' => [static fn(CommandPool $commands): int => $commands->maxConcurrency()],
             'map' => [
                 static fn(CommandPool $commands, WorkerPool $workers): array
                     => iterator_to_array($workers->map([-5], abs(...))),

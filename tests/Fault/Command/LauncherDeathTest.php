@@ -290,7 +290,7 @@ final class LauncherDeathTest extends TestCase
     #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
     public function testTheCapacityIsThatOfTheLauncherThatReplacesADeadOne(StartMethod $start): void
     {
-        self::assertGreaterThan(0, $this->poolWhoseFirstLauncherDies($start, 4)->capacity());
+        self::assertGreaterThan(0, $this->poolWhoseFirstLauncherDies($start, 4)->maxConcurrency());
     }
 
     public function testALauncherThatAlwaysDiesBeforeItIsReadyIsGivenUpSoon(): void

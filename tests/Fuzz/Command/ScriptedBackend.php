@@ -29,7 +29,7 @@ final class ScriptedBackend implements Backend
         return 'scripted';
     }
 
-    public function capacity(): int
+    public function maxConcurrency(): int
     {
         return 1000;
     }

@@ -21,6 +21,8 @@ final class AgentPool implements CommandCarrier
 
     public function carry(string $encoded, Cancellation $withdrawal, Cancellation $cancellation): string
     {
-        return PortableCommand::outcome(PortableCommand::decode($encoded)->runOn($this->pool, $cancellation), 1 << 20);
+        $result = PortableCommand::decode($encoded)->runOn($this->pool, $cancellation);
+
+        return PortableCommand::encodeResult($result, 1 << 20);
     }
 }

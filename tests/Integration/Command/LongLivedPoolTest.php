@@ -105,7 +105,7 @@ final class LongLivedPoolTest extends TestCase
     public function testSeveralFibersMayAskForTheCapacityAtOnce(StartMethod $start): void
     {
         $pool = $this->pool($start);
-        $asked = [Async::run($pool->capacity(...)), Async::run($pool->capacity(...))];
+        $asked = [Async::run($pool->maxConcurrency(...)), Async::run($pool->maxConcurrency(...))];
 
         self::assertSame($asked[0]->await(), $asked[1]->await());
     }
@@ -114,7 +114,7 @@ final class LongLivedPoolTest extends TestCase
     public function testAPoolThatTheCapacityWasAskedOfKeepsTheEventLoopNoLonger(StartMethod $start): void
     {
         $pool = $this->pool($start);
-        self::assertGreaterThan(0, $pool->capacity());
+        self::assertGreaterThan(0, $pool->maxConcurrency());
 
         EventLoop::run();
     }
@@ -123,7 +123,7 @@ final class LongLivedPoolTest extends TestCase
     public function testClosingThePoolTellsAFiberThatAsksForTheCapacity(StartMethod $start): void
     {
         $pool = $this->pool($start);
-        $asked = Async::run($pool->capacity(...));
+        $asked = Async::run($pool->maxConcurrency(...));
         EventLoop::queue($pool->kill(...));
 
         $this->expectException(LauncherException::class);

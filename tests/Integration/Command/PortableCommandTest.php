@@ -107,8 +107,8 @@ final class PortableCommandTest extends TestCase
         $pool = new CommandPool(1);
         $result = $pool->execute(Command::shell('echo 12345; echo 678 >&2'));
 
-        self::assertStringContainsString('12345', PortableCommand::outcome($result, 10));
-        $outcome = PortableCommand::outcome($result, 9);
+        self::assertStringContainsString('12345', PortableCommand::encodeResult($result, 10));
+        $outcome = PortableCommand::encodeResult($result, 9);
         self::assertStringNotContainsString('12345', $outcome);
         self::assertStringContainsString('its output has 10 bytes, more than the 9 of', $outcome);
     }
@@ -117,7 +117,7 @@ final class PortableCommandTest extends TestCase
     {
         $options = new CommandPoolOptions(carrier: new AgentPool());
         $pool = new CommandPool(10_000, options: $options);
-        self::assertSame(10_000, $pool->capacity());
+        self::assertSame(10_000, $pool->maxConcurrency());
 
         foreach ([static fn() => $pool->resize(10_001), static fn() => new CommandPool(10_001, 0, $options)] as $use) {
             try {

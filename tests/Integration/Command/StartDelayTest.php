@@ -33,7 +33,7 @@ final class StartDelayTest extends TestCase
     public function testStartsOfAllRunsAreApart(): void
     {
         $pool = $this->pool(8);
-        $pool->capacity(); // now, so that the first command does not wait for the launcher
+        $pool->maxConcurrency(); // now, so that the first command does not wait for the launcher
         $true = Command::of('true');
         $runs = [
             Async::run(static fn(): array => iterator_to_array($pool->run([$true, $true]), false)),

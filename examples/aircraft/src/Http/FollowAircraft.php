@@ -19,7 +19,7 @@ final readonly class FollowAircraft implements RequestHandlerInterface
 
     public function handle(ServerRequestInterface $request): ResponseInterface
     {
-        return Response::events($this->events($request));
+        return Response::serverSentEvents($this->events($request));
     }
 
     /**

@@ -21,7 +21,7 @@ final class JobControl implements RunControl
         private readonly CommandPool $pool,
         private readonly InputWait $wait,
         private readonly RunStatistics $statistics,
-        private readonly int $capacity,
+        private readonly int $maxConcurrency,
     ) {}
 
     public function runningJobs(): array
@@ -40,7 +40,7 @@ final class JobControl implements RunControl
     public function resize(int $concurrency): void
     {
         $isUnlimited = $concurrency === JobsOption::UNLIMITED;
-        $this->statistics->concurrency = $isUnlimited ? $this->capacity : min($concurrency, $this->capacity);
+        $this->statistics->concurrency = min($isUnlimited ? \PHP_INT_MAX : $concurrency, $this->maxConcurrency);
         $this->pool->resize($this->statistics->concurrency);
     }
 

@@ -52,7 +52,7 @@ final class Runner
     private readonly ?OutputOrder $order;
     private readonly JobRecorder $recorder;
     private readonly ?ResumedInput $resumed;
-    private readonly int $capacity;
+    private readonly int $maxConcurrency;
 
     /** Exit status of a run that was halted; null before that. */
     private ?int $haltStatus = null;
@@ -80,8 +80,8 @@ final class Runner
             grace: $options->start->grace,
         ));
         $options->start->environment->setNiceness();
-        $this->capacity = $this->pool->capacity();
-        $this->control = new JobControl($this->pool, $this->wait, $this->statistics, $this->capacity);
+        $this->maxConcurrency = $this->pool->maxConcurrency();
+        $this->control = new JobControl($this->pool, $this->wait, $this->statistics, $this->maxConcurrency);
         $this->console = new Console(
             OutputStream::standardOutput(),
             OutputStream::standardError(),
@@ -139,11 +139,11 @@ final class Runner
     private function setConcurrency(): void
     {
         $concurrency = $this->options->start->jobs->current();
-        if ($concurrency > $this->capacity) {
+        if ($concurrency > $this->maxConcurrency) {
             throw UsageException::option(
                 '--jobs',
                 (string) $concurrency,
-                "at most {$this->capacity}"
+                "at most {$this->maxConcurrency}"
                     . ($this->options->start->carrier === null ? ', or raise the limit of open files (ulimit -n)' : ''),
             );
         }

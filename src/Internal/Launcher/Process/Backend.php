@@ -14,7 +14,7 @@ interface Backend
     public function name(): string;
 
     /** Returns how many jobs the descriptor limit allows at once. */
-    public function capacity(): int;
+    public function maxConcurrency(): int;
 
     /** @param list<string> $environment `NAME=value`, for jobs that are started from now on */
     public function useEnvironment(array $environment): void;

@@ -62,7 +62,7 @@ final class JobScheduler implements FrameHandler
         $this->frames->add(
             LauncherProtocol::READY,
             0,
-            pack('VV', getmypid(), min($this->backend->capacity(), 0xFFFFFFFF)) . $this->backend->name(),
+            pack('VV', getmypid(), min($this->backend->maxConcurrency(), 0xFFFFFFFF)) . $this->backend->name(),
         );
         while (!$this->poolEnded) {
             $this->frames->sendIfDue();
@@ -218,12 +218,12 @@ final class JobScheduler implements FrameHandler
     {
         /** @var array{concurrency: int, largest: int, grace: float, announce: int} $settings */
         $settings = unpack('Vconcurrency/Vlargest/egrace/Cannounce', $payload);
-        $capacity = $this->backend->capacity();
-        if ($settings['largest'] > $capacity) {
-            $this->frames->add(LauncherProtocol::REFUSED, 0, pack('V', $capacity) . $this->backend->name());
+        $maxConcurrency = $this->backend->maxConcurrency();
+        if ($settings['largest'] > $maxConcurrency) {
+            $this->frames->add(LauncherProtocol::REFUSED, 0, pack('V', $maxConcurrency) . $this->backend->name());
             $this->waiting->clear();
         }
-        $this->concurrency = $settings['largest'] > $capacity ? 0 : $settings['concurrency'];
+        $this->concurrency = $settings['largest'] > $maxConcurrency ? 0 : $settings['concurrency'];
         $this->termination->grace = $settings['grace'];
         $this->announcesStarts = $settings['announce'] === 1;
     }

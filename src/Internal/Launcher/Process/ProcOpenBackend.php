@@ -85,7 +85,7 @@ final class ProcOpenBackend implements Backend
         return 'proc_open';
     }
 
-    public function capacity(): int
+    public function maxConcurrency(): int
     {
         return intdiv($this->opener->maxDescriptors, 3);
     }

@@ -95,7 +95,7 @@ final class SpawnBackend implements Backend
         return 'posix_spawn';
     }
 
-    public function capacity(): int
+    public function maxConcurrency(): int
     {
         $limit = $this->libc->integers('uint64_t[2]');
         $this->c->getrlimit(7, $limit); // RLIMIT_NOFILE

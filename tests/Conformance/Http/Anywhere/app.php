@@ -133,7 +133,7 @@ $routes = [
             touch($request->getUri()->getQuery());
         })(), 'text/plain', 200, ['Content-Length' => '5']),
     '/events' => static fn(ServerRequestInterface $request): ResponseInterface
-        => Response::events((static function () use ($request): Generator {
+        => Response::serverSentEvents((static function () use ($request): Generator {
             try {
                 while (true) {
                     yield 'event';

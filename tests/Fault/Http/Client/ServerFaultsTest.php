@@ -221,7 +221,7 @@ final class ServerFaultsTest extends TestCase
         $this->serve(ScriptedServer::answering(
             "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Encoding: gzip\r\n\r\n{$event}",
         ));
-        $failure = self::failure(fn() => iterator_to_array($this->client()->events($this->url())));
+        $failure = self::failure(fn() => iterator_to_array($this->client()->serverSentEvents($this->url())));
 
         self::assertInstanceOf(InvalidResponseException::class, $failure);
         self::assertStringEndsWith('failed: an event is longer than 16777216 bytes', $failure->getMessage());

@@ -283,9 +283,9 @@ final class HttpClientTest extends TestCase
                 delay(0.05);
             }
         };
-        $this->serve(static fn(): Response => Response::events($events()));
+        $this->serve(static fn(): Response => Response::serverSentEvents($events()));
         $received = [];
-        foreach ($this->http()->events($this->url()) as $event) {
+        foreach ($this->http()->serverSentEvents($this->url()) as $event) {
             $received[] = [$event->data, $event->id, $sent];
         }
 
@@ -314,7 +314,7 @@ final class HttpClientTest extends TestCase
         });
         foreach ([null, new RequestOptions(decompress: false), new RequestOptions()] as $options) {
             $received = [];
-            foreach ($this->http()->events($this->url(), options: $options) as $event) {
+            foreach ($this->http()->serverSentEvents($this->url(), options: $options) as $event) {
                 $received[] = [$event->data, $sent];
             }
             self::assertSame([['event 1', 1], ['event 2', 2], ['event 3', 3]], $received);
@@ -332,7 +332,7 @@ final class HttpClientTest extends TestCase
         ));
         $this->expectException(InvalidResponseException::class);
         $this->expectExceptionMessage("the events have the unsupported Content-Encoding 'br'");
-        iterator_to_array($this->http()->events($this->url()));
+        iterator_to_array($this->http()->serverSentEvents($this->url()));
     }
 
     public function testAnotherResponseIsNoStreamOfEvents(): void
@@ -340,7 +340,7 @@ final class HttpClientTest extends TestCase
         $this->serve(static fn(): Response => Response::text('no', 404));
         $this->expectException(InvalidResponseException::class);
         $this->expectExceptionMessage("it has status 404 and Content-Type 'text/plain; charset=utf-8'");
-        iterator_to_array($this->http()->events($this->url()));
+        iterator_to_array($this->http()->serverSentEvents($this->url()));
     }
 
     public function testEventsAnswerAPostWithABody(): void
@@ -348,9 +348,9 @@ final class HttpClientTest extends TestCase
         $this->serve(static function (ServerRequestInterface $request): Response {
             $head = [$request->getMethod(), $request->getHeaderLine('Content-Type'), $request->getHeaderLine('Accept')];
 
-            return Response::events([implode(' ', $head), (string) $request->getBody()]);
+            return Response::serverSentEvents([implode(' ', $head), (string) $request->getBody()]);
         });
-        $events = $this->http()->events($this->url(), method: 'POST', body: RequestBody::json(['stream' => true]));
+        $events = $this->http()->serverSentEvents($this->url(), method: 'POST', body: RequestBody::json(['stream' => true]));
         $data = array_map(static fn(ServerSentEvent $event): string => $event->data, iterator_to_array($events, false));
 
         self::assertSame(['POST application/json text/event-stream', '{"stream":true}'], $data);
@@ -360,7 +360,7 @@ final class HttpClientTest extends TestCase
     {
         $this->serve(static fn(): Response => Response::json(['error' => 'slow down'], 429, ['Retry-After' => '7']));
         try {
-            iterator_to_array($this->http()->events($this->url(), method: 'POST', body: 'x'));
+            iterator_to_array($this->http()->serverSentEvents($this->url(), method: 'POST', body: 'x'));
             self::fail('The response was taken for a stream of events');
         } catch (InvalidResponseException $failure) {
             $response = $failure->getResponse();

@@ -81,7 +81,7 @@ final class HandlerTest extends TestCase
             if ($request->getRequestTarget() === '/events') {
                 $left = $request->getAttribute(Cancellation::class);
                 self::assertInstanceOf(Cancellation::class, $left);
-                $response = Response::events((static function () use ($left): \Generator {
+                $response = Response::serverSentEvents((static function () use ($left): \Generator {
                     yield 'first';
                     delay(30, true, $left);
                     yield 'second';

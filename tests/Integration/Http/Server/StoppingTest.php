@@ -69,7 +69,7 @@ final class StoppingTest extends TestCase
     public function testEventStreamsEndWhenTheServerStops(): void
     {
         $end = new DeferredFuture();
-        $this->serve(static fn(): Response => Response::events((static function () use ($end): \Generator {
+        $this->serve(static fn(): Response => Response::serverSentEvents((static function () use ($end): \Generator {
             try {
                 while (true) {
                     yield 'told';
@@ -95,7 +95,7 @@ final class StoppingTest extends TestCase
         $this->serve(static function () use ($gate): Response {
             $gate->await();
 
-            return Response::events((static function (): \Generator {
+            return Response::serverSentEvents((static function (): \Generator {
                 (new DeferredFuture())->getFuture()->await();
                 yield 'never';
             })());

@@ -20,7 +20,7 @@ use Spindle\Tests\LeavesNothing;
 use function Amp\async;
 use function Amp\delay;
 
-/** Tests {@see Response::events()}. */
+/** Tests {@see Response::serverSentEvents()}. */
 final class EventsResponseTest extends TestCase
 {
     use EndsInTime;
@@ -34,7 +34,7 @@ final class EventsResponseTest extends TestCase
 
     public function testTheResponseIsAnEventStreamThatProxiesDoNotBuffer(): void
     {
-        $response = Response::events([]);
+        $response = Response::serverSentEvents([]);
 
         self::assertSame(200, $response->getStatusCode());
         self::assertSame(
@@ -46,7 +46,7 @@ final class EventsResponseTest extends TestCase
 
     public function testGivenHeadersReplaceItsOwn(): void
     {
-        $response = Response::events([], ['cache-control' => 'no-cache', 'X-Own' => 'a']);
+        $response = Response::serverSentEvents([], ['cache-control' => 'no-cache', 'X-Own' => 'a']);
 
         self::assertSame(
             ['no-cache', 'a', 'no'],
@@ -73,7 +73,7 @@ final class EventsResponseTest extends TestCase
     #[DataProvider('iterables')]
     public function testEachReadReturnsOneEvent(\Closure $events): void
     {
-        $body = Response::events($events())->getBody();
+        $body = Response::serverSentEvents($events())->getBody();
 
         self::assertSame(self::COMMENT, $body->read(1000), 'the client hears at once that the stream is open');
         self::assertSame("data: text\n\n", $body->read(1000));
@@ -84,7 +84,7 @@ final class EventsResponseTest extends TestCase
 
     public function testAnEventCanBeReadInPieces(): void
     {
-        $body = Response::events(['text'])->getBody();
+        $body = Response::serverSentEvents(['text'])->getBody();
         $read = '';
         while (!$body->eof()) {
             $read .= $body->read(2);
@@ -152,7 +152,7 @@ final class EventsResponseTest extends TestCase
 
     public function testNoEventIsLostBetweenHeartbeats(): void
     {
-        $body = Response::events((static function () {
+        $body = Response::serverSentEvents((static function () {
             for ($n = 1; $n <= 100; ++$n) {
                 delay(random_int(0, 2) / 1000);
                 yield (string) $n;
@@ -179,7 +179,7 @@ final class EventsResponseTest extends TestCase
     public function testAHeartbeatThatIsNotPositiveIsRefused(float $seconds): void
     {
         $this->expectException(\ValueError::class);
-        Response::events([], heartbeat: $seconds);
+        Response::serverSentEvents([], heartbeat: $seconds);
     }
 
     public function testAGeneratorThatWasNeverReadIsNotStarted(): void
@@ -389,7 +389,7 @@ final class EventsResponseTest extends TestCase
      */
     private function begun(iterable $events, float $heartbeat = 15.0): EventStream
     {
-        $body = Response::events($events, heartbeat: $heartbeat)->getBody();
+        $body = Response::serverSentEvents($events, heartbeat: $heartbeat)->getBody();
         self::assertInstanceOf(EventStream::class, $body);
         self::assertSame(self::COMMENT, $body->read(1000));
 
