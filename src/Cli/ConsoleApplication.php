@@ -116,13 +116,13 @@ final class ConsoleApplication extends Application
                 'ansi',
                 null,
                 InputOption::VALUE_NEGATABLE,
-                "Force colours on or off [default: on for a\nterminal unless NO_COLOR is set]",
+                "Force colours on or off [default: on\nfor a terminal unless NO_COLOR is\nset]",
             ),
             new InputOption(
                 'verbose',
                 'v|vv|vvv',
                 InputOption::VALUE_NONE,
-                "Log each step of spindle run to standard\nerror (only as -vvv)",
+                "Log each step of spindle run to\nstandard error (only as -vvv)",
             ),
         ]);
     }

@@ -25,7 +25,7 @@ final readonly class SupervisorOptions
      *                                  process, the number is reduced by up to a tenth at random
      * @param int|null    $maxMemory    bytes in use by PHP at which a process is replaced; null for no limit
      * @param float       $startTimeout seconds in which a process has to load the application, at least 0.1
-     * @param float       $stallTimeout seconds for which a process's event loop may be blocked before the process is
+     * @param float       $blockTimeout seconds for which a process's event loop may be blocked before the process is
      *                                  killed, at least 0.1; INF for no limit
      * @param string|null $memoryLimit  PHP's memory_limit of each process, such as "512M", or "-1" for none. Null for
      *                                  PHP's setting. If PHP has no setting, or -1 in php.ini: three quarters of the
@@ -50,7 +50,7 @@ final readonly class SupervisorOptions
         public ?int $maxRequests = null,
         public ?int $maxMemory = null,
         public float $startTimeout = 30.0,
-        public float $stallTimeout = 30.0,
+        public float $blockTimeout = 30.0,
         public array $adminHosts = [],
         public ?string $memoryLimit = null,
         public ?bool $traceBlocks = null,
@@ -60,7 +60,7 @@ final readonly class SupervisorOptions
             'maxRequests' => $maxRequests,
             'maxMemory' => $maxMemory,
         ]);
-        foreach (['startTimeout' => $startTimeout, 'stallTimeout' => $stallTimeout] as $name => $seconds) {
+        foreach (['startTimeout' => $startTimeout, 'blockTimeout' => $blockTimeout] as $name => $seconds) {
             if (!($seconds >= 0.1)) {
                 throw new \ValueError("The option {$name} must be at least 0.1 seconds, not {$seconds}");
             }

@@ -107,7 +107,7 @@ final class Agent implements Lifecycle, Statistics
             $workers,
             min(self::MAX_GRACE_SECONDS, $grace),
             $budget,
-            $options->guard && $createPool === null,
+            $options->leaseGuard && $createPool === null,
         );
     }
 

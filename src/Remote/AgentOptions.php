@@ -23,7 +23,7 @@ final class AgentOptions
      * @param float|null        $stopTimeout         seconds that running jobs have to finish after
      *                                               {@see Agent::close()}. Then the agent ends them as
      *                                               {@see Agent::kill()} does. Null for no limit
-     * @param bool              $guard               whether a helper process kills all descendants of this process,
+     * @param bool              $leaseGuard          whether a helper process kills all descendants of this process,
      *                                               when only half of the margin is left. An agent that is suspended
      *                                               (SIGSTOP, freezer) or lacks memory can't end its jobs itself. The
      *                                               helper finds processes in /proc, so it works on Linux only
@@ -40,7 +40,7 @@ final class AgentOptions
         public readonly float $retention = 3600.0,
         public readonly int $maxResult = 16 << 20,
         public readonly ?float $stopTimeout = null,
-        public readonly bool $guard = true,
+        public readonly bool $leaseGuard = true,
         public readonly int $maxDeadLetters = 100_000,
         public readonly float $deadLetterRetention = 30 * 86400.0,
     ) {
@@ -81,7 +81,7 @@ final class AgentOptions
             $this->retention,
             $this->maxResult,
             $this->stopTimeout,
-            $this->guard,
+            $this->leaseGuard,
             $this->maxDeadLetters,
             $this->deadLetterRetention,
         );

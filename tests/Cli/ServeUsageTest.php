@@ -94,13 +94,13 @@ final class ServeUsageTest extends TestCase
             ['--start-timeout', '0'],
             "option --start-timeout: '0' is not allowed; give " . self::SECONDS . ', at least 0.1 s',
         ];
-        yield 'hardly any time to stall' => [
-            ['--stall-timeout', '0.0001'],
-            "option --stall-timeout: '0.0001' is not allowed; give " . self::SECONDS . ', at least 0.1 s',
+        yield 'hardly any time to block' => [
+            ['--block-timeout', '0.0001'],
+            "option --block-timeout: '0.0001' is not allowed; give " . self::SECONDS . ', at least 0.1 s',
         ];
-        yield 'time to stall' => [
-            ['--stall-timeout', 'x'],
-            "option --stall-timeout: 'x' is not allowed; give " . self::SECONDS,
+        yield 'time to block' => [
+            ['--block-timeout', 'x'],
+            "option --block-timeout: 'x' is not allowed; give " . self::SECONDS,
         ];
         yield 'a format' => [['--log-format', 'xml'], "option --log-format: 'xml' is not allowed; give text or json"];
         yield 'an unknown option' => [['--port', '80'], 'The "--port" option does not exist (see --help)'];
@@ -239,7 +239,7 @@ final class ServeUsageTest extends TestCase
             $process = $this->ran([$command, '--help']);
 
             self::assertMatchesRegularExpression(
-                '/-v\|vv\|vvv, --verbose\s+Log each step of spindle run to standard\s+error \(only as -vvv\)$/m',
+                '/-v\|vv\|vvv, --verbose\s+Log each step of spindle run to\s+standard error \(only as -vvv\)$/m',
                 $process->getOutput(),
             );
         }

@@ -245,7 +245,7 @@ final class WorkTest extends TestCase
             ['--lease', '3'],
             ['--heartbeat', '9'],
             ['--margin', '9.5'],
-            ['--max-dead', '0'],
+            ['--max-dead-letters', '0'],
             ['--retention', '0'],
         ] as $options) {
             $process = $this->remote(['work', '--queue', 'any', '--allow-root', ...$options]);

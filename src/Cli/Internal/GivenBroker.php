@@ -33,14 +33,15 @@ final class GivenBroker
                 'broker',
                 null,
                 InputOption::VALUE_REQUIRED,
-                "Connect to the broker at this address:\nredis://host:port/database, rediss:// for\n"
-                    . "TLS, or unix:///path. A password is refused.\n[default: from --broker-file or\nSPINDLE_BROKER]",
+                "Connect to the broker at this\naddress: redis://host:port/database,\n"
+                    . "rediss:// for TLS, or unix:///path.\nA password is refused. [default: from\n"
+                    . '--broker-file or SPINDLE_BROKER]',
             )
             ->addOption(
                 'broker-file',
                 null,
                 InputOption::VALUE_REQUIRED,
-                "Read the address, with a password, from this\nfile, which only its owner may read",
+                "Read the address, with a password,\nfrom this file, which only its owner\nmay read",
             );
     }
 

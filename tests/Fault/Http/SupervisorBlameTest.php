@@ -48,10 +48,10 @@ final class SupervisorBlameTest extends TestCase
         }, options: new Spindle\Http\HttpServerOptions(stopTimeout: 0.3));
         PHP;
 
-    private const STALLED = 'was killed, because its event loop was blocked for 0.5 s: a handler does not return';
+    private const BLOCKED = 'was killed, because its event loop was blocked for 0.5 s: a handler does not return';
 
     /** @return iterable<string, array{string, string}> the target, the logged position */
-    public static function stalls(): iterable
+    public static function blocks(): iterable
     {
         yield 'PHP code' => ['/loop?a=1', '%s/app.php, line 8 while it handled GET /loop?a=1'];
         yield 'a function that waits' => ['/sleep', '%s/app.php, line 9 while it handled GET /sleep'];
@@ -72,13 +72,13 @@ final class SupervisorBlameTest extends TestCase
         ];
     }
 
-    #[DataProvider('stalls')]
+    #[DataProvider('blocks')]
     public function testWhatBlocksTheEventLoopIsNamed(string $target, string $place): void
     {
-        $this->serve(self::APP, ['--processes', '1', '--stall-timeout', '0.5']);
+        $this->serve(self::APP, ['--processes', '1', '--block-timeout', '0.5']);
         $this->client()->get($target);
 
-        $this->awaitLogged(self::STALLED . ' (' . \sprintf($place, $this->path()) . '); another takes its place');
+        $this->awaitLogged(self::BLOCKED . ' (' . \sprintf($place, $this->path()) . '); another takes its place');
         self::assertSame(200, $this->get()->status);
         self::assertFileDoesNotExist($this->path('went-on'));
     }
@@ -87,7 +87,7 @@ final class SupervisorBlameTest extends TestCase
     {
         $this->serve(
             str_replace('sleep(60)', 'usleep(700_000)', self::APP),
-            ['--processes', '1', '--stall-timeout', '1'],
+            ['--processes', '1', '--block-timeout', '1'],
         );
         $begun = hrtime(true);
 

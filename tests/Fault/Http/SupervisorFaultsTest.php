@@ -269,7 +269,7 @@ final class SupervisorFaultsTest extends TestCase
     {
         $this->serve(
             self::WAITS_FOR_A_FILE,
-            ['--processes', '1', '--admin', '127.0.0.1:0', '--stall-timeout', '0.1'],
+            ['--processes', '1', '--admin', '127.0.0.1:0', '--block-timeout', '0.1'],
         );
         [$worker] = $this->workers();
         $client = $this->client()->get('/wait');
@@ -304,7 +304,7 @@ final class SupervisorFaultsTest extends TestCase
 
     public function testAHandlerThatNeverReturnsHasItsProcessKilled(): void
     {
-        $this->serve(self::UNRULY, ['--processes', '1', '--stall-timeout', '0.4']);
+        $this->serve(self::UNRULY, ['--processes', '1', '--block-timeout', '0.4']);
         [$worker] = $this->workers();
         $this->client()->get('/loop');
 
@@ -321,7 +321,7 @@ final class SupervisorFaultsTest extends TestCase
         $server = $this->serve(
             'return static function ($request) { Amp\delay(0.5);'
                 . ' return Spindle\Http\Response::text((string) getmypid()); };',
-            ['--processes', '1', '--stall-timeout', '0.2'],
+            ['--processes', '1', '--block-timeout', '0.2'],
         );
         $worker = $this->get()->body;
         posix_kill((int) $server->getPid(), \SIGSTOP);
@@ -564,7 +564,7 @@ final class SupervisorFaultsTest extends TestCase
 
     public function testAStuckProcessDoesNotPreventTheStop(): void
     {
-        $server = $this->serve(self::UNRULY, ['--processes', '1', '--stall-timeout', '0.4']);
+        $server = $this->serve(self::UNRULY, ['--processes', '1', '--block-timeout', '0.4']);
         $this->client()->get('/loop');
         Eventually::holds(fn(): bool => file_exists($this->path('looping')), 'it loops');
         $server->signal(\SIGTERM);

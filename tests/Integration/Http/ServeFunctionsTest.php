@@ -317,7 +317,7 @@ final class ServeFunctionsTest extends TestCase
 
     public function testATimeLimitThatAHandlerSetsIsReset(): void
     {
-        $this->serve(self::EVALUATED, ['--processes', '1', '--stall-timeout', '0.4']);
+        $this->serve(self::EVALUATED, ['--processes', '1', '--block-timeout', '0.4']);
         $limit = '/?' . rawurlencode("ini_get('max_execution_time')");
 
         self::assertSame(

@@ -286,7 +286,7 @@ final class ServeStopTest extends TestCase
 
     public function testTheAdminAddressReportsDrainingAfterASignalToAllProcesses(): void
     {
-        $server = $this->serve(self::SLOW, ['--processes', '2', '--admin', '127.0.0.1:0', '--stall-timeout', '0.4']);
+        $server = $this->serve(self::SLOW, ['--processes', '2', '--admin', '127.0.0.1:0', '--block-timeout', '0.4']);
         $client = $this->client()->get('/');
         Eventually::holds(fn(): bool => file_exists($this->path('handling')), 'a request is handled');
         $this->signalAll(\SIGTERM);

@@ -125,7 +125,7 @@ final class ServeCommand extends Command
             application within this many seconds
             [default: 30]
             TEXT],
-        'stall-timeout' => [null, self::VALUE, <<<'TEXT'
+        'block-timeout' => [null, self::VALUE, <<<'TEXT'
             Kill a process whose event loop is blocked
             for this many seconds [default: 30]
             TEXT],

@@ -120,7 +120,7 @@ final class ServeOptions
             maxRequests: self::positive($given, 'max-requests', 'a number of requests, at least 1'),
             maxMemory: self::maxMemory($given),
             startTimeout: self::seconds($given, 'start-timeout') ?? 30.0,
-            stallTimeout: self::seconds($given, 'stall-timeout') ?? 30.0,
+            blockTimeout: self::seconds($given, 'block-timeout') ?? 30.0,
             adminHosts: AdminHosts::of($input),
             memoryLimit: self::memoryLimit($given),
             traceBlocks: $given->flag('trace-blocks') ? true : null,

@@ -19,7 +19,8 @@ final class WorkCommand extends Command
     private const HELP = <<<'HELP'
         Runs the tasks that other processes, on this machine or others, submit to a
         queue by Spindle\Remote\RemoteExecutor, and the commands of spindle run
-        --queue and Spindle\Remote\RemoteCommands. Start one on each machine:
+        --queue and Spindle\Remote\RemoteCommands. Such a process is called an agent.
+        Start an agent on each machine:
 
           <info>export SPINDLE_KEY_FILE=/etc/app/spindle.key</info>
           <info>export SPINDLE_BROKER=redis://:password@host</info>
@@ -54,7 +55,8 @@ final class WorkCommand extends Command
           0      ended by INT or TERM; all jobs are done or given back
           130    ended by a second INT
           143    ended by a second TERM
-          253    the broker refuses the agent, or its settings would lose jobs
+          253    the broker refuses the agent, or the broker's own settings would lose
+                 jobs
           254    no worker can start, no job can be verified, or the admin address
                  can't be used
           255    invalid options, key file or broker file, or started as root
@@ -64,57 +66,77 @@ final class WorkCommand extends Command
     private const VALUES = InputOption::VALUE_REQUIRED | InputOption::VALUE_IS_ARRAY;
     private const FLAG = InputOption::VALUE_NONE;
 
-    /** The options after those of the broker, in their order in the help, with lines of at most 45 columns. */
+    /** The options after those of the broker, in their order in the help, with lines of at most 37 columns. */
     private const OPTIONS = [
-        'workers' => [self::VALUE, "Run up to N tasks at once [default: one per\nusable CPU]"],
-        'bootstrap' => [self::VALUE, "Load this PHP file in each worker before its\nfirst task"],
+        'workers' => [self::VALUE, <<<'TEXT'
+            Run up to N tasks at once [default:
+            one per usable CPU]
+            TEXT],
+        'bootstrap' => [self::VALUE, <<<'TEXT'
+            Load this PHP file in each worker
+            before its first task
+            TEXT],
         'memory-limit' => [self::VALUE, <<<'TEXT'
-            Set PHP's memory_limit of each worker, such
-            as 256M [default: this PHP's own]
+            Set PHP's memory_limit of each
+            worker, such as 256M [default: this
+            PHP's own]
             TEXT],
         'lease' => [self::VALUE, <<<'TEXT'
-            Let other agents run this agent's jobs after
-            N seconds without a renewal [default: 10]
+            Let other agents run this agent's
+            jobs after N seconds without a
+            renewal [default: 10]
             TEXT],
-        'heartbeat' => [self::VALUE, 'Renew the lease every N seconds [default: 1]'],
+        'heartbeat' => [self::VALUE, <<<'TEXT'
+            Renew the lease every N seconds
+            [default: 1]
+            TEXT],
         'margin' => [self::VALUE, <<<'TEXT'
-            End running jobs N seconds before the end of
-            the lease if it could not be renewed
-            [default: 3]
+            End running jobs N seconds before the
+            end of the lease if it could not be
+            renewed [default: 3]
             TEXT],
-        'no-guard' => [self::FLAG, <<<'TEXT'
-            Do not start the process that ends the jobs
-            when the agent itself is blocked
+        'no-lease-guard' => [self::FLAG, <<<'TEXT'
+            Do not start the process that ends
+            the jobs when the agent itself is
+            blocked
             TEXT],
-        'retention' => [self::VALUE, 'Keep outcomes for N seconds [default: 3600]'],
+        'retention' => [self::VALUE, <<<'TEXT'
+            Keep outcomes for N seconds [default:
+            3600]
+            TEXT],
         'max-result' => [self::VALUE, <<<'TEXT'
-            Fail tasks whose result has more than N
-            bytes [default: 16777216]
+            Fail tasks whose result has more than
+            N bytes [default: 16777216]
             TEXT],
-        'max-dead' => [self::VALUE, <<<'TEXT'
-            Keep at most N dead letters, and drop older
-            ones [default: 100000]
+        'max-dead-letters' => [self::VALUE, <<<'TEXT'
+            Keep at most N dead letters, and drop
+            older ones [default: 100000]
             TEXT],
-        'dead-age' => [self::VALUE, <<<'TEXT'
-            Keep dead letters for this time, in seconds
-            or as 12h [default: 30d]
+        'dead-retention' => [self::VALUE, <<<'TEXT'
+            Keep dead letters for this time, in
+            seconds or as 12h [default: 30d]
             TEXT],
         'stop-timeout' => [self::VALUE, <<<'TEXT'
-            Wait N seconds for running jobs after INT or
-            TERM, and then give them back [default: 25]
+            Wait N seconds for running jobs after
+            INT or TERM, and then give them back
+            [default: 25]
             TEXT],
         'admin' => [self::VALUE, <<<'TEXT'
-            Serve /metrics, /healthz, /livez and a status
-            page on this address
+            Serve /metrics, /healthz, /livez and
+            a status page on this address
             TEXT],
         'admin-host' => [self::VALUES, <<<'TEXT'
-            Also accept this host name at the admin
-            address, or * for any. IP addresses and
-            localhost are always accepted
+            Also accept this host name at the
+            admin address, or * for any. IP
+            addresses and localhost are always
+            accepted
 
             TEXT],
         'allow-root' => [self::FLAG, 'Allow running as root'],
-        'log-format' => [self::VALUE, "Write text or json lines to standard error\n[default: text]"],
+        'log-format' => [self::VALUE, <<<'TEXT'
+            Write text or json lines to standard
+            error [default: text]
+            TEXT],
         'quiet' => [self::FLAG, 'Log only warnings and errors'],
     ];
 
@@ -132,7 +154,7 @@ final class WorkCommand extends Command
                 'queue',
                 null,
                 self::VALUES,
-                "Serve this queue. Several queues share the\nworkers by weights such as NAME=3\n",
+                "Serve this queue. Several queues\nshare the workers by weights such as\nNAME=3\n",
             );
         GivenBroker::addOptions($this);
         foreach (self::OPTIONS as $name => [$mode, $help]) {

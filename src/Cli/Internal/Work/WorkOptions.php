@@ -150,13 +150,14 @@ final class WorkOptions
                 $given->duration('retention') ?? $defaults->retention,
                 $given->number('max-result', self::ALLOWED_BYTES) ?? $defaults->maxResult,
                 $given->duration('stop-timeout') ?? self::DEFAULT_STOP_TIMEOUT,
-                !$given->flag('no-guard'),
-                $given->number('max-dead', 'a number of dead letters from 1 on') ?? $defaults->maxDeadLetters,
-                $given->duration('dead-age') ?? $defaults->deadLetterRetention,
+                !$given->flag('no-lease-guard'),
+                $given->number('max-dead-letters', 'a number of dead letters from 1 on') ?? $defaults->maxDeadLetters,
+                $given->duration('dead-retention') ?? $defaults->deadLetterRetention,
             );
         } catch (\ValueError $invalid) {
             throw new UsageException(
-                'options --retention, --max-result, --max-dead, --dead-age: ' . lcfirst($invalid->getMessage()),
+                'options --retention, --max-result, --max-dead-letters, --dead-retention: '
+                    . lcfirst($invalid->getMessage()),
             );
         }
     }

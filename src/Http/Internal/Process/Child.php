@@ -129,7 +129,7 @@ final class Child
     }
 
     /** Pings the process. Kills it after too many unanswered pings: time would also pass in a suspended supervisor. */
-    public function ping(float $stallTimeout): void
+    public function ping(float $blockTimeout): void
     {
         if ($this->readyAt === null) {
             return;
@@ -138,7 +138,7 @@ final class Child
             $this->channel->send(Message::Ping);
         } else {
             $this->killWithReport(
-                "was killed, because its event loop was blocked for {$stallTimeout} s: a handler does not return",
+                "was killed, because its event loop was blocked for {$blockTimeout} s: a handler does not return",
             );
         }
     }

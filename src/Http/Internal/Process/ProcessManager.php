@@ -191,10 +191,10 @@ final class ProcessManager implements ChildMessages
                 $child->replaceAt = \PHP_INT_MAX;
                 $this->isStopping() ? null : $this->slots->handleLeaving($child);
             }
-            $isPingDue ? $child->ping($this->options->stallTimeout) : null;
+            $isPingDue ? $child->ping($this->options->blockTimeout) : null;
         }
         if ($isPingDue) {
-            $this->pingAt = $now + (int) min($this->options->stallTimeout / Child::MAX_UNANSWERED_PINGS * 1e9, 1e18);
+            $this->pingAt = $now + (int) min($this->options->blockTimeout / Child::MAX_UNANSWERED_PINGS * 1e9, 1e18);
         }
         if ($this->scanAt <= $now && $this->files !== null) {
             $changes = $this->files->changes();

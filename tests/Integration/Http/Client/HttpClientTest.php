@@ -350,7 +350,8 @@ final class HttpClientTest extends TestCase
 
             return Response::serverSentEvents([implode(' ', $head), (string) $request->getBody()]);
         });
-        $events = $this->http()->serverSentEvents($this->url(), method: 'POST', body: RequestBody::json(['stream' => true]));
+        $body = RequestBody::json(['stream' => true]);
+        $events = $this->http()->serverSentEvents($this->url(), method: 'POST', body: $body);
         $data = array_map(static fn(ServerSentEvent $event): string => $event->data, iterator_to_array($events, false));
 
         self::assertSame(['POST application/json text/event-stream', '{"stream":true}'], $data);
