@@ -6,7 +6,7 @@ namespace Spindle\Postgres;
 
 use Spindle\Postgres\Internal\ServerError;
 
-/** A connection was lost, before or during a call. The call is not retried, as its statement may have been executed. */
+/** A connection was lost. A call in progress is not retried, because its statement may have been executed. */
 class ConnectionLostException extends \RuntimeException implements PostgresException
 {
     /** @param string|null $sqlState SQLSTATE with which the server ended the connection; null when it sent none */

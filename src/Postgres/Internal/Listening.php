@@ -52,7 +52,7 @@ final class Listening
     /**
      * @param list<string> $channels
      * @param DeferredCancellation $ending ends the generator. If it was cancelled with an exception, the generator
-     *     throws that exception. The generator keeps a reference, because the object's destructor would end it
+     *     throws that exception. The object's destructor would end the generator too, so the generator references it
      *
      * @return \Generator<int, Notification|NotificationGap>
      */

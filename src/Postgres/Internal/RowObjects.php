@@ -7,7 +7,7 @@ namespace Spindle\Postgres\Internal;
 use Spindle\Postgres\UnexpectedResultException;
 
 /**
- * Creates objects from rows. A constructor's parameter gets the column with its name, or with its name in snake_case.
+ * Creates objects from rows. A constructor's parameter gets the column of the same name, or of that name in snake_case.
  *
  * @template T of object
  */

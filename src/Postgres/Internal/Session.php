@@ -55,7 +55,7 @@ interface Session
     /** Begins a transaction. `$sql` is BEGIN with its options, which is sent immediately or with the next statement. */
     public function begin(string $sql, ?Cancellation $cancellation): void;
 
-    /** Discards a BEGIN that was not sent yet. Returns whether there was one. */
+    /** Discards a BEGIN that was not sent yet. Returns whether a BEGIN was waiting. */
     public function discardUnsentBegin(): bool;
 
     /** Returns the command tag of the last completed query, such as COMMIT. */

@@ -22,7 +22,7 @@ use function Amp\async;
 /** Runs a function in a transaction or in a savepoint, and streams rows in a transaction. */
 final class TransactionRun
 {
-    /** Maximum seconds to discard the rest of a stream's rows in the background. After that, the server stops it. */
+    /** Maximum seconds to discard the rows of a stream in the background. After that, the statement is cancelled. */
     private const DISCARD_ROWS_TIMEOUT = 0.1;
 
     /** Maximum seconds of a ROLLBACK. After that, the connection is closed, which also rolls back. */

@@ -37,7 +37,7 @@ final class Connector
     /**
      * Suspends until a session is ready. Closes all sockets when connecting fails or is cancelled.
      *
-     * @throws ConnectionFailedException|AuthenticationException|CancelledException as {@see HostSearch::first()}
+     * @throws ConnectionFailedException|AuthenticationException|CancelledException see {@see HostSearch::first()}
      */
     public function connect(?Cancellation $cancellation = null): OpenedConnection
     {

@@ -7,7 +7,7 @@ namespace Spindle\Postgres\Internal\Connect;
 use Spindle\Postgres\PostgresOptions;
 
 /**
- * A stream to a server that PHP keeps open for later HTTP requests of the same process. It is reserved for one
+ * A stream to a server that PHP keeps open for later HTTP requests of the same process. The stream is reserved for one
  * connection until {@see release()}. Connections with the same options have streams with different numbers, from 0.
  */
 final class PersistentStream
@@ -23,7 +23,7 @@ final class PersistentStream
     /** @var array<string, true> names of the reserved streams */
     private static array $reserved = [];
 
-    /** Name of the stream, unique in this process. It is part of PHP's key for the stream, and not secret. */
+    /** Name of the stream, unique in this process. PHP's key for the stream contains the name, which is not secret. */
     private readonly string $name;
 
     private readonly \SensitiveParameterValue $secret;

@@ -12,7 +12,7 @@ namespace Spindle\Postgres\Internal\Connect;
  */
 final class SaltedPassword
 {
-    /** Iterations per slice: some milliseconds of work. With PostgreSQL's default, one slice is enough. */
+    /** Iterations per slice: some milliseconds of work. By default, PostgreSQL needs 4096 iterations: one slice. */
     private const ITERATIONS_PER_SLICE = 4096;
 
     /** HMAC of the last iteration. */

@@ -77,8 +77,8 @@ final class SaslPrep
     }
 
     /**
-     * Whether text with right-to-left characters has no left-to-right characters, and begins and ends with
-     * right-to-left ones: RFC 3454, section 6.
+     * Whether the text has no right-to-left characters, or begins and ends with them and has no left-to-right
+     * characters: RFC 3454, section 6.
      */
     private static function isOfOneDirection(#[\SensitiveParameter] string $text): bool
     {

@@ -44,7 +44,7 @@ final class Cancelling
     private ?string $recentTimer = null;
 
     /**
-     * @param \Closure(): void $sendRequest sends a request, and returns when the server has closed that connection
+     * @param \Closure(): void $sendRequest sends a request, and returns when the server has closed its connection
      * @param \Closure(ConnectionLostException|null): void $onDone called with null after each request; or with an
      *     exception when the session's connection must be closed
      */

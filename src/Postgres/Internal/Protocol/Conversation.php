@@ -13,7 +13,7 @@ use Spindle\Postgres\ResultTooLargeException;
 /**
  * Assigns the messages of the server to the exchanges that they answer. Uses no stream, event loop or clock. After each
  * {@see receive()}, {@see Pipeline} sends `$reply`, delivers `$notifications`, closes the connection after a
- * `$fatalError`, and resumes the callers in `$toWake`. It empties these properties and resets `$hasLargeRows`.
+ * `$fatalError`, and resumes the callers in `$toWake`. Then it empties these properties and resets `$hasLargeRows`.
  */
 final class Conversation
 {

@@ -49,7 +49,7 @@ final class MessageReader
     /** @var int<0, max> number of rows that the last call of {@see next()} or {@see nextAnswer()} has read */
     public int $rowCount = 0;
 
-    /** Tag of the last answer, such as "INSERT 0 1"; '' if it has rows, because the tag only repeats their number. */
+    /** Tag of the last answer, such as "INSERT 0 1"; '' for an answer with rows, whose number the tag only repeats. */
     public string $tag = '';
 
     public string $status = '';

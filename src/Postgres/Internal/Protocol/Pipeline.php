@@ -655,7 +655,7 @@ final class Pipeline
             $this->isKnownOwner = false;
         }
         foreach ($awake as $exchange) {
-            // The caller is going to copy large rows, which blocks. So other callbacks of the event loop run first.
+            // Copying large rows will block the event loop for a while. So its other callbacks run before the caller.
             if ($conversation->hasLargeRows) {
                 EventLoop::delay(0, $exchange->wake(...));
             } else {

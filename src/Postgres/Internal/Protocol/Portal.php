@@ -110,7 +110,7 @@ final readonly class Portal
         }
     }
 
-    /** Sends the next fetch. Returns null instead if the last one is incomplete or the portal has no more rows. */
+    /** Sends the next fetch. Returns null instead if the last fetch is incomplete, or the portal has no more rows. */
     private function fetchMore(#[\SensitiveParameter] Exchange $last, ?Cancellation $cancellation): ?Exchange
     {
         if (!$last->done || !$last->isPortalSuspended || $last->tooLarge !== null) {

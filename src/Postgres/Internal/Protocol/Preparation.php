@@ -14,8 +14,8 @@ use Spindle\Postgres\ProtocolException;
 use Spindle\Postgres\QueryException;
 
 /**
- * Prepares statements on the server, and learns the types of their parameters and columns. Drops them when their texts
- * may have another meaning: {@see PreparedStatements}.
+ * Prepares statements on the server, and learns the types of their parameters and columns. Drops prepared statements
+ * when their texts may have another meaning: {@see PreparedStatements}.
  */
 final class Preparation
 {

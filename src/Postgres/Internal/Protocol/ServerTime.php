@@ -21,7 +21,7 @@ final class ServerTime
     /** Value of {@see BusyTime::until()} at the last answer. */
     private int $busyAtAnswer = 0;
 
-    /** For the first write that is not answered completely: the number after its last exchange. */
+    /** Number after the last exchange of the first write whose exchanges are not all answered. */
     private int $writeTail = 0;
 
     /** Time of that write. */

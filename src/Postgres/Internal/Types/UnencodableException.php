@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres\Internal\Types;
 
-/** A value can not be encoded as the expected type. {@see Types} throws an InvalidParameterException instead. */
+/** A value can not be encoded as the expected type. {@see Types} turns this into an InvalidParameterException. */
 final class UnencodableException extends \UnexpectedValueException
 {
     /** @param string $reason as a clause, without the value */
