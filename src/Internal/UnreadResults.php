@@ -10,8 +10,8 @@ use Amp\Cancellation;
  * Logs a message when a generator of results is destroyed before its first result was requested. The work starts only
  * with that request, so no work was done. docs/decisions/0017-unfinished-tasks.md explains why a log line reports this.
  *
- * A method that returns such a generator gives this object to the generator, so both are destroyed together. It must
- * be created while that method runs, because it takes the name of the method from the call stack.
+ * A method that returns such a generator gives this object to the generator, so both are destroyed together. The
+ * object must be created while that method runs, because it takes the name of the method from the call stack.
  */
 final class UnreadResults
 {

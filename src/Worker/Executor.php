@@ -45,8 +45,8 @@ interface Executor extends Lifecycle
      * Calls the task with each value of the input. Yields the results with the keys and in the order of the input. The
      * input may be endless, block or suspend its fiber. A limited number of values is read ahead.
      *
-     * The map ends with the first task, in the order of the input, that failed: its exception is thrown, and the other
-     * tasks are cancelled. All tasks are also cancelled when the caller stops iterating before the end.
+     * The map ends at the first failed task in the order of the input: the exception of this task is thrown, and the
+     * other tasks are cancelled. All tasks are also cancelled when the caller stops iterating before the end.
      *
      * Cancellation: running tasks are ended and waiting tasks never start. The generator throws CancelledException,
      * and the executor stays usable.

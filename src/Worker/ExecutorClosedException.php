@@ -6,7 +6,7 @@ namespace Spindle\Worker;
 
 use Spindle\SpindleException;
 
-/** The executor was closed or killed, or belongs to another process, or the task's results are no longer read. */
+/** The executor was closed or killed, belongs to the parent process of this fork, or its results are not read. */
 final class ExecutorClosedException extends \RuntimeException implements SpindleException
 {
     private function __construct(string $message)

@@ -95,7 +95,7 @@ final class InlineExecutor implements Executor
     /**
      * Refuses new tasks, and waits until all tasks have ended. For a generator task, close() waits until its items have
      * been read, or the generator was released. A running map() yields the result of the task that runs. Then map()
-     * throws ExecutorClosedException, unless the input is an array whose last value this task has got.
+     * throws ExecutorClosedException, unless the input is an array and this task has its last value.
      *
      * Cancellation: does the same as {@see kill()}.
      *

@@ -9,7 +9,7 @@ use Spindle\Worker\Internal\ValueSerializer;
 
 /**
  * A task whose code, argument and outcome are bytes. An {@see Executor} that runs tasks on other machines sends the
- * bytes. A process there submits the task to a pool, and needs neither the classes of the task nor of its outcome.
+ * bytes. A process there submits the task to a pool. Only the pool's workers need the classes of task and outcome.
  *
  *     $code = PortableTask::encode($task);                                       // in the caller
  *     $bytes = $pool->submit(new PortableTask($code, null, 1, $id))->await();    // on the other machine

@@ -11,15 +11,15 @@ use Spindle\Internal\WeakTimer;
 /**
  * Limits the bytes of large results that are in this process at the same time: see {@see WorkerPoolOptions::$budget}.
  *
- * If more than 64 KiB of a result are unread, a pool reads them only when they fit into the unused part of the budget.
+ * If more than 64 KiB of a result are missing, a pool reads them only when they fit into the unused part of the budget.
  * While no byte of the budget is used, a result of any size fits. Results that the application keeps count only if it
  * declares them by {@see occupy()}.
  */
 final class ResultBudget
 {
     /**
-     * If nothing is released for this many seconds, one waiting reservation exceeds the budget. Otherwise a worker
-     * that was suspended (SIGSTOP) while it sent a result would keep bytes reserved, and block all other results.
+     * If nothing is released for this many seconds, the next reservation is granted although it does not fit. Without
+     * this, a worker that is suspended (SIGSTOP) while it sends a result would block all other results.
      */
     private const RELEASE_TIMEOUT = 5.0;
 

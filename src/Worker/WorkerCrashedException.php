@@ -19,7 +19,7 @@ final class WorkerCrashedException extends TaskException
         public readonly ?string $error,
         /** The end of the worker's standard error, at most 8 KiB. */
         public readonly string $stderr,
-        /** Memory peak in bytes: resident memory, or what PHP had allocated; 0 if neither is known. */
+        /** Larger one of the peaks of resident memory and of PHP's own memory, in bytes; 0 if both are unknown. */
         public readonly int $memoryPeak,
         int $attempts,
         mixed $key,

@@ -7,7 +7,7 @@ namespace Spindle\Internal\Async;
 /** Receives the values that an {@see InputPump} reads. */
 interface InputConsumer
 {
-    /** Returns how many values may be read before the next call; 0 while none may be read. */
+    /** Returns how many values may be read before the next call of this method; 0 while none may be read. */
     public function room(): int;
 
     /**

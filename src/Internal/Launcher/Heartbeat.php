@@ -90,7 +90,7 @@ final class Heartbeat
             : "it did not answer for {$this->unanswered} s, so it was killed";
     }
 
-    /** Returns whether the caller must send a ping. Stops the checks if nothing was sent and there is no work. */
+    /** Returns whether the caller must send a ping. Stops the checks if no ping is due or unanswered. */
     public function startPingIfDue(): bool
     {
         if ($this->isWaiting) {

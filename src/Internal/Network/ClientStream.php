@@ -144,7 +144,7 @@ final class ClientStream
     }
 
     /**
-     * Connects to the first address that accepts the connection in time. Each address gets a part of that time.
+     * Connects to the first address that accepts the connection in time. Each address gets part of the remaining time.
      *
      * @param non-empty-list<string> $ips
      *

@@ -59,7 +59,7 @@ final class Backlog
         return false;
     }
 
-    /** Removes and returns up to `$maxTasks` tasks of the first batch that may run. Blocked ones go to their maps. */
+    /** Takes up to `$maxTasks` tasks of the first batch that may run. Passes blocked ones to {@see MapRun::block()}. */
     public function shift(int $maxTasks): ?Batch
     {
         $this->returnBlocked();

@@ -7,7 +7,7 @@ namespace Spindle\Worker\Internal;
 /** Tasks of one source that are sent to a worker together and run there one after the other. */
 final class Batch
 {
-    /** Number of the batch among those of its worker. */
+    /** Number of the batch, counted for each worker from 1; 0 before the batch is sent. */
     public int $id = 0;
 
     /** Number of results received. Results arrive in the order of the tasks. */

@@ -22,7 +22,7 @@ final class BatchSizing
     /** A worker sends each result separately if the size of a batch is at most this number of tasks. */
     private const MAX_EAGER_TASKS = 16;
 
-    /** If a typical task takes this many nanoseconds or more, a worker gets its next batch after the current one. */
+    /** If a typical task takes this many nanoseconds or more, a worker has only one batch at a time. */
     private const QUICK_TASK_NANOSECONDS = 5_000_000;
 
     /** Logarithm of the nanoseconds that a typical task takes. */

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Worker\Internal;
 
-/** The source of one closure, with properties that can be compared to those of a closure in memory (reflection). */
+/** The source of one closure, with properties that are compared to what reflection reports about a closure. */
 final class ClosureSource
 {
     private static int $count = 0;
@@ -102,7 +102,7 @@ final class ClosureSource
         return $found;
     }
 
-    /** Returns whether this can be the source of the closure. The check is sufficient if the line has no other one. */
+    /** Returns whether this can be the source of the closure. Sufficient if no other closure begins on its line. */
     public function couldBe(\ReflectionFunction $closure): bool
     {
         return $closure->isStatic() === $this->isStatic
@@ -164,7 +164,7 @@ final class ClosureSource
             if ($token->is([\T_VARIABLE, \T_STRING_VARNAME])) {
                 $names[] = ltrim($token->text, '$');
             } elseif ($token->is(\T_CONSTANT_ENCAPSED_STRING)) {
-                $names[] = substr($token->text, 1, -1); // ${'name'}
+                $names[] = substr($token->text, 1, -1); // any string may name a variable: ${'name'}
             }
         }
 

@@ -20,7 +20,7 @@ interface Context
      */
     public function start(int $id, #[\SensitiveParameter] array $settings): void;
 
-    /** Ends a worker and, except for a thread, all processes that its tasks started. After the grace, kills them. */
+    /** Ends a worker and, except for a thread, all processes of its tasks. After the grace period, kills them. */
     public function end(int $id): void;
 
     /** Called when the socket of a worker was closed. Makes the context check soon how the worker ended. */

@@ -243,7 +243,7 @@ final class HostedContext implements Context, ContextEvents
         }
     }
 
-    /** @return array<int, array<string, mixed>> settings of threads that the host could not start: it was ending one */
+    /** @return array<int, array<string, mixed>> settings of threads that were not started while another was ended */
     private function unreadStarts(): array
     {
         $first = $this->requestedEnds === [] ? \PHP_INT_MAX : min($this->requestedEnds);

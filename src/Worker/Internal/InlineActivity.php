@@ -64,7 +64,7 @@ final class InlineActivity
     /**
      * Refuses new tasks, and waits until all tasks have ended.
      *
-     * @throws CancelledException if cancelled; {@see kill()} has been called then
+     * @throws CancelledException when cancelled, after a call of {@see kill()}
      */
     public function close(?Cancellation $cancellation): void
     {

@@ -59,7 +59,7 @@ final class MapInput implements InputConsumer
         $this->pump->pullSoon();
     }
 
-    /** Returns how many workers could get a batch at most: the ready batch, and one batch for each remaining value. */
+    /** Returns the largest possible number of further batches: the ready one, and one for each remaining value. */
     public function demand(): int
     {
         if ($this->dropped) {

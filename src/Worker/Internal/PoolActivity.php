@@ -10,8 +10,8 @@ use Spindle\Internal\Async\FiberQueue;
 use Spindle\Worker\ExecutorClosedException;
 
 /**
- * Keeps track of a pool's open work: tasks of its sources, generator tasks whose items are read, and calls of close().
- * Serves the sources in rotation. Open work keeps the event loop running. A closed pool without it stops its workers.
+ * Keeps track of a pool's open work: tasks of its sources, items that are being read, and calls of close(). Serves the
+ * sources in rotation. Open work keeps the event loop running. Without open work, a closed pool stops its workers.
  */
 final class PoolActivity
 {

@@ -151,7 +151,7 @@ final class Results
         $worker->batches = [];
     }
 
-    /** Makes a batch of each task. If reading one ends a worker again, the only task of that batch is at fault. */
+    /** Makes a batch of each task. If a worker dies again while it reads such a batch, its only task is at fault. */
     private function requeueEach(Batch $batch): void
     {
         for ($index = 0; $index < $batch->limit; ++$index) {

@@ -6,10 +6,10 @@ namespace Spindle\Worker\Internal;
 
 use Spindle\Worker\UnserializableException;
 
-/** Finds the part because of which serialize() has refused a value. PHP names only its class, not its position. */
+/** Finds the part because of which serialize() has refused a value. PHP names only the part's class, no position. */
 final class SerializationFailure
 {
-    /** @var array<int|string, true> objects and references by id */
+    /** @var array<int|string, true> examined objects and references, by id */
     private array $seen = [];
 
     /** Exception for the first part that is in a cycle: all refused parts in it were seen before. */

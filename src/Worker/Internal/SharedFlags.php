@@ -18,7 +18,7 @@ use Spindle\Internal\Warnings;
  *
  * Before each task, a worker writes the mark (offsets 0 to 7) and reads the clock. If it last read the limit (offset 16
  * or 24) more than LIMIT_CHECK_NANOSECONDS ago, it reads the limit again. To take tasks back, the pool writes the
- * limit, waits longer than that, and reads the mark. A task after the marked one and beyond the limit never starts: the
+ * limit, waits longer than this, and reads the mark. A task after the marked one and beyond the limit never starts: the
  * worker has read the new limit already, or its last reading is so old that it reads the limit before that task. The
  * wait is also longer than a processor needs to make its writes visible to other processors.
  *
@@ -32,7 +32,7 @@ final class SharedFlags
 
     /**
      * The lower 31 bits of a key are the name of the memory. The bits above are a number of extra bytes, so that memory
-     * of another program with this name has another size. The size is set on creation, the owner (offset 32) later.
+     * of another program with this name has another size. Unlike the owner (offset 32), the size is set on creation.
      */
     private const NAME_MASK = 0x7FFF_FFFF;
     private const MAX_EXTRA_BYTES = 4000;

@@ -136,7 +136,7 @@ final class SourceFiles
         try {
             $now = is_file($file) ? new SourceFile($file, (string) file_get_contents($file)) : null;
         } catch (\ParseError) {
-            $now = null; // PHP cannot have loaded this text
+            $now = null; // PHP cannot have loaded a text with a syntax error
         }
         $isSame = $now !== null && $now->text === $captured->text;
         if ($isSame || $captured->excludes($now ?? $captured) || self::isMainScript($file)) {

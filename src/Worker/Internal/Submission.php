@@ -71,7 +71,7 @@ final class Submission extends EncodedValue
         }
     }
 
-    /** Prevents that a failure is reported if nothing awaits it. */
+    /** Prevents a report of the task's failure if no fiber awaits the future. */
     public function ignore(): void
     {
         $this->deferred?->getFuture()->ignore();

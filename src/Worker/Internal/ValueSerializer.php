@@ -124,7 +124,7 @@ final class ValueSerializer
      * Unserializes a value that may contain objects. Classes may suspend the fiber while they restore objects. When the
      * call first suspends or ends, DetachedCall::start() returns. Then `unserialize_callback_func` is reset, so that
      * it never applies to other fibers. PHP calls `__unserialize()` and `__wakeup()` after all look-ups of classes. If
-     * an autoloader or Serializable::unserialize() suspends, a class missing later becomes an incomplete object.
+     * an autoloader or Serializable::unserialize() suspends, a missing class later gives an incomplete object.
      *
      * @param callable-string $missing
      */

@@ -281,7 +281,7 @@ final class WorkerHandle
             && preg_match('/^(?:Allowed memory size of|Out of memory)/', $this->exitReport ?? '') === 1;
     }
 
-    /** Returns whether a signal ended the worker or its host, and the worker has not failed to start. */
+    /** Returns whether a signal ended the worker or its host, and no failure of the worker's start was reported. */
     public function wasKilled(): bool
     {
         return $this->startFailure === null && isset($this->exit[1]);

@@ -52,7 +52,7 @@ final class WorkerProtocol
     public const THROWN = 2;
     public const UNSERIALIZABLE = 3;
 
-    // Flags: RESULTS has the first three, TASKS has PACKED and EAGER.
+    // Flags of frames: RESULTS uses the first three, TASKS uses PACKED and EAGER.
     public const DONE = 1;
     public const PACKED = 2;
     public const FAILURES = 4;

@@ -59,7 +59,7 @@ final class WorkerSettings
             'files' => $this->files(),
             'initialize' => $this->initialize,
             'depth' => WorkerBoot::depth() + 1,
-            // The limit prevents an overflow, and is more than any machine has CPUs.
+            // The maximum prevents an overflow. No machine has as many CPUs.
             'siblings' => min(\PHP_INT_MAX >> 1, WorkerBoot::siblings() * $siblings),
             'timed' => $this->options->timeout !== null,
             'maxResult' => $this->maxResult,

@@ -130,7 +130,7 @@ final class JobTermination
         return $job->idleTimeout > 0 ? $job->lastOutputAt + self::nanoseconds($job->idleTimeout) : self::NEVER;
     }
 
-    /** Returns at most 31 years in nanoseconds, so that the sum with the clock does not overflow. */
+    /** Converts to nanoseconds. The maximum is 31 years, so that the sum of result and clock does not overflow. */
     private static function nanoseconds(float $seconds): int
     {
         return (int) (min($seconds, 1e9) * 1e9);

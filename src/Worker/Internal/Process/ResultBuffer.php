@@ -18,7 +18,7 @@ final class ResultBuffer
     /** Waiting results are sent when they have more bytes than this. */
     private const SEND_THRESHOLD_BYTES = 1 << 18;
 
-    /** @var list<bool|int|float|string|null> results since the last one that was not plain */
+    /** @var list<bool|int|float|string|null> waiting plain results after the last one that was not plain */
     public array $values = [];
 
     public bool $areIntegers = true;
