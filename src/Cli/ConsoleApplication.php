@@ -45,7 +45,7 @@ final class ConsoleApplication extends Application
           <info>spindle run</info>     runs a command for each line of input
           <info>spindle sem</info>     runs a command when fewer than N others are running
           <info>spindle serve</info>   serves an application over HTTP
-          <info>spindle work</info>    runs the tasks of a queue; start one on each machine
+          <info>spindle work</info>    runs the tasks of a queue; start it on each machine
           <info>spindle queue</info>   shows a queue, and retries or deletes its jobs
           <info>spindle bench</info>   compares Spindle with its peers on this machine
 

@@ -14,7 +14,7 @@ final class AdminHosts
     private function __construct() {}
 
     /**
-     * @return list<string> host names, or *
+     * @return list<string> host names; * stands for any name
      *
      * @throws UsageException
      */

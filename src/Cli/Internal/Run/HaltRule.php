@@ -85,7 +85,7 @@ final class HaltRule
         };
     }
 
-    /** Returns the exit status of a run that was not halted: the failed jobs, in per cent if --halt is a percentage. */
+    /** Returns the exit status of a run that was not halted: failed jobs, in per cent if --halt has a percentage. */
     public function finishedStatus(int $failed, int $total): int
     {
         return $this->isPercentage

@@ -85,7 +85,7 @@ final class JobLog
     }
 
     /**
-     * Returns the finished jobs in a log without changing it. If there is no such file, there are none.
+     * Returns the finished jobs in a log without changing the log. Returns none if the file does not exist.
      *
      * @throws UsageException when the file can't be read or is not a job log
      */

@@ -7,7 +7,7 @@ namespace Spindle\Cli\Internal\Run;
 use Spindle\Cli\Internal\UsageException;
 use Spindle\Internal\CpuCount;
 
-/** The option --jobs: a number, +N or -N or a percentage of the usable CPUs, or a file with one of these. */
+/** The option --jobs: a number, usable CPUs plus or minus N, a percentage of them, or a file with one of these. */
 final class JobsOption
 {
     /** The value 0: as many jobs at once as the pool can run. */

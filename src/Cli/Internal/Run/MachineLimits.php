@@ -11,8 +11,8 @@ use Spindle\Cli\Internal\UsageException;
 use Spindle\Internal\Clock;
 
 /**
- * The options --load, --memfree and --noswap: whether the machine has room for another job. They need Linux, because
- * the values are read from files of its /proc.
+ * The options --load, --memfree and --noswap, which decide whether the machine has room for another job. They need
+ * Linux, because the values are read from its /proc.
  */
 final class MachineLimits
 {

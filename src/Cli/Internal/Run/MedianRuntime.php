@@ -5,8 +5,8 @@ declare(strict_types=1);
 namespace Spindle\Cli\Internal\Run;
 
 /**
- * Computes the median of runtimes, with an error of at most one per cent. The memory does not grow with their number,
- * because they are only counted in classes. Each class is one per cent wider than the class below.
+ * Computes the median of runtimes, with an error of at most one per cent. The runtimes are only counted in classes, so
+ * memory does not grow with their number. Each class is one per cent wider than the class below.
  */
 final class MedianRuntime
 {

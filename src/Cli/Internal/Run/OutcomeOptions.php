@@ -70,7 +70,7 @@ final class OutcomeOptions
         return $tries === 0 ? self::UNLIMITED_RETRIES : $tries - 1;
     }
 
-    /** @throws UsageException when GNU parallel would write one CSV, TSV or JSON file, or blocks have no own folders */
+    /** @throws UsageException when GNU parallel would write a CSV, TSV or JSON file, or blocks would share a folder */
     private static function results(GivenOptions $given, InputOptions $input): ?ResultPaths
     {
         $path = $given->text('results');

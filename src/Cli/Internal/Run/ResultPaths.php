@@ -53,7 +53,7 @@ final class ResultPaths
         return $this->template->usesSlot();
     }
 
-    /** @return array{string, string|null} the folder with the job's files; the job's own folder or null */
+    /** @return array{string, string|null} folder of the job's files; the same again if it is the job's own, or null */
     public function folders(InputJob $job): array
     {
         if ($this->root !== null) {

@@ -53,7 +53,7 @@ final class RunCommand extends Command
           as the user of that process and in its folder. SPINDLE_KEY_FILE names the
           file with the signing keys.
           -j limits the jobs in the queue, waiting or running. The default is 256.
-          If that process or its machine is lost, its jobs run again on another one.
+          If spindle work or its machine is lost, its jobs run again on another one.
 
         <comment>Signals</comment>
           INT        Ctrl-C: start no more jobs and let running ones finish. A second
@@ -66,7 +66,7 @@ final class RunCommand extends Command
           0          All jobs succeeded, or --halt success=... was reached.
           1-100      The number of failed jobs; their percentage with --halt ...=N%.
           101        More than 100 jobs failed.
-          any        That of the job that --halt ...,fail=1 or done=1 stops at.
+          any        The status of the job at which --halt ...,fail=1 or done=1 stops.
           130        Interrupted by Ctrl-C (INT).
           141        The reader of standard output closed it.
           143        Ended by TERM.

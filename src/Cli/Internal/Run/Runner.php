@@ -192,7 +192,7 @@ final class Runner
         } catch (OutputFailedException|OutputClosedException $failure) {
             throw $failure;
         } catch (SpindleException $failure) {
-            // The pool, the broker or the input failed. Before this is thrown, the kept results are recorded.
+            // The pool, the broker or the input failed. Results that --keep-order has kept are recorded first.
         }
         foreach ($this->order?->remaining() ?? [] as $job => $result) {
             $this->recorder->record($job, $result);

@@ -14,7 +14,7 @@ use Spindle\Remote\RemoteCommands;
 /** Reads the options that say when and where jobs run. */
 final class StartOptions
 {
-    /** Options that only affect jobs on this machine. */
+    /** Options that affect only jobs on this machine, so that --queue excludes them. */
     private const LOCAL = ['nice', 'work-dir', 'term-seq', 'load', 'memfree', 'noswap'];
 
     /**

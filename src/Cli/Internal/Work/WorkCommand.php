@@ -19,8 +19,8 @@ final class WorkCommand extends Command
     private const HELP = <<<'HELP'
         Runs the tasks that other processes, on this machine or others, submit to a
         queue by Spindle\Remote\RemoteExecutor, and the commands of spindle run
-        --queue and Spindle\Remote\RemoteCommands. Such a process is called an agent.
-        Start an agent on each machine:
+        --queue and Spindle\Remote\RemoteCommands. A process of spindle work is an
+        agent. Start one on each machine:
 
           <info>export SPINDLE_KEY_FILE=/etc/app/spindle.key</info>
           <info>export SPINDLE_BROKER=redis://:password@host</info>

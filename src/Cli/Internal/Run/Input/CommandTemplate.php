@@ -106,7 +106,7 @@ final class CommandTemplate
     }
 
     /**
-     * Returns the command as it is printed.
+     * Returns the command for printing or for the job log.
      *
      * @param list<string> $values
      * @param int|null     $slot   null for the job log, where {%} stays as it is, so that the text is the same in

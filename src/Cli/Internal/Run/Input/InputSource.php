@@ -116,7 +116,7 @@ final class InputSource
         return $header;
     }
 
-    /** Counts the arguments, or the records of a regular file by reading it. Returns null if neither is possible. */
+    /** Counts arguments, or records of a regular file. Returns null for other streams, and for long separators. */
     public function count(): ?int
     {
         if ($this->stream === null) {
@@ -267,8 +267,8 @@ final class InputSource
     }
 
     /**
-     * Returns php://fd/N for the path of a file descriptor, such as /dev/fd/63 for a shell's <(...). PHP would resolve
-     * the symbolic link at such a path, and would not find its target.
+     * Returns php://fd/N for the path of a file descriptor, such as /dev/fd/63 for a shell's <(...), and other paths
+     * unchanged. PHP would resolve the symbolic link at the path of a descriptor, and would not find its target.
      */
     public static function streamPath(string $path): string
     {

@@ -8,13 +8,13 @@ use Spindle\Cli\Internal\Run\Output\OutputFailedException;
 use Spindle\Cli\Internal\UsageException;
 
 /**
- * Combines the records of several sources. Linked sources are one group: its row N has the record N of each source.
+ * Combines the records of several sources. Linked sources are one group, whose row N has the record N of each of them.
  * Each row of a group is combined with each row of the other groups; the last group changes fastest. The rows of the
  * first group are read on demand. The other groups are read repeatedly, so temporary files keep their rows.
  */
 final class InputSources
 {
-    /** @var array<int, RecordSpool> rows of groups that have been read to their end, by group */
+    /** @var array<int, RecordSpool> rows of groups that have been read to the end, by the index of the group */
     private array $spools = [];
 
     /** Whether any source has a record. */

@@ -6,7 +6,7 @@ namespace Spindle\Cli\Internal\Run\Input;
 
 use Spindle\Command\Command;
 
-/** A program and its arguments, which no shell reads. A word that stands for all values becomes one word for each. */
+/** A program and its arguments, without a shell. A word that stands for all values becomes a word for each value. */
 final class ProgramTemplate implements TemplateBody
 {
     /** Text of a word that needs no quotes. In the first word, = would make an assignment. */

@@ -34,8 +34,8 @@ final class Replacement
     }
 
     /**
-     * Returns the texts for the replacement string: those of all listed values if it is a list; otherwise one, or none
-     * if the job has no value at its position.
+     * Returns the texts to insert for the replacement string: one for each listed value if it is a list; otherwise one,
+     * or none if the job has no value at its position.
      *
      * @param list<string> $values of the job
      * @param list<string> $listed values that a list stands for

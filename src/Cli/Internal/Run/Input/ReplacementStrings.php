@@ -38,7 +38,7 @@ final class ReplacementStrings
     private readonly array $columns;
 
     /**
-     * @param array<array-key, string> $spellings by part; those that differ from the default
+     * @param array<array-key, string> $spellings that differ from the default, by part
      * @param list<string>             $columns   names of the columns; an empty name can't be used
      */
     public function __construct(array $spellings = [], array $columns = [])
@@ -77,7 +77,7 @@ final class ReplacementStrings
         return preg_match(self::UNSUPPORTED_PATTERN, $rest, $match) === 1 ? $match[0] : null;
     }
 
-    /** Returns the first text in braces that looks like a column's name, but is none. Returns null without a header. */
+    /** Returns the first text in braces that only looks like a column's name; null for none, and without a header. */
     public function unknownColumnIn(string $text): ?string
     {
         $rest = (string) preg_replace($this->pattern($text), ' ', $text);

@@ -98,7 +98,7 @@ final class ShellLineScanner
         };
     }
 
-    /** Returns whether the scanned code has the operator <<, which begins a here-document, or a here-string of bash. */
+    /** Returns whether the scanned code has <<, which begins a here-document, or <<<, a here-string of bash. */
     public function hasHereDocument(): bool
     {
         return $this->hasHereDocument;
@@ -171,7 +171,7 @@ final class ShellLineScanner
         }
     }
 
-    /** Scans the inside of $((. If no )) ends it, it was a subshell inside $(...), and later positions are refused. */
+    /** Scans the inside of $((. Without )) at its end, it was a subshell in $(...), and later positions are refused. */
     private function stepInArithmetic(string $text, int $at): int
     {
         switch ($text[$at]) {
@@ -298,7 +298,7 @@ final class ShellLineScanner
         return 1;
     }
 
-    /** Scans a backslash. Before the shell splits words, it removes each backslash that has a line feed after it. */
+    /** Scans a backslash. The shell removes a backslash with the line feed after it, before it splits words. */
     private function readEscapeInCode(string $text, int $at, bool $wasWordStart): int
     {
         if (($text[$at + 1] ?? '') !== "\n") {

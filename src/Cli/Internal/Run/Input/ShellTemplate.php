@@ -188,7 +188,7 @@ final class ShellTemplate implements TemplateBody
     /**
      * @param list<string|QuotedPlace> $places
      *
-     * @return non-empty-list<list<string|QuotedPlace>> the words and what is between them
+     * @return non-empty-list<list<string|QuotedPlace>> the words, and the separators between them
      */
     private static function words(array $places): array
     {

@@ -102,7 +102,7 @@ final class TextPacking
         return $separator === false ? 0 : $separator + 1;
     }
 
-    /** Returns the offset after $count records from $at; the end of the text if it has fewer. */
+    /** Returns the offset after $count records from $at; the end of the text if it has fewer records. */
     private function endOf(int $count, string $text, int $at): int
     {
         for (; $count > 0 && $at < \strlen($text); --$count) {

@@ -64,7 +64,7 @@ final class OptionParser
             : $this->option($option, "--{$name}", $value, $following);
     }
 
-    /** Returns an unknown option for Symfony's parser to reject. Rejects a shortened name, as GNU parallel allows. */
+    /** Returns an unknown option, which Symfony's parser rejects. Throws for a shortened name of GNU parallel. */
     private function unknown(string $token, string $name): string
     {
         $completions = $name === '' ? [] : $this->table->completions($name);

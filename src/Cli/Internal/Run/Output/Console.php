@@ -13,7 +13,7 @@ use Spindle\Command\CommandResult;
 
 /**
  * Writes the outputs of jobs, messages and the progress to standard output and standard error. The output of a job is a
- * group: while it is written, nothing else is, and messages wait until it is complete.
+ * group: while a group is written, nothing else is written, and messages wait.
  */
 final class Console implements ProgressConsole
 {
@@ -152,7 +152,7 @@ final class Console implements ProgressConsole
                 $this->writePendingLines();
             }
         } catch (OutputClosedException|OutputFailedException) {
-            // No output is left that could report this.
+            // Standard error has failed, so nothing can report this.
         }
     }
 

@@ -19,7 +19,7 @@ final class OutputOrder
     /** Number of large results per temporary file. A larger number saves descriptors, a smaller number disk space. */
     private const MAX_RESULTS_PER_FILE = 50;
 
-    /** @var \SplQueue<InputJob> jobs whose result has not been yielded yet, in order */
+    /** @var \SplQueue<InputJob> jobs whose result has not been yielded yet, in the order of the input */
     private \SplQueue $jobs;
 
     /** @var array<int, CommandResult|null> early results by sequence; null for a job without a result */

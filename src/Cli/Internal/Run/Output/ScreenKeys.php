@@ -31,7 +31,7 @@ final class ScreenKeys
     }
 
     /**
-     * Returns the position of the selected job; null if none is selected. If it has ended, no job is selected any more.
+     * Returns the position of the selected job; null if none is selected. A job that has ended loses the selection.
      *
      * @param list<array{InputJob, float}> $running
      */

@@ -74,12 +74,12 @@ final class ScreenTerminal
             },
         ];
         $this->watchers = SignalWatch::start($handlers);
-        if ($this->watchers !== []) { // without pcntl, the terminal keeps its size and its settings
+        if ($this->watchers !== []) { // without pcntl, readKeys() never changes the settings
             $this->watchSuspension($suspend);
         }
     }
 
-    /** Arranges that the settings are restored when this process ends, also by a signal. Precedes {@see readKeys()}. */
+    /** Arranges that settings are restored when this process ends, also by a signal. Call before {@see readKeys()}. */
     public function watchEnds(): void
     {
         if ($this->watchers === []) {

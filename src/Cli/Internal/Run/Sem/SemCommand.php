@@ -31,7 +31,7 @@ final class SemCommand extends Command
 
         <comment>Exit status</comment>
           0          The command was started, or all commands have ended (--wait).
-          any        With --fg, that of the command: 128 + N after signal N.
+          any        With --fg, the status of the command: 128 + N after signal N.
           1          The time of --st was over, and nothing was started.
           255        An option is invalid, or the semaphore can't be used.
         HELP;
