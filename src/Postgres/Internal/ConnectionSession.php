@@ -15,7 +15,7 @@ use function Amp\delay;
 /**
  * Coordinates the fibers that use the session of one connection, or of one transaction.
  *
- * Several fibers may send shared statements at the same time. A transaction, a COPY, and a stream outside of a
+ * Statements of several fibers may share the session at the same time. A transaction, a COPY, and a stream outside of a
  * transaction borrow the session exclusively. A borrower first waits until no shared statement is in progress. A shared
  * statement can need several round trips, and the last ones could otherwise become part of the borrower's transaction.
  */

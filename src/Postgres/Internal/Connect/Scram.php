@@ -18,7 +18,7 @@ final class Scram
 
     public const PLUS = 'SCRAM-SHA-256-PLUS';
 
-    /** Maximum number of iterations, which take seconds. With more, a malicious server could keep the client busy. */
+    /** Maximum number of iterations. They take seconds. More would let a malicious server keep the client busy. */
     private const MAX_ITERATIONS = 10_000_000;
 
     private string $serverFirst = '';

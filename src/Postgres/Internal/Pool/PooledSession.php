@@ -18,6 +18,7 @@ final class PooledSession
     /** Lowest {@see $maxLoad}, in nanoseconds. */
     private const MAX_AVOIDABLE_WAIT_NANOSECONDS = 1_000_000;
 
+    /** Interval at which the pool calls {@see checkStall()} while queries share a session, in nanoseconds. */
     public const CHECK_NANOSECONDS = 10_000_000;
 
     /** After this many idle checks, plus {@see $roundTripChecks}, no further query may share the session. */

@@ -466,7 +466,6 @@ final class SessionPool implements SessionLender
         return $waiter->session();
     }
 
-    /** Ends reservations for waiters that are no longer in the queue. */
     private function endUnneededReservations(): void
     {
         while (

@@ -85,6 +85,7 @@ final class Exchange
     /** Whether the outcome has arrived: a completed command, a suspended portal or an error. */
     public bool $hasOutcome = false;
 
+    /** Whether a BEGIN was sent ahead of the statement, and its CommandComplete has not arrived. */
     public bool $begins = false;
 
     /** Whether no more messages are expected: the answer is complete, or the connection has ended. */
@@ -113,7 +114,7 @@ final class Exchange
 
     public ?TransactionEndDetector $endDetector = null;
 
-    /** Generation of {@see PreparedStatements} in which the exchange was sent; null if that does not matter. */
+    /** Generation of {@see PreparedStatements} at the time of sending; set at least if a statement is prepared. */
     public ?int $generation = null;
 
     /** @var (\Closure(self): void)|null called as soon as the messages are sent; may write further messages */

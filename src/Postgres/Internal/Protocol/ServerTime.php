@@ -24,10 +24,9 @@ final class ServerTime
     /** Number after the last exchange of the first write whose exchanges are not all answered. */
     private int $writeTail = 0;
 
-    /** Time of that write. */
     private int $writtenAt = 0;
 
-    /** Value of {@see BusyTime::until()} at that write. */
+    /** Value of {@see BusyTime::until()} at the time {@see $writtenAt}. */
     private int $busyAtWrite = 0;
 
     /** @var list<array{int, int, int}> values of $writeTail, $writtenAt and $busyAtWrite for later writes */
