@@ -105,8 +105,8 @@ final class Command
     }
 
     /**
-     * Sets or removes environment variables. All other variables are those of this process. Changes of earlier calls
-     * stay, unless this call has the same variables.
+     * Sets or removes environment variables. All other variables are those of this process. The changes of earlier
+     * calls to other variables are kept.
      *
      * @param array<array-key, string|null> $variables by name; null removes a variable
      *

@@ -22,8 +22,9 @@ use Spindle\Statistics;
  * Runs up to `$concurrency` commands at once. Small helper processes, the launchers, start them.
  *
  * The first command starts the launchers. They exit on {@see close()} and {@see kill()}, or when nothing refers to the
- * pool any more. Before that, they end all processes that commands have started, also those that finished commands have
- * left running. If several fibers run commands at the same time, `$concurrency` limits these commands together.
+ * pool any more. Before they exit, they end all processes that commands have started, including those that finished
+ * commands have left running. If several fibers run commands at the same time, `$concurrency` limits these commands
+ * together.
  *
  * With {@see CommandPoolOptions::$carrier}, a carrier runs the commands instead, for example on other machines.
  */
@@ -221,7 +222,7 @@ final class CommandPool implements Lifecycle, Statistics
      * A launcher sends a small output only at the end of the command, or when this method asks for it. So the first
      * call may return nothing, and a later call returns the output. With a carrier, no output is sent before the end.
      *
-     * @param int $maxBytes maximum bytes of each of the two outputs; the last ones are returned
+     * @param int $maxBytes maximum bytes to return of each of the two outputs, from its end
      *
      * @return array{string, string} standard output and standard error so far
      */

@@ -20,8 +20,8 @@ final class CommandPoolOptions
      *        result. The lookahead is 0 with a halt policy. It is also 0 while the counted commands and their inputs
      *        have 16 MiB or more together, or while more than 64 files have one output each
      * @param bool $redispatch whether to run the commands of a dead launcher again. A command may then run up to four
-     *        times, and fails when a launcher dies the fourth time while it runs the command. Without this option, the
-     *        commands of a dead launcher fail with {@see LauncherException}
+     *        times. It fails when the fourth launcher has died while running it. Without this option, the commands of a
+     *        dead launcher fail with {@see LauncherException}
      * @param StartMethod $start how launchers start processes
      * @param string|null $php PHP command-line binary that runs launchers; null finds a binary
      * @param string|null $temporaryDirectory directory for the unlinked files that hold large outputs; null for the

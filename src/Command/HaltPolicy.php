@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Command;
 
 /**
- * Ends a run before its input ends, after a number or a share of failures or successes.
+ * Ends a run before its input ends, once a number or a share of its commands has failed, or has succeeded.
  *
  * The methods `soonAfter...()` let running commands finish, and the methods `nowAfter...()` cancel them. With a policy
  * there is no lookahead: commands are sent only when a slot is free, so that none starts after the run was halted.

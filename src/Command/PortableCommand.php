@@ -84,11 +84,11 @@ final class PortableCommand
     }
 
     /**
-     * Runs the command and returns its result. The command has the environment and the working directory of this
-     * process, except for what the command sets.
+     * Runs the command and returns its result. The environment and the working directory are those of this process,
+     * unless the command sets others.
      *
      * Cancellation: the command is ended with all its descendants, and a cancelled result is returned. If the command
-     * has ended before, its own result is returned.
+     * has ended before the cancellation, its own result is returned.
      *
      * @throws LauncherException  when a launcher can't be started, or died
      * @throws CancelledException when the command was cancelled before its start

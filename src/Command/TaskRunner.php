@@ -35,7 +35,7 @@ final class TaskRunner
     /**
      * Adds a task. {@see runAndWait()} runs it.
      *
-     * @param mixed $id value for the task's result; any value that can be serialized
+     * @param mixed $id value that the callback gets as `id` with the task's result; must be serializable
      *
      * @throws \LogicException during {@see runAndWait()}
      * @throws \ValueError     when the line contains a NUL byte

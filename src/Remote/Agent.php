@@ -72,7 +72,7 @@ final class Agent implements Lifecycle, Statistics
     private bool $hasServed = false;
 
     /**
-     * @param int $workers maximum number of tasks that run at once. As many commands can run in addition
+     * @param int $workers maximum number of tasks that run at once. The same number of commands can run in addition
      * @param (\Closure(\Closure(mixed): void): Executor)|null $createPool creates the executor of tasks. The executor
      *     must pass each report of a task ({@see \Spindle\Worker\TaskContext::report()}) to the closure that
      *     $createPool receives. Null to create a {@see WorkerPool}

@@ -76,7 +76,7 @@ interface Broker
     public function withdraw(string $queue, array $ids): array;
 
     /**
-     * Withdraws those of the jobs that no agent has claimed. Claimed jobs continue.
+     * Withdraws jobs that no agent has claimed. Claimed jobs continue.
      *
      * @param list<string> $ids at most 4,000
      *
@@ -98,10 +98,10 @@ interface Broker
     /**
      * Starts to open a mailbox, and returns at once. The mailbox reconnects until it is closed.
      *
-     * Messages that are sent while the mailbox has no connection are lost. So $onOpen is called after each connection.
-     * Its argument is whether messages may have been lost. If so, the caller can look up the jobs that it waits for. If
-     * not, a lookup could only return an outcome too early: before the job's reports arrive. For the first connection,
-     * the argument is usually false, because other requests wait for that connection.
+     * Messages that are sent while the mailbox has no connection are lost. So $onOpen is called after each new
+     * connection. Its argument is whether messages may have been lost. If so, the caller can look up the jobs that it
+     * waits for. If not, a lookup could only return an outcome too early: before the job's reports arrive. For the
+     * first connection, the argument is usually false, because other requests wait for that connection.
      *
      * @param \Closure(MailboxMessage): void $onMessage
      * @param \Closure(bool): void           $onOpen
@@ -197,7 +197,7 @@ interface Broker
      *
      * @param int          $claimNumber the claim's {@see Delivery::$claimNumber}
      * @param int          $offset      number of items that were stored before these
-     * @param list<string> $frames      the items. With no items and offset 0, notifies the mailboxes again
+     * @param list<string> $frames      the items. An empty list with offset 0 only notifies the mailboxes again
      *
      * @return int|null number of stored items that were not taken. Null if no more items are wanted: the owner's claim
      *                  has ended, the job was withdrawn, {@see stopTakingItems()} was called, or a mailbox has listened

@@ -9,7 +9,7 @@ final class JobLookup
 {
     /**
      * @param bool        $known      whether the job exists or its outcome is kept
-     * @param string|null $outcome    the outcome's frame; null if there is none, or it did not fit into the answer
+     * @param string|null $outcome    the outcome's frame; null without an outcome, or if it did not fit into the answer
      * @param bool        $hasOutcome whether the job has an outcome. If so and $outcome is null, look up this job alone
      */
     public function __construct(

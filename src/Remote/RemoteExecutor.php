@@ -203,9 +203,9 @@ final class RemoteExecutor implements Executor
      * and {@see attach()}, and those of the values that a running {@see map()} has read. Also waits until the engine
      * has confirmed what this executor dispatches or withdraws. Dispatched tasks stay in the queue.
      *
-     * A running map() yields the results of what it has read. Then map() throws ExecutorClosedException, unless its
-     * input is an array of which it has read all values. For a generator task, close() waits until the generator has
-     * ended on its agent. Its items can still be read.
+     * A running map() yields the results of the values that it has read. Then map() throws ExecutorClosedException,
+     * unless its input is an array of which it has read all values. For a generator task, close() waits until the
+     * generator has ended on its agent. The generator's items can still be read.
      *
      * Releases the broker. The last executor of a broker closes the connection on which outcomes arrive. The connection
      * for requests is closed when the last reference to the broker object is dropped.

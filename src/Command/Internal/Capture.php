@@ -127,7 +127,6 @@ final class Capture
             : (string) stream_get_contents($this->file, $this->length, $this->start);
     }
 
-    /** Returns the last bytes, at most $maxBytes. */
     public function tail(int $maxBytes): string
     {
         $start = max(0, $this->length - $maxBytes);

@@ -29,7 +29,7 @@ final class CaptureStore
     /** @var \WeakReference<SharedFile>|null the newest shared file; only results keep it open */
     private ?\WeakReference $shared = null;
 
-    /** Directory of the files; absolute, because the launcher and this process may have other working directories. */
+    /** Directory of the files; absolute, because the launcher may have another working directory. */
     public readonly string $directory;
 
     /** @param string|null $directory null for the system's temporary directory */
@@ -45,7 +45,7 @@ final class CaptureStore
         return $this->fileCount > self::FILES_THRESHOLD;
     }
 
-    /** Counts `$bytes` more of an output, which then has `$length` bytes. Returns false if it must go to a file. */
+    /** Reserves `$bytes` for an output, which then has `$length` bytes. Returns false if the output needs a file. */
     public function reserveMemory(int $bytes, int $length): bool
     {
         if ($length > self::MAX_OUTPUT_MEMORY_BYTES || $this->memoryBytes + $bytes > self::MAX_POOL_MEMORY_BYTES) {

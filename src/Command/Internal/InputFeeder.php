@@ -175,7 +175,6 @@ final class InputFeeder
         }
     }
 
-    /** Waits for the next change, unless the feeder was stopped. */
     private function wait(): void
     {
         if (!$this->stopped) {

@@ -40,7 +40,7 @@ final class Lanes
         return $this->environments[$owner];
     }
 
-    /** Stops all owners from submitting commands, and cancels their waiting ones. */
+    /** Stops all owners from submitting commands, and cancels their waiting commands. */
     public function cancelWaiting(): void
     {
         foreach ($this->environments as $owner => $_) {

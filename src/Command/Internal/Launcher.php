@@ -111,7 +111,7 @@ final class Launcher implements LauncherEvents
         return $this->movingCount;
     }
 
-    /** Withdraws the last command that may be waiting, for another launcher. Returns false if there is none. */
+    /** Withdraws the last command that may be waiting, for use by another launcher. Returns false if none is. */
     public function withdrawLast(): bool
     {
         for ($pending = end($this->commands); $pending !== false; $pending = prev($this->commands)) {

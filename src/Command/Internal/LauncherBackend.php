@@ -221,7 +221,6 @@ final class LauncherBackend implements CommandBackend
         };
     }
 
-    /** Removes a launcher that has reported a failure, and fails its commands. */
     private function launcherFailed(Launcher $launcher, LauncherException $why): void
     {
         $commands = $launcher->commands;

@@ -26,7 +26,7 @@ final class Launchers
     /** Number of deaths per launcher since a command last ended, above which the commands of dead launchers fail. */
     private const MAX_DEATHS_PER_LAUNCHER = 3;
 
-    /** Number of failed starts per launcher (deaths before it was ready) in the window, above which they also fail. */
+    /** Number of failed starts per launcher (deaths before ready) in the window, above which commands also fail. */
     private const MAX_FAILED_STARTS_PER_LAUNCHER = 5;
     private const START_WINDOW_NANOSECONDS = 10_000_000_000;
 
@@ -120,13 +120,13 @@ final class Launchers
         return $credentials;
     }
 
-    /** @return list<Launcher> with the retired ones */
+    /** @return list<Launcher> current and retired launchers */
     public function all(): array
     {
         return $this->retired === [] ? $this->launchers : [...$this->launchers, ...$this->retired];
     }
 
-    /** Returns the launcher with the fewest commands beyond its share. Those with a share of 0 do not count. */
+    /** Returns the launcher with the fewest commands beyond its share. Launchers with a share of 0 do not count. */
     public function leastBusy(): Launcher
     {
         $leastBusy = null;
@@ -215,7 +215,7 @@ final class Launchers
         return true;
     }
 
-    /** Removes a launcher. Fibers in {@see maxConcurrency()} get `$why`, or wait for another launcher if it is null. */
+    /** Removes a launcher. Fibers in {@see maxConcurrency()} get `$why`; if it is null, they wait for another one. */
     public function remove(Launcher $launcher, ?LauncherException $why): void
     {
         $isOther = static fn(Launcher $other): bool => $other !== $launcher;
@@ -300,7 +300,7 @@ final class Launchers
         $this->wake(LauncherException::killed([]));
     }
 
-    /** Closes idle launchers, and retires launchers with commands. {@see start()} starts others in their place. */
+    /** Closes idle launchers, and retires launchers with commands. {@see start()} starts new launchers. */
     private function retire(): void
     {
         foreach ($this->launchers as $launcher) {

@@ -11,7 +11,7 @@ interface PendingCommandOwner
 {
     public function finished(PendingCommand $pending, CommandResult $result): void;
 
-    /** Stops submitting commands, because the pool is being closed. The submitted ones finish. */
+    /** Stops submitting commands, because the pool is being closed. Commands that were submitted finish. */
     public function close(): void;
 
     /** Stops submitting commands, and cancels waiting commands. Running commands finish, and are not retried. */

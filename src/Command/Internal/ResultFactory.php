@@ -16,10 +16,10 @@ final class ResultFactory
         = 'its exit status is unknown, because SIGCHLD is ignored in this process. Install ext-pcntl, or start this'
         . ' process without ignoring SIGCHLD';
 
-    /** Size of the payload of EXITED without the output, in bytes. */
+    /** Bytes of the payload of a frame EXITED ({@see LauncherProtocol}), without the output. */
     private const EXITED_HEAD_BYTES = 37;
 
-    /** Creates a result from the payload of EXITED, which also has the end of the output. Counts the attempt. */
+    /** Creates a result from a frame EXITED, which has the last bytes of the output. Counts the attempt. */
     public static function ofExit(PendingCommand $pending, string $bytes, int $at, int $length): CommandResult
     {
         /** @var array{ending: int, code: int, signal: int, start: float, duration: float, peak: int, out: int} $exit */
@@ -57,7 +57,7 @@ final class ResultFactory
         );
     }
 
-    /** Creates a result from NOT_STARTED. A withdrawn command is cancelled. A failed start counts as an attempt. */
+    /** Creates a result from a frame NOT_STARTED. A withdrawn command is cancelled. A failed start is an attempt. */
     public static function ofNoStart(PendingCommand $pending, string $bytes, int $at, int $length): CommandResult
     {
         $code = \ord($bytes[$at + 1]);

@@ -31,7 +31,7 @@ final class Run implements PendingCommandOwner, InputConsumer
     /** @var array<int, PendingCommand> pending commands, by id */
     private array $commands = [];
 
-    /** @var array<int, int> numbers of the pending commands in the order of the input, by id */
+    /** @var array<int, int> position of each pending command in the input, from 0, by id */
     private array $numbers = [];
 
     /**

@@ -20,8 +20,8 @@ use Spindle\Remote\TamperedFrameException;
 
 /**
  * The work of an agent for one queue, from taking a lease to releasing it. The lease belongs to the owner name under
- * which the agent claims jobs. If it is not renewed in time, other agents can claim these jobs. This class renews the
- * lease, while a {@see JobExchange} claims and settles jobs, and a {@see JobRunner} runs them.
+ * which the agent claims jobs. If the lease is not renewed in time, other agents can claim these jobs. This class
+ * renews the lease, while a {@see JobExchange} claims and settles jobs, and a {@see JobRunner} runs them.
  *
  * The work ends when the agent is asked to stop, or after a failure, such as a lost lease. A failure cancels the
  * running jobs, because other agents can claim them soon.

@@ -75,7 +75,6 @@ final class BrokerClient
         return $this->queues[$name] ??= new SharedQueue($this->broker, $name, $this->mailbox);
     }
 
-    /** Opens the mailbox, unless it is open. */
     public function openMailbox(): void
     {
         if ($this->closeMailbox !== null) {

@@ -162,7 +162,7 @@ final class JobRunner
         ($this->jobs[$id] ?? null)?->notify();
     }
 
-    /** Ends a job that was withdrawn, if $claimNumber is that of its current claim. */
+    /** Ends a job that was withdrawn, if $claimNumber is the number of the job's current claim. */
     public function cancel(string $id, int $claimNumber): void
     {
         $job = $this->jobs[$id] ?? null;

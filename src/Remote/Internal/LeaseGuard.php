@@ -34,11 +34,7 @@ final class LeaseGuard
         $this->close();
     }
 
-    /**
-     * Starts the helper process, unless it is running.
-     *
-     * @throws LauncherException
-     */
+    /** @throws LauncherException */
     public function start(): void
     {
         if ($this->process !== null) {

@@ -25,8 +25,8 @@ use Spindle\Worker\PortableTask;
  * until the caller's loop takes them.
  *
  * The window consists of the tasks that were read from the input and whose outcomes the caller has not taken. It has at
- * most MAX_WINDOW_TASKS tasks. While its jobs and outcomes have MAX_BYTES or more, no more input is read. Outcomes
- * beyond MAX_BYTES of memory are written to a file.
+ * most MAX_WINDOW_TASKS tasks. While the frames of pending jobs and of outcomes have MAX_BYTES or more, no more input
+ * is read. Outcomes beyond MAX_BYTES of memory are written to a file.
  */
 final class RemoteMap implements InputConsumer, OutcomeReceiver
 {
