@@ -70,7 +70,7 @@ final class Command
      *
      * If the line is only a program (no built-in) with plain or quoted arguments, no shell is started. This has two
      * visible effects:
-     * - If signal n kills the program, the result has that signal. With a shell, it may be exit code 128 + n.
+     * - If signal n kills the program, the result has that signal. With a shell, the result may have exit code 128 + n.
      * - The program also gets environment variables whose names are not identifiers. A shell may drop them.
      *
      * @throws \ValueError when the line contains a NUL byte

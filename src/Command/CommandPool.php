@@ -263,7 +263,7 @@ final class CommandPool implements Lifecycle, Statistics
      * Cancellation: the remaining commands end as by {@see kill()}.
      *
      * @throws CancelledException
-     * @throws LauncherException in a fork of the pool's process that was made while a command had no result
+     * @throws LauncherException in a fork of this process that was made while a command had no result
      */
     public function close(?Cancellation $cancellation = null): void
     {

@@ -34,7 +34,7 @@ final class CommandDispatcher implements AttemptEvents
 
     /**
      * @var array<int, self> dispatchers with pending commands, by object id. This reference keeps them alive: if only a
-     *                       suspended fiber refers to a dispatcher, PHP may destroy both
+     *                       suspended fiber refers to a dispatcher, PHP may destroy both before the commands have ended
      */
     private static array $busy = [];
 

@@ -111,7 +111,7 @@ final class Launcher implements LauncherEvents
         return $this->movingCount;
     }
 
-    /** Withdraws the last command that may be waiting, for use by another launcher. Returns false if none is. */
+    /** Withdraws the last command that may be waiting, so that another launcher can run it; false if there is none. */
     public function withdrawLast(): bool
     {
         for ($pending = end($this->commands); $pending !== false; $pending = prev($this->commands)) {

@@ -254,8 +254,8 @@ final class LauncherBackend implements CommandBackend
             if ($launcher !== null) {
                 $launcher->exhausted = true;
             }
-            // Commands of other launchers may free what is missing; if all launchers are exhausted, only other
-            // programs.
+            // Commands of other launchers may free what is missing. If all launchers are exhausted, only other programs
+            // can.
             if (
                 !$this->launchers->areExhausted()
                 || hrtime(true) - ($this->exhaustedSince ??= hrtime(true)) < self::EXHAUSTED_TIMEOUT_NANOSECONDS

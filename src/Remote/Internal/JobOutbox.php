@@ -47,8 +47,8 @@ final class JobOutbox
     }
 
     /**
-     * Sends jobs. Returns how many of them the engine has accepted, from the start of the list. While the engine is not
-     * available, retries for the patience of the sender's options.
+     * Sends jobs. Returns N if the engine has accepted the first N of them. While the engine is not available, retries
+     * for the patience of the sender's options.
      *
      * @param list<Job> $jobs     at most as many as {@see Broker::submit()} accepts
      * @param bool      $mayExist as in {@see Broker::submit()}

@@ -58,7 +58,7 @@ final class JobRunner
     /** Number of jobs that the agent wants to hold. */
     private int $capacity;
 
-    /** The pool has received no job with a higher sequence number than this. */
+    /** Highest sequence number of a job that the pool has received, or may have received. */
     private int $lastPooledNumber = 0;
 
     private bool $isStopping = false;
@@ -270,7 +270,7 @@ final class JobRunner
 
     /**
      * Refuses jobs that can't be verified. An agent that has never verified any job possibly has a wrong key, so it
-     * gives the jobs back instead. Then it pauses, longer after each such claim, and finally stops.
+     * gives the jobs back instead. Then it pauses, each time twice as long, and finally stops.
      *
      * @param list<array{Delivery, TamperedFrameException}> $refusals
      */

@@ -89,7 +89,7 @@ final class QueueClient
     }
 
     /**
-     * Sends jobs. Returns how many of them the engine has accepted, from the start of the list.
+     * Sends jobs. Returns N if the engine has accepted the first N of them. The others did not fit into the queue.
      *
      * @param list<Job> $jobs
      *
@@ -350,7 +350,7 @@ final class QueueClient
             try {
                 $queue->flush([], $this->patience(), $ending->getCancellation());
             } catch (CancelledException) {
-                // The wait below has ended.
+                // The wait below has ended, and has cancelled this wait.
             }
         });
         try {

@@ -77,8 +77,8 @@ final class SharedQueue
     }
 
     /**
-     * Sends jobs. Returns how many of them the engine has accepted, from the start of the list, before the queue was
-     * full. Outcomes can arrive before this method returns. The mailbox must be open.
+     * Sends jobs. Returns N if the engine has accepted the first N of them. The others did not fit into the queue.
+     * Outcomes can arrive before this method returns. The mailbox must be open.
      *
      * @param list<Job> $jobs
      *
