@@ -45,8 +45,8 @@ final class RedisBroker implements Broker
     /**
      * Does not connect. The first request or mailbox connects.
      *
-     * @param string                $address redis://user:password@host:port/database, the same with rediss:// for TLS,
-     *                                       or unix://user:password@/path/of/the/socket
+     * @param string                $address redis://user:password@host:port/database, with rediss:// in place of
+     *                                       redis:// for TLS, or unix://user:password@/path/of/the/socket
      * @param TlsOptions|null       $tls     for rediss://: trusted certificates and this client's certificate; null to
      *                                       trust the certificates that the system trusts
      * @param float                 $timeout seconds to connect, and seconds that the engine may be silent while an

@@ -6,7 +6,7 @@ namespace Spindle\Remote\Internal;
 
 /**
  * Outcomes of a map that the caller's loop has not taken. They are taken in the order of their numbers, from 0.
- * Outcomes beyond a limit of memory are written to a file.
+ * Outcomes beyond `$maxHeldBytes` of memory are written to a file.
  */
 final class OutcomeBuffer implements \Countable
 {

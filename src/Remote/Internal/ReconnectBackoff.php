@@ -11,7 +11,7 @@ use Spindle\Remote\BrokerUnavailableException;
 /** Retries a request while the engine is not available. Each pause is longer than the one before. */
 final class ReconnectBackoff
 {
-    /** Returns a new backoff with the pauses that all reconnections have. */
+    /** Creates the backoff that all reconnections use. */
     public static function backoff(): Backoff
     {
         return new Backoff(0.05, 2.0, 2.0, 0.5);
@@ -22,13 +22,13 @@ final class ReconnectBackoff
      *
      * @template T
      *
-     * @param float             $seconds how long to retry
+     * @param float             $seconds seconds for which the request is retried
      * @param \Closure(bool): T $request gets false in the first call, and true in a retry: perhaps the engine has
      *                                   done what an earlier call requested
      *
      * @return T
      *
-     * @throws BrokerUnavailableException when the time is over
+     * @throws BrokerUnavailableException when the next retry would begin after this time
      */
     public static function retry(float $seconds, \Closure $request): mixed
     {

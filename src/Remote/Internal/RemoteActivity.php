@@ -49,7 +49,7 @@ final class RemoteActivity
     }
 
     /**
-     * Sends a request, and returns its answer.
+     * Calls $request and returns its result. {@see close()} waits for the end of the call.
      *
      * @template T
      *

@@ -136,7 +136,7 @@ final class RemoteSubmission implements OutcomeReceiver
         $this->finish();
     }
 
-    /** Fails the future. Later outcomes are ignored. */
+    /** Fails the future. An outcome that arrives later is ignored. */
     public function fail(CancelledException $cancelled): void
     {
         $this->cancelled ??= $cancelled;

@@ -26,8 +26,8 @@ final class Address
     ) {}
 
     /**
-     * @param string $address redis://[[user]:password@]host[:port][/database], the same with rediss for TLS, or
-     *                        unix://[[user]:password@]/path
+     * @param string $address redis://[[user]:password@]host[:port][/database], with rediss:// in place of redis:// for
+     *                        TLS, or unix://[[user]:password@]/path
      *
      * @throws \ValueError with a message that does not contain the address, which may contain a password
      */
