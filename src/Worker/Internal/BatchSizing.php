@@ -28,6 +28,8 @@ final class BatchSizing
     /** Logarithm of the nanoseconds that a typical task takes. */
     private ?float $typicalLogarithm = null;
     private int $maxSize = 1;
+    private int $size = 1;
+    private bool $isQuick = false;
     private int $batchCount = 0;
 
     /**
@@ -42,25 +44,26 @@ final class BatchSizing
         ++$this->batchCount;
         $each = log(max(1, $count > 1 ? ($elapsed - $longest) / ($count - 1) : $elapsed));
         $this->typicalLogarithm = $this->typicalLogarithm === null ? $each : ($this->typicalLogarithm + $each) / 2;
+        $typical = exp($this->typicalLogarithm);
         $this->maxSize = min(self::MAX_BATCH_TASKS, max($this->maxSize, $count * self::MAX_GROWTH_FACTOR));
+        $this->size = max(1, min($this->maxSize, (int) (self::TARGET_BATCH_NANOSECONDS / $typical)));
+        $this->isQuick = $typical < self::QUICK_TASK_NANOSECONDS;
     }
 
     public function size(): int
     {
-        return $this->typicalLogarithm === null
-            ? 1
-            : max(1, min($this->maxSize, (int) (self::TARGET_BATCH_NANOSECONDS / exp($this->typicalLogarithm))));
+        return $this->size;
     }
 
     /** Returns whether each result should be sent separately: while durations are unknown, or when tasks are slow. */
     public function isEager(): bool
     {
-        return $this->batchCount < self::MIN_LEARNT_BATCHES || $this->size() <= self::MAX_EAGER_TASKS;
+        return $this->batchCount < self::MIN_LEARNT_BATCHES || $this->size <= self::MAX_EAGER_TASKS;
     }
 
     /** Returns whether a worker should get its next batch before it has finished the current one. */
     public function isQuick(): bool
     {
-        return $this->typicalLogarithm !== null && exp($this->typicalLogarithm) < self::QUICK_TASK_NANOSECONDS;
+        return $this->isQuick;
     }
 }

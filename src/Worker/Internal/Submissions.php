@@ -98,6 +98,9 @@ final class Submissions implements Source
 
     public function take(int $maxTasks, int $workers): ?Batch
     {
+        if ($this->waiting->isEmpty()) {
+            return null;
+        }
         $size = min($maxTasks, $this->sizing->size(), max(1, intdiv($this->waitingCount, $workers)));
         $tasks = [];
         while (\count($tasks) < $size && !$this->waiting->isEmpty()) {

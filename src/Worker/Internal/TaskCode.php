@@ -52,8 +52,9 @@ final class TaskCode
         }
         if (\is_array($task)) {
             $isPure = \is_string($task[0]);
+            $code = [self::METHOD, $task[0], $task[1]];
 
-            return ValueSerializer::serialize([self::METHOD, $task[0], $task[1]], self::ROOT_PATH);
+            return $isPure ? serialize($code) : ValueSerializer::serialize($code, self::ROOT_PATH);
         }
         $isPure = true;
 
