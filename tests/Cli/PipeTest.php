@@ -445,10 +445,12 @@ final class PipeTest extends TestCase
         ];
         yield 'both numbers' => [['--pipe', '-n1', '-N1'], 'option --args: give only one of -n and -N'];
         yield 'lines and texts' => [
-            ['--pipe', '-L1', '--recend', 'x'], 'option --max-lines: a record is lines; remove --recstart and --recend',
+            ['--pipe', '-L1', '--recend', 'x'],
+            'option --max-lines: lines form a record; remove --recstart and --recend',
         ];
         yield '-0' => [
-            ['--pipe', '-0'], "option --null: can't be combined with --pipe: records end with --recend '\\0'",
+            ['--pipe', '-0'],
+            "option --null: can't be combined with --pipe: to end records with NUL, give --recend '\\0'",
         ];
         yield '-X' => [['--pipe', '-X'], "option --each-word: can't be combined with --pipe: a job has one block"];
         foreach (['0', '-1', 'name', '1 s/x//', '9999999'] as $column) {

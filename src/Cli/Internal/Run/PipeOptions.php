@@ -39,17 +39,17 @@ final class PipeOptions
 
     /** Options that can't be combined with blocks, and the reason for the message. */
     private const NOT_WITH_BLOCKS = [
-        'null' => "records end with --recend '\\0'",
-        'delimiter' => 'records end with --recend',
+        'null' => "to end records with NUL, give --recend '\\0'",
+        'delimiter' => 'to end records with other characters, give --recend',
         'colsep' => 'a block has no columns without --group-by',
         'trim' => 'blocks are not changed',
         'link' => 'a block has no values',
-        'eof' => 'a block has no last line',
+        'eof' => 'no line ends the blocks',
         'shuf' => 'blocks have the order of the input',
         'pack' => 'a job has one block',
         'xargs' => 'a job has one block',
         'each-word' => 'a job has one block',
-        'max-chars' => 'the size is that of --block',
+        'max-chars' => 'to set the size of a block, give --block',
         'jsonl' => 'a block is not a task',
         'queue' => 'blocks are files on this machine',
     ];
@@ -258,7 +258,7 @@ final class PipeOptions
         [$end, $start] = [$given->rawText('recend'), $given->rawText('recstart')];
         if ($given->isGiven('max-lines')) {
             if ($end !== null || $start !== null) {
-                throw new UsageException('option --max-lines: a record is lines; remove --recstart and --recend');
+                throw new UsageException('option --max-lines: lines form a record; remove --recstart and --recend');
             }
 
             return new TextEnds("\n", '');

@@ -34,7 +34,7 @@ final class RunCommand extends Command
                           Inserted values are quoted automatically.
           no command      Each input line is a line for the shell.
 
-          Commands read an empty standard input, or a block of it with --pipe.
+          Each command reads an empty standard input; with --pipe, a block of input.
 
         <comment>Replacement strings</comment>
           {}    the input line        {.}   {} without its extension

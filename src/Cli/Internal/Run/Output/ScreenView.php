@@ -20,7 +20,7 @@ final class ScreenView
     /** Columns of the text beside the bar. */
     private const TEXT_COLUMNS = 26;
 
-    /** Largest number of lines that running jobs have needed. It never shrinks, so that the screen does not jump. */
+    /** Most lines that running jobs have needed. They stay reserved, so that the screen does not jump. */
     private int $jobLines = 1;
 
     public function __construct(private readonly ScreenStyle $style) {}
