@@ -14,7 +14,6 @@ interface CommandCarrier
     /** Default for the number of commands that a carrier may have at once, running or waiting. */
     public const DEFAULT_CONCURRENCY = 256;
 
-    /** Largest setting of this number. */
     public const MAX_CONCURRENCY = 10_000;
 
     /**

@@ -18,7 +18,7 @@ final class LauncherProcess
 
     private const READ_BYTES = 1 << 16;
 
-    /** Bytes per write: the capacity of a pipe. */
+    /** Maximum bytes per write: the capacity of a pipe. */
     private const MAX_WRITE_BYTES = 1 << 16;
 
     /** Nanoseconds for which {@see endAndRead()} reads frames of a launcher that was asked to exit. */

@@ -61,7 +61,7 @@ final class LauncherProtocol
     public const IDLE = 0x02;
     public const CANCELLED = 0x04;
 
-    /** In EXITED, in addition to the reason: processes of the job that cannot be killed still run. */
+    /** In EXITED, with the reason: processes of the job still run, as another user or blocked in the kernel. */
     public const SURVIVED = 0x10;
 
     /** In NOT_STARTED: no descriptor or process is available, and no running command of this launcher can free one. */

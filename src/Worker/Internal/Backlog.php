@@ -86,7 +86,7 @@ final class Backlog
         return $to - $from === $count ? $batch : $batch->slice($from, $to);
     }
 
-    /** Adds tasks to the queue. Cancelled tasks fail instead, and tasks of an abandoned map are dropped. */
+    /** Adds tasks to the queue. Cancelled tasks fail instead, and tasks of a map whose loop was left are dropped. */
     public function add(Batch $batch): void
     {
         if ($batch->tasks === [] || $batch->source->isAbandoned()) {
@@ -166,7 +166,7 @@ final class Backlog
         return true;
     }
 
-    /** Removes all tasks of an abandoned map. These tasks get no outcome. */
+    /** Removes all tasks of a map whose loop was left. These tasks get no outcome. */
     public function drop(Source $source): void
     {
         $batches = $this->batches;

@@ -27,6 +27,8 @@ final class BatchSizing
 
     /** Logarithm of the nanoseconds that a typical task takes. */
     private ?float $typicalLogarithm = null;
+
+    /** Largest size of the next batch: MAX_GROWTH_FACTOR times that of the largest finished one. */
     private int $maxSize = 1;
     private int $size = 1;
     private bool $isQuick = false;

@@ -20,7 +20,7 @@ final class InlineMap implements InputConsumer
 
     private readonly InputPump $input;
 
-    /** Whether the next task needs a value. */
+    /** Whether the map waits for a value for its next task. */
     private bool $isValueNeeded = false;
 
     /** @var array{mixed, mixed}|null key and value for the next task */

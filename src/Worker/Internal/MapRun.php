@@ -63,7 +63,10 @@ final class MapRun implements Source
     /** Bytes of the arguments of these tasks. */
     private float $deliveredBytes = 0.0;
 
+    /** Whether no more results will be read, because the loop has ended or was cancelled, or the pool was killed. */
     private bool $abandoned = false;
+
+    /** Whether the map is abandoned and no worker has any of its tasks. */
     private bool $finished = false;
 
     /** Exception to throw instead of further results. */
@@ -209,7 +212,6 @@ final class MapRun implements Source
         }
     }
 
-    /** Returns whether map() must first yield the outcome of an earlier task, which has not arrived. */
     public function lacksOutcomeBefore(int $number): bool
     {
         return $this->queue->lacksOutcomeBefore($number);

@@ -43,7 +43,7 @@ final class Results
         return $this->openStreamCount;
     }
 
-    /** @return bool|null whether the worker's first batch is done; null if it is not the batch of these results */
+    /** @return bool|null whether the worker's first batch is done; null if these are not results of that batch */
     public function receive(WorkerHandle $worker, string $bytes, int $at, int $length): ?bool
     {
         $batch = $worker->firstBatch();

@@ -16,14 +16,13 @@ final class SourceFiles
 {
     private const MAX_CACHED_FILES = 256;
 
-    /** Pattern of an absolute path or a URL. */
     private const PATH_PATTERN = '~^(?:/|[a-z]:[/\\\\]|[a-z][a-z0-9+.-]+://)~i';
 
     /** File name that PHP reports for the code of `php -r`. */
     private const COMMAND_LINE_FILE = 'Command line code';
 
     private const ADVICE = 'restart this process, or submit a named function or a static method, '
-        . 'which run what the worker loads';
+        . 'whose code the worker loads itself';
 
     /** @var array<string, array{SourceFile, ?string, float}> source, identity and time of reading, by file */
     private static array $files = [];
@@ -123,7 +122,7 @@ final class SourceFiles
         $changed = LoadedFiles::changedAt($file);
         if ($changed !== null) {
             $since = LoadedFiles::earliestLoadTime($file);
-            throw self::changed($path, $file, $changed, 'and may have been loaded before (at %s or later)', $since);
+            throw self::changed($path, $file, $changed, 'but may have been loaded before (at %s or later)', $since);
         }
 
         return self::$files[$file] = [new SourceFile($file, $text), $identity, microtime(true)];

@@ -8,9 +8,9 @@ use Spindle\Internal\WeakTimer;
 use Spindle\Worker\ExecutorClosedException;
 
 /**
- * Ends tasks whose outcomes are not wanted any more: a cancelled submission, the tasks of an abandoned map, a generator
- * task whose items were released. If no worker has started the task, drops it. Otherwise ends the worker that runs the
- * task, because nothing else can end the task.
+ * Ends tasks whose outcomes are not wanted any more: a cancelled submission, tasks of an abandoned map (its loop was
+ * left or cancelled), a generator task whose items were released. If no worker has started the task, drops it.
+ * Otherwise ends the worker that runs the task, because nothing else can end the task.
  */
 final class UnwantedTasks
 {

@@ -133,7 +133,7 @@ final class WorkerStartup
         ) use ($receive, $link, $worker, $events): void {
             if ($type === WorkerProtocol::READY) {
                 $link->close();
-                $events->disconnected($worker, 'This process may not open the shared memory of the worker');
+                $events->disconnected($worker, 'The pool could not open the shared memory of the worker');
             } else {
                 $receive($type, $number, $bytes, $at, $length);
             }

@@ -177,7 +177,7 @@ final class TaskCodeTest extends TestCase
         $this->expectException(UnserializableException::class);
         $this->expectExceptionMessageMatches(
             '~changing\.php, which changed at [\d-]+ [\d:]+,'
-            . ' and may have been loaded before \([^)]* [\d:]+ or later\).*: restart~',
+            . ' but may have been loaded before \([^)]* [\d:]+ or later\).*: restart~',
         );
         TaskCode::encode($closure, self::KEY);
     }

@@ -47,6 +47,7 @@ final class LauncherJob
     /** Bytes of streamed output that the pool has not acknowledged. */
     public int $unacknowledged = 0;
 
+    /** Whether the pool may send more input. */
     public bool $inputFollows;
 
     /** With FFI: the launcher's ends of the pipes, as descriptors; -1 for none. */

@@ -35,7 +35,7 @@ final class Programs
     private static function advice(string $program): string
     {
         return preg_match('/\S\s+\S/', $program) === 1
-            ? '. This looks like a line: give the arguments after the program, or run the line in a shell'
+            ? '. This looks like a command line: separate the arguments from the program, or run the line in a shell'
             : '';
     }
 

@@ -26,7 +26,6 @@ final class WorkerBoot
     /** @var list<string> files to load */
     private array $files = [];
 
-    /** Code of the callable to run before the first task. */
     private ?string $initialize = null;
 
     /** @param 'fork'|'thread'|null $kind how this host runs its workers; null for a worker */

@@ -77,7 +77,7 @@ trait ReportsEndings
 
     public function testALineInPlaceOfAProgramIsReportedWithWhatToDo(): void
     {
-        $advice = 'This looks like a line: give the arguments after the program, or run the line in a shell';
+        $advice = 'This looks like a command line: separate the arguments from the program, or run the line in a shell';
 
         self::assertStringEndsWith($advice, (string) $this->execute(Command::of('echo hi'))->error);
         self::assertStringNotContainsString($advice, (string) $this->execute(Command::of('no-such-program'))->error);
