@@ -14,8 +14,8 @@ namespace Spindle\Remote;
  *
  * - A job that {@see submit()} has confirmed exists until an agent has settled it or it was withdrawn, no matter which
  *   process or machine fails. {@see Durability} says what can be lost if the engine's own machine fails.
- * - With $mayExist, {@see submit()} adds no second job under an id while the first one exists, is a dead letter, or its
- *   outcome is kept.
+ * - With $mayExist, {@see submit()} adds no second job under an id while the first job exists, is a dead letter, or has
+ *   an outcome that is kept.
  * - A claimed job belongs to one owner until it is settled or the owner's lease ends. Only that owner can settle the
  *   job, during its lease and with the number of the claim. If it settles the job twice, the first settlement counts.
  * - Frequent operations handle many jobs at once, and take at most O(log n) time per job in a queue of n jobs.
@@ -68,8 +68,8 @@ interface Broker
      *
      * @param list<string> $ids at most 4,000
      *
-     * @return list<string> ids of the removed jobs, and unknown ids; not those of claimed jobs, nor of jobs whose
-     *                      outcome is kept
+     * @return list<string> ids of the removed jobs, and unknown ids. Ids of claimed jobs and of jobs whose outcome is
+     *                      kept are left out
      *
      * @throws BrokerException
      */
@@ -114,10 +114,10 @@ interface Broker
      * Takes or renews an owner's lease, by the engine's clock. Also makes jobs whose delay is over and jobs of ended
      * leases claimable, and drops old dead letters: a limited number in each call, and more in the next calls.
      *
-     * If no agent has renewed a lease for $lease seconds, the broker assumes that the engine was not available. Other
-     * leases that have ended since the last renewal then last for another half of $lease from now. So agents that are
-     * still running can end their jobs and call {@see releaseLease()}, and these jobs do not count as crashed. A lease
-     * is extended only once until its owner renews it.
+     * If no agent has renewed a lease for $lease seconds, the broker assumes that the engine was not available. Then it
+     * extends the other leases that have ended since the last renewal of any lease: they end after half of $lease from
+     * now. So agents that are still running can end their jobs and call {@see releaseLease()}, and these jobs do not
+     * count as crashed. A lease is extended only once until its owner renews it.
      *
      * @param float  $lease               seconds until the lease ends
      * @param bool   $isNew               whether the owner takes its lease; false to renew it
@@ -229,7 +229,7 @@ interface Broker
 
     /**
      * Declares that no more items of a running job will be taken. {@see putItems()} then returns null, so the agent
-     * ends the task. Unlike {@see withdraw()}, this has no effect on an unclaimed job.
+     * ends the task. Unlike {@see withdraw()}, this method has no effect on an unclaimed job.
      *
      * @throws BrokerException
      */

@@ -137,7 +137,7 @@ final class RemoteExecutor implements Executor
     }
 
     /**
-     * Returns a future with the outcome of a task that this or another process has dispatched. It fails with a
+     * Returns a future with the outcome of a task that this or another process has dispatched. The future fails with a
      * {@see JobLostException} if the task is unknown, or its outcome is not kept any more.
      *
      * Cancellation: ends the task, as with {@see submit()}.
@@ -220,9 +220,9 @@ final class RemoteExecutor implements Executor
     }
 
     /**
-     * Withdraws all tasks whose outcomes this executor awaits. Those that are running are ended. Their futures, loops
-     * over results and generators fail with ExecutorClosedException. Dispatched tasks that this executor does not await
-     * stay in the queue.
+     * Withdraws all tasks whose outcomes this executor awaits. Running tasks are ended. The futures, loops over results
+     * and generators of these tasks fail with ExecutorClosedException. Dispatched tasks that this executor does not
+     * await stay in the queue.
      *
      * Suspends for at most a second, until the engine has confirmed the withdrawals. Tasks whose withdrawal does not
      * reach the engine continue, and their outcomes are dropped when their retention is over.

@@ -115,7 +115,7 @@ final class SigningKeys
         return ['keys' => \count($this->keys)];
     }
 
-    /** @return array<string, mixed> never, because keys can't be serialized */
+    /** @return array<string, mixed> never returned: keys can't be serialized */
     public function __serialize(): array
     {
         throw new \LogicException('Signing keys can\'t be serialized, so that they are not sent anywhere');
