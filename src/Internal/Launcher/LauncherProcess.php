@@ -49,7 +49,7 @@ final class LauncherProcess
     /** Bytes to write; the first $written of them have been written. */
     private string $unsent = '';
 
-    /** Number of written bytes in $unsent. They are removed when they are half of it, as a removal copies the rest. */
+    /** Number of written bytes in $unsent. They are removed at half of its length, as a removal copies the rest. */
     private int $written = 0;
 
     private bool $closed = false;
@@ -277,7 +277,7 @@ final class LauncherProcess
         return true;
     }
 
-    /** Writes unsent bytes, at most the capacity of a pipe. The event loop calls this again for the rest. */
+    /** Writes unsent bytes, at most the capacity of a pipe. The event loop calls this method again for the rest. */
     private function write(): void
     {
         if ($this->closeInFork()) {

@@ -7,7 +7,7 @@ namespace Spindle\Worker\Internal;
 use Spindle\Worker\UnserializableException;
 
 /**
- * Checks that values have no parts that serialize() would lose or that no other process could restore, such as
+ * Checks that values have no parts that serialize() would lose or that no other process could restore. Examples are
  * resources, objects of anonymous classes, and levels too deep to be read again.
  */
 final class SerializabilityCheck

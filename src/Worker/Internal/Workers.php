@@ -297,8 +297,8 @@ final class Workers implements WorkerEvents
 
     /**
      * Handles a worker that ended before it began any task. If no other worker is left, the waiting tasks fail: now if
-     * this worker exited before it was ready, otherwise after several such ends in a row. So that tasks do not wait for
-     * ever, they also fail if no worker is ready after more failed starts in a row than the pool's size.
+     * this worker exited before it was ready, otherwise after several such ends in a row. They also fail if no worker
+     * is ready and more starts in a row have failed than the pool's size. Without this rule, they could wait for ever.
      */
     private function endedWithoutTask(WorkerHandle $worker): void
     {

@@ -72,7 +72,7 @@ final class WorkerLifecycle
             register_shutdown_function($this->reportExit(...));
             if (\function_exists('pcntl_signal')) {
                 pcntl_async_signals(true);
-                // `false`: the signal interrupts the wait. Otherwise it would be handled only after the next frame.
+                // `false`: the signal interrupts the wait. Otherwise the handler would run only after the next frame.
                 pcntl_signal(self::SIGTERM, $this->terminate(...), false);
             }
         }
