@@ -437,7 +437,7 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
             $options->maxContentBytes,
             $upload,
         );
-        $coding = strtolower($fields['content-encoding'][1][0] ?? '');
+        $coding = strtolower(implode(', ', $fields['content-encoding'][1] ?? []));
         if ($options->decompress && InflatedBody::supports($coding) && $head->length !== 0) {
             $length = $fields['content-length'][1][0] ?? '';
             unset($fields['content-encoding'], $fields['content-length']);

@@ -54,10 +54,16 @@ final class InflatedBody implements StreamInterface
         public readonly string $encodedLength = '',
     ) {}
 
-    /** Returns whether bodies with this Content-Encoding can be decompressed. It must be in lower case. */
-    public static function supports(string $coding): bool
+    /**
+     * Returns whether a body can be decompressed: it has only the coding gzip.
+     *
+     * @param string $codings Content-Encoding of the response in lower case, with all its lines
+     */
+    public static function supports(string $codings): bool
     {
-        return ($coding === 'gzip' || $coding === 'x-gzip') && \extension_loaded('zlib');
+        $applied = array_values(array_diff(array_map(trim(...), explode(',', $codings)), ['identity', '']));
+
+        return ($applied === ['gzip'] || $applied === ['x-gzip']) && \extension_loaded('zlib');
     }
 
     public function __toString(): string

@@ -227,6 +227,27 @@ final class HttpClientTest extends TestCase
         self::assertSame('', $raw->getHeaderLine('X-Accepted'));
     }
 
+    #[TestWith(["Content-Encoding: identity\r\nContent-Encoding: gzip\r\n", true])]
+    #[TestWith(["Content-Encoding: Identity , X-GZIP\r\n", true])]
+    #[TestWith(["Content-Encoding: gzip\r\nContent-Encoding: gzip\r\n", false])]
+    #[TestWith(["Content-Encoding: gzip, gzip\r\n", false])]
+    #[TestWith(["Content-Encoding: gzip\r\nContent-Encoding: br\r\n", false])]
+    #[TestWith(["Content-Encoding: identity\r\n", false])]
+    public function testOnlyABodyWithTheSingleCodingGzipIsDecompressed(string $lines, bool $isDecompressed): void
+    {
+        $gzip = (string) gzencode('text');
+        $server = new ScriptedServer(ScriptedServer::answering(
+            "HTTP/1.1 200 OK\r\n{$lines}Content-Length: " . \strlen($gzip) . "\r\n\r\n{$gzip}",
+        ));
+        $response = $this->http()->get($server->url());
+
+        self::assertSame($isDecompressed ? 'text' : $gzip, (string) $response->getBody());
+        $keptLines = $isDecompressed ? 0 : substr_count($lines, "\r\n");
+        self::assertCount($keptLines, $response->getHeader('Content-Encoding'));
+        self::assertSame(!$isDecompressed, $response->hasHeader('Content-Length'));
+        $server->close();
+    }
+
     public function testRedirectsAreFollowedOnlyIfTheOptionsSaySo(): void
     {
         $this->serve(static fn(ServerRequestInterface $request): Response => match ($request->getRequestTarget()) {
