@@ -456,12 +456,9 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
         if ($options->decompress && \extension_loaded('zlib') && !isset($fields['range'])) {
             $fields += ['accept-encoding' => ['Accept-Encoding', ['gzip']]];
         }
-        $cookies = $this->options->cookies?->header((string) $request->url);
-        if ($cookies !== null) {
-            $fields += ['cookie' => ['Cookie', [$cookies]]];
-        }
+        $cookies = $this->options->cookies?->header((string) $request->url) ?? '';
 
-        return new OutgoingRequest($request->method, $request->url, $fields, $request->body);
+        return (new OutgoingRequest($request->method, $request->url, $fields, $request->body))->withCookies($cookies);
     }
 
     /** After a fork, resets the state that this process has inherited from its parent. */

@@ -61,6 +61,26 @@ final readonly class OutgoingRequest
         return $this->rewindBody() ? new self($this->method, $redirect->url, $fields, $this->body) : null;
     }
 
+    /**
+     * Returns the request with a single Cookie field, as RFC 6265, 5.4 requires. It has the request's own cookies, and
+     * those of a jar with other names.
+     *
+     * @param string $ofJar value of a Cookie field; '' for none
+     */
+    public function withCookies(#[\SensitiveParameter] string $ofJar): self
+    {
+        $cookies = $this->fields['cookie'][1] ?? [];
+        preg_match_all('/(?:^|;)[ \t]*+([^=;]++)=/', implode(';', $cookies), $own);
+        foreach ($ofJar === '' ? [] : explode('; ', $ofJar) as $cookie) {
+            if (!\in_array(strstr($cookie, '=', true), $own[1], true)) {
+                $cookies[] = $cookie;
+            }
+        }
+        $field = $cookies === [] ? [] : ['cookie' => ['Cookie', [implode('; ', $cookies)]]];
+
+        return new self($this->method, $this->url, array_replace($this->fields, $field), $this->body);
+    }
+
     public function toPsr(): RequestInterface
     {
         $headers = [];

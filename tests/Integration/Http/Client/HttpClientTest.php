@@ -294,6 +294,28 @@ final class HttpClientTest extends TestCase
         self::assertSame('a=1; b=2', (string) $this->http()->get($this->url())->getBody());
     }
 
+    public function testARequestHasOneCookieLineWithItsOwnCookiesAndThoseOfTheJar(): void
+    {
+        $server = new ScriptedServer(ScriptedServer::answering("HTTP/1.1 204 No Content\r\n\r\n"));
+        $jar = new CookieJar();
+        $jar->store($server->url(), ['a=jar', 'b=jar', 'c=jar']);
+        $this->httpClient = new HttpClient(new HttpClientOptions(cookies: $jar));
+        $this->http()->get($server->url(), ['Cookie' => ['x=1; b=own', 'flag', 'y=2;c=own']]);
+        $this->http()->get($server->url(), ['cookie' => 'x=1']);
+        (new HttpClient())->get($server->url(), ['Cookie' => ['x=1', 'y=2']]);
+        $server->close();
+
+        $sent = array_map(static function (string $head): array {
+            preg_match_all('/^cookie: ([^\r]*)/mi', $head, $match);
+
+            return $match[1];
+        }, $server->heads);
+        self::assertSame(
+            [['x=1; b=own; flag; y=2;c=own; a=jar'], ['x=1; a=jar; b=jar; c=jar'], ['x=1; y=2']],
+            $sent,
+        );
+    }
+
     public function testEventsArriveOneByOne(): void
     {
         $sent = 0;
