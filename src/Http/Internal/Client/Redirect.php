@@ -11,8 +11,11 @@ final readonly class Redirect
 {
     private const STATUSES = [301 => true, 302 => true, 303 => true, 307 => true, 308 => true];
 
-    /** Fields with credentials for one origin. They are not sent to another origin. */
-    public const CREDENTIALS = ['authorization' => 0, 'cookie' => 0, 'proxy-authorization' => 0];
+    /**
+     * Fields with credentials for one origin. They are not sent to another origin. Proxy-Authorization is not among
+     * them, because {@see ClientExchange} sends it only to a proxy.
+     */
+    public const CREDENTIALS = ['authorization' => 0, 'cookie' => 0];
 
     /** Fields that are dropped together with the body. */
     public const BODY_FIELDS = [

@@ -624,6 +624,39 @@ final class HttpClientTest extends TestCase
         self::assertSame([[], [], ['Basic own'], ['Basic ' . base64_encode('user:pw')]], $sent);
     }
 
+    public function testCredentialsForTheProxyStayForItAfterARedirectToAnotherOrigin(): void
+    {
+        $direct = new ScriptedServer(ScriptedServer::answering("HTTP/1.1 204 No Content\r\n\r\n"));
+        $proxy = new ScriptedServer(static function (Socket $socket, ScriptedServer $server) use ($direct): void {
+            while (($request = $server->readRequest($socket)) !== null) {
+                $location = str_contains($request, '//a.test/') ? 'http://b.test/' : $direct->url();
+                $socket->write("HTTP/1.1 302 Found\r\nContent-Length: 0\r\nLocation: {$location}\r\n\r\n");
+            }
+        });
+        $headers = ['Proxy-Authorization' => 'Basic own', 'Authorization' => 'Basic secret'];
+        foreach (['', 'user:pw@'] as $user) {
+            $through = new Proxy("{$user}{$proxy->address()}", except: ['127.0.0.1']);
+            $this->http()->get('http://a.test/', $headers, new RequestOptions(maxRedirects: 2, proxy: $through));
+        }
+        $authorizations = array_map(static function (string $head): array {
+            preg_match_all('/^((?:proxy-)?authorization: [^\r]*)/mi', $head, $match);
+
+            return $match[1];
+        }, [...$proxy->heads, ...$direct->heads]);
+        $proxy->close();
+        $direct->close();
+
+        $ofUrl = 'Proxy-Authorization: Basic ' . base64_encode('user:pw');
+        self::assertSame([
+            ['Proxy-Authorization: Basic own', 'Authorization: Basic secret'],
+            ['Proxy-Authorization: Basic own'],
+            ['Authorization: Basic secret', $ofUrl],
+            [$ofUrl],
+            [],
+            [],
+        ], $authorizations);
+    }
+
     public function testAProxyThatRefusesIsNamed(): void
     {
         $proxy = new ScriptedServer(ScriptedServer::answering("HTTP/1.1 403 Forbidden\r\n\r\n"));
