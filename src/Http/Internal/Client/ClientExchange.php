@@ -96,7 +96,7 @@ final readonly class ClientExchange
     {
         $fields = $this->request->fields;
         $url = $this->request->url;
-        $lines = isset($fields['host']) ? '' : "Host: {$url->authority()}\r\n";
+        $lines = isset($fields['host']) ? '' : "Host: {$url->authority}\r\n";
         if ($this->targetPrefix === '' || $this->proxyAuthorization !== '') {
             unset($fields['proxy-authorization']); // servers must not get it; credentials in the proxy's URL replace it
         }

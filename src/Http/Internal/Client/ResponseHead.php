@@ -62,8 +62,7 @@ final readonly class ResponseHead
         $length = self::length($fields);
         // A proxy may find another end of such a response (RFC 9112, 6.3), so the connection is not used again.
         $isAmbiguous = $coding !== '' && ($isHttp10 || $length !== null);
-        $connection = strtolower(implode(',', $fields['connection'][1] ?? []));
-        $connectionOptions = array_map(trim(...), explode(',', $connection));
+        $connectionOptions = isset($fields['connection']) ? self::members($fields['connection'][1]) : [];
 
         return new self(
             $status,
@@ -108,11 +107,24 @@ final readonly class ResponseHead
         if (!isset($fields['content-length'])) {
             return null;
         }
-        $values = array_unique(array_map(trim(...), explode(',', implode(',', $fields['content-length'][1]))));
+        $values = $fields['content-length'][1];
+        if (\count($values) > 1 || str_contains($values[0], ',')) {
+            $values = array_unique(self::members($values));
+        }
         if (\count($values) !== 1 || preg_match('/^\d{1,18}$/D', $values[0]) !== 1) {
             throw new MalformedResponseException('the Content-Length of the response is malformed');
         }
 
         return (int) $values[0];
+    }
+
+    /**
+     * @param list<string> $values of field lines with the same name
+     *
+     * @return list<string> members of the list that all lines make together, in lower case: RFC 9110, 5.6.1
+     */
+    private static function members(array $values): array
+    {
+        return array_map(trim(...), explode(',', strtolower(implode(',', $values))));
     }
 }

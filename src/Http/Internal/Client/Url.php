@@ -12,6 +12,12 @@ final readonly class Url
         . '(\[[0-9a-f:.]++\]|[^:/?#@\[\]\\\\\s\x00-\x20]++)(?::(\d{0,5}))?'
         . '(/[^?#]*+)?(\?[^#]*+)?(?:#.*)?$~Dis';
 
+    private const HOST_NAME = '/^[a-z0-9_][a-z0-9_.\-]*+$/D';
+    private const UNSAFE_BYTE = '/[^!$%&\'()*+,\/:;=?@A-Za-z0-9\-._~\[\]]/';
+
+    /** Host, and port unless it is the default; the value of the Host field: RFC 9110, 7.2. */
+    public string $authority;
+
     /**
      * @param string $host name in lower case, or IP address without brackets
      * @param string $target path and query, at least "/"
@@ -23,7 +29,10 @@ final readonly class Url
         public string $target,
         #[\SensitiveParameter]
         private string $userInfo,
-    ) {}
+    ) {
+        $isDefaultPort = $port === self::defaultPort($scheme);
+        $this->authority = $isDefaultPort ? $this->hostWithBrackets() : $this->hostAndPort();
+    }
 
     /** @return self|null null for a malformed URL or another scheme */
     public static function parse(#[\SensitiveParameter] string $url): ?self
@@ -87,15 +96,7 @@ final readonly class Url
     /** Returns scheme and host, and the port unless it is the default. */
     public function origin(): string
     {
-        return "{$this->scheme}://" . $this->authority();
-    }
-
-    /** Returns the value of the Host field: RFC 9110, 7.2. */
-    public function authority(): string
-    {
-        $isDefault = $this->port === self::defaultPort($this->scheme);
-
-        return $isDefault ? $this->hostWithBrackets() : $this->hostAndPort();
+        return "{$this->scheme}://{$this->authority}";
     }
 
     /** Returns host and port for a tunnel: RFC 9110, 9.3.6. */
@@ -139,6 +140,9 @@ final readonly class Url
 
     private static function host(string $host): ?string
     {
+        if (preg_match(self::HOST_NAME, $host) === 1) {
+            return $host;
+        }
         if ($host[0] === '[') {
             $ip = substr($host, 1, -1);
 
@@ -150,14 +154,14 @@ final readonly class Url
             $host = $ascii === false ? '' : $ascii;
         }
 
-        return preg_match('/^[a-z0-9_](?:[a-z0-9_.\-]*+)$/D', $host) === 1 ? $host : null;
+        return preg_match(self::HOST_NAME, $host) === 1 ? $host : null;
     }
 
     /** Percent-encodes bytes that a target can't contain, so that no line break of a URL gets into the request. */
     private static function encode(string $target): string
     {
-        return (string) preg_replace_callback(
-            '/[^!$%&\'()*+,\/:;=?@A-Za-z0-9\-._~\[\]]/',
+        return preg_match(self::UNSAFE_BYTE, $target) !== 1 ? $target : (string) preg_replace_callback(
+            self::UNSAFE_BYTE,
             static fn(array $match): string => rawurlencode($match[0]),
             $target,
         );
