@@ -17,7 +17,7 @@ final class TemporaryClusterOptions
      *     characters
      * @param int|null $version required major version, such as 17; null for any
      * @param string|null $binaries directory that holds initdb and postgres; null to search PATH, and then the usual
-     *     directories; of those that differ only in the version, the newest first
+     *     directories, the newest version first
      * @param list<string> $initdb further arguments for initdb, such as '--data-checksums'
      * @param float $timeout maximum seconds to wait for each start of the server
      *

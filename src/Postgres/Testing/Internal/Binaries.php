@@ -42,7 +42,29 @@ final class Binaries
         );
     }
 
-    /** @return list<string> directories of PATH, then matches of DIRECTORY_GLOBS, the newest version of each first */
+    /**
+     * Orders directories by the version in their path. A path without a version comes last.
+     *
+     * @param list<string> $directories
+     *
+     * @return list<string>
+     */
+    public static function newestFirst(array $directories): array
+    {
+        usort(
+            $directories,
+            static fn(string $a, string $b): int => version_compare(self::versionInPath($b), self::versionInPath($a)),
+        );
+
+        return $directories;
+    }
+
+    private static function versionInPath(string $path): string
+    {
+        return preg_match('/\d+(?:\.\d+)*/', $path, $match) === 1 ? $match[0] : '';
+    }
+
+    /** @return list<string> directories of PATH, then matches of DIRECTORY_GLOBS, the newest version first */
     private static function directories(): array
     {
         $path = array_filter(explode(':', (string) getenv('PATH')), static fn(string $entry): bool => $entry !== '');
@@ -51,9 +73,8 @@ final class Binaries
             $matches = glob($pattern, \GLOB_ONLYDIR);
             array_push($found, ...$matches !== false ? $matches : []);
         }
-        usort($found, static fn(string $a, string $b): int => strnatcmp($b, $a));
 
-        return [...array_values($path), ...$found];
+        return [...array_values($path), ...self::newestFirst($found)];
     }
 
     private static function hasServer(string $directory): bool
