@@ -54,7 +54,7 @@ if [ -n "$full" ]; then
     starts=10 samples=5
     selects=100000 units=5000 updates=50000 streamed=1000000
     seconds=3 soak=10000000 transferred=1024 cycles=200 aircraft=1000000
-    remote=200000 kills=100 backlog=1000000
+    remote=100000 kills=100 backlog=1000000
 fi
 
 title() {
