@@ -41,11 +41,12 @@ final readonly class HttpServerOptions
      *                                   To accept more, the server closes the connections that have been idle
      *                                   longest, or else those of slow clients. If there are none, new connections
      *                                   wait in the kernel's queue, and each response ends its connection
-     * @param int|null $maxConnectionsPerAddress open at once from one IP address; null for half of the connections that
-     *                                           the process can have. To accept more, the server closes others of the
-     *                                           same address, as for $maxConnections. If it finds none, it closes the
-     *                                           new one. An IPv6 /64 network counts as one address. Clients of a Unix
-     *                                           socket and {@see Middleware\TrustedProxies} are not counted
+     * @param int|null $maxConnectionsPerAddress open at once from one IPv4 address or IPv6 /64 network; null for half
+     *                                           of the connections that the process can have. To accept more, the
+     *                                           server closes others of the same address or network, as for
+     *                                           $maxConnections. If it finds none, it closes the new one.
+     *                                           Clients of a Unix socket and {@see Middleware\TrustedProxies} are not
+     *                                           counted
      * @param int   $maxInFlight         requests handled at once; 503 with Retry-After beyond
      * @param float $idleGrace           after {@see HttpServer::close()}: how long an idle connection is kept
      * @param float $stopTimeout         after {@see HttpServer::close()}: how long to wait for responses. Unanswered

@@ -251,6 +251,7 @@ final class FullServerTest extends TestCase
         self::assertLessThan(0.4, microtime(true) - $begun, 'none had to wait');
         self::assertSame([0, 8], [$this->server()->statistics()->evicted, $this->server()->statistics()->connections]);
         self::assertCount(1, $this->log()->all);
+        self::assertStringContainsString('IPv4 address or IPv6 /64 network', $this->log()->messages()[0]);
         self::assertStringContainsString('maxConnectionsPerAddress', $this->log()->messages()[0]);
         unset($greedy);
     }

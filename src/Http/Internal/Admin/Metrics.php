@@ -86,7 +86,7 @@ final class Metrics
         $this->single(
             'spindle_http_connections_rejected_total',
             'counter',
-            'Connections that were closed at once because their address had too many.',
+            'Connections that were closed at once because their IPv4 address or IPv6 /64 network had too many.',
             $this->totals->rejected,
         );
         $this->single(

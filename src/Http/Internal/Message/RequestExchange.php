@@ -30,7 +30,7 @@ interface RequestExchange
 
     public function route(): MatchedRoute;
 
-    /** Marks the client as a trusted proxy, to which the limit of connections per address does not apply. */
+    /** Marks the client as a trusted proxy, to which the limit of connections of its network does not apply. */
     public function trustPeer(): void;
 
     public function trustsPeer(): bool;

@@ -128,8 +128,9 @@ final class Service implements FileDescriptors
         }
         ++$this->counters->rejected;
         $this->warnOnce(
-            'New connections are closed, because their address has the maximum number of connections. If a proxy has'
-                . ' this address, trust it (Middleware\TrustedProxies), or raise the option maxConnectionsPerAddress',
+            'New connections are closed, because their IPv4 address or IPv6 /64 network has the maximum number of'
+                . ' connections. If they come from a proxy, trust it (Middleware\TrustedProxies), or raise the option'
+                . ' maxConnectionsPerAddress',
         );
 
         return false;
