@@ -44,7 +44,11 @@ final readonly class Admin implements RequestHandlerInterface
         $this->health = new Health($overview, $logger);
     }
 
-    /** Creates the handler for one or more servers of this process. */
+    /**
+     * Creates the handler for one or more servers of this process.
+     *
+     * @throws \ValueError when servers have registered different statistics under the same name
+     */
     public static function of(HttpServer $server, HttpServer ...$more): self
     {
         return self::from(new LocalServers([$server, ...array_values($more)]));

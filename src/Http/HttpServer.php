@@ -207,6 +207,16 @@ final class HttpServer implements Lifecycle
     }
 
     /**
+     * @internal Returns the pools of the application.
+     *
+     * @return array<string, Statistics> by name
+     */
+    public function pools(): array
+    {
+        return $this->application->statistics;
+    }
+
+    /**
      * Runs the checks of the application concurrently. A check that is still running is not started again.
      *
      * @return array<string, string|null> by the check's name: why it failed, or that it is late; null when it passed

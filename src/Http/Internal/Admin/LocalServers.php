@@ -10,11 +10,28 @@ use Spindle\Http\HttpServerStatistics;
 
 use function Amp\async;
 
-/** Reports on the servers of this process. Pools with the same name are reported once: servers usually share them. */
+/** Reports on the servers of this process. A pool that several servers share is reported once. */
 final readonly class LocalServers implements ServerOverview
 {
-    /** @param non-empty-list<HttpServer> $servers */
-    public function __construct(private array $servers) {}
+    /**
+     * @param non-empty-list<HttpServer> $servers
+     *
+     * @throws \ValueError when different pools have the same name
+     */
+    public function __construct(private array $servers)
+    {
+        $known = [];
+        foreach ($servers as $server) {
+            foreach ($server->pools() as $name => $pool) {
+                if (($known[$name] ??= $pool) !== $pool) {
+                    throw new \ValueError(
+                        "Two servers have different statistics named \"{$name}\". Register them under different names"
+                            . ' in Application, or share the object',
+                    );
+                }
+            }
+        }
+    }
 
     public function statistics(): CombinedStatistics
     {

@@ -45,6 +45,15 @@ final class LocalServersTest extends TestCase
         self::assertGreaterThan(0, $together->memory);
     }
 
+    public function testDifferentPoolsWithTheSameNameAreRefused(): void
+    {
+        $servers = [self::server(['db' => self::pool(1)]), self::server(['db' => self::pool(2)])];
+
+        $this->expectException(\ValueError::class);
+        $this->expectExceptionMessage('Two servers have different statistics named "db".');
+        new LocalServers($servers);
+    }
+
     public function testAllServersCountAsStoppingWhenOneStops(): void
     {
         $servers = [self::server(), self::server()];
