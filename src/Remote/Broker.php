@@ -12,7 +12,7 @@ namespace Spindle\Remote;
  *
  * An owner is the name of an agent during one lease. A broker guarantees:
  *
- * - A job that {@see submit()} has confirmed exists until an agent has settled it or it was withdrawn, no matter which
+ * - A job that {@see submit()} has confirmed exists until an agent has settled it or it was cancelled, no matter which
  *   process or machine fails. {@see Durability} says what can be lost if the engine's own machine fails.
  * - With $mayExist, {@see submit()} adds no second job under an id while the first job exists, is a dead letter, or has
  *   an outcome that is kept.
@@ -64,7 +64,7 @@ interface Broker
     public function lookUpJobs(string $queue, array $ids, string $mailbox): array;
 
     /**
-     * Withdraws jobs. An unclaimed job is removed. The owner of a claimed job receives a request to cancel the job.
+     * Cancels jobs. An unclaimed job is removed. The owner of a claimed job receives a request to cancel the job.
      *
      * @param list<string> $ids at most 4,000
      *
@@ -73,18 +73,18 @@ interface Broker
      *
      * @throws BrokerException
      */
-    public function withdraw(string $queue, array $ids): array;
+    public function cancel(string $queue, array $ids): array;
 
     /**
-     * Withdraws jobs that no agent has claimed. Claimed jobs continue.
+     * Cancels jobs that no agent has claimed. Claimed jobs continue.
      *
      * @param list<string> $ids at most 4,000
      *
-     * @return list<string> as from {@see withdraw()}
+     * @return list<string> as from {@see cancel()}
      *
      * @throws BrokerException
      */
-    public function withdrawUnclaimed(string $queue, array $ids): array;
+    public function cancelUnclaimed(string $queue, array $ids): array;
 
     /**
      * Drops the outcomes of jobs before their retention is over.
@@ -175,7 +175,7 @@ interface Broker
 
     /**
      * Returns the owner's claimed jobs that the owner does not know, because the answer to the claim was lost. Also
-     * returns known jobs that were withdrawn, without their frames. If the frames exceed 4 MiB, some jobs are left out.
+     * returns known jobs that were cancelled, without their frames. If the frames exceed 4 MiB, some jobs are left out.
      *
      * @param array<string, int> $known         claim numbers of the jobs that the owner knows, by id
      * @param int                $maxFrameBytes as in {@see settleAndClaim()}
@@ -200,7 +200,7 @@ interface Broker
      * @param list<string> $frames      the items. An empty list with offset 0 only notifies the mailboxes again
      *
      * @return int|null number of stored items that were not taken. Null if no more items are wanted: the owner's claim
-     *                  has ended, the job was withdrawn, {@see stopTakingItems()} was called, or a mailbox has listened
+     *                  has ended, the job was cancelled, {@see stopTakingItems()} was called, or a mailbox has listened
      *                  before, but none during the last 10 seconds
      *
      * @throws LeaseLostException
@@ -229,7 +229,7 @@ interface Broker
 
     /**
      * Declares that no more items of a running job will be taken. {@see putItems()} then returns null, so the agent
-     * ends the task. Unlike {@see withdraw()}, this method has no effect on an unclaimed job.
+     * ends the task. Unlike {@see cancel()}, this method has no effect on an unclaimed job.
      *
      * @throws BrokerException
      */
@@ -281,7 +281,7 @@ interface Broker
      *
      * @throws BrokerException
      */
-    public function reviveDeadLetters(string $queue, array $ids): int;
+    public function retryDeadLetters(string $queue, array $ids): int;
 
     /**
      * Deletes dead letters for good, and returns their number. Ignores other ids.

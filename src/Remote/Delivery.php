@@ -11,7 +11,7 @@ final class Delivery
      * @param int    $claimNumber   number of this claim in the order of the job's claims, from 1
      * @param int    $crashes       number of earlier attempts in which the worker or agent crashed
      * @param int    $failures      number of earlier attempts that threw or exceeded the time limit
-     * @param bool   $cancelled     whether the job was withdrawn, or no process will take its items
+     * @param bool   $cancelled     whether the job was cancelled, or no process will take its items
      * @param bool   $lost          whether the lease of an earlier owner of the job has ended
      * @param bool   $streamed      whether items of the job are stored
      * @param string $frame         the signed job; empty if it is larger than the owner can read

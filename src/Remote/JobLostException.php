@@ -7,7 +7,7 @@ namespace Spindle\Remote;
 use Spindle\SpindleException;
 
 /**
- * Thrown when the broker does not know a job: the job never existed, was withdrawn, or its outcome has expired.
+ * Thrown when the broker does not know a job: the job never existed, was cancelled, or its outcome has expired.
  *
  * Also thrown when items of a generator are missing, because each item can be taken only once, and when no agent
  * reports the end of a cancelled command.
@@ -19,7 +19,7 @@ final class JobLostException extends \RuntimeException implements SpindleExcepti
         return new self(
             "The queue {$queue} does not have the job "
                 . Job::givenId($id)
-                . ' or its outcome: the job was never submitted, was withdrawn, or its outcome has expired',
+                . ' or its outcome: the job was never submitted, was cancelled, or its outcome has expired',
         );
     }
 

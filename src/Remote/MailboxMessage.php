@@ -10,7 +10,7 @@ final class MailboxMessage
     /**
      * @param bool                  $jobsAvailable whether jobs can be claimed
      * @param array<string, string> $outcomes      frames by job id; '' for a frame that is too large for a message
-     * @param array<string, int>    $withdrawn     claim numbers of withdrawn jobs, by job id
+     * @param array<string, int>    $cancelled     claim numbers of cancelled jobs, by job id
      * @param list<string>          $items         ids of jobs with new items
      * @param list<string>          $taken         ids of jobs whose items were taken, or are not wanted any more
      * @param array<string, string> $reports       frames of tasks' reports, by job id
@@ -19,7 +19,7 @@ final class MailboxMessage
     public function __construct(
         public readonly bool $jobsAvailable = false,
         public readonly array $outcomes = [],
-        public readonly array $withdrawn = [],
+        public readonly array $cancelled = [],
         public readonly array $items = [],
         public readonly array $taken = [],
         public readonly array $reports = [],

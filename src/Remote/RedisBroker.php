@@ -115,22 +115,22 @@ final class RedisBroker implements Broker
         );
     }
 
-    public function withdraw(string $queue, array $ids): array
+    public function cancel(string $queue, array $ids): array
     {
         $at = 0;
 
         return Codec::decodeIds(
-            $this->engine->run('withdraw', $queue, Codec::encodeIds($ids), (string) \count($ids)),
+            $this->engine->run('cancel', $queue, Codec::encodeIds($ids), (string) \count($ids)),
             $at,
         );
     }
 
-    public function withdrawUnclaimed(string $queue, array $ids): array
+    public function cancelUnclaimed(string $queue, array $ids): array
     {
         $at = 0;
 
         return Codec::decodeIds(
-            $this->engine->run('withdraw', $queue, Codec::encodeIds($ids), (string) \count($ids), 'unclaimed'),
+            $this->engine->run('cancel', $queue, Codec::encodeIds($ids), (string) \count($ids), 'unclaimed'),
             $at,
         );
     }
@@ -284,9 +284,9 @@ final class RedisBroker implements Broker
         return JobStatus::tryFrom($this->engine->run('status', $queue, $id));
     }
 
-    public function reviveDeadLetters(string $queue, array $ids): int
+    public function retryDeadLetters(string $queue, array $ids): int
     {
-        return (int) $this->engine->run('revive', $queue, Codec::encodeIds($ids), (string) \count($ids));
+        return (int) $this->engine->run('retry-dead-letters', $queue, Codec::encodeIds($ids), (string) \count($ids));
     }
 
     public function deleteDeadLetters(string $queue, array $ids): int

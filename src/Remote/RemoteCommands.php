@@ -106,7 +106,7 @@ final class RemoteCommands implements CommandCarrier, Lifecycle
 
     /**
      * Ends all commands on their agents. The pool of each command gets an ExecutorClosedException. Suspends until the
-     * engine has confirmed the withdrawals, for at most a second.
+     * engine has confirmed the cancellations, for at most a second.
      */
     public function kill(): void
     {

@@ -63,9 +63,9 @@ final class RemoteExecutor implements Executor
      * Submits a task as {@see Executor::submit()} does, and returns when the engine has confirmed it.
      * {@see Broker::durability()} returns how durable the task is then.
      *
-     * Cancellation: withdraws the task, and ends it if it is running. The future fails when the task has ended. If the
-     * engine does not confirm the withdrawal, the future fails after {@see RemoteOptions::$patience}, or after a second
-     * if that is longer.
+     * Cancellation: removes the task from the queue, or ends it if it is running. The future fails when the task has
+     * ended. If the engine does not confirm the cancellation, the future fails after {@see RemoteOptions::$patience},
+     * or after a second if that is longer.
      *
      * @throws QueueFullException
      * @throws PayloadTooLargeException
@@ -99,7 +99,7 @@ final class RemoteExecutor implements Executor
      * Adds a task to the queue, and returns the task's id when the engine has confirmed it. The task runs even after
      * this process has exited. {@see attach()} returns the outcome, which is kept for an hour by default.
      *
-     * Cancellation: ends the wait for the engine at once. The task is not withdrawn: perhaps it is in the queue, or
+     * Cancellation: ends the wait for the engine at once. The task is not cancelled: perhaps it is in the queue, or
      * will be added to it until {@see RemoteOptions::$patience} is over. With an $id, the caller can dispatch the same
      * task again, or {@see attach()} to it. Without an $id, the caller can't find the task.
      *
@@ -201,7 +201,7 @@ final class RemoteExecutor implements Executor
     /**
      * Refuses new tasks, and waits until all outcomes that this executor awaits have arrived: those of {@see submit()}
      * and {@see attach()}, and those of the values that a running {@see map()} has read. Also waits until the engine
-     * has confirmed what this executor dispatches or withdraws. Dispatched tasks stay in the queue.
+     * has confirmed what this executor dispatches or cancels. Dispatched tasks stay in the queue.
      *
      * A running map() yields the results of the values that it has read. Then map() throws ExecutorClosedException,
      * unless its input is an array of which it has read all values. For a generator task, close() waits until the
@@ -220,12 +220,12 @@ final class RemoteExecutor implements Executor
     }
 
     /**
-     * Withdraws all tasks whose outcomes this executor awaits. Running tasks are ended. The futures, loops over results
+     * Cancels all tasks whose outcomes this executor awaits. Running tasks are ended. The futures, loops over results
      * and generators of these tasks fail with ExecutorClosedException. Dispatched tasks that this executor does not
      * await stay in the queue.
      *
-     * Suspends for at most a second, until the engine has confirmed the withdrawals. Tasks whose withdrawal does not
-     * reach the engine continue, and their outcomes are dropped when their retention is over.
+     * Suspends for at most a second, until the engine has confirmed the cancellations. Tasks whose cancellation does
+     * not reach the engine continue, and their outcomes are dropped when their retention is over.
      */
     public function kill(): void
     {

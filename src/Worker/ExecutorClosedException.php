@@ -32,10 +32,10 @@ final class ExecutorClosedException extends \RuntimeException implements Spindle
     }
 
     /** Reports the kill of an executor whose jobs are in a queue. */
-    public static function withdrawn(): self
+    public static function jobsCancelled(): self
     {
         return new self(
-            'The executor was killed before the job had an outcome. The job was withdrawn from its queue, and is ended'
+            'The executor was killed before the job had an outcome. The job was cancelled, and is ended'
                 . ' if it is running',
         );
     }
@@ -44,7 +44,7 @@ final class ExecutorClosedException extends \RuntimeException implements Spindle
     public static function unconfirmed(): self
     {
         return new self(
-            'The executor was killed before the engine had confirmed the job. A submitted job is withdrawn. A'
+            'The executor was killed before the engine had confirmed the job. A submitted job is cancelled. A'
                 . ' dispatched job is possibly in the queue',
         );
     }

@@ -64,14 +64,14 @@ final class MemoryBroker implements Broker
         return $this->queue($queue)->states($ids, $mailbox);
     }
 
-    public function withdraw(string $queue, array $ids): array
+    public function cancel(string $queue, array $ids): array
     {
-        return $this->queue($queue)->withdraw($ids);
+        return $this->queue($queue)->cancel($ids);
     }
 
-    public function withdrawUnclaimed(string $queue, array $ids): array
+    public function cancelUnclaimed(string $queue, array $ids): array
     {
-        return $this->queue($queue)->withdraw($ids, false);
+        return $this->queue($queue)->cancel($ids, false);
     }
 
     public function dropOutcomes(string $queue, array $ids): void
@@ -178,9 +178,9 @@ final class MemoryBroker implements Broker
         return $this->queue($queue)->status($id);
     }
 
-    public function reviveDeadLetters(string $queue, array $ids): int
+    public function retryDeadLetters(string $queue, array $ids): int
     {
-        return $this->queue($queue)->revive($ids);
+        return $this->queue($queue)->retryDeadLetters($ids);
     }
 
     public function deleteDeadLetters(string $queue, array $ids): int

@@ -82,7 +82,7 @@ final class MemoryQueue
         'lost_total' => 0,
         'stale_total' => 0,
         'repaired_total' => 0,
-        'revived_total' => 0,
+        'dead_letters_retried_total' => 0,
         'forgotten_total' => 0,
     ];
 
@@ -169,11 +169,11 @@ final class MemoryQueue
 
     /**
      * @param list<string> $ids
-     * @param bool         $claimed whether claimed jobs are withdrawn too
+     * @param bool         $claimed whether claimed jobs are cancelled too
      *
      * @return list<string>
      */
-    public function withdraw(array $ids, bool $claimed = true): array
+    public function cancel(array $ids, bool $claimed = true): array
     {
         $gone = [];
         $ready = 0;
@@ -185,7 +185,7 @@ final class MemoryQueue
             if ($job?->status === 'running') {
                 if ($claimed) {
                     $job->cancelled = true;
-                    $this->engine->send($job->owner, new MailboxMessage(withdrawn: [$id => $job->number]));
+                    $this->engine->send($job->owner, new MailboxMessage(cancelled: [$id => $job->number]));
                 }
 
                 continue;
@@ -457,21 +457,21 @@ final class MemoryQueue
     }
 
     /** @param list<string> $ids */
-    public function revive(array $ids): int
+    public function retryDeadLetters(array $ids): int
     {
-        $revived = 0;
+        $retried = 0;
         foreach ($ids as $id) {
             $job = $this->dead[$id][0] ?? null;
             if ($job !== null) {
                 unset($this->dead[$id], $this->outcomes[$id], $this->items[$id]);
                 $this->add(new MemoryJob($id, $job->frame, $job->key, []), 0.0, $this->urgent);
-                ++$this->totals['revived_total'];
-                ++$revived;
+                ++$this->totals['dead_letters_retried_total'];
+                ++$retried;
             }
         }
-        $this->wake($revived);
+        $this->wake($retried);
 
-        return $revived;
+        return $retried;
     }
 
     /** @param list<string> $ids */

@@ -183,7 +183,7 @@ final class AgentLease
         if ($message->nextDueIn !== null) {
             $this->exchange->requestIn($message->nextDueIn);
         }
-        foreach ($message->withdrawn as $id => $number) {
+        foreach ($message->cancelled as $id => $number) {
             $this->jobs->cancel($id, $number);
         }
         foreach ($message->taken as $id) {

@@ -42,7 +42,7 @@ final class JobExchange
     private bool $isRunning = false;
     private bool $isRequested = false;
 
-    /** Whether an answer or a message can have been lost, so that a claim or a withdrawal is unknown here. */
+    /** Whether an answer or a message can have been lost, so that a claim or a cancellation is unknown here. */
     private bool $mayHaveMissedMessages = false;
 
     /** Time of {@see Clock::now()} until which failed requests are retried; infinite until jobs are given back. */
@@ -249,7 +249,7 @@ final class JobExchange
         }
     }
 
-    /** Adds jobs of lost answers, and ends jobs whose withdrawal was lost. Must not run while a claim is pending. */
+    /** Adds jobs of lost answers, and ends jobs whose cancellation was lost. Must not run while a claim is pending. */
     private function recoverClaims(): void
     {
         // A job can be in both lists: $this->jobs has its current claim, and $this->pending settles an earlier one.

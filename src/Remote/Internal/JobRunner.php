@@ -46,11 +46,11 @@ final class JobRunner
     /** @var array<string, ClaimedJob> claimed jobs that the pool does not have yet, by id */
     private array $waiting = [];
 
-    /** @var array<string, int> claim numbers of withdrawn jobs, by id, whose withdrawal arrived before the job */
-    private array $withdrawn = [];
+    /** @var array<string, int> claim numbers of cancelled jobs, by id, whose cancellation arrived before the job */
+    private array $cancelled = [];
 
-    /** @var array<string, int> entries of $withdrawn at the last heartbeat; the next heartbeat drops them */
-    private array $withdrawnBefore = [];
+    /** @var array<string, int> entries of $cancelled at the last heartbeat; the next heartbeat drops them */
+    private array $cancelledBefore = [];
 
     /** Bytes of the frames of all claimed jobs. */
     private int $bytes = 0;
@@ -123,8 +123,8 @@ final class JobRunner
     /** @param float $rate settled jobs per second */
     public function onHeartbeat(float $rate): void
     {
-        $this->withdrawn = array_diff_key($this->withdrawn, $this->withdrawnBefore);
-        $this->withdrawnBefore = $this->withdrawn;
+        $this->cancelled = array_diff_key($this->cancelled, $this->cancelledBefore);
+        $this->cancelledBefore = $this->cancelled;
         $this->capacity = (int) max($this->lease->workers, min(self::MAX_CLAIMED_JOBS, $rate * self::CLAIM_SECONDS));
         $running = \count($this->jobs) - \count($this->waiting);
         // Jobs beyond the new capacity are given back, because other agents can be idle.
@@ -162,12 +162,12 @@ final class JobRunner
         ($this->jobs[$id] ?? null)?->notify();
     }
 
-    /** Ends a job that was withdrawn, if $claimNumber is the number of the job's current claim. */
+    /** Ends a job that was cancelled, if $claimNumber is the number of the job's current claim. */
     public function cancel(string $id, int $claimNumber): void
     {
         $job = $this->jobs[$id] ?? null;
         if ($job === null) {
-            $this->withdrawn[$id] = $claimNumber; // perhaps the message has arrived before the answer with the job
+            $this->cancelled[$id] = $claimNumber; // perhaps the message has arrived before the answer with the job
         } elseif ($job->delivery->claimNumber === $claimNumber) {
             isset($this->waiting[$id])
                 ? $this->settle($job, $this->settlements->cancelled($job->delivery))
@@ -235,9 +235,9 @@ final class JobRunner
 
                 continue;
             }
-            $isWithdrawn = ($this->withdrawn[$delivery->id] ?? 0) === $delivery->claimNumber;
+            $isCancelled = ($this->cancelled[$delivery->id] ?? 0) === $delivery->claimNumber;
             $settlement = match (true) {
-                $isWithdrawn => $this->settlements->cancelled($delivery),
+                $isCancelled => $this->settlements->cancelled($delivery),
                 $this->isStopping => $this->settlements->released($delivery),
                 default => $this->settlements->withoutRun($job),
             };

@@ -37,6 +37,6 @@ interface OutcomeReceiver
     /** Called when the executor is being closed. A loop over results then reads no more of its input. */
     public function close(): void;
 
-    /** Ends the work with $reason as its outcome. Its jobs are then withdrawn, and no further message follows. */
+    /** Ends the work with $reason as its outcome. Its jobs are then cancelled, and no further message follows. */
     public function kill(ExecutorClosedException $reason): void;
 }

@@ -23,8 +23,8 @@ final class PendingRemoteCommand implements OutcomeReceiver
 {
     private const FULL_QUEUE_PAUSE_SECONDS = 0.1;
 
-    /** Seconds between two withdrawals of the job: they are repeated, as the message to the agent can be lost. */
-    private const WITHDRAWAL_INTERVAL = 1.0;
+    /** Seconds between two cancellations of the job: they are repeated, as the message to the agent can be lost. */
+    private const CANCEL_INTERVAL = 1.0;
 
     private const ABANDONED = 'cancelled while the broker was not available, '
         . 'so it may run until the broker is available again and the agent receives the cancellation';
@@ -32,7 +32,7 @@ final class PendingRemoteCommand implements OutcomeReceiver
     /** @var DeferredFuture<string> */
     private readonly DeferredFuture $deferred;
 
-    /** False once the command is withdrawn or cancelled. */
+    /** False once either cancellation was requested. */
     private bool $isWanted = true;
 
     public function __construct(private readonly QueueClient $client, private readonly Job $job)
@@ -43,7 +43,7 @@ final class PendingRemoteCommand implements OutcomeReceiver
     /**
      * Sends the command, and returns its outcome as {@see PortableCommand} encodes it.
      *
-     * @param Cancellation $withdrawal   withdraws the command unless an agent has claimed it
+     * @param Cancellation $withdrawal   cancels the command unless an agent has claimed it
      * @param Cancellation $cancellation ends the command
      *
      * @throws CancelledException      when the command did not start
@@ -68,7 +68,7 @@ final class PendingRemoteCommand implements OutcomeReceiver
 
     private function awaitOutcome(Cancellation $withdrawal, Cancellation $cancellation): string
     {
-        $withdrawalSubscription = $withdrawal->subscribe($this->withdrawUnclaimed(...));
+        $withdrawalSubscription = $withdrawal->subscribe($this->cancelUnclaimed(...));
         $cancelSubscription = $cancellation->subscribe($this->cancel(...));
         try {
             return $this->deferred->getFuture()->await();
@@ -111,7 +111,7 @@ final class PendingRemoteCommand implements OutcomeReceiver
         }
     }
 
-    /** Fails the command, because it was withdrawn before an agent had claimed it, or the engine does not know it. */
+    /** Fails the command, because it was cancelled before an agent had claimed it, or the engine does not know it. */
     public function onUnknown(string $id): void
     {
         $this->fail($this->isWanted ? JobLostException::unknown($id, $this->client->queue) : new CancelledException());
@@ -132,23 +132,23 @@ final class PendingRemoteCommand implements OutcomeReceiver
         $this->deferred->getFuture()->ignore(); // run() possibly does not await it
     }
 
-    private function withdrawUnclaimed(): void
+    private function cancelUnclaimed(): void
     {
         $this->isWanted = false;
-        $this->client->withdrawUnclaimed($this->job->id);
+        $this->client->cancelUnclaimed($this->job->id);
     }
 
-    /** Withdraws the job repeatedly until its outcome arrives, the command is abandoned, or the patience is over. */
+    /** Cancels the job repeatedly until its outcome arrives, the command is abandoned, or the patience is over. */
     private function cancel(): void
     {
         $this->isWanted = false;
         $patience = $this->client->options->patience;
         $timer = EventLoop::delay(QueueClient::CONFIRMATION_TIMEOUT, $this->abandonUnlessConfirmed(...));
         for ($deadline = Clock::now() + $patience; !$this->isOver();) {
-            $this->client->withdraw([$this->job->id]);
+            $this->client->cancel([$this->job->id]);
             $this->abandonUnlessConfirmed();
             try {
-                $this->deferred->getFuture()->await(new TimeoutCancellation(self::WITHDRAWAL_INTERVAL));
+                $this->deferred->getFuture()->await(new TimeoutCancellation(self::CANCEL_INTERVAL));
             } catch (\Throwable) {
                 // Either the command has failed, which run() throws, or the wait has timed out.
             }
@@ -160,10 +160,10 @@ final class PendingRemoteCommand implements OutcomeReceiver
         EventLoop::cancel($timer);
     }
 
-    /** Abandons the command if the engine has not confirmed its withdrawal, which is sent again later. */
+    /** Abandons the command if the engine has not confirmed its cancellation, which is sent again later. */
     private function abandonUnlessConfirmed(): void
     {
-        if ($this->client->shared()?->withdrawals->isPending($this->job->id) === true) {
+        if ($this->client->shared()?->cancellations->isPending($this->job->id) === true) {
             $this->abandon();
         }
     }

@@ -29,7 +29,7 @@ use function Amp\async;
 /** Submits tasks and commands to one queue as jobs, and waits for their outcomes. */
 final class QueueClient
 {
-    /** Seconds that the engine has to confirm a job or its withdrawal after a cancellation. */
+    /** Seconds that the engine has to confirm a job or its cancellation. */
     public const CONFIRMATION_TIMEOUT = 1.0;
 
     /** Null once {@see close()} or {@see kill()} has ended, so that the mailbox closes if no executor uses it. */
@@ -112,7 +112,7 @@ final class QueueClient
     {
         return $this->request(function () use ($job): int {
             $queue = $this->usableClient()->queue($this->queue);
-            $queue->withdrawals->drop($job->id);
+            $queue->cancellations->drop($job->id);
 
             return $queue->outbox->send($this, [$job], true);
         }, $cancellation);
@@ -159,7 +159,7 @@ final class QueueClient
 
     /**
      * Sends a job as {@see send()} does. After a cancellation, this method waits for CONFIRMATION_TIMEOUT. If no answer
-     * has arrived by then, the method calls $abandon and returns null. The job is withdrawn when the engine answers.
+     * has arrived by then, the method calls $abandon and returns null. The job is cancelled when the engine answers.
      *
      * @param \Closure(CancelledException): void $abandon
      *
@@ -181,19 +181,19 @@ final class QueueClient
                 return $sending->await(new TimeoutCancellation(self::CONFIRMATION_TIMEOUT));
             } catch (CancelledException) {
                 $abandon($cancelled);
-                $this->withdrawWhenSent($job, $sending);
+                $this->cancelWhenSent($job, $sending);
 
                 return null;
             }
         } catch (\FiberError $blocked) { // await() does not convert this error, as Condition::wait() would
-            $this->withdrawWhenSent($job, $sending);
+            $this->cancelWhenSent($job, $sending);
 
             throw CannotWaitException::because($blocked);
         }
     }
 
     /** @param Future<int> $sending */
-    private function withdrawWhenSent(Job $job, Future $sending): void
+    private function cancelWhenSent(Job $job, Future $sending): void
     {
         $this->activity->requestLater(function () use ($job, $sending): void {
             try {
@@ -201,25 +201,25 @@ final class QueueClient
             } catch (\Throwable) {
                 return; // the engine has refused the job, or is not available
             }
-            $this->withdraw([$job->id]);
+            $this->cancel([$job->id]);
         });
     }
 
     /** @param list<string> $ids jobs whose waiters are notified when the job is removed, or has ended on its agent */
-    public function withdraw(array $ids): void
+    public function cancel(array $ids): void
     {
-        $this->activity->request(fn() => $this->shared()?->withdraw($ids, true));
+        $this->activity->request(fn() => $this->shared()?->cancel($ids, true));
     }
 
     /**
-     * Withdraws jobs in a later callback of the loop.
+     * Cancels jobs in a later callback of the loop.
      *
      * @param list<string> $ids
      */
-    public function withdrawLater(array $ids): void
+    public function cancelLater(array $ids): void
     {
         $this->activity->requestLater(function () use ($ids): void {
-            $this->shared()?->withdraw($ids, true);
+            $this->shared()?->cancel($ids, true);
         });
     }
 
@@ -237,9 +237,9 @@ final class QueueClient
         return EventLoop::reference(WeakTimer::after($this->patience(), $owner, $callback));
     }
 
-    public function withdrawUnclaimed(string $id): void
+    public function cancelUnclaimed(string $id): void
     {
-        $this->activity->request(fn() => $this->shared()?->withdraw([$id], false));
+        $this->activity->request(fn() => $this->shared()?->cancel([$id], false));
     }
 
     /** Returns whether this process created the id. If so, no other process knows it. */
@@ -313,8 +313,8 @@ final class QueueClient
 
     /**
      * Refuses new jobs, and waits until all outcomes have arrived, and the engine has answered all requests. Closes the
-     * mailbox, unless other executors use it. If the engine is not available, waits for the confirmation of withdrawals
-     * for the patience, or for CONFIRMATION_TIMEOUT if that is longer.
+     * mailbox, unless other executors use it. If the engine is not available, waits for the confirmation of
+     * cancellations for the patience, or for CONFIRMATION_TIMEOUT if that is longer.
      *
      * Cancellation: ends the unfinished work as {@see kill()} does.
      *
@@ -326,7 +326,7 @@ final class QueueClient
         try {
             $this->activity->close($cancellation);
             $shared = $this->shared();
-            if ($shared?->withdrawals->hasPending() === true) {
+            if ($shared?->cancellations->hasPending() === true) {
                 $this->flush($shared, $cancellation);
             }
         } catch (CancelledException $cancelled) {
@@ -334,12 +334,12 @@ final class QueueClient
 
             throw $cancelled;
         }
-        $this->shared()?->removeWaitersOf($this); // if a withdrawal was not sent, waiters are left
+        $this->shared()?->removeWaitersOf($this); // if a cancellation was not sent, waiters are left
         $this->brokerClient = null;
     }
 
     /**
-     * Waits until the engine has confirmed the withdrawals, the patience is over, or {@see kill()} is called.
+     * Waits until the engine has confirmed the cancellations, the patience is over, or {@see kill()} is called.
      *
      * @throws CancelledException
      */
@@ -360,22 +360,22 @@ final class QueueClient
         }
     }
 
-    /** Ends all work, withdraws its jobs, and waits at most CONFIRMATION_TIMEOUT for the engine's confirmation. */
+    /** Ends all work, cancels its jobs, and waits at most CONFIRMATION_TIMEOUT for the engine's confirmation. */
     public function kill(): void
     {
         $queue = $this->shared();
-        $this->activity->kill(ExecutorClosedException::withdrawn());
+        $this->activity->kill(ExecutorClosedException::jobsCancelled());
         $queue?->outbox->abandon($this, ExecutorClosedException::unconfirmed());
         $this->brokerClient = null;
         $ids = $queue?->removeWaitersOf($this) ?? [];
         if ($queue === null || $ids === []) {
             return;
         }
-        $withdrawal = async($queue->flush(...), $ids, self::CONFIRMATION_TIMEOUT)->ignore();
+        $flushing = async($queue->flush(...), $ids, self::CONFIRMATION_TIMEOUT)->ignore();
         try {
-            $withdrawal->await(new TimeoutCancellation(self::CONFIRMATION_TIMEOUT));
+            $flushing->await(new TimeoutCancellation(self::CONFIRMATION_TIMEOUT));
         } catch (CancelledException|\FiberError) {
-            // The engine gets the withdrawal later, if it is available and the event loop runs.
+            // The engine gets the cancellation later, if it is available and the event loop runs.
         }
     }
 

@@ -327,7 +327,7 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
             }
             if ($this->isAbandoned()) { // the caller's loop ended during the submission
                 $this->forget(array_column(\array_slice($jobs, $accepted), 'id'));
-                $this->client->withdraw(array_column($jobs, 'id'));
+                $this->client->cancel(array_column($jobs, 'id'));
                 foreach ($this->abortReason === null ? $jobs : [] as $job) {
                     $this->client->shared()?->removeWaiters($job->id);
                 }
@@ -358,7 +358,7 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
         return $this->isAbandoned;
     }
 
-    /** Drops the input and the outcomes, and withdraws the pending jobs. */
+    /** Drops the input and the outcomes, and cancels the pending jobs. */
     private function abandon(): void
     {
         if ($this->isAbandoned) {
@@ -368,17 +368,17 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
         $this->input->release();
         $this->arrived->clear();
         if ($this->pending !== []) {
-            $this->client->withdrawLater(array_keys($this->pending));
+            $this->client->cancelLater(array_keys($this->pending));
         }
     }
 
-    /** Stops waiting for submissions and withdrawals without an answer, because the engine perhaps never answers. */
+    /** Stops waiting for submissions and cancellations without an answer, because the engine perhaps never answers. */
     private function giveUp(): void
     {
         $this->forget(array_column($this->sending, 'id'));
-        $withdrawals = $this->client->shared()?->withdrawals;
-        if ($withdrawals !== null) {
-            $this->forget(array_filter(array_keys($this->pending), $withdrawals->isPending(...)));
+        $cancellations = $this->client->shared()?->cancellations;
+        if ($cancellations !== null) {
+            $this->forget(array_filter(array_keys($this->pending), $cancellations->isPending(...)));
         }
         $this->onChange();
     }

@@ -53,7 +53,7 @@ final class RemoteSubmission implements OutcomeReceiver
         return $future;
     }
 
-    /** Withdraws the job when $cancellation is requested. Must not be called while the job is being submitted. */
+    /** Cancels the job when $cancellation is requested. Must not be called while the job is being submitted. */
     public function cancelOn(Cancellation $cancellation): void
     {
         if ($this->isFinished) {
@@ -169,13 +169,13 @@ final class RemoteSubmission implements OutcomeReceiver
         $this->patienceTimer = $this->deferred === null
             ? null
             : $this->client->afterPatience($this, static fn(self $submission) => $submission->giveUp($cancelled));
-        $this->client->withdraw([$this->id]);
+        $this->client->cancel([$this->id]);
     }
 
-    /** Stops waiting if the engine has not confirmed the withdrawal, because the engine perhaps never answers. */
+    /** Stops waiting if the engine has not confirmed the cancellation, because the engine perhaps never answers. */
     private function giveUp(CancelledException $cancelled): void
     {
-        if ($this->client->shared()?->withdrawals->isPending($this->id) === true) {
+        if ($this->client->shared()?->cancellations->isPending($this->id) === true) {
             $this->fail($cancelled);
         }
     }

@@ -18,7 +18,7 @@ use Spindle\Remote\MailboxMessage;
 use Spindle\Remote\QueueFullException;
 
 /**
- * Submits and withdraws the jobs of one queue, and passes outcomes to the objects that wait for them. All executors of
+ * Submits and cancels the jobs of one queue, and passes outcomes to the objects that wait for them. All executors of
  * this process with the same broker object and queue share this object.
  */
 final class SharedQueue
@@ -36,7 +36,7 @@ final class SharedQueue
     private const MAX_READ_BYTES = 4 << 20;
 
     public readonly JobOutbox $outbox;
-    public readonly Withdrawals $withdrawals;
+    public readonly JobCancellations $cancellations;
 
     /** Id of the process that created this object. In a fork, nothing is looked up for the parent's jobs. */
     private readonly int $pid;
@@ -64,7 +64,7 @@ final class SharedQueue
     ) {
         $this->pid = (int) getmypid();
         $this->outbox = new JobOutbox($broker, $name, $mailbox);
-        $this->withdrawals = new Withdrawals($broker, $name);
+        $this->cancellations = new JobCancellations($broker, $name);
     }
 
     public function __destruct()
@@ -107,7 +107,7 @@ final class SharedQueue
     /** Adds a waiter for a job that this or another process has submitted. The mailbox must be open. */
     public function attach(string $id, OutcomeReceiver $waiter): void
     {
-        $this->withdrawals->drop($id);
+        $this->cancellations->drop($id);
         $this->waiters[$id][] = $waiter;
         $this->updateLookupTimer();
         $this->lookUpSoon($id);
@@ -160,22 +160,22 @@ final class SharedQueue
     }
 
     /**
-     * Withdraws jobs. If a job is removed, its waiters are notified that it is unknown. Otherwise they receive its
+     * Cancels jobs. If a job is removed, its waiters are notified that it is unknown. Otherwise they receive its
      * outcome later. If the engine is not available, the request is sent when the engine is available again.
      *
      * @param list<string> $ids
-     * @param bool         $claimed whether claimed jobs are withdrawn too
+     * @param bool         $claimed whether claimed jobs are cancelled too
      */
-    public function withdraw(array $ids, bool $claimed): void
+    public function cancel(array $ids, bool $claimed): void
     {
-        $this->withdrawals->add($ids, $claimed);
+        $this->cancellations->add($ids, $claimed);
         if ($this->retryTimer === null) {
-            $this->sendWithdrawals();
+            $this->sendCancellations();
         }
     }
 
     /**
-     * Withdraws jobs, even if their submission is pending, and waits until the engine has confirmed all withdrawals.
+     * Cancels jobs, even if their submission is pending, and waits until the engine has confirmed all cancellations.
      * While the engine is not available, sends them again for $patience seconds.
      *
      * Cancellation: ends the pauses between two attempts, and the wait for a request of another fiber.
@@ -187,14 +187,14 @@ final class SharedQueue
     public function flush(array $ids, float $patience, ?Cancellation $cancellation = null): void
     {
         if ($ids !== []) {
-            $this->outbox->flush(); // the engine can't withdraw a job that it does not have yet
+            $this->outbox->flush(); // the engine can't cancel a job that it does not have yet
         }
-        $this->withdrawals->add($ids, true);
+        $this->cancellations->add($ids, true);
         $deadline = Clock::now() + $patience;
-        while ($this->withdrawals->hasPending()) {
-            if (!$this->withdrawals->hasUnsent()) {
-                $this->withdrawals->awaitAnswer($cancellation);
-            } elseif (!$this->sendWithdrawals()) {
+        while ($this->cancellations->hasPending()) {
+            if (!$this->cancellations->hasUnsent()) {
+                $this->cancellations->awaitAnswer($cancellation);
+            } elseif (!$this->sendCancellations()) {
                 if (Clock::now() > $deadline) {
                     return;
                 }
@@ -235,22 +235,22 @@ final class SharedQueue
         }
     }
 
-    /** Sends the unsent withdrawals. Then looks up all jobs with waiters. */
+    /** Sends the unsent cancellations. Then looks up all jobs with waiters. */
     public function lookUpAll(): void
     {
         if ($this->retryTimer !== null) {
             EventLoop::cancel($this->retryTimer);
             $this->retryTimer = null;
         }
-        if ($this->pid === getmypid() && $this->sendWithdrawals()) {
+        if ($this->pid === getmypid() && $this->sendCancellations()) {
             $this->lookUp(array_keys($this->waiters));
         }
     }
 
     /** @return bool false when the engine is not available */
-    private function sendWithdrawals(): bool
+    private function sendCancellations(): bool
     {
-        $sending = $this->withdrawals->send();
+        $sending = $this->cancellations->send();
         foreach ($sending as $id) {
             $this->reportUnknown($id);
         }

@@ -30,7 +30,7 @@ abstract class BrokerContract extends TestCase
     use Contract\SettlesJobs;
     use Contract\SeparatesKeys;
     use Contract\DelaysJobs;
-    use Contract\WithdrawsJobs;
+    use Contract\CancelsJobs;
     use Contract\KeepsLeases;
     use Contract\SendsMessages;
     use Contract\CarriesItems;

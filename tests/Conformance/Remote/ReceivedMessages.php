@@ -16,7 +16,7 @@ final class ReceivedMessages
     public array $outcomes = [];
 
     /** @var array<string, int> */
-    public array $withdrawn = [];
+    public array $cancelled = [];
 
     /** @var list<string> */
     public array $items = [];
@@ -33,7 +33,7 @@ final class ReceivedMessages
         foreach ($message->outcomes as $id => $frame) {
             $this->outcomes[] = [$id => $frame];
         }
-        $this->withdrawn = [...$this->withdrawn, ...$message->withdrawn];
+        $this->cancelled = [...$this->cancelled, ...$message->cancelled];
         $this->items = [...$this->items, ...$message->items];
         $this->taken = [...$this->taken, ...$message->taken];
         foreach ($message->reports as $id => $frame) {

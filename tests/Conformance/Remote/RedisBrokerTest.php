@@ -477,13 +477,13 @@ class RedisBrokerTest extends BrokerContract
         self::assertSame(1, $this->statistic('submitted_total'));
     }
 
-    /** claimedJobs() runs often, and many jobs may be withdrawn. */
+    /** claimedJobs() runs often, and many jobs may be cancelled. */
     public function testALookAtTheFiguresPassesNoMoreThanSomeEntriesOfJobsThatAreGone(): void
     {
         $ids = array_map(static fn(int $i): string => "job-{$i}", range(1, 900));
         for ($round = 1; $round <= 3; ++$round) {
             $this->submit(...$ids);
-            $this->broker()->withdraw($this->queue(), $ids);
+            $this->broker()->cancel($this->queue(), $ids);
         }
 
         self::assertSame([0, 0], $this->statistics('waiting', 'oldest_ms'));
@@ -615,9 +615,9 @@ class RedisBrokerTest extends BrokerContract
         $this->submit(
             'done',
             'dead',
-            'revived',
+            'dead_letters_retried',
             'retried',
-            'withdrawn',
+            'cancelled',
             new Job('keyed', 'frame', 'key'),
             new Job('next', 'frame', 'key'),
             new Job('unwanted', 'frame', 'key'),
@@ -625,21 +625,21 @@ class RedisBrokerTest extends BrokerContract
         );
         $this->broker()->lookUpJobs(
             $this->queue(),
-            ['done', 'dead', 'revived', 'retried', 'withdrawn', 'keyed', 'next', 'unwanted', 'delayed'],
+            ['done', 'dead', 'dead_letters_retried', 'retried', 'cancelled', 'keyed', 'next', 'unwanted', 'delayed'],
             'other',
         );
-        $this->broker()->withdraw($this->queue(), ['withdrawn', 'delayed']);
+        $this->broker()->cancel($this->queue(), ['cancelled', 'delayed']);
         for ($round = 0; $round < 3; ++$round) {
             foreach ($this->claim('a') as $delivery) {
                 match ($delivery->claimNumber === 1 ? $delivery->id : '') {
-                    'dead', 'revived', 'keyed' => $this->end('a', $delivery, SettlementKind::Dead),
+                    'dead', 'dead_letters_retried', 'keyed' => $this->end('a', $delivery, SettlementKind::Dead),
                     'retried' => $this->giveBack('a', $delivery, SettlementKind::Retry, 0, 1),
                     default => $this->end('a', $delivery),
                 };
             }
-            $this->broker()->withdraw($this->queue(), ['unwanted']);
+            $this->broker()->cancel($this->queue(), ['unwanted']);
             if ($round === 0) {
-                $this->broker()->reviveDeadLetters($this->queue(), ['revived', 'keyed']);
+                $this->broker()->retryDeadLetters($this->queue(), ['dead_letters_retried', 'keyed']);
             }
         }
         $this->broker()->deleteDeadLetters($this->queue(), $this->listed(JobStatus::Dead));

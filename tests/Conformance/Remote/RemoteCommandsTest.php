@@ -137,7 +137,7 @@ final class RemoteCommandsTest extends CommandPoolContract
         $this->watchers = EventLoop::getIdentifiers();
     }
 
-    /** Waits until the withdrawals of a released pool are answered. */
+    /** Waits until the cancellations of a released pool are answered. */
     protected function tearDown(): void
     {
         Eventually::holds(function (): bool {

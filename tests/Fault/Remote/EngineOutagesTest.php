@@ -121,7 +121,7 @@ final class EngineOutagesTest extends TestCase
         $this->waitForFile("{$directory}/1");
         $redis->kill();
         $cancellation->cancel();
-        $this->waitForUnansweredCalls('withdraw');
+        $this->waitForUnansweredCalls('cancel');
         $redis->restart();
         $began = hrtime(true);
         try {
@@ -175,7 +175,7 @@ final class EngineOutagesTest extends TestCase
         self::assertCancelled($futures[0]);
         self::assertCancelled($again);
         unset($executor, $futures, $future, $again);
-        $this->awaitAnswersOfWithdrawals();
+        $this->awaitAnswersOfCancellations();
     }
 
     public function testAShortPatienceIsNotDelayedByALongOne(): void
@@ -242,11 +242,11 @@ final class EngineOutagesTest extends TestCase
         self::assertEquals([5, 5], Future\await($answers), 'what was submitted before is in the queue or refused');
         Eventually::holds(
             fn(): bool => $this->statistics()['waiting'] + $this->statistics()['running'] === 0,
-            'all is withdrawn',
+            'all is cancelled',
             20.0,
         );
         self::assertSame(2, $this->statistics()['done_total']);
-        self::assertNull($executor->status('none'), 'its answer comes after those of what was withdrawn');
+        self::assertNull($executor->status('none'), 'its answer comes after those of what was cancelled');
         self::assertNull($patient->status('none'));
     }
 
@@ -321,17 +321,17 @@ final class EngineOutagesTest extends TestCase
             20.0,
         );
         unset($pool);
-        $this->awaitAnswersOfWithdrawals();
+        $this->awaitAnswersOfCancellations();
     }
 
     /** The caller must have dropped the executors and pools. */
-    private function awaitAnswersOfWithdrawals(): void
+    private function awaitAnswersOfCancellations(): void
     {
         Eventually::holds(function (): bool {
             gc_collect_cycles();
 
             return array_diff(EventLoop::getIdentifiers(), $this->before['watchers']) === [];
-        }, 'the withdrawals are answered', 20.0);
+        }, 'the cancellations are answered', 20.0);
     }
 
     /** Returns the number of stored items of the only generator that are not taken. */

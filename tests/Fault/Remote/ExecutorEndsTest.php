@@ -48,7 +48,7 @@ final class ExecutorEndsTest extends TestCase
         posix_kill((int) $redis->pid(), \SIGCONT);
         EventLoop::run();
 
-        self::assertSame(1, $this->statistics()['waiting'], 'Jobs that nothing awaits are withdrawn');
+        self::assertSame(1, $this->statistics()['waiting'], 'Jobs that nothing awaits are cancelled');
         $other = $this->executor();
         self::assertSame(JobStatus::Waiting, $other->status('sent'), 'A dispatched job stays in the queue');
         self::assertNull($other->status('unsent'));
@@ -87,11 +87,11 @@ final class ExecutorEndsTest extends TestCase
         $redis->restart();
     }
 
-    public function testCloseSendsWithdrawalsWhenTheEngineIsBack(): void
+    public function testCloseSendsCancellationsWhenTheEngineIsBack(): void
     {
-        $executor = $this->executorWithUnsentWithdrawals();
+        $executor = $this->executorWithUnsentCancellations();
         $closing = Async::run($executor->close(...));
-        $this->waitForUnansweredCalls('withdraw');
+        $this->waitForUnansweredCalls('cancel');
         self::assertFalse($closing->isComplete());
         $this->engine()->restart();
         $closing->await();
@@ -101,7 +101,7 @@ final class ExecutorEndsTest extends TestCase
 
     public function testCloseWaitsForAnEngineAtMostForThePatience(): void
     {
-        $executor = $this->executorWithUnsentWithdrawals(1.0);
+        $executor = $this->executorWithUnsentCancellations(1.0);
         $start = hrtime(true);
         $executor->close();
         self::assertLessThan(5.0, (hrtime(true) - $start) / 1e9);
@@ -113,9 +113,9 @@ final class ExecutorEndsTest extends TestCase
 
     public function testKillEndsTheWaitForAnEngine(): void
     {
-        $executor = $this->executorWithUnsentWithdrawals();
+        $executor = $this->executorWithUnsentCancellations();
         $closing = Async::run($executor->close(...));
-        $this->waitForUnansweredCalls('withdraw');
+        $this->waitForUnansweredCalls('cancel');
         $executor->kill();
         $start = hrtime(true);
         $closing->await();
@@ -124,7 +124,7 @@ final class ExecutorEndsTest extends TestCase
 
     public function testACancellationEndsTheWaitForAnEngine(): void
     {
-        $executor = $this->executorWithUnsentWithdrawals();
+        $executor = $this->executorWithUnsentCancellations();
         $start = hrtime(true);
         try {
             $executor->close(new TimeoutCancellation(0.1));
@@ -135,7 +135,7 @@ final class ExecutorEndsTest extends TestCase
     }
 
     /** Returns an executor whose loop was cancelled while the engine was not available, and is over. */
-    private function executorWithUnsentWithdrawals(float $patience = 2.0): RemoteExecutor
+    private function executorWithUnsentCancellations(float $patience = 2.0): RemoteExecutor
     {
         $redis = $this->engine();
         $executor = $this->executor(patience: $patience);

@@ -101,7 +101,7 @@ final class MixedVersionsTest extends TestCase
 
         $this->stop($old);
         $other = $this->agentWith('public function numeral(): int { return $this->number; }');
-        self::assertSame(1, $this->broker()->reviveDeadLetters($this->queue(), [$id]));
+        self::assertSame(1, $this->broker()->retryDeadLetters($this->queue(), [$id]));
         try {
             $executor->attach($id)->await();
             self::fail('Its class has no such method');
@@ -114,7 +114,7 @@ final class MixedVersionsTest extends TestCase
 
         $this->stop($other);
         $this->agentWith('public function number(): int { return $this->number; }');
-        self::assertSame(1, $this->broker()->reviveDeadLetters($this->queue(), [$id]));
+        self::assertSame(1, $this->broker()->retryDeadLetters($this->queue(), [$id]));
         self::assertSame(77, $executor->attach($id)->await());
     }
 
@@ -142,7 +142,7 @@ final class MixedVersionsTest extends TestCase
         self::assertSame($newer, $redis->command('HGET', "spindle:{{$this->queue()}}:dead", $id), 'it is kept');
 
         $redis->command('HSET', "spindle:{{$this->queue()}}:dead", $id, $frame); // as if a newer caller could decode it
-        $this->broker()->reviveDeadLetters($this->queue(), [$id]);
+        $this->broker()->retryDeadLetters($this->queue(), [$id]);
         self::assertSame(7, $executor->attach($id)->await());
     }
 

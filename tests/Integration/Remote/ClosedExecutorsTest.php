@@ -176,7 +176,7 @@ final class ClosedExecutorsTest extends TestCase
         yield $later->getFuture()->await();
     }
 
-    public function testKillEndsALoopAndWithdrawsItsTasks(): void
+    public function testKillEndsALoopAndCancelsItsTasks(): void
     {
         $executor = $this->remote();
         $gate = new Gate($this->path('gate'));
@@ -185,11 +185,11 @@ final class ClosedExecutorsTest extends TestCase
         $gate->awaitTasks(2);
         $executor->kill();
 
-        self::assertStringContainsString('was withdrawn', self::refusal($loop->await(...))->getMessage());
-        Eventually::holds(static fn(): bool => self::isQueueEmpty(), 'the tasks are withdrawn');
+        self::assertStringContainsString('was cancelled', self::refusal($loop->await(...))->getMessage());
+        Eventually::holds(static fn(): bool => self::isQueueEmpty(), 'the tasks are cancelled');
     }
 
-    public function testCloseReturnsWhenTheTasksOfALoopThatWasLeftAreWithdrawn(): void
+    public function testCloseReturnsWhenTheTasksOfALoopThatWasLeftAreCancelled(): void
     {
         $executor = $this->remote();
         $broker = new RedisBroker(Redis::shared()->url());
@@ -251,7 +251,7 @@ final class ClosedExecutorsTest extends TestCase
         $id = $executor->dispatch('time', delay: 60.0);
         $executor->kill();
         self::assertSame(JobStatus::Delayed, $broker->status(self::$sharedQueue, $id));
-        $broker->withdraw(self::$sharedQueue, [$id]);
+        $broker->cancel(self::$sharedQueue, [$id]);
     }
 
     public function testAnExecutorThatAwaitsTheSameTaskGetsAnOutcome(): void

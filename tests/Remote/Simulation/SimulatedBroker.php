@@ -82,14 +82,14 @@ final class SimulatedBroker implements Broker
         $this->ask(fn() => $this->broker->dropOutcomes($queue, $ids));
     }
 
-    public function withdraw(string $queue, array $ids): array
+    public function cancel(string $queue, array $ids): array
     {
-        return $this->ask(fn(): array => $this->broker->withdraw($queue, $ids));
+        return $this->ask(fn(): array => $this->broker->cancel($queue, $ids));
     }
 
-    public function withdrawUnclaimed(string $queue, array $ids): array
+    public function cancelUnclaimed(string $queue, array $ids): array
     {
-        return $this->ask(fn(): array => $this->broker->withdrawUnclaimed($queue, $ids));
+        return $this->ask(fn(): array => $this->broker->cancelUnclaimed($queue, $ids));
     }
 
     public function openMailbox(string $mailbox, \Closure $onMessage, \Closure $onOpen): \Closure
@@ -194,9 +194,9 @@ final class SimulatedBroker implements Broker
         return $this->ask(fn(): ?JobStatus => $this->broker->status($queue, $id));
     }
 
-    public function reviveDeadLetters(string $queue, array $ids): int
+    public function retryDeadLetters(string $queue, array $ids): int
     {
-        return $this->ask(fn(): int => $this->broker->reviveDeadLetters($queue, $ids));
+        return $this->ask(fn(): int => $this->broker->retryDeadLetters($queue, $ids));
     }
 
     public function deleteDeadLetters(string $queue, array $ids): int

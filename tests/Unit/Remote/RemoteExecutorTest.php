@@ -48,7 +48,7 @@ final class RemoteExecutorTest extends TestCase
                 return new SubmitResult(\count($jobs));
             },
         );
-        $broker->method('withdraw')->willReturnCallback(
+        $broker->method('cancel')->willReturnCallback(
             /** @param list<string> $ids */
             static function (string $queue, array $ids) use (&$calls): array {
                 $calls[] = \count($ids) . ' withdrawn';

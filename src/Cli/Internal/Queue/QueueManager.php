@@ -41,7 +41,7 @@ final class QueueManager
     {
         return $this->forDeadLetters(
             $ids,
-            fn(array $batch): int => $this->broker->reviveDeadLetters($this->queue, $batch),
+            fn(array $batch): int => $this->broker->retryDeadLetters($this->queue, $batch),
         );
     }
 
@@ -77,7 +77,7 @@ final class QueueManager
             if ($ids === []) {
                 break;
             }
-            $removed += \count($this->broker->withdraw($this->queue, $ids));
+            $removed += \count($this->broker->cancel($this->queue, $ids));
         }
 
         return $removed;

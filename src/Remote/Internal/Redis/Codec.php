@@ -164,7 +164,7 @@ final class Codec
                 $at = 1;
                 $id = self::readId($packed, $at);
 
-                return new MailboxMessage(withdrawn: [$id => self::readInteger($packed, $at)]);
+                return new MailboxMessage(cancelled: [$id => self::readInteger($packed, $at)]);
             case 'i':
                 $at = 1;
 

@@ -43,7 +43,7 @@ final class EngineClient
         'renew',
         'states',
         'drop-outcomes',
-        'withdraw',
+        'cancel',
         'claimed-jobs',
         'release-lease',
         'put-items',
@@ -53,7 +53,7 @@ final class EngineClient
         'statistics',
         'list',
         'status',
-        'revive',
+        'retry-dead-letters',
         'delete',
         'repair',
     ];

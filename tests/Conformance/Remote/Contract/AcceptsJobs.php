@@ -113,7 +113,7 @@ trait AcceptsJobs
                 default => null,
             };
         }
-        $this->broker()->reviveDeadLetters($this->queue(), ['revived']);
+        $this->broker()->retryDeadLetters($this->queue(), ['revived']);
         $this->submit(new Job('waits', "{$seal}do waits"));
         $again = fn(string $seal, string $what): SubmitResult => $this->broker()->submit(
             $this->queue(),

@@ -133,7 +133,7 @@ trait CarriesItems
     {
         $this->streamed();
         $this->put(0, 'a');
-        $this->broker()->withdraw($this->queue(), ['job']);
+        $this->broker()->cancel($this->queue(), ['job']);
 
         self::assertNull($this->put(1, 'b'));
         self::assertNull($this->put(1));
@@ -148,7 +148,7 @@ trait CarriesItems
         $this->broker()->stopTakingItems($this->queue(), 'unheard-of');
 
         Eventually::holds(static fn(): bool => $received->taken === ['job'], 'there is a message');
-        self::assertSame([], $received->withdrawn);
+        self::assertSame([], $received->cancelled);
         self::assertNull($this->put(1, 'b'));
         $this->end('a', $delivery);
         self::assertSame('outcome', $this->outcome('job'));
@@ -179,24 +179,24 @@ trait CarriesItems
         self::assertTrue($this->claimOne($this->join('b'))->streamed);
     }
 
-    public function testARevivedJobBeginsItsItemsAnew(): void
+    public function testARetriedDeadLetterBeginsItsItemsAnew(): void
     {
         $delivery = $this->streamed();
         $this->put(0, 'a', 'b');
         $this->end('a', $delivery, SettlementKind::Dead);
-        $this->broker()->reviveDeadLetters($this->queue(), ['job']);
+        $this->broker()->retryDeadLetters($this->queue(), ['job']);
         self::assertFalse($this->claimOne('a')->streamed);
         self::assertSame(1, $this->put(0, 'A'));
 
         self::assertSame(['A'], $this->broker()->takeItems($this->queue(), 'job', 0, 10));
     }
 
-    public function testAWithdrawnJobLeavesNoItemsToTheNextJobWithItsId(): void
+    public function testACancelledJobLeavesNoItemsToTheNextJobWithItsId(): void
     {
         $delivery = $this->streamed();
         $this->put(0, 'a', 'b');
         $this->giveBack('a', $delivery, SettlementKind::Retry);
-        self::assertSame(['job'], $this->broker()->withdraw($this->queue(), ['job']));
+        self::assertSame(['job'], $this->broker()->cancel($this->queue(), ['job']));
         $this->submit('job');
 
         self::assertSame([], $this->broker()->takeItems($this->queue(), 'job', 0, 10));

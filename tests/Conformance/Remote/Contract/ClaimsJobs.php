@@ -33,9 +33,9 @@ trait ClaimsJobs
         [$again] = $this->broker()->claimedJobs($this->queue(), 'a', ['small' => 1], 1000);
         self::assertSame(['large', '', 1001], [$again->id, $again->frame, $again->oversizeBytes]);
         $this->end('a', $claimed['large'], SettlementKind::Dead);
-        self::assertSame(1, $this->broker()->reviveDeadLetters($this->queue(), ['large']));
-        $revived = $this->claimOne('a');
-        self::assertSame([str_repeat('x', 1001), 0], [$revived->frame, $revived->oversizeBytes]);
+        self::assertSame(1, $this->broker()->retryDeadLetters($this->queue(), ['large']));
+        $retried = $this->claimOne('a');
+        self::assertSame([str_repeat('x', 1001), 0], [$retried->frame, $retried->oversizeBytes]);
     }
 
     public function testJobsAreGivenInTheOrderInWhichTheyCameAndNoMoreThanAreWanted(): void
@@ -173,12 +173,12 @@ trait ClaimsJobs
         Eventually::holds(static fn(): bool => $received->jobsAvailable > 0, 'there is a message');
     }
 
-    public function testWithdrawnJobsDoNotDelayOthers(): void
+    public function testCancelledJobsDoNotDelayOthers(): void
     {
         $received = $this->post('a');
         $ids = array_map(static fn(int $i): string => "unwanted-{$i}", range(1, 900));
         $this->submit(...[...$ids, 'job']);
-        $this->broker()->withdraw($this->queue(), $ids);
+        $this->broker()->cancel($this->queue(), $ids);
         $claimed = self::ids($this->claim($this->join('a'), 2));
         for ($messages = 0; $claimed === []; $claimed = self::ids($this->claim('a', 2))) {
             Eventually::holds(static fn(): bool => $received->jobsAvailable > $messages, 'there is a message');
@@ -229,11 +229,11 @@ trait ClaimsJobs
         self::assertSame([], $this->broker()->claimedJobs($this->queue(), 'a', ['one' => 2, 'two' => 1, 'three' => 1]));
     }
 
-    public function testKnownJobsThatWereWithdrawnAreReturned(): void
+    public function testKnownJobsThatWereCancelledAreReturned(): void
     {
         $this->submit('one', 'two');
         $this->claim($this->join('a'));
-        $this->broker()->withdraw($this->queue(), ['two']);
+        $this->broker()->cancel($this->queue(), ['two']);
         $held = $this->broker()->claimedJobs($this->queue(), 'a', ['one' => 1, 'two' => 1]);
 
         self::assertSame(['two'], self::ids($held));

@@ -89,7 +89,7 @@ trait ReportsStates
         $this->submit('one', 'two', 'three', 'four', 'five');
         $deliveries = $this->claim($this->join('a'), 3);
         $this->giveBack('a', $deliveries[1]);
-        $this->broker()->withdraw($this->queue(), ['four']);
+        $this->broker()->cancel($this->queue(), ['four']);
         $waiting = $this->broker()->listJobs($this->queue(), JobStatus::Waiting, 10);
 
         self::assertSame(['two', 'five'], array_keys($waiting));
@@ -155,9 +155,9 @@ trait ReportsStates
         $this->giveBack('a', $this->claimOne('a'), SettlementKind::Retry, 1, 2);
         $this->end('a', $this->claimOne('a'), SettlementKind::Dead);
 
-        self::assertSame(1, $this->broker()->reviveDeadLetters($this->queue(), ['job', 'unheard-of', 'job']));
+        self::assertSame(1, $this->broker()->retryDeadLetters($this->queue(), ['job', 'unheard-of', 'job']));
         self::assertNull($this->outcome('job'));
-        self::assertSame([0, 1, 1], $this->statistics('dead', 'waiting', 'revived_total'));
+        self::assertSame([0, 1, 1], $this->statistics('dead', 'waiting', 'dead_letters_retried_total'));
         $delivery = $this->claimOne('a');
         self::assertSame(
             [1, 0, 0, false, 'do job'],
@@ -167,23 +167,23 @@ trait ReportsStates
         self::assertSame('outcome', $this->outcome('job'));
     }
 
-    public function testAnIdleOwnerGetsAMessageAboutARevivedJob(): void
+    public function testAnIdleOwnerGetsAMessageAboutARetriedDeadLetter(): void
     {
         $received = $this->post('a');
         $this->submit('job');
         $this->end($this->join('a'), $this->claimOne('a'), SettlementKind::Dead);
         self::assertSame([], $this->claim('a'));
-        $this->broker()->reviveDeadLetters($this->queue(), ['job']);
+        $this->broker()->retryDeadLetters($this->queue(), ['job']);
 
         Eventually::holds(static fn(): bool => $received->jobsAvailable > 0, 'there is a message');
     }
 
-    public function testAMailboxOfALookupGetsTheOutcomeOfARevivedJob(): void
+    public function testAMailboxOfALookupGetsTheOutcomeOfARetriedDeadLetter(): void
     {
         $received = $this->post();
         $this->submit('job');
         $this->end($this->join('a'), $this->claimOne('a'), SettlementKind::Dead, 'first');
-        $this->broker()->reviveDeadLetters($this->queue(), ['job']);
+        $this->broker()->retryDeadLetters($this->queue(), ['job']);
         $this->broker()->lookUpJobs($this->queue(), ['job'], 'client');
         $this->end('a', $this->claimOne('a'), SettlementKind::Done, 'second');
 
@@ -202,7 +202,7 @@ trait ReportsStates
 
         self::assertSame(1, $this->broker()->deleteDeadLetters($this->queue(), ['one', 'runs', 'unheard-of']));
         self::assertSame(['two'], $this->listed(JobStatus::Dead));
-        self::assertSame(0, $this->broker()->reviveDeadLetters($this->queue(), ['one']));
+        self::assertSame(0, $this->broker()->retryDeadLetters($this->queue(), ['one']));
         self::assertSame([1, 1], $this->statistics('dead', 'running'));
     }
 

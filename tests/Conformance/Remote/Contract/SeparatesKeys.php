@@ -139,34 +139,34 @@ trait SeparatesKeys
         self::assertSame('two', $this->claimOne('a')->id);
     }
 
-    public function testOneOfAKeyThatWaitsForAnotherCanBeWithdrawn(): void
+    public function testOneOfAKeyThatWaitsForAnotherCanBeCancelled(): void
     {
         $this->submit(self::keyed('one'), self::keyed('two'), self::keyed('three'));
         $delivery = $this->claimOne($this->join('a'));
 
-        self::assertSame(['two'], $this->broker()->withdraw($this->queue(), ['two']));
+        self::assertSame(['two'], $this->broker()->cancel($this->queue(), ['two']));
         self::assertSame([1, 0, 1], $this->statistics('blocked', 'waiting', 'running'));
         $this->end('a', $delivery);
         self::assertSame('three', $this->claimOne('a')->id);
         self::assertSame(0, $this->statistic('blocked'));
     }
 
-    public function testThoseOfAKeyGoOnWhenTheNextOneIsWithdrawn(): void
+    public function testThoseOfAKeyGoOnWhenTheNextOneIsCancelled(): void
     {
         $this->submit(self::keyed('one'), self::keyed('two'), self::keyed('three'));
         $this->end($this->join('a'), $this->claimOne('a')); // the next job becomes claimable
-        $this->broker()->withdraw($this->queue(), ['two']);
+        $this->broker()->cancel($this->queue(), ['two']);
 
         self::assertSame('three', $this->claimOne('a')->id);
     }
 
-    public function testARevivedJobStillHasItsKey(): void
+    public function testARetriedDeadLetterStillHasItsKey(): void
     {
         $this->submit(self::keyed('one'));
         $this->end($this->join('a'), $this->claimOne('a'), SettlementKind::Dead);
         $this->submit(self::keyed('two'));
         $delivery = $this->claimOne('a');
-        $this->broker()->reviveDeadLetters($this->queue(), ['one']);
+        $this->broker()->retryDeadLetters($this->queue(), ['one']);
 
         self::assertSame([], $this->claim('a'));
         $this->end('a', $delivery);

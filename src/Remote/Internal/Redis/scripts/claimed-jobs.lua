@@ -1,4 +1,4 @@
--- Returns the owner's claimed jobs that it does not know, and known jobs that were withdrawn. ARGV: owner, ids and
+-- Returns the owner's claimed jobs that it does not know, and known jobs that were cancelled. ARGV: owner, ids and
 -- claim numbers of the known jobs, how many these are, size of the largest frame that the owner can read.
 local owner, packed, knownCount, maxFrame = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 if not hasLease(owner) then return 'lease ended' end

@@ -8,7 +8,7 @@
 -- ready    stream  claimable jobs, with the fields j: id, r: mailbox, k: key. An entry is a hint: the hashes decide
 --                  whether the job exists and can be claimed
 -- urgent   stream  has such entries for jobs that are claimed first: jobs that their owner has given back or lost,
---                  revived dead letters, and jobs whose key is free again. A job whose delay is over is in "ready"
+--                  retried dead letters, and jobs whose key is free again. A job whose delay is over is in "ready"
 -- running  hash    id -> record of each claimed job
 -- tried    hash    id -> record of an unclaimed job that was claimed before, or was submitted with a key or a delay.
 --                  While the job is claimed, an old record can remain
@@ -41,7 +41,7 @@
 local P = KEYS[1]
 local JOBS, RUNNING, TRIED, META = P .. 'jobs', P .. 'running', P .. 'tried', P .. 'meta'
 local STREAMS = {u = P .. 'urgent', r = P .. 'ready'}
--- Flags of a job. CANCELLED: it was withdrawn. LOST: the lease of an owner of the job has ended. STREAMED: it has
+-- Flags of a job. CANCELLED: it was cancelled. LOST: the lease of an owner of the job has ended. STREAMED: it has
 -- stored items. BLOCKED: it waits for its key. UNWANTED: no process takes its items any more. TOO_LARGE: only in an
 -- answer, which has the size of the frame instead of the frame.
 local CANCELLED, LOST, STREAMED, BLOCKED, UNWANTED, TOO_LARGE = 1, 2, 4, 8, 16, 32
@@ -356,7 +356,7 @@ local function claim(owner, want, out, first, maxFrame)
         local isObsolete = not frames[i] or active[i] or seen[id]
           or records[i] and (hasFlag(record, BLOCKED) or call('ZSCORE', P .. 'delayed', id))
         if isObsolete then
-          -- A blocked or delayed job has an old entry if it was withdrawn and submitted again.
+          -- A blocked or delayed job has an old entry if it was cancelled and submitted again.
           table.insert(useless[stream], entries[i][1])
         elseif record[7] == owner and call('ZCOUNT', P .. 'agents', '(' .. now, '+inf') > 1 then
           table.insert(useless[stream], entries[i][1]) -- the owner has refused this job, so another owner gets it

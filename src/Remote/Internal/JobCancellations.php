@@ -11,15 +11,15 @@ use Spindle\Remote\Broker;
 use Spindle\Remote\BrokerException;
 use Spindle\Remote\BrokerUnavailableException;
 
-/** Withdrawals of a queue's jobs that the engine has not confirmed. */
-final class Withdrawals
+/** Cancellations of a queue's jobs that the engine has not confirmed. */
+final class JobCancellations
 {
     private const MAX_JOBS_PER_REQUEST = 1000;
 
-    /** @var array<string, bool> unsent withdrawals by job id; true to end the job even if it is claimed */
+    /** @var array<string, bool> unsent cancellations by job id; true to end the job even if it is claimed */
     private array $unsent = [];
 
-    /** @var array<string, mixed> unanswered withdrawals, with job ids as keys */
+    /** @var array<string, mixed> unanswered cancellations, with job ids as keys */
     private array $sent = [];
 
     /** Fibers that wait for an answer. */
@@ -38,7 +38,7 @@ final class Withdrawals
         }
     }
 
-    /** Drops an unsent withdrawal, which would otherwise remove a new job with the same id. */
+    /** Drops an unsent cancellation, which would otherwise remove a new job with the same id. */
     public function drop(string $id): void
     {
         unset($this->unsent[$id]);
@@ -66,7 +66,7 @@ final class Withdrawals
     }
 
     /**
-     * Sends the unsent withdrawals, and yields the ids of removed and unknown jobs. Returns false when the engine is
+     * Sends the unsent cancellations, and yields the ids of removed and unknown jobs. Returns false when the engine is
      * not available.
      *
      * @return \Generator<int, string, mixed, bool>
@@ -102,8 +102,8 @@ final class Withdrawals
     {
         try {
             return $claimed
-                ? $this->broker->withdraw($this->queue, $ids)
-                : $this->broker->withdrawUnclaimed($this->queue, $ids);
+                ? $this->broker->cancel($this->queue, $ids)
+                : $this->broker->cancelUnclaimed($this->queue, $ids);
         } catch (BrokerUnavailableException) {
             return null;
         } catch (BrokerException) {

@@ -1,6 +1,6 @@
 -- Turns dead letters into jobs without attempts or crashes. ARGV: ids, how many these are.
 local packed, idCount = ARGV[1], tonumber(ARGV[2])
-local at, revived = 1, 0
+local at, retried = 1, 0
 for i = 1, idCount do
   local id
   id, at = struct.unpack('<Bc0', packed, at)
@@ -17,10 +17,10 @@ for i = 1, idCount do
       call('HSET', TRIED, id, cmsgpack.pack({0, 0, 0, '', key, 0}))
     end
     enqueue('u', id, '', key)
-    count('revived', 1)
-    revived = revived + 1
+    count('dead_letters_retried', 1)
+    retried = retried + 1
   end
 end
 saveCounts()
-wakeAgents(revived)
-return revived
+wakeAgents(retried)
+return retried

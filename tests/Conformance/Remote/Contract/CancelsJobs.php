@@ -10,17 +10,17 @@ use Spindle\Tests\Conformance\Remote\BrokerContract;
 use Spindle\Tests\Eventually;
 
 /**
- * Withdrawn jobs.
+ * Cancelled jobs.
  *
  * @phpstan-require-extends BrokerContract
  */
-trait WithdrawsJobs
+trait CancelsJobs
 {
     public function testAnUnclaimedJobIsRemoved(): void
     {
         $this->submit('job', 'other');
 
-        self::assertSame(['job'], $this->broker()->withdraw($this->queue(), ['job']));
+        self::assertSame(['job'], $this->broker()->cancel($this->queue(), ['job']));
         self::assertFalse($this->outcome('job'));
         self::assertSame(['other'], self::ids($this->claim($this->join('a'))));
         self::assertSame(1, $this->statistic('cancelled_total'));
@@ -30,22 +30,22 @@ trait WithdrawsJobs
     {
         $this->submit(new Job('job', 'frame', delay: 60.0));
 
-        self::assertSame(['job'], $this->broker()->withdraw($this->queue(), ['job']));
+        self::assertSame(['job'], $this->broker()->cancel($this->queue(), ['job']));
         self::assertFalse($this->outcome('job'));
         self::assertSame(0, $this->statistic('delayed'));
         self::assertNull($this->broker()->renewLease($this->queue(), 'a', self::LONG, true, '{}'));
     }
 
-    public function testAWithdrawnJobThatIsSubmittedAgainHasItsNewDelayAndKey(): void
+    public function testACancelledJobThatIsSubmittedAgainHasItsNewDelayAndKey(): void
     {
         $this->submit('late', new Job('first', 'frame', 'key'));
-        $this->broker()->withdraw($this->queue(), ['late']);
+        $this->broker()->cancel($this->queue(), ['late']);
         $this->submit(new Job('late', 'frame', delay: 60.0));
         $first = $this->claimOne($this->join('a'));
         self::assertSame('first', $first->id);
 
         $this->submit(new Job('next', 'frame', 'key'));
-        $this->broker()->withdraw($this->queue(), ['next']);
+        $this->broker()->cancel($this->queue(), ['next']);
         $this->submit(new Job('next', 'frame', 'key'));
         self::assertSame([], $this->claim('a'));
         self::assertSame([], $this->claim('a'));
@@ -62,7 +62,7 @@ trait WithdrawsJobs
         $this->giveBack('a', $one, SettlementKind::Retry);
         $this->giveBack('a', $two, SettlementKind::Retry, 0, 1, 60.0);
 
-        self::assertSame(['one', 'two'], $this->broker()->withdraw($this->queue(), ['one', 'two']));
+        self::assertSame(['one', 'two'], $this->broker()->cancel($this->queue(), ['one', 'two']));
         self::assertSame([], $this->claim('a'));
         self::assertSame([0, 0], $this->statistics('delayed', 'waiting'));
     }
@@ -72,8 +72,8 @@ trait WithdrawsJobs
         $this->submit('job');
         $this->end($this->join('a'), $this->claimOne('a'));
 
-        self::assertSame(['unheard-of'], $this->broker()->withdraw($this->queue(), ['unheard-of', 'job']));
-        self::assertSame(['unheard-of'], $this->broker()->withdrawUnclaimed($this->queue(), ['unheard-of', 'job']));
+        self::assertSame(['unheard-of'], $this->broker()->cancel($this->queue(), ['unheard-of', 'job']));
+        self::assertSame(['unheard-of'], $this->broker()->cancelUnclaimed($this->queue(), ['unheard-of', 'job']));
         self::assertSame('outcome', $this->outcome('job'));
         self::assertSame(0, $this->statistic('cancelled_total'));
     }
@@ -85,15 +85,15 @@ trait WithdrawsJobs
         $this->giveBack($this->join('a'), $this->claimOne('a'));
         $delivery = $this->claimOne('a');
 
-        self::assertSame([], $this->broker()->withdraw($this->queue(), ['job']));
-        Eventually::holds(static fn(): bool => $received->withdrawn !== [], 'there is a message');
-        self::assertSame(['job' => 2], $received->withdrawn);
+        self::assertSame([], $this->broker()->cancel($this->queue(), ['job']));
+        Eventually::holds(static fn(): bool => $received->cancelled !== [], 'there is a message');
+        self::assertSame(['job' => 2], $received->cancelled);
         self::assertNull($this->outcome('job'));
         $this->end('a', $delivery, SettlementKind::Cancelled, 'cancelled');
         self::assertSame('cancelled', $this->outcome('job'));
     }
 
-    public function testAnUnclaimedJobIsWithdrawnAndAClaimedOneGoesOn(): void
+    public function testAnUnclaimedJobIsCancelledAndAClaimedOneGoesOn(): void
     {
         $received = $this->post('a');
         $this->submit('claimed');
@@ -102,12 +102,12 @@ trait WithdrawsJobs
 
         self::assertSame(
             ['waiting', 'delayed', 'unheard-of'],
-            $this->broker()->withdrawUnclaimed($this->queue(), ['claimed', 'waiting', 'delayed', 'unheard-of']),
+            $this->broker()->cancelUnclaimed($this->queue(), ['claimed', 'waiting', 'delayed', 'unheard-of']),
         );
         self::assertSame([false, null], [$this->outcome('waiting'), $this->outcome('claimed')]);
         $this->end('a', $delivery);
         self::assertSame('outcome', $this->outcome('claimed'));
-        self::assertSame([], $received->withdrawn);
+        self::assertSame([], $received->cancelled);
         self::assertSame(2, $this->statistic('cancelled_total'));
     }
 
@@ -115,18 +115,18 @@ trait WithdrawsJobs
     {
         $this->submit('job');
         $delivery = $this->claimOne($this->join('a'));
-        $this->broker()->withdraw($this->queue(), ['job']);
+        $this->broker()->cancel($this->queue(), ['job']);
         $this->end('a', $delivery);
 
         self::assertSame('outcome', $this->outcome('job'));
     }
 
-    public function testTheNextClaimOfAWithdrawnJobIsCancelled(): void
+    public function testTheNextClaimOfACancelledJobIsCancelled(): void
     {
         $this->submit('one', 'two');
         [$one, $two] = $this->claim($this->join('a'));
         self::assertFalse($one->cancelled);
-        $this->broker()->withdraw($this->queue(), ['one']);
+        $this->broker()->cancel($this->queue(), ['one']);
         $this->giveBack('a', $one);
         $this->giveBack('a', $two);
         $again = $this->claim('a');
@@ -135,11 +135,11 @@ trait WithdrawsJobs
         self::assertSame([true, false], [$again[0]->cancelled, $again[1]->cancelled]);
     }
 
-    public function testAWithdrawnJobOfALostOwnerIsClaimedAsCancelled(): void
+    public function testACancelledJobOfALostOwnerIsClaimedAsCancelled(): void
     {
         $this->submit('job');
         $this->claimOne($this->join('a', self::SHORT));
-        $this->broker()->withdraw($this->queue(), ['job']);
+        $this->broker()->cancel($this->queue(), ['job']);
         $delivery = $this->claimSoon($this->join('b'));
 
         self::assertSame([true, true], [$delivery->cancelled, $delivery->lost]);
@@ -148,7 +148,7 @@ trait WithdrawsJobs
     public function testAJobThatIsGoneCanBeSubmittedAgain(): void
     {
         $this->submit('job');
-        $this->broker()->withdraw($this->queue(), ['job']);
+        $this->broker()->cancel($this->queue(), ['job']);
         $this->submit('job');
 
         self::assertSame(['job'], self::ids($this->claim($this->join('a'))));
@@ -159,7 +159,7 @@ trait WithdrawsJobs
     {
         $this->submit('job');
         $this->end($this->join('a'), $this->claimOne('a'), SettlementKind::Dead);
-        $this->broker()->withdraw($this->queue(), ['job']);
+        $this->broker()->cancel($this->queue(), ['job']);
 
         self::assertSame(1, $this->statistic('dead'));
     }

@@ -1,4 +1,4 @@
--- Withdraws jobs. Returns the ids of removed and unknown jobs. ARGV: ids, how many these are, "unclaimed" to keep
+-- Cancels jobs. Returns the ids of removed and unknown jobs. ARGV: ids, how many these are, "unclaimed" to keep
 -- claimed jobs.
 local packed, idCount, onlyUnclaimed = ARGV[1], tonumber(ARGV[2]), ARGV[3] == 'unclaimed'
 local removed, at, ready = {}, 1, 0
