@@ -34,7 +34,7 @@ $commands = static function () use ($count): Generator {
 };
 
 Environment::print();
-$pool = new CommandPool($options->int('j'), options: new CommandPoolOptions(start: $options->start()));
+$pool = new CommandPool($options->int('j'), options: new CommandPoolOptions(startMethod: $options->start()));
 $begin = hrtime(true);
 [$done, $failed, $rows, $launcher] = [0, 0, [], null];
 foreach ($pool->run($commands()) as $result) {

@@ -29,7 +29,7 @@ $options = Options::read($argv, ['seconds' => '60', 'start' => 'auto'], <<<'TEXT
     TEXT);
 $seconds = $options->int('seconds');
 Environment::print();
-$pool = new CommandPool(8, options: new CommandPoolOptions(start: $options->start()));
+$pool = new CommandPool(8, options: new CommandPoolOptions(startMethod: $options->start()));
 $pool->execute(Command::of('/bin/true'))->orThrow();
 [$process, $launcher] = [ProcessStatus::ofThis(), ProcessStatus::ofLauncher()];
 

@@ -34,7 +34,7 @@ $options = Options::read($argv, ['n' => '300', 'rounds' => '5', 'json' => ''], <
 $count = $options->int('n');
 
 $spindle = static function (StartMethod $start) use ($count): float {
-    $pool = new CommandPool(1, options: new CommandPoolOptions(start: $start));
+    $pool = new CommandPool(1, options: new CommandPoolOptions(startMethod: $start));
     $command = Command::of(PROGRAM);
     $pool->execute($command)->orThrow();
     $times = [];

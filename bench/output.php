@@ -57,7 +57,7 @@ $toStream = static function (CommandPool $pool) use ($line): string {
 Environment::print();
 Rounds::say('the sum to expect');
 $expected = substr((string) shell_exec("{$line} | sha256sum"), 0, 64);
-$pool = new CommandPool(1, options: new CommandPoolOptions(start: $options->start()));
+$pool = new CommandPool(1, options: new CommandPoolOptions(startMethod: $options->start()));
 $pool->execute(Command::shell('echo hi; echo hi >&2')->withStdout(static fn(string $chunk) => null))->orThrow();
 $processes = [ProcessStatus::ofThis(), ProcessStatus::ofLauncher()];
 $rows = [];

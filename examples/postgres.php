@@ -8,7 +8,7 @@ use Revolt\EventLoop;
 use Spindle\Postgres\NotificationGap;
 use Spindle\Postgres\PostgresException;
 use Spindle\Postgres\PostgresPool;
-use Spindle\Postgres\Testing\TemporaryCluster;
+use Spindle\Postgres\Testing\TemporaryPostgres;
 use Spindle\Postgres\Transaction;
 
 use function Amp\async;
@@ -16,7 +16,7 @@ use function Amp\Future\await;
 
 require __DIR__ . '/autoload.php';
 
-$cluster = TemporaryCluster::start();               // a temporary server, removed at the end
+$cluster = TemporaryPostgres::start();               // a temporary server, removed at the end
 $db = new PostgresPool($cluster->dsn(), maxConnections: 4);
 $db->executeScript('create table items (id int primary key, price numeric not null)');
 

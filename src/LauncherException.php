@@ -43,7 +43,7 @@ final class LauncherException extends \RuntimeException implements SpindleExcept
     {
         return new self(
             "The launcher died ({$how}). " . self::ended($unfinished) . ' without an outcome.'
-                . ' CommandPoolOptions(redispatch: true) runs such commands again',
+                . ' CommandPoolOptions(rerunAfterCrash: true) runs such commands again',
             $unfinished,
         );
     }

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Tests;
 
-use Spindle\Postgres\Testing\TemporaryCluster;
+use Spindle\Postgres\Testing\TemporaryPostgres;
 use Spindle\Remote\Testing\TemporaryRedis;
 use Spindle\SpindleException;
 use Spindle\Tests\Postgres\Cluster;
@@ -19,10 +19,10 @@ trait EndsWithItsOwner
     abstract private static function called(): string;
 
     /** @param float|null $timeout null for the default */
-    abstract private static function startOne(?float $timeout = null): TemporaryCluster|TemporaryRedis;
+    abstract private static function startOne(?float $timeout = null): TemporaryPostgres|TemporaryRedis;
 
     /** Starts a server with all the steps that users see, where {@see startOne()} leaves some out. */
-    private static function startFromNothing(): TemporaryCluster|TemporaryRedis
+    private static function startFromNothing(): TemporaryPostgres|TemporaryRedis
     {
         return self::startOne();
     }
@@ -105,7 +105,7 @@ trait EndsWithItsOwner
     }
 
     /** Ends the process by SIGUSR1 if everything is as expected. */
-    private function useInFork(TemporaryCluster|TemporaryRedis $server): never
+    private function useInFork(TemporaryPostgres|TemporaryRedis $server): never
     {
         $server->stop();
         try {
@@ -220,7 +220,7 @@ trait EndsWithItsOwner
         self::fail('It started');
     }
 
-    private static function assertAnswers(TemporaryCluster|TemporaryRedis $server): void
+    private static function assertAnswers(TemporaryPostgres|TemporaryRedis $server): void
     {
         self::assertSame(
             '1',
@@ -230,12 +230,12 @@ trait EndsWithItsOwner
         );
     }
 
-    private static function directoryOf(TemporaryCluster|TemporaryRedis $server): string
+    private static function directoryOf(TemporaryPostgres|TemporaryRedis $server): string
     {
         return $server instanceof TemporaryRedis ? $server->directory : $server->host;
     }
 
-    private static function pidOf(TemporaryCluster|TemporaryRedis $server): int
+    private static function pidOf(TemporaryPostgres|TemporaryRedis $server): int
     {
         return (int) ($server instanceof TemporaryRedis ? $server->pid() : $server->postmasterPid());
     }

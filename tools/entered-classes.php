@@ -16,7 +16,7 @@ use Spindle\Command\CommandPool;
 use Spindle\Http\HttpServer;
 use Spindle\Http\Response;
 use Spindle\Postgres\PostgresPool;
-use Spindle\Postgres\Testing\TemporaryCluster;
+use Spindle\Postgres\Testing\TemporaryPostgres;
 use Spindle\Remote\Agent;
 use Spindle\Remote\RedisBroker;
 use Spindle\Remote\RemoteExecutor;
@@ -65,7 +65,7 @@ try {
     $workers = new WorkerPool(1);
     report('WorkerPool::submit()', static fn() => $workers->submit(static fn(): int => 1)->await(), $isList);
 
-    $cluster = TemporaryCluster::start();
+    $cluster = TemporaryPostgres::start();
     $pool = new PostgresPool($cluster->dsn(), maxConnections: 1);
     report('PostgresPool::query()', static fn() => $pool->query('SELECT $1::int', [1])->value(), $isList);
 

@@ -31,7 +31,7 @@ final class SpindlePool implements Contestant
 
     public function run(Workload $workload, int $concurrency, Tally $tally): void
     {
-        $this->pool ??= new CommandPool($concurrency, options: new CommandPoolOptions(start: $this->start));
+        $this->pool ??= new CommandPool($concurrency, options: new CommandPoolOptions(startMethod: $this->start));
         foreach ($this->pool->run(self::commands($workload)) as $number => $result) {
             $tally->result($number, $result->exitCode, $result->stdout());
         }

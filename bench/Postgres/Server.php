@@ -8,9 +8,9 @@ use Spindle\Bench\Support\UsageException;
 use Spindle\Postgres\PostgresConnection;
 use Spindle\Postgres\PostgresException;
 use Spindle\Postgres\PostgresOptions;
-use Spindle\Postgres\Testing\ClusterException;
-use Spindle\Postgres\Testing\TemporaryCluster;
-use Spindle\Postgres\Testing\TemporaryClusterOptions;
+use Spindle\Postgres\Testing\TemporaryPostgres;
+use Spindle\Postgres\Testing\TemporaryPostgresException;
+use Spindle\Postgres\Testing\TemporaryPostgresOptions;
 
 /** The measured server: a temporary cluster, or a given server. */
 final readonly class Server
@@ -41,7 +41,7 @@ final readonly class Server
         array $parameters,
         #[\SensitiveParameter]
         ?array $tls,
-        private ?TemporaryCluster $cluster,
+        private ?TemporaryPostgres $cluster,
     ) {
         $target = new Target($parameters, $tls, '', null);
         $this->connection = PostgresConnection::connect($target->dsn());
@@ -60,11 +60,11 @@ final readonly class Server
     {
         $certificate = $withTls && \extension_loaded('openssl') ? Certificate::make() : null;
         try {
-            $cluster = TemporaryCluster::start(
+            $cluster = TemporaryPostgres::start(
                 $settings + self::SETTINGS + ['max_connections' => max(100, $connections + self::SPARE_CONNECTIONS)],
-                new TemporaryClusterOptions(certificate: $certificate?->file, key: $certificate?->keyFile),
+                new TemporaryPostgresOptions(certificate: $certificate?->file, key: $certificate?->keyFile),
             );
-        } catch (ClusterException $failure) {
+        } catch (TemporaryPostgresException $failure) {
             throw new UsageException($failure->getMessage(), previous: $failure);
         }
         $parameters = [

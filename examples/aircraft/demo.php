@@ -24,7 +24,7 @@ use Spindle\Command\CommandPool;
 use Spindle\Command\CommandPoolOptions;
 use Spindle\Command\CommandResult;
 use Spindle\Postgres\PostgresConnection;
-use Spindle\Postgres\Testing\TemporaryCluster;
+use Spindle\Postgres\Testing\TemporaryPostgres;
 use Symfony\Component\Console\Exception\ExceptionInterface;
 use Symfony\Component\Console\Formatter\OutputFormatter;
 use Symfony\Component\Console\Input\ArgvInput;
@@ -287,7 +287,7 @@ try {
     checkFree('listen', $listen, '127.0.0.1:8090');
     checkFree('admin', $admin, '127.0.0.1:9090');
     $output->writeln('Starting PostgreSQL and the server ...');
-    $cluster = TemporaryCluster::start(['max_connections' => 200]);
+    $cluster = TemporaryPostgres::start(['max_connections' => 200]);
     $heed();
     $database = PostgresConnection::connect($cluster->dsn());
     (new Migrations($database))->run();

@@ -207,7 +207,7 @@ final class CommandPool implements Lifecycle, Statistics
      * is one. The command gets a cancelled result. If several running commands have the key, only the one that was read
      * first is ended.
      */
-    public function cancelRunning(mixed $key): void
+    public function cancel(mixed $key): void
     {
         $pending = $this->runningCommand($key);
         if ($pending !== null) {

@@ -19,17 +19,17 @@ final class CommandPoolOptions
      *        to keep the pool busy while the caller's loop body runs. A command counts until the caller has read its
      *        result. The lookahead is 0 with a halt policy. It is also 0 while the counted commands and their inputs
      *        have 16 MiB or more together, or while more than 64 files have one output each
-     * @param bool $redispatch whether to run the commands of a dead launcher again. A command may then run up to four
-     *        times. It fails when the fourth launcher has died while running it. Without this option, the commands of a
-     *        dead launcher fail with {@see LauncherException}
-     * @param StartMethod $start how launchers start processes
+     * @param bool $rerunAfterCrash whether to run the commands of a dead launcher again. A command may then run up to
+     *        four times. It fails when the fourth launcher has died while running it. Without this option, the commands
+     *        of a dead launcher fail with {@see LauncherException}
+     * @param StartMethod $startMethod how launchers start processes
      * @param string|null $php PHP command-line binary that runs launchers; null finds a binary
      * @param string|null $temporaryDirectory directory for the unlinked files that hold large outputs; null for the
      *        system's temporary directory
      * @param LoggerInterface|null $logger receives each step at debug level, without output and environment
      * @param CommandCarrier|null $carrier a {@see \Spindle\Remote\RemoteCommands} runs the commands on other machines;
-     *        null for launchers of this process. With a carrier, `$grace`, `$redispatch`, `$start` and `$php` have no
-     *        effect
+     *        null for launchers of this process. With a carrier, `$grace`, `$rerunAfterCrash`, `$startMethod` and
+     *        `$php` have no effect
      * @param float $delay minimum seconds from one start to the next, across all runs and attempts
      *
      * @throws \ValueError when a number is negative, or above 1,000,000,000
@@ -38,8 +38,8 @@ final class CommandPoolOptions
         public readonly ?HaltPolicy $halt = null,
         public readonly float $grace = 2.0,
         public readonly int $lookahead = 256,
-        public readonly bool $redispatch = false,
-        public readonly StartMethod $start = StartMethod::Auto,
+        public readonly bool $rerunAfterCrash = false,
+        public readonly StartMethod $startMethod = StartMethod::Auto,
         public readonly ?string $php = null,
         public readonly ?string $temporaryDirectory = null,
         public readonly ?LoggerInterface $logger = null,

@@ -9,8 +9,8 @@ use Psr\Http\Message\ServerRequestInterface;
 use Psr\Http\Server\RequestHandlerInterface;
 use Psr\Log\LoggerInterface;
 use Psr\Log\NullLogger;
+use Spindle\Http\Internal\Admin\AllowedHosts;
 use Spindle\Http\Internal\Admin\Health;
-use Spindle\Http\Internal\Admin\Hosts;
 use Spindle\Http\Internal\Admin\LocalServers;
 use Spindle\Http\Internal\Admin\Metrics;
 use Spindle\Http\Internal\Admin\ServerOverview;
@@ -39,7 +39,7 @@ final readonly class Admin implements RequestHandlerInterface
         private ServerOverview $overview,
         private ?StatusPage $page = null,
         private LoggerInterface $logger = new NullLogger(),
-        private Hosts $hosts = new Hosts(),
+        private AllowedHosts $hosts = new AllowedHosts(),
     ) {
         $this->health = new Health($overview, $logger);
     }

@@ -6,14 +6,14 @@ namespace Spindle\Http;
 
 /**
  * Reports the route of a request to the server, which counts requests by route. A router calls
- * `$request->getAttribute(MatchedRoute::class)?->name('/aircraft/{number}')`. The server does not count by path,
+ * `$request->getAttribute(MatchedRoute::class)?->setName('/aircraft/{number}')`. The server does not count by path,
  * because the number of different paths has no limit.
  */
 final class MatchedRoute
 {
     private ?string $name = null;
 
-    public function name(string $pattern): void
+    public function setName(string $pattern): void
     {
         $this->name = $pattern;
     }

@@ -11,7 +11,7 @@ use Psr\Http\Server\RequestHandlerInterface;
 use Psr\Log\NullLogger;
 use Spindle\Http\Internal\Answer\EventStream;
 use Spindle\Http\Internal\App\AppLoader;
-use Spindle\Http\Internal\Form\FormReader;
+use Spindle\Http\Internal\Form\BodyParser;
 use Spindle\Http\Internal\Message\Fields;
 use Spindle\Http\Internal\Message\HandlerFailure;
 use Spindle\Http\Internal\Message\Head;
@@ -60,7 +60,7 @@ final class Sapi
             $head,
             $variables->connection(),
             $variables->requestTime(),
-            new FormReader($application->options->forms),
+            new BodyParser($application->options->forms),
             $warning,
             $logger,
         );

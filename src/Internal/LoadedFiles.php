@@ -37,7 +37,7 @@ final class LoadedFiles
      * Returns null if the file has certainly not changed since PHP loaded it. Otherwise returns the time of its last
      * change in seconds since 1970, or 0.0 if that is unknown.
      */
-    public static function changedAt(string $file): ?float
+    public static function changedSinceLoad(string $file): ?float
     {
         clearstatcache();
         $since = self::earliestLoadTime($file);

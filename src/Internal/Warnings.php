@@ -98,7 +98,7 @@ final class Warnings
     }
 
     /** Returns the reason in a warning of a socket or TLS function, such as "connection refused", to follow a colon. */
-    public static function clause(string $warning): string
+    public static function socketReason(string $warning): string
     {
         $text = trim(
             (string) preg_replace(

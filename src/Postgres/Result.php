@@ -196,7 +196,7 @@ final class Result implements \IteratorAggregate, \Countable
      * @throws UnexpectedResultException when there is no such column, two columns have the same name, or a value of the
      *     column occurs twice or is neither an integer nor a string
      */
-    public function keyed(string $column): array
+    public function indexedBy(string $column): array
     {
         if (!\in_array($column, $this->columnNames(), true)) {
             throw UnexpectedResultException::noColumn($column);
@@ -234,7 +234,7 @@ final class Result implements \IteratorAggregate, \Countable
      * @throws UnexpectedResultException when a column has no parameter, a required parameter has no column, or a value
      *     has a wrong type
      */
-    public function as(string $class): array
+    public function mapTo(string $class): array
     {
         return RowObjects::for($class, $this->columnNames())->of($this->lists());
     }

@@ -13,8 +13,8 @@ use Spindle\Internal\Async\FiberQueue;
 use Spindle\Internal\Backoff;
 use Spindle\LauncherException;
 use Spindle\Lifecycle;
-use Spindle\Remote\Internal\AgentLease;
 use Spindle\Remote\Internal\AgentPools;
+use Spindle\Remote\Internal\AgentRun;
 use Spindle\Remote\Internal\QueueName;
 use Spindle\Statistics;
 use Spindle\Worker\Executor;
@@ -66,10 +66,10 @@ final class Agent implements Lifecycle, Statistics
     /** Fibers that wait until {@see run()} has returned. */
     private readonly FiberQueue $ending;
 
-    private ?AgentLease $lease = null;
+    private ?AgentRun $run = null;
 
     /** Whether the engine has answered a claim of any lease. */
-    private bool $hasServed = false;
+    private bool $hasClaimed = false;
 
     /**
      * @param int $workers maximum number of tasks that run at once. The same number of commands can run in addition
@@ -222,7 +222,7 @@ final class Agent implements Lifecycle, Statistics
 
         return [
             ...$queueStatistics,
-            'workers' => $this->workers, 'claimed' => $this->lease?->jobCount() ?? 0, ...$this->pools->counters];
+            'workers' => $this->workers, 'claimed' => $this->run?->jobCount() ?? 0, ...$this->pools->counters];
     }
 
     private function isRunning(): bool
@@ -245,7 +245,7 @@ final class Agent implements Lifecycle, Statistics
         $backoff = new Backoff(0.1, 2.0, 5.0, 0.5);
         $formerOwner = null;
         for ($failures = 0; !$stop->isRequested();) {
-            $lease = new AgentLease(
+            $run = new AgentRun(
                 $this->broker,
                 $this->queue,
                 $this->workers,
@@ -261,26 +261,26 @@ final class Agent implements Lifecycle, Statistics
                     $this->broker->releaseLease($this->queue, $formerOwner);
                     $formerOwner = null;
                 }
-                $lease->start();
+                $run->start();
                 $failures = 0;
-                $this->lease = $lease;
-                $lease->serve($stop, $end);
+                $this->run = $run;
+                $run->serve($stop, $end);
             } catch (BrokerUnavailableException|LeaseLostException|BrokerRefusedException $failure) {
-                $this->hasServed = $this->hasServed || $lease->hasServed();
-                if ($failure instanceof BrokerRefusedException && !$this->hasServed) {
+                $this->hasClaimed = $this->hasClaimed || $run->hasClaimed();
+                if ($failure instanceof BrokerRefusedException && !$this->hasClaimed) {
                     throw $failure; // an operator has to change the configuration
                 }
                 $failure instanceof BrokerRefusedException
                     ? $this->logger->error($failure->getMessage())
                     : $this->logger->warning($failure->getMessage());
                 $this->pools->queueStatistics = [];
-                $formerOwner ??= $lease->idleOwner();
+                $formerOwner ??= $run->idleOwner();
                 if ($formerOwner !== null) {
                     $this->pools->guard->extend(\INF); // no job is running, so the guard has nothing to kill
                 }
                 self::pause($backoff->after(++$failures), $stop);
             } catch (\Throwable $failure) { // for example, no worker can be started; this is no crash of the jobs
-                $this->releaseLease($lease->idleOwner());
+                $this->releaseLease($run->idleOwner());
 
                 throw $failure;
             }

@@ -98,7 +98,7 @@ final class PortableOutcome
         if (\ord($bytes[0] ?? "\0") !== WorkerProtocol::THROWN) {
             return null;
         }
-        [, $parts] = ValuePacking::split($bytes, 1);
+        [, $parts] = ValuePacking::decode($bytes, 1);
         $thrown = ValueSerializer::unserializeData($parts[0], [Thrown::class]);
 
         return $thrown instanceof Thrown ? $thrown : null;

@@ -13,7 +13,7 @@ use Spindle\Internal\WeakTimer;
  *
  * If more than 64 KiB of a result have not been read, a pool reads them only when they fit into the unused part of the
  * budget. While no byte of the budget is used, a result of any size fits. Results that the application keeps count only
- * if it declares them by {@see occupy()}.
+ * if it declares them by {@see forceAcquire()}.
  */
 final class ResultBudget
 {
@@ -50,7 +50,7 @@ final class ResultBudget
     }
 
     /** Counts bytes as used, even if they exceed the budget. Later reservations wait until enough are released. */
-    public function occupy(int $bytes): void
+    public function forceAcquire(int $bytes): void
     {
         $this->used += $bytes;
     }

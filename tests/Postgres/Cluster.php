@@ -5,8 +5,8 @@ declare(strict_types=1);
 namespace Spindle\Tests\Postgres;
 
 use Spindle\Postgres\Testing\Internal\DataDirectory;
-use Spindle\Postgres\Testing\TemporaryCluster;
-use Spindle\Postgres\Testing\TemporaryClusterOptions;
+use Spindle\Postgres\Testing\TemporaryPostgres;
+use Spindle\Postgres\Testing\TemporaryPostgresOptions;
 
 /**
  * The PostgreSQL cluster that all tests of a run share. It starts when the first test needs it and ends with the
@@ -18,9 +18,9 @@ use Spindle\Postgres\Testing\TemporaryClusterOptions;
  */
 final class Cluster
 {
-    private static ?TemporaryCluster $shared = null;
+    private static ?TemporaryPostgres $shared = null;
 
-    public static function shared(): TemporaryCluster
+    public static function shared(): TemporaryPostgres
     {
         return self::$shared ??= self::start([
             'max_connections' => 200,
@@ -30,13 +30,13 @@ final class Cluster
     }
 
     /**
-     * Starts a cluster for one test, like TemporaryCluster::start(), but from a copy of data that initdb made once.
+     * Starts a cluster for one test, like TemporaryPostgres::start(), but from a copy of data that initdb made once.
      *
      * @param array<string, string|int|float|bool> $settings of postgresql.conf
      */
-    public static function start(array $settings = [], ?TemporaryClusterOptions $options = null): TemporaryCluster
+    public static function start(array $settings = [], ?TemporaryPostgresOptions $options = null): TemporaryPostgres
     {
-        $start = static fn(): TemporaryCluster => TemporaryCluster::start($settings, $options);
+        $start = static fn(): TemporaryPostgres => TemporaryPostgres::start($settings, $options);
 
         return DataDirectory::from(new PreparedData(), $start);
     }

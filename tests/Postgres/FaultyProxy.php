@@ -8,7 +8,7 @@ use Random\Engine\Mt19937;
 use Random\Randomizer;
 use Revolt\EventLoop;
 use Revolt\EventLoop\Suspension;
-use Spindle\Postgres\Testing\TemporaryCluster;
+use Spindle\Postgres\Testing\TemporaryPostgres;
 use Spindle\Tests\Async;
 use Spindle\Tests\Scale;
 
@@ -88,7 +88,7 @@ final class FaultyProxy
         $this->stop();
     }
 
-    public static function before(TemporaryCluster $cluster): self
+    public static function before(TemporaryPostgres $cluster): self
     {
         return new self("tcp://127.0.0.1:{$cluster->port}");
     }

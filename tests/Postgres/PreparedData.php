@@ -9,7 +9,7 @@ use Spindle\Internal\Testing\Program;
 use Spindle\Postgres\Testing\Internal\DataSource;
 use Spindle\Postgres\Testing\Internal\Initdb;
 use Spindle\Postgres\Testing\Internal\ServerUser;
-use Spindle\Postgres\Testing\TemporaryClusterOptions;
+use Spindle\Postgres\Testing\TemporaryPostgresOptions;
 
 /**
  * Copies data that initdb made once. That takes a tenth of the time of initdb. The prepared data are in .cache/tests/
@@ -30,7 +30,7 @@ final class PreparedData implements DataSource
         PrivateDirectory $directory,
         ServerUser $user,
         string $binaries,
-        TemporaryClusterOptions $options,
+        TemporaryPostgresOptions $options,
     ): string {
         $prepared = $this->folder . '/' . self::name($directory, $binaries, $options);
         if (!is_dir($prepared)) {
@@ -46,7 +46,7 @@ final class PreparedData implements DataSource
     private static function name(
         PrivateDirectory $directory,
         string $binaries,
-        TemporaryClusterOptions $options,
+        TemporaryPostgresOptions $options,
     ): string {
         $version = self::run("{$binaries}/postgres", '--version');
         $users = [posix_geteuid(), fileowner($directory->path)];

@@ -29,7 +29,7 @@ final readonly class AircraftService
                     . self::ALL,
                 [$number, $data->title, $data->serialNumber, $data->assemblyDate],
                 $cancellation,
-            )->as(Aircraft::class)[0];
+            )->mapTo(Aircraft::class)[0];
         } catch (UniqueViolationException $violation) {
             throw DuplicateEntityException::of($number, $violation);
         }
@@ -45,7 +45,7 @@ final readonly class AircraftService
             'SELECT ' . self::ALL . ' FROM aircraft WHERE number = $1',
             [$number],
             $cancellation,
-        )->as(Aircraft::class)[0]
+        )->mapTo(Aircraft::class)[0]
             ?? throw UnknownAircraftException::of($number);
     }
 
@@ -69,7 +69,7 @@ final readonly class AircraftService
                     . self::ALL,
                 [$number, $data->title, $data->serialNumber, $data->assemblyDate],
                 $cancellation,
-            )->as(Aircraft::class)[0] ?? null,
+            )->mapTo(Aircraft::class)[0] ?? null,
             $cancellation,
         ) ?? throw UnknownAircraftException::of($number);
         $this->announcements->announce(Change::Updated, $number);
@@ -112,7 +112,7 @@ final readonly class AircraftService
             'SELECT ' . self::ALL . ' FROM aircraft WHERE number > $1 ORDER BY number LIMIT $2',
             [$after ?? '', $size + 1],
             $cancellation,
-        )->as(Aircraft::class);
+        )->mapTo(Aircraft::class);
 
         return new Page(\array_slice($found, 0, $size), \count($found) > $size);
     }
@@ -139,7 +139,7 @@ final readonly class AircraftService
                     'SELECT ' . self::ALL . ' FROM aircraft WHERE number = $1 FOR UPDATE',
                     [$number],
                     $cancellation,
-                )->as(Aircraft::class)[0]
+                )->mapTo(Aircraft::class)[0]
                     ?? throw UnknownAircraftException::of($number);
 
                 return \in_array($current->version(), $versions, true)

@@ -407,7 +407,7 @@ final class CommandDispatcher implements AttemptEvents
     {
         $this->delayedStarts?->schedule();
         $this->forget($pending);
-        $pending->owner->lost($pending, $reason);
+        $pending->owner->failed($pending, $reason);
     }
 
     private function forget(PendingCommand $pending): void

@@ -42,7 +42,7 @@ final class Execution implements PendingCommandOwner
     /** Does nothing: {@see CommandPool::cancelWaiting()} cancels commands of run() and runInOrder() only. */
     public function cancelWaiting(): void {}
 
-    public function lost(PendingCommand $pending, \Throwable $reason): void
+    public function failed(PendingCommand $pending, \Throwable $reason): void
     {
         $this->failure = $reason;
         $this->ended->notify();

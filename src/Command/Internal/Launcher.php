@@ -41,7 +41,7 @@ final class Launcher implements LauncherEvents
         string $temporaryFilePrefix,
         private readonly \WeakReference $backend,
     ) {
-        $this->process = new LauncherProcess($options->php, $options->start->value, $temporaryFilePrefix, $this);
+        $this->process = new LauncherProcess($options->php, $options->startMethod->value, $temporaryFilePrefix, $this);
     }
 
     public function onFrame(int $type, int $id, string $bytes, int $at, int $length): void

@@ -20,7 +20,7 @@ final class LauncherBackend implements CommandBackend
     /** How long starts are retried when all launchers lack descriptors or processes for the next command, in ns. */
     private const EXHAUSTED_TIMEOUT_NANOSECONDS = 1_000_000_000;
 
-    /** With `redispatch`, a command fails when more than this number of launchers have died while they ran it. */
+    /** With `rerunAfterCrash`, a command fails when more than this number of launchers have died while they ran it. */
     private const MAX_LAUNCHER_DEATHS = 3;
 
     private readonly Launchers $launchers;
@@ -162,7 +162,7 @@ final class LauncherBackend implements CommandBackend
         $commands = $launcher->commands;
         $launcher->commands = [];
         $isReplaceable = $this->launchers->died($launcher, $how);
-        $mustFail = $launcher->isReady && !$this->options->redispatch; // the commands may have started
+        $mustFail = $launcher->isReady && !$this->options->rerunAfterCrash; // the commands may have started
         if (!$isReplaceable || $mustFail) {
             $this->failDead($commands, $how);
 
@@ -187,7 +187,7 @@ final class LauncherBackend implements CommandBackend
         $others = self::MAX_LAUNCHER_DEATHS . ' other launchers have also died while they ran these commands';
         $this->failDead($suspects, "{$how}; {$others}");
         foreach (array_diff_key($commands, $suspects) as $pending) {
-            $this->redispatch($pending, $how);
+            $this->rerun($pending, $how);
         }
     }
 
@@ -287,7 +287,7 @@ final class LauncherBackend implements CommandBackend
     }
 
     /** Assigns a command of a dead launcher again, or ends it: as cancelled, or with a {@see LauncherException}. */
-    private function redispatch(PendingCommand $pending, string $how): void
+    private function rerun(PendingCommand $pending, string $how): void
     {
         $pending->launcher = null;
         $pending->isMoving = $pending->started = false;

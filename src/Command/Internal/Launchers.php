@@ -351,7 +351,7 @@ final class Launchers
                     $this->isPaused ? 0 : $launcher->share,
                     $largest,
                     $this->options->grace,
-                    (int) $this->options->redispatch,
+                    (int) $this->options->rerunAfterCrash,
                 ),
             ));
         }

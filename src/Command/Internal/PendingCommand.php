@@ -44,7 +44,9 @@ final class PendingCommand
     /** Whether WITHDRAW was sent so that another launcher can run the command, and the answer has not arrived. */
     public bool $isMoving = false;
 
-    /** Whether the launcher has reported the start. Without `redispatch`, launchers do so only to answer WITHDRAW. */
+    /**
+     * Whether the launcher has reported the start. Without `rerunAfterCrash`, launchers do so only to answer WITHDRAW.
+     */
     public bool $started = false;
 
     /** Working directory and umask of this process when the command was submitted. All attempts use them. */
@@ -54,7 +56,7 @@ final class PendingCommand
     /** User, groups and root directory of this process at the first assignment to a launcher; null before. */
     public ?string $credentials = null;
 
-    /** Number of launchers that have died while they ran the command. Counted only with `redispatch`. */
+    /** Number of launchers that have died while they ran the command. Counted only with `rerunAfterCrash`. */
     public int $deaths = 0;
 
     /**

@@ -18,5 +18,5 @@ interface PendingCommandOwner
     public function cancelWaiting(): void;
 
     /** Receives the reason why a command has no result, such as the death of its launcher. */
-    public function lost(PendingCommand $pending, \Throwable $reason): void;
+    public function failed(PendingCommand $pending, \Throwable $reason): void;
 }

@@ -130,7 +130,7 @@ final class Run implements PendingCommandOwner, InputConsumer
         $this->changed->notify();
     }
 
-    public function lost(PendingCommand $pending, \Throwable $reason): void
+    public function failed(PendingCommand $pending, \Throwable $reason): void
     {
         $this->unreadBytes -= self::sizeOf($pending->command);
         --$this->unreadCount;

@@ -34,7 +34,7 @@ final readonly class FreeMemory
     }
 
     /** Returns whether a request could use this many bytes if no other request used memory. */
-    public function couldAllow(int $bytes): bool
+    public function isWithinLimit(int $bytes): bool
     {
         return $bytes <= $this->usable * self::MAX_REQUEST_SHARE;
     }

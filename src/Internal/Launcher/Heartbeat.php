@@ -57,7 +57,7 @@ final class Heartbeat
         }
     }
 
-    /** Starts the checks, because something was sent to the launcher. {@see startPingIfDue()} stops them. */
+    /** Starts the checks, because something was sent to the launcher. {@see recordPingIfDue()} stops them. */
     public function noteSent(): void
     {
         $this->hasSent = true;
@@ -91,7 +91,7 @@ final class Heartbeat
     }
 
     /** Returns whether the caller must send a ping. Stops the checks if no ping is due or unanswered. */
-    public function startPingIfDue(): bool
+    public function recordPingIfDue(): bool
     {
         if ($this->isWaiting) {
             return false;

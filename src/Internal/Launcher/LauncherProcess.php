@@ -236,7 +236,7 @@ final class LauncherProcess
         if ($death !== null) {
             $this->child->kill();
             $this->handleDeath($death);
-        } elseif ($this->heartbeat->startPingIfDue()) {
+        } elseif ($this->heartbeat->recordPingIfDue()) {
             $this->unsent .= LauncherProtocol::frame(LauncherProtocol::PING, 0);
             if ($this->writeCallbackId === null) {
                 $this->write();

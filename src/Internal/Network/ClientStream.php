@@ -125,7 +125,7 @@ final class ClientStream
         if ($stream === false) {
             // PHP's warning does not mention that too many files are open, so this is checked.
             throw NetworkException::because(
-                @fopen('/dev/null', 'r') === false ? 'too many open files' : Warnings::clause($warning),
+                @fopen('/dev/null', 'r') === false ? 'too many open files' : Warnings::socketReason($warning),
             );
         }
 
@@ -192,7 +192,7 @@ final class ClientStream
                 $warning = $warning !== '' ? $warning : $this->writeWarning;
                 throw NetworkException::because(
                     "the server closed the connection while waiting for {$for}"
-                        . ($warning === '' ? '' : ': ' . Warnings::clause($warning)),
+                        . ($warning === '' ? '' : ': ' . Warnings::socketReason($warning)),
                 );
             }
             $deadline->readable($stream, $for);

@@ -79,7 +79,7 @@ final readonly class ClientTls
     /** Returns a clause with the reason for a failed handshake, from PHP's warning. */
     public function explain(string $warning): string
     {
-        $detail = Warnings::clause($warning);
+        $detail = Warnings::socketReason($warning);
 
         return match (true) {
             str_contains($warning, ' did not match expected ')

@@ -29,7 +29,7 @@ final readonly class StatementLog
     {
         $this->logger?->debug(
             $message,
-            ['connection' => $this->connection, 'pid' => $this->pid, 'sql' => $sql, 'took' => $nanoseconds / 1e9],
+            ['connection' => $this->connection, 'pid' => $this->pid, 'sql' => $sql, 'duration' => $nanoseconds / 1e9],
         );
     }
 }

@@ -73,7 +73,7 @@ final class AgentPools
         return $this->commands ??= new CommandPool(
             $this->maxCommands,
             0,
-            new CommandPoolOptions(grace: $this->grace, redispatch: true),
+            new CommandPoolOptions(grace: $this->grace, rerunAfterCrash: true),
         );
     }
 

@@ -34,10 +34,10 @@ final class ClaimedJob implements Cancellation
     private ?string $timeLimit = null;
     private bool $isRunning = false;
 
-    /** Whether {@see notify()} was called since the last {@see awaitNotification()}. */
+    /** Whether {@see notifyItemsTaken()} was called since the last {@see awaitItemsTaken()}. */
     private bool $isNotified = false;
 
-    /** Condition on which {@see awaitNotification()} waits; null before its first call. */
+    /** Condition on which {@see awaitItemsTaken()} waits; null before its first call. */
     private ?Condition $notified = null;
 
     /** Condition on which {@see awaitEnd()} waits; null before its first call. */
@@ -103,7 +103,7 @@ final class ClaimedJob implements Cancellation
     public function cancel(): void
     {
         $this->cancellation->cancel();
-        $this->notify();
+        $this->notifyItemsTaken();
     }
 
     public function giveBack(): void
@@ -114,19 +114,21 @@ final class ClaimedJob implements Cancellation
         }
     }
 
-    /** Ends {@see awaitNotification()}, because items were taken, or no more items are wanted. */
-    public function notify(): void
+    /** Ends {@see awaitItemsTaken()}, because items were taken, or no more items are wanted. */
+    public function notifyItemsTaken(): void
     {
         $this->isNotified = true;
         $this->notified?->notify();
     }
 
-    /** Waits for {@see notify()}, at most $seconds. Does not wait if notify() was called since the last wait. */
-    public function awaitNotification(float $seconds): void
+    /**
+     * Waits for {@see notifyItemsTaken()}, at most $seconds. Does not wait if notify() was called since the last wait.
+     */
+    public function awaitItemsTaken(float $seconds): void
     {
         if (!$this->isNotified) {
             $this->notified = new Condition();
-            $timer = EventLoop::delay($seconds, $this->notify(...));
+            $timer = EventLoop::delay($seconds, $this->notifyItemsTaken(...));
             $this->notified->wait();
             EventLoop::cancel($timer);
         }

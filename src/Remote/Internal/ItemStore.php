@@ -18,7 +18,7 @@ final class ItemStore
     /** @param \Generator<mixed, mixed, mixed, mixed>|null $items encoded items; null once the task must end */
     public function __construct(
         private ?\Generator $items,
-        private readonly AgentLease $lease,
+        private readonly AgentRun $run,
         private readonly ClaimedJob $job,
         private readonly SettlementFactory $settlements,
     ) {
@@ -57,12 +57,12 @@ final class ItemStore
         foreach ($this->references() as &$item) {
             $untakenCount = $this->putItem(\is_string($item) ? $item : '');
             $item = null; // $item is a reference, so this also frees the generator's item
-            $deadline = Clock::now() + $this->lease->options->retention;
+            $deadline = Clock::now() + $this->run->options->retention;
             for (; $untakenCount >= self::MAX_UNTAKEN_ITEMS; $untakenCount = $this->put([])) {
                 if (Clock::now() > $deadline) {
                     throw new CancelledException();
                 }
-                $this->job->awaitNotification(self::CHECK_INTERVAL);
+                $this->job->awaitItemsTaken(self::CHECK_INTERVAL);
             }
         }
         $result = $this->items?->getReturn();
@@ -89,11 +89,11 @@ final class ItemStore
     private function putItem(string $item): int
     {
         $size = \strlen($item);
-        $this->lease->pools->budget->occupy($size);
+        $this->run->pools->budget->forceAcquire($size);
         try {
             return $this->put([$this->settlements->item($this->job->delivery, $this->job->itemCount ?? 0, $item)]);
         } finally {
-            $this->lease->pools->budget->release($size);
+            $this->run->pools->budget->release($size);
         }
     }
 
@@ -109,9 +109,9 @@ final class ItemStore
         $untakenCount = ReconnectBackoff::retry(\INF, function () use ($first, $frames): ?int {
             $this->job->throwIfRequested();
 
-            return $this->lease->broker->putItems(
-                $this->lease->queue,
-                $this->lease->owner,
+            return $this->run->broker->putItems(
+                $this->run->queue,
+                $this->run->owner,
                 $this->job->delivery->id,
                 $this->job->delivery->claimNumber,
                 $first,

@@ -59,7 +59,7 @@ final class JobExchange
     /** The last result of {@see JobRunner::lastStartableNumber()} that the broker has received. */
     private int $lastReportedNumber = 0;
 
-    public function __construct(private readonly AgentLease $lease, private readonly JobRunner $jobs)
+    public function __construct(private readonly AgentRun $run, private readonly JobRunner $jobs)
     {
         $this->backoff = ReconnectBackoff::backoff();
         $memory = ini_parse_quantity(\ini_get('memory_limit'));
@@ -74,7 +74,7 @@ final class JobExchange
     /** Returns whether the budget has memory for further results. They occupy it until the engine confirms them. */
     public function hasRoom(): bool
     {
-        return $this->settlementBytes === 0 || !$this->lease->pools->budget->isFull();
+        return $this->settlementBytes === 0 || !$this->run->pools->budget->isFull();
     }
 
     /** Returns the number of settlements that the engine has confirmed since the last call. */
@@ -87,10 +87,10 @@ final class JobExchange
 
     public function settle(Settlement $settlement): void
     {
-        ++$this->lease->pools->counters[$settlement->kind->counter()];
+        ++$this->run->pools->counters[$settlement->kind->counter()];
         $this->pending[] = $settlement;
         $this->settlementBytes += \strlen($settlement->frame);
-        $this->lease->pools->budget->occupy(\strlen($settlement->frame));
+        $this->run->pools->budget->forceAcquire(\strlen($settlement->frame));
         $this->request();
     }
 
@@ -98,7 +98,7 @@ final class JobExchange
     public function request(): void
     {
         $this->isRequested = true;
-        if (!$this->isRunning && !$this->lease->hasFailed()) {
+        if (!$this->isRunning && !$this->run->hasFailed()) {
             $this->isRunning = true;
             EventLoop::queue($this->run(...));
         }
@@ -144,7 +144,7 @@ final class JobExchange
     {
         $failures = 0;
         try {
-            while (!$this->lease->hasFailed() && $this->isRequested) {
+            while (!$this->run->hasFailed() && $this->isRequested) {
                 $this->isRequested = false;
                 try {
                     if ($this->mayHaveMissedMessages) {
@@ -160,12 +160,12 @@ final class JobExchange
                 }
             }
         } catch (\Throwable $failure) {
-            $this->lease->abandon($failure);
+            $this->run->abandon($failure);
         } finally {
             $this->isRunning = false;
         }
         if ($this->pending === []) {
-            $this->lease->onIdle();
+            $this->run->onIdle();
         }
     }
 
@@ -181,12 +181,12 @@ final class JobExchange
         $first = $this->lastReservedNumber + 1;
         $this->lastReservedNumber += $maxClaims;
         try {
-            $claim = $this->lease->broker->settleAndClaim(
-                $this->lease->queue,
-                $this->lease->owner,
+            $claim = $this->run->broker->settleAndClaim(
+                $this->run->queue,
+                $this->run->owner,
                 $settlements,
                 $maxClaims,
-                $this->lease->options->retention,
+                $this->run->options->retention,
                 $first,
                 $isReported ? null : $lastStartable,
                 $this->maxFrameBytes,
@@ -200,12 +200,12 @@ final class JobExchange
         $sizes = array_map(static fn(Settlement $settlement): int => \strlen($settlement->frame), $settlements);
         $this->releaseBudget(array_sum($sizes));
         $this->confirmedCount += \count($settlements);
-        $this->lease->pools->counters['stale_total'] += \count($claim->stale);
+        $this->run->pools->counters['stale_total'] += \count($claim->stale);
         $ranOut = !$this->jobs->hasWaiting();
         $this->jobs->add($claim->deliveries, $first);
         if ($maxClaims > 0 && \count($claim->deliveries) === $maxClaims) {
             $this->isRequested = true;
-            if ($ranOut && \count($settlements) >= $this->lease->workers) {
+            if ($ranOut && \count($settlements) >= $this->run->workers) {
                 $this->jobs->raiseCapacity(); // jobs finish faster than the engine answers
             }
         }
@@ -237,13 +237,13 @@ final class JobExchange
         if (Clock::now() > $this->retryDeadline) {
             throw $failure;
         }
-        $this->lease->logger->warning($failure->getMessage());
+        $this->run->logger->warning($failure->getMessage());
         \Amp\delay($this->backoff->after($failures));
         $this->isRequested = true;
         try {
             $this->recoverClaims();
         } catch (BrokerUnavailableException $again) {
-            if (!$this->lease->hasFailed()) {
+            if (!$this->run->hasFailed()) {
                 $this->recover($again, $failures + 1);
             }
         }
@@ -254,9 +254,9 @@ final class JobExchange
     {
         // A job can be in both lists: $this->jobs has its current claim, and $this->pending settles an earlier one.
         $known = $this->jobs->claimNumbers() + array_column($this->pending, 'claimNumber', 'id');
-        $deliveries = $this->lease->broker->claimedJobs(
-            $this->lease->queue,
-            $this->lease->owner,
+        $deliveries = $this->run->broker->claimedJobs(
+            $this->run->queue,
+            $this->run->owner,
             $known,
             $this->maxFrameBytes,
         );
@@ -282,6 +282,6 @@ final class JobExchange
     private function releaseBudget(int $bytes): void
     {
         $this->settlementBytes -= $bytes;
-        $this->lease->pools->budget->release($bytes);
+        $this->run->pools->budget->release($bytes);
     }
 }

@@ -71,10 +71,10 @@ final class JobRunner
 
     private float $claimsPausedUntil = 0.0;
 
-    public function __construct(private readonly AgentLease $lease, private readonly SettlementFactory $settlements)
+    public function __construct(private readonly AgentRun $run, private readonly SettlementFactory $settlements)
     {
-        $this->exchange = new JobExchange($lease, $this);
-        $this->capacity = $lease->workers;
+        $this->exchange = new JobExchange($run, $this);
+        $this->capacity = $run->workers;
     }
 
     public function count(): int
@@ -101,7 +101,7 @@ final class JobRunner
     public function wantedCount(): int
     {
         $mayClaim = !$this->isStopping
-            && $this->bytes < $this->lease->pools->budget->maxBytes
+            && $this->bytes < $this->run->pools->budget->maxBytes
             && Clock::now() >= $this->claimsPausedUntil;
 
         return $mayClaim ? max(0, $this->capacity - \count($this->jobs)) : 0;
@@ -117,7 +117,7 @@ final class JobRunner
 
     public function raiseCapacity(): void
     {
-        $this->capacity = min(self::MAX_CLAIMED_JOBS, $this->capacity + $this->lease->workers);
+        $this->capacity = min(self::MAX_CLAIMED_JOBS, $this->capacity + $this->run->workers);
     }
 
     /** @param float $rate settled jobs per second */
@@ -125,7 +125,7 @@ final class JobRunner
     {
         $this->cancelled = array_diff_key($this->cancelled, $this->cancelledBefore);
         $this->cancelledBefore = $this->cancelled;
-        $this->capacity = (int) max($this->lease->workers, min(self::MAX_CLAIMED_JOBS, $rate * self::CLAIM_SECONDS));
+        $this->capacity = (int) max($this->run->workers, min(self::MAX_CLAIMED_JOBS, $rate * self::CLAIM_SECONDS));
         $running = \count($this->jobs) - \count($this->waiting);
         // Jobs beyond the new capacity are given back, because other agents can be idle.
         foreach (\array_slice($this->waiting, max(0, $this->capacity - $running), null, true) as $job) {
@@ -146,9 +146,9 @@ final class JobRunner
         }
         $bytes = $report[1] ?? null;
         \is_string($bytes)
-            ? $this->lease->broker->report(
-                $this->lease->queue,
-                $this->lease->owner,
+            ? $this->run->broker->report(
+                $this->run->queue,
+                $this->run->owner,
                 $job->delivery->id,
                 $job->delivery->claimNumber,
                 $this->settlements->report($job->delivery, $bytes),
@@ -159,7 +159,7 @@ final class JobRunner
     /** Continues a generator task after a reader has taken items. */
     public function notify(string $id): void
     {
-        ($this->jobs[$id] ?? null)?->notify();
+        ($this->jobs[$id] ?? null)?->notifyItemsTaken();
     }
 
     /** Ends a job that was cancelled, if $claimNumber is the number of the job's current claim. */
@@ -217,7 +217,7 @@ final class JobRunner
      */
     public function add(array $deliveries, int $first): void
     {
-        if ($this->lease->hasFailed()) {
+        if ($this->run->hasFailed()) {
             return; // other agents can claim these jobs when the lease has ended
         }
         $refusals = [];
@@ -225,12 +225,12 @@ final class JobRunner
             try {
                 $job = $this->open($delivery, $first + $i);
             } catch (PayloadTooLargeException $tooLarge) {
-                $this->lease->logger->error($tooLarge->getMessage());
+                $this->run->logger->error($tooLarge->getMessage());
                 $this->exchange->settle($this->settlements->refused($delivery, $tooLarge));
 
                 continue;
             } catch (TamperedFrameException $refused) {
-                $this->lease->logger->error($refused->getMessage());
+                $this->run->logger->error($refused->getMessage());
                 $refusals[] = [$delivery, $refused];
 
                 continue;
@@ -288,11 +288,11 @@ final class JobRunner
             return;
         }
         if (++$this->refusedClaimCount >= self::MAX_REFUSED_CLAIMS) {
-            $this->lease->refuse($refusals[0][1]);
+            $this->run->stopUnverified($refusals[0][1]);
 
             return;
         }
-        $this->lease->logger->error(
+        $this->run->logger->error(
             'None of the claimed jobs could be verified. The agent claims no jobs for {pause} s. '
                 . 'Does the key file have the key that signs them?',
             ['pause' => $pause],
@@ -303,13 +303,13 @@ final class JobRunner
 
     private function poolCapacity(): int
     {
-        return max($this->lease->workers, (int) ($this->capacity * self::POOL_SECONDS / self::CLAIM_SECONDS));
+        return max($this->run->workers, (int) ($this->capacity * self::POOL_SECONDS / self::CLAIM_SECONDS));
     }
 
     /** Fills the pool with waiting jobs, unless the lease is nearly over or the budget for results is full. */
     private function fillPool(): void
     {
-        if ($this->lease->isExpiring() || !$this->exchange->hasRoom()) {
+        if ($this->run->isExpiring() || !$this->exchange->hasRoom()) {
             return;
         }
         $capacity = $this->poolCapacity();
@@ -333,7 +333,7 @@ final class JobRunner
     /** @return Future<mixed> */
     private function startJob(ClaimedJob $job): Future
     {
-        $pools = $this->lease->pools;
+        $pools = $this->run->pools;
         if ($job->body->isCommand()) {
             $runCommand = static fn(): CommandResult => $job->body->asCommand()->runOn($pools->commands(), $job);
 
@@ -342,14 +342,14 @@ final class JobRunner
 
         return $pools
             ->pool()
-            ->submit($job->body->task($job->attempt(), $job->delivery->id, $this->lease->maxResult), $job)
+            ->submit($job->body->task($job->attempt(), $job->delivery->id, $this->run->maxResult), $job)
             ->map(fn(mixed $outcome) => $this->taskReturned($job, $outcome));
     }
 
     private function commandEnded(ClaimedJob $job, CommandResult $result): void
     {
-        $budget = $this->lease->pools->budget;
-        $size = min($this->lease->maxResult, PortableCommand::outputSize($result));
+        $budget = $this->run->pools->budget;
+        $size = min($this->run->maxResult, PortableCommand::outputSize($result));
         $budget->acquire($size);
         $this->settle($job, $this->settlements->ofCommand($job, $result));
         $budget->release($size);
@@ -358,7 +358,7 @@ final class JobRunner
     private function taskReturned(ClaimedJob $job, mixed $outcome): void
     {
         if ($outcome instanceof \Generator) {
-            $store = new ItemStore($outcome, $this->lease, $job, $this->settlements);
+            $store = new ItemStore($outcome, $this->run, $job, $this->settlements);
             EventLoop::queue(function () use ($job, $store): void {
                 try {
                     $this->settle($job, $this->settlements->ofTask($job, $store->send()));
@@ -374,13 +374,13 @@ final class JobRunner
 
     private function jobFailed(ClaimedJob $job, \Throwable $failure): void
     {
-        if ($this->lease->isExpiring()) { // perhaps the guard has killed the worker, so this counts as no crash
-            $this->lease->abandon(LeaseLostException::of($this->lease->owner));
+        if ($this->run->isExpiring()) { // perhaps the guard has killed the worker, so this counts as no crash
+            $this->run->abandon(LeaseLostException::of($this->run->owner));
             unset($this->jobs[$job->delivery->id]);
 
             return;
         }
-        $this->lease->pools->counters['crashed_total'] += (int) (
+        $this->run->pools->counters['crashed_total'] += (int) (
             $failure instanceof WorkerCrashedException
             || $failure instanceof LauncherException
         );
@@ -389,7 +389,7 @@ final class JobRunner
             $this->settle($job, $settlement);
         } else {
             $this->settle($job, $this->settlements->released($job->delivery));
-            $this->lease->abandon($failure); // the job is not the cause, such as when no worker can be started here
+            $this->run->abandon($failure); // the job is not the cause, such as when no worker can be started here
         }
     }
 

@@ -11,9 +11,9 @@ use Spindle\Internal\Testing\PrivateDirectory;
 use Spindle\Internal\Testing\ServerException;
 use Spindle\Internal\Testing\TestServerSettings;
 use Spindle\LauncherException;
-use Spindle\Remote\Testing\Internal\Binary;
 use Spindle\Remote\Testing\Internal\Configuration;
 use Spindle\Remote\Testing\Internal\RedisLeftovers;
+use Spindle\Remote\Testing\Internal\ServerBinary;
 use Spindle\Remote\Testing\Internal\TestRedisClient;
 
 /**
@@ -191,7 +191,7 @@ final class TemporaryRedis
     /** @param array<string, string|int|float|bool> $settings */
     private static function create(array $settings, TemporaryRedisOptions $options): self
     {
-        $binary = Binary::find($options->binary);
+        $binary = ServerBinary::find($options->binary);
         $directory = new PrivateDirectory('redis');
         $password = bin2hex(random_bytes(16));
         $guardian = new GuardianProcess(RedisLeftovers::class, $directory->path);

@@ -102,7 +102,7 @@ final class Batch
             /** @var list<bool|int|float|string|null> $tasks */
             $tasks = $this->tasks;
 
-            return [$head, ValuePacking::list($tasks, $this->integers)];
+            return [$head, ValuePacking::encodeList($tasks, $this->integers)];
         }
         $packing = new ValuePacking();
         foreach ($this->tasks as $task) {

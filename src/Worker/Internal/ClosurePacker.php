@@ -74,7 +74,7 @@ final class ClosurePacker
 
             return $this->sent[$closure] = new SentCallable($target, $function->getName());
         }
-        $source = SourceFiles::closure($closure, $path);
+        $source = SourceFiles::sourceOf($closure, $path);
         $sent = self::withoutCaptured($function, $source, $path);
         $this->sent[$closure] = $sent; // set first, because the closure may have captured itself
         $this->check($sent->object, "{$path}'s \$this", $depth + 1);

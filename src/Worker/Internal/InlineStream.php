@@ -66,7 +66,7 @@ final class InlineStream implements ItemSource
         $this->taskCancellation->getCancellation()->subscribe(function (CancelledException $cancelled): void {
             $killed = $cancelled->getPrevious();
             $failure = $killed instanceof ExecutorClosedException ? $killed : $cancelled;
-            $this->stream?->get()?->failed(static fn(): \Throwable => $failure);
+            $this->stream?->get()?->fail(static fn(): \Throwable => $failure);
             $this->taken->notify();
         });
         try {
@@ -79,7 +79,7 @@ final class InlineStream implements ItemSource
             }
             $result = $this->hasReader() ? $this->items->getReturn() : null;
         } catch (\Throwable $thrown) {
-            $this->stream?->get()?->failed(fn(): \Throwable => ($this->convertFailure)($thrown));
+            $this->stream?->get()?->fail(fn(): \Throwable => ($this->convertFailure)($thrown));
 
             return;
         }
@@ -96,11 +96,11 @@ final class InlineStream implements ItemSource
         try {
             $bytes = ValueSerializer::serialize($item, "The item{$this->keySuffix}");
         } catch (UnserializableException $refused) {
-            $this->stream?->get()?->failed(static fn(): \Throwable => $refused);
+            $this->stream?->get()?->fail(static fn(): \Throwable => $refused);
 
             return false;
         }
-        $this->stream?->get()?->arrived($bytes);
+        $this->stream?->get()?->add($bytes);
         if ($this->hasReader()) {
             $this->taken->wait();
         }
@@ -112,10 +112,10 @@ final class InlineStream implements ItemSource
     {
         try {
             $bytes = ValueSerializer::serialize($result, "The result{$this->keySuffix}");
-            $this->stream?->get()?->ended(fn(): mixed => $this->value($bytes));
+            $this->stream?->get()?->finish(fn(): mixed => $this->value($bytes));
         } catch (\Throwable $refused) {
             $failure = $refused instanceof UnserializableException ? $refused : ($this->convertFailure)($refused);
-            $this->stream?->get()?->failed(static fn(): \Throwable => $failure);
+            $this->stream?->get()?->fail(static fn(): \Throwable => $failure);
         }
     }
 

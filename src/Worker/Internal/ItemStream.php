@@ -54,15 +54,15 @@ final class ItemStream
     }
 
     /** @param string $item key and value, serialized */
-    public function arrived(string $item): void
+    public function add(string $item): void
     {
         $this->items->enqueue($item);
-        $this->budget?->occupy(self::budgetedBytes($item));
+        $this->budget?->forceAcquire(self::budgetedBytes($item));
         $this->changed->notify();
     }
 
     /** @param \Closure(): mixed $decodeResult decodes the result; called in the reader's fiber */
-    public function ended(\Closure $decodeResult): void
+    public function finish(\Closure $decodeResult): void
     {
         $this->isEnded = true;
         $this->decodeResult = $decodeResult;
@@ -70,7 +70,7 @@ final class ItemStream
     }
 
     /** @param \Closure(): \Throwable $decodeFailure decodes the exception; called in the reader's fiber */
-    public function failed(\Closure $decodeFailure): void
+    public function fail(\Closure $decodeFailure): void
     {
         $this->isEnded = true;
         $this->decodeFailure = $decodeFailure;
@@ -93,7 +93,7 @@ final class ItemStream
                 if ($budgeted === 0) {
                     $this->acknowledge($size);
                 } else {
-                    // Deferred, so that a reader that keeps the item can count it again, by ResultBudget::occupy().
+                    // Deferred: a reader that keeps the item can count it again, by ResultBudget::forceAcquire().
                     EventLoop::defer(fn() => $this->budget->release($budgeted));
                 }
                 $item = $this->source->decode($bytes);

@@ -116,7 +116,7 @@ final class MapRun implements Source
                 if ($this->keepsFailures) {
                     yield from $this->outcomes($outcome, $keys, $attempt, $cancellation);
                 } elseif (\is_string($outcome)) {
-                    foreach (ValuePacking::values($outcome) as $i => $value) {
+                    foreach (ValuePacking::decodeList($outcome) as $i => $value) {
                         yield $keys[$i] => $value;
                         if ($cancellation !== null && $this->abandonIfCancelled($cancellation)) {
                             break;
@@ -304,7 +304,7 @@ final class MapRun implements Source
         ?Cancellation $cancellation,
     ): \Generator {
         $values = match (true) {
-            \is_string($outcome) => ValuePacking::values($outcome),
+            \is_string($outcome) => ValuePacking::decodeList($outcome),
             \is_array($outcome) => $outcome[1],
             default => [$outcome],
         };

@@ -53,7 +53,7 @@ final class PoolActivity
         private readonly Workers $workers,
         private readonly Submissions $submissions,
         private readonly Backlog $backlog,
-        private readonly Results $results,
+        private readonly OutcomeHandler $outcomes,
         private readonly TaskTimeouts $timeouts,
         private readonly PoolEvents $pool,
     ) {
@@ -191,7 +191,7 @@ final class PoolActivity
 
     public function stopIfSettled(): void
     {
-        $isSettled = $this->closing && $this->results->openStreamCount() === 0 && $this->isSettled();
+        $isSettled = $this->closing && $this->outcomes->openStreamCount() === 0 && $this->isSettled();
         if (!$isSettled || $this->stopping) {
             return;
         }
@@ -226,7 +226,7 @@ final class PoolActivity
     {
         return $this->submissions->openCount() > 0
             || \count($this->sources) > 1
-            || $this->results->openStreamCount() > 0
+            || $this->outcomes->openStreamCount() > 0
             || $this->closing;
     }
 

@@ -31,19 +31,19 @@ final class SourceFiles
     private static ?\WeakMap $sources = null;
 
     /** @throws UnserializableException */
-    public static function closure(\Closure $closure, string $path = 'The task'): ClosureSource
+    public static function sourceOf(\Closure $closure, string $place = 'The task'): ClosureSource
     {
         $sources = self::$sources ??= new \WeakMap();
 
-        return $sources[$closure] ??= self::find(new \ReflectionFunction($closure), $path);
+        return $sources[$closure] ??= self::find(new \ReflectionFunction($closure), $place);
     }
 
     /** @throws UnserializableException when the closure is not found, or could be one of several on its line */
-    private static function find(\ReflectionFunction $closure, string $path): ClosureSource
+    private static function find(\ReflectionFunction $closure, string $place): ClosureSource
     {
         $file = (string) $closure->getFileName();
         $line = (int) $closure->getStartLine();
-        $onLine = self::file($file, $line, $path)->closures[$line] ?? [];
+        $onLine = self::file($file, $line, $place)->closures[$line] ?? [];
         if (\count($onLine) === 1 && $onLine[0]->couldBe($closure)) {
             return $onLine[0];
         }
@@ -60,13 +60,13 @@ final class SourceFiles
 
         throw $candidates === []
             ? UnserializableException::at(
-                $path,
+                $place,
                 "a closure that is not found on line {$line} of {$file}",
                 null,
                 'make it a named function or a static method',
             )
             : UnserializableException::at(
-                $path,
+                $place,
                 'one of ' . \count($onLine) . " closures that begin on line {$line} of {$file}",
                 null,
                 "PHP can't tell them apart, so put each on a line of its own",
@@ -94,19 +94,20 @@ final class SourceFiles
     }
 
     /** @throws UnserializableException if PHP may have loaded another version of the file or line */
-    private static function file(string $file, int $line, string $path): SourceFile
+    private static function file(string $file, int $line, string $place): SourceFile
     {
-        $sources = self::$files[$file] ?? self::capture($file, $path);
+        $sources = self::$files[$file] ?? self::capture($file, $place);
         [$source, $identity, $captured] = $sources;
         if ($identity === null || $identity === LoadedFiles::identity($file) || self::isLoaded($source, $file, $line)) {
             return $source;
         }
 
-        throw self::changed($path, $file, LoadedFiles::changeTime($file), 'after its source was read at %s', $captured);
+        $changed = LoadedFiles::changeTime($file);
+        throw self::changed($place, $file, $changed, 'after its source was read at %s', $captured);
     }
 
     /** @return array{SourceFile, ?string, float} */
-    private static function capture(string $file, string $path): array
+    private static function capture(string $file, string $place): array
     {
         self::$files = \count(self::$files) < self::MAX_CACHED_FILES ? self::$files : [];
         $text = ClosureStream::source($file) ?? self::commandLine($file);
@@ -116,13 +117,13 @@ final class SourceFiles
         $isPath = preg_match(self::PATH_PATTERN, $file) === 1; // "Standard input code" is no path
         $text = $isPath && is_file($file) ? file_get_contents($file) : false;
         if ($text === false) {
-            throw UnserializableException::at($path, 'a closure whose source is in no file');
+            throw UnserializableException::at($place, 'a closure whose source is in no file');
         }
-        $identity = LoadedFiles::identity($file); // after reading, so that changedAt() notices a change in between
-        $changed = LoadedFiles::changedAt($file);
+        $identity = LoadedFiles::identity($file); // after reading: changedSinceLoad() notices a change in between
+        $changed = LoadedFiles::changedSinceLoad($file);
         if ($changed !== null) {
             $since = LoadedFiles::earliestLoadTime($file);
-            throw self::changed($path, $file, $changed, 'but may have been loaded before (at %s or later)', $since);
+            throw self::changed($place, $file, $changed, 'but may have been loaded before (at %s or later)', $since);
         }
 
         return self::$files[$file] = [new SourceFile($file, $text), $identity, microtime(true)];
@@ -158,7 +159,7 @@ final class SourceFiles
 
     /** @param string $reason why the change matters, with a placeholder for the time `$at` */
     private static function changed(
-        string $path,
+        string $place,
         string $file,
         float $changed,
         string $reason,
@@ -167,7 +168,7 @@ final class SourceFiles
         $date = static fn(float $time): string => $time > 0 ? date('Y-m-d H:i:s', (int) $time) : 'an unknown time';
         $what = "a closure of {$file}, which changed at {$date($changed)}, " . \sprintf($reason, $date($at));
 
-        return UnserializableException::at($path, $what, null, self::ADVICE);
+        return UnserializableException::at($place, $what, null, self::ADVICE);
     }
 
     /** Returns the code of `php -r` with an opening tag; null if the system does not show it. */

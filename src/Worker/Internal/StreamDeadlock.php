@@ -47,7 +47,7 @@ final class StreamDeadlock
             $batch = $worker->streamBatch;
             $isUnreachable = $batch?->source instanceof MapRun
                 && $batch->source->lacksOutcomeBefore($batch->first + $worker->streamIndex)
-                && $worker->createEndFailure === null
+                && $worker->createKillFailure === null
                 && !$this->backlog->isDelayed($batch->source);
             if (!$isUnreachable) {
                 return false;

@@ -118,7 +118,7 @@ final class Submissions implements Source
 
     public function succeeded(Batch $batch, int $from, int $count, string|array $results, int $size): void
     {
-        [$kinds, $values] = \is_array($results) ? $results : ['', ValuePacking::values($results)];
+        [$kinds, $values] = \is_array($results) ? $results : ['', ValuePacking::decodeList($results)];
         $settled = 0;
         foreach ($values as $i => $value) {
             /** @var Submission $submission */

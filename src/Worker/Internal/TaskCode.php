@@ -101,7 +101,7 @@ final class TaskCode
 
             return self::encodeNamed($function);
         }
-        $source = SourceFiles::closure($task);
+        $source = SourceFiles::sourceOf($task);
         $isPure = $function->getClosureThis() === null && $function->getStaticVariables() === [];
         $scope = $function->getClosureScopeClass()?->getName();
         $cacheKey = $isPure ? "{$key}{$source->id}:{$scope}:{$function->getClosureCalledClass()?->getName()}" : '';

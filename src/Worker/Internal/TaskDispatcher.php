@@ -34,7 +34,7 @@ final class TaskDispatcher implements PoolEvents
     private readonly Workers $workers;
     private readonly Submissions $submissions;
     private readonly Backlog $backlog;
-    private readonly Results $results;
+    private readonly OutcomeHandler $outcomes;
     private readonly TaskTimeouts $timeouts;
     private readonly UnwantedTasks $unwanted;
     private readonly PoolActivity $activity;
@@ -56,14 +56,14 @@ final class TaskDispatcher implements PoolEvents
         $this->ownerPid = (int) getmypid();
         $this->backlog = new Backlog($this);
         $this->timeouts = new TaskTimeouts($this->workers, $this->backlog, $options->timeout, $this);
-        $this->results = new Results($retry, $this->backlog, $this, $settings->budget);
+        $this->outcomes = new OutcomeHandler($retry, $this->backlog, $this, $settings->budget);
         $this->submissions = new Submissions($this);
         $this->unwanted = new UnwantedTasks($this->workers, $this->submissions, $this->backlog, $this->timeouts, $this);
         $this->activity = new PoolActivity(
             $this->workers,
             $this->submissions,
             $this->backlog,
-            $this->results,
+            $this->outcomes,
             $this->timeouts,
             $this,
         );
@@ -121,9 +121,9 @@ final class TaskDispatcher implements PoolEvents
             'max' => $this->workers->size,
             'workers' => \count($workers),
             'waiting' => $this->submissions->demand() + $this->backlog->taskCount(),
-            'run_total' => $this->results->attemptCount,
-            'failed_total' => $this->results->failedCount,
-            'crashed_total' => $this->results->crashedCount,
+            'run_total' => $this->outcomes->attemptCount,
+            'failed_total' => $this->outcomes->failedCount,
+            'crashed_total' => $this->outcomes->crashedCount,
         ];
     }
 
@@ -222,7 +222,7 @@ final class TaskDispatcher implements PoolEvents
             $this->assign($workers);
         }
         if (!$this->workers->mayGrow()) {
-            if ($this->results->openStreamCount() > 0) {
+            if ($this->outcomes->openStreamCount() > 0) {
                 $this->deadlock->check();
             }
 
@@ -321,16 +321,16 @@ final class TaskDispatcher implements PoolEvents
     {
         if ($type === WorkerProtocol::RESULTS) {
             $batch = $worker->firstBatch();
-            $done = $this->results->receive($worker, $bytes, $at, $length);
+            $done = $this->outcomes->receive($worker, $bytes, $at, $length);
             if ($done === null) {
                 $this->workers->endForInvalidResults($worker);
             } elseif ($done && $batch !== null && $worker->firstBatch() === $batch) {
                 $this->batchDone($worker, $batch);
             }
         } elseif ($type === WorkerProtocol::ITEMS) {
-            $openStreamCount = $this->results->openStreamCount();
-            $this->results->receiveItem($worker, substr($bytes, $at, $length));
-            if ($this->results->openStreamCount() > $openStreamCount) {
+            $openStreamCount = $this->outcomes->openStreamCount();
+            $this->outcomes->receiveItem($worker, substr($bytes, $at, $length));
+            if ($this->outcomes->openStreamCount() > $openStreamCount) {
                 $this->deadlock->check();
             }
         } elseif ($type === WorkerProtocol::REPORT && $this->options->onReport !== null) {
@@ -366,7 +366,7 @@ final class TaskDispatcher implements PoolEvents
     public function workerEnded(WorkerHandle $worker): void
     {
         $batches = $worker->batches;
-        $this->results->workerEnded($worker);
+        $this->outcomes->workerEnded($worker);
         foreach ($batches as $batch) {
             if ($batch->source instanceof MapRun) {
                 $this->unwanted->finishIfAbandoned($batch->source);
@@ -385,7 +385,7 @@ final class TaskDispatcher implements PoolEvents
     private function failAll(array $workers, ExecutorClosedException $reason): void
     {
         foreach ($workers as $worker) {
-            $this->results->failTasks($worker, $reason);
+            $this->outcomes->failTasks($worker, $reason);
         }
         $this->activity->abort($reason);
     }

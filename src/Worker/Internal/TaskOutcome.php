@@ -79,7 +79,7 @@ final class TaskOutcome
                 $what,
             );
         }
-        [, $parts] = ValuePacking::split($bytes);
+        [, $parts] = ValuePacking::decode($bytes);
         /** @var Thrown $thrown */
         $thrown = ValueSerializer::unserializeData($parts[0], [Thrown::class]);
         $original = null;

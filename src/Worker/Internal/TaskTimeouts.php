@@ -134,7 +134,7 @@ final class TaskTimeouts
             if (
                 $first === null
                 || $worker->sharedFlags === null
-                || $worker->createEndFailure !== null
+                || $worker->createKillFailure !== null
                 || $worker->startedCount($first) > 0
             ) {
                 continue;
@@ -186,7 +186,7 @@ final class TaskTimeouts
     private function checkTime(WorkerHandle $worker, float $timeout): void
     {
         $batch = $worker->lastStartedTask()[0] ?? $worker->firstBatch();
-        if ($batch === null || $worker->createEndFailure !== null) {
+        if ($batch === null || $worker->createKillFailure !== null) {
             return;
         }
         $since = max($batch->firstSince, $worker->batches[0]->firstSince);

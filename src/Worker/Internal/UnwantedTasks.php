@@ -98,7 +98,7 @@ final class UnwantedTasks
             static function (self $tasks) use ($worker, $batch, $index, $name): void {
                 unset($worker->timers[$name]);
                 $isRunning = $worker->streamIndex === $index && $worker->streamBatch === $batch;
-                if ($isRunning && $worker->createEndFailure === null) {
+                if ($isRunning && $worker->createKillFailure === null) {
                     $tasks->end($worker, $batch, $index, ExecutorClosedException::abandoned());
                 }
             },
@@ -130,7 +130,7 @@ final class UnwantedTasks
     private static function endIfRunning(WorkerHandle $worker, MapRun $run): void
     {
         [$batch, $index] = $worker->lastStartedTask() ?? [null, 0];
-        if ($batch?->source === $run && $worker->createEndFailure === null && $index >= $batch->receivedCount) {
+        if ($batch?->source === $run && $worker->createKillFailure === null && $index >= $batch->receivedCount) {
             $worker->end(static fn(): \Throwable => ExecutorClosedException::abandoned());
         }
     }

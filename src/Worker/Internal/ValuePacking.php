@@ -66,13 +66,13 @@ final class ValuePacking
      * @param list<bool|int|float|string|null> $values
      * @param bool                             $integers whether all values are integers
      */
-    public static function list(array $values, bool $integers): string
+    public static function encodeList(array $values, bool $integers): string
     {
         return $integers ? 'q' . pack('q*', ...$values) : ValueSerializer::serializeUnchecked($values);
     }
 
-    /** @return list<bool|int|float|string|null> the values that {@see list()} has encoded */
-    public static function values(string $bytes, int $at = 0): array
+    /** @return list<bool|int|float|string|null> the values that {@see encodeList()} has encoded */
+    public static function decodeList(string $bytes, int $at = 0): array
     {
         /** @var array<bool|int|float|string|null> $values */
         $values = $bytes[$at] === 'q'
@@ -82,17 +82,17 @@ final class ValuePacking
         return array_values($values);
     }
 
-    /** Converts the result of {@see list()} to the format that {@see split()} reads. */
+    /** Converts the result of {@see encodeList()} to the format that {@see decode()} reads. */
     public static function ofList(string $list): string
     {
         $packing = new self();
-        $packing->addPlain(self::values($list));
+        $packing->addPlain(self::decodeList($list));
 
         return $packing->head() . $packing->bytes();
     }
 
     /** @return array{string, list<string>} kinds, one byte for each value, and the values */
-    public static function split(string $packed, int $at = 0): array
+    public static function decode(string $packed, int $at = 0): array
     {
         /** @var array{1: int} $count */
         $count = unpack('V', $packed, $at);

@@ -41,7 +41,7 @@ final class WorkerHandle
     public bool $stopping = false;
 
     /** @var (\Closure(Batch, int): \Throwable)|null set when the pool ends the worker; creates the task's failure */
-    public ?\Closure $createEndFailure = null;
+    public ?\Closure $createKillFailure = null;
 
     /** @var array{Batch, int}|null the task because of which the worker is being ended: its batch and index */
     public ?array $endingTask = null;
@@ -126,7 +126,7 @@ final class WorkerHandle
 
     public function getsNoMoreTasks(): bool
     {
-        return $this->retiring || $this->createEndFailure !== null;
+        return $this->retiring || $this->createKillFailure !== null;
     }
 
     public function isIdle(): bool
@@ -205,9 +205,9 @@ final class WorkerHandle
     /** @param \Closure(Batch, int): \Throwable $reason creates the failure of the running task */
     public function end(\Closure $reason): void
     {
-        if ($this->createEndFailure === null) {
+        if ($this->createKillFailure === null) {
             $this->group->endingCount += $this->getsNoMoreTasks() ? 0 : 1;
-            $this->createEndFailure = $reason;
+            $this->createKillFailure = $reason;
             $this->group->context->end($this->id);
             // a thread that waits for a frame ends only when a frame arrives
             $this->link?->send(WorkerProtocol::frame(WorkerProtocol::STOP, 0));
@@ -277,7 +277,7 @@ final class WorkerHandle
     {
         $first = $this->firstBatch();
 
-        return $first !== null && $this->createEndFailure === null && $this->startedCount($first) === 0
+        return $first !== null && $this->createKillFailure === null && $this->startedCount($first) === 0
             && preg_match('/^(?:Allowed memory size of|Out of memory)/', $this->exitReport ?? '') === 1;
     }
 

@@ -167,7 +167,7 @@ final class WorkerLink implements FrameHandler
             $this->end($malformed->getMessage());
         }
         if ($this->reserved > 0 && $this->frames->missing() <= self::MAX_UNRESERVED_BYTES) {
-            EventLoop::defer($this->release(...)); // later, so that the receiver can call ResultBudget::occupy() first
+            EventLoop::defer($this->release(...)); // later: the receiver can call ResultBudget::forceAcquire() first
         }
 
         return true;

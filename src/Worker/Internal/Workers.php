@@ -285,7 +285,7 @@ final class Workers implements WorkerEvents
         $this->groups->closeIfFormerAndEmpty($worker->group);
         if (!$beganNothing) {
             $this->backoff->failureCount = 0;
-        } elseif ($worker->createEndFailure === null || $worker->startFailure !== null) {
+        } elseif ($worker->createKillFailure === null || $worker->startFailure !== null) {
             $this->endedWithoutTask($worker);
         }
         if (!$this->closed) {

@@ -93,11 +93,11 @@ final class Secrets
             static fn() => self::link()->query('SELECT 1', array_fill(0, 65_536, self::SECRET)),
             static fn() => self::link()->query("SELECT \$1\0", [self::SECRET]),
             static fn() => self::link()->query('SELECT $1::text FROM generate_series(1, 2)', [self::SECRET])->one(),
-            static fn() => self::link()->query('SELECT $1::text AS a', [self::SECRET])->as(Person::class),
+            static fn() => self::link()->query('SELECT $1::text AS a', [self::SECRET])->mapTo(Person::class),
             static fn() => self::link()->query(
                 "SELECT 1 AS id, 'Ada' AS first_name, \$1::text AS kind",
                 [self::SECRET],
-            )->as(Person::class),
+            )->mapTo(Person::class),
             static fn()
                 => self::link()->query(
                     'SELECT pg_sleep(1000), $1::text',

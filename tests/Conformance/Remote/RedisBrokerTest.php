@@ -615,7 +615,7 @@ class RedisBrokerTest extends BrokerContract
         $this->submit(
             'done',
             'dead',
-            'dead_letters_retried',
+            'revived',
             'retried',
             'cancelled',
             new Job('keyed', 'frame', 'key'),
@@ -625,21 +625,21 @@ class RedisBrokerTest extends BrokerContract
         );
         $this->broker()->lookUpJobs(
             $this->queue(),
-            ['done', 'dead', 'dead_letters_retried', 'retried', 'cancelled', 'keyed', 'next', 'unwanted', 'delayed'],
+            ['done', 'dead', 'revived', 'retried', 'cancelled', 'keyed', 'next', 'unwanted', 'delayed'],
             'other',
         );
         $this->broker()->cancel($this->queue(), ['cancelled', 'delayed']);
         for ($round = 0; $round < 3; ++$round) {
             foreach ($this->claim('a') as $delivery) {
                 match ($delivery->claimNumber === 1 ? $delivery->id : '') {
-                    'dead', 'dead_letters_retried', 'keyed' => $this->end('a', $delivery, SettlementKind::Dead),
+                    'dead', 'revived', 'keyed' => $this->end('a', $delivery, SettlementKind::Dead),
                     'retried' => $this->giveBack('a', $delivery, SettlementKind::Retry, 0, 1),
                     default => $this->end('a', $delivery),
                 };
             }
             $this->broker()->cancel($this->queue(), ['unwanted']);
             if ($round === 0) {
-                $this->broker()->retryDeadLetters($this->queue(), ['dead_letters_retried', 'keyed']);
+                $this->broker()->retryDeadLetters($this->queue(), ['revived', 'keyed']);
             }
         }
         $this->broker()->deleteDeadLetters($this->queue(), $this->listed(JobStatus::Dead));

@@ -167,7 +167,7 @@ final class RemoteCommandsTest extends CommandPoolContract
         ?HaltPolicy $halt = null,
         float $grace = 2.0,
         int $lookahead = 256,
-        bool $redispatch = false,
+        bool $rerunAfterCrash = false,
         ?string $temporaryDirectory = null,
         ?LoggerInterface $logger = null,
     ): CommandPool {

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Fault\Aircraft;
 
-use Spindle\Postgres\Testing\TemporaryCluster;
+use Spindle\Postgres\Testing\TemporaryPostgres;
 use Spindle\Tests\Postgres\Cluster;
 use Spindle\Tests\Processes;
 
@@ -35,7 +35,7 @@ final class OutageProgram
         return $outages;
     }
 
-    private static function killAll(TemporaryCluster $cluster): void
+    private static function killAll(TemporaryPostgres $cluster): void
     {
         $all = array_keys(Processes::childrenOf((int) $cluster->postmasterPid()));
         $cluster->kill();

@@ -160,7 +160,7 @@ final class CredentialsTest extends TestCase
 
     public static function dropWithPrivatePhp(string $start, string $php): string
     {
-        $pool = new CommandPool(1, 0, new CommandPoolOptions(start: StartMethod::from($start), php: $php));
+        $pool = new CommandPool(1, 0, new CommandPoolOptions(startMethod: StartMethod::from($start), php: $php));
         $pool->execute(Command::of('true'));
         self::becomeNobody();
         try {
@@ -214,7 +214,7 @@ final class CredentialsTest extends TestCase
 
     private static function pool(string $start, int $concurrency, int|RetryPolicy $retries = 0): CommandPool
     {
-        return new CommandPool($concurrency, $retries, new CommandPoolOptions(start: StartMethod::from($start)));
+        return new CommandPool($concurrency, $retries, new CommandPoolOptions(startMethod: StartMethod::from($start)));
     }
 
     private static function becomeNobody(): void

@@ -56,7 +56,7 @@ final class DescriptorExhaustionTest extends TestCase
     /** @return array{int, int} */
     public static function useAllDescriptors(string $start): array
     {
-        $pool = new CommandPool(1, 0, new CommandPoolOptions(start: StartMethod::from($start)));
+        $pool = new CommandPool(1, 0, new CommandPoolOptions(startMethod: StartMethod::from($start)));
         $maxConcurrency = $pool->maxConcurrency();
         $pool->resize($maxConcurrency);
         $succeeded = 0;
@@ -88,7 +88,7 @@ final class DescriptorExhaustionTest extends TestCase
             }
         };
         $results = iterator_to_array(
-            (new CommandPool(4, 0, new CommandPoolOptions(start: StartMethod::from($start))))->run($commands()),
+            (new CommandPool(4, 0, new CommandPoolOptions(startMethod: StartMethod::from($start))))->run($commands()),
         );
         $whole = 0;
         foreach ($results as $i => $result) {
@@ -127,7 +127,7 @@ final class DescriptorExhaustionTest extends TestCase
     /** @return array{string, string} */
     public static function askForTooMany(string $start, string $file): array
     {
-        $options = new CommandPoolOptions(start: StartMethod::from($start));
+        $options = new CommandPoolOptions(startMethod: StartMethod::from($start));
         $messages = [];
         try {
             foreach ((new CommandPool(1000, 0, $options))->run(array_fill(
@@ -169,7 +169,7 @@ final class DescriptorExhaustionTest extends TestCase
                 yield $i => Command::of('echo', (string) $i);
             }
         };
-        $pool = new CommandPool(300, 0, new CommandPoolOptions(start: StartMethod::from($start)));
+        $pool = new CommandPool(300, 0, new CommandPoolOptions(startMethod: StartMethod::from($start)));
         $seen = [];
         foreach ($pool->run($commands()) as $key => $result) {
             if ($result->stdout() === "{$key}\n") {
@@ -215,7 +215,7 @@ final class DescriptorExhaustionTest extends TestCase
         for ($i = 0; $i < 960; ++$i) {
             $files[] = fopen('/etc/passwd', 'r');
         }
-        $listed = (new CommandPool(1, 0, new CommandPoolOptions(start: StartMethod::PosixSpawn)))->execute(
+        $listed = (new CommandPool(1, 0, new CommandPoolOptions(startMethod: StartMethod::PosixSpawn)))->execute(
             Command::shell('readlink /proc/self/fd/*; :'),
         );
         array_map(fclose(...), array_filter($files));
@@ -229,7 +229,7 @@ final class DescriptorExhaustionTest extends TestCase
         for ($i = 0; $i < 960; ++$i) {
             $files[] = fopen('/etc/passwd', 'r');
         }
-        $pool = new CommandPool(1, 0, new CommandPoolOptions(start: StartMethod::from($start)));
+        $pool = new CommandPool(1, 0, new CommandPoolOptions(startMethod: StartMethod::from($start)));
         $pool->resize(min(40, $pool->maxConcurrency()));
         $succeeded = 0;
         foreach ($pool->run(array_fill(0, 50, Command::shell('sleep 0.1; echo x'))) as $result) {
@@ -251,7 +251,7 @@ final class DescriptorExhaustionTest extends TestCase
 
     public static function useEveryDescriptor(string $start): string
     {
-        $options = new CommandPoolOptions(start: StartMethod::from($start));
+        $options = new CommandPoolOptions(startMethod: StartMethod::from($start));
         $pool = new CommandPool(1, 0, $options);
         // Classes are loaded now, because loading a class file later needs a descriptor.
         class_exists(LauncherException::class);
@@ -286,7 +286,7 @@ final class DescriptorExhaustionTest extends TestCase
         $run = (new CommandPool(
             2,
             0,
-            new CommandPoolOptions(start: StartMethod::from($start)),
+            new CommandPoolOptions(startMethod: StartMethod::from($start)),
         ))->run(array_fill(0, 3, Command::of('true')));
         $files = [];
         foreach ($run as $_) {
@@ -319,7 +319,7 @@ final class DescriptorExhaustionTest extends TestCase
      */
     public static function useWithoutDescriptors(string $start): array
     {
-        $pool = new CommandPool(1, 0, new CommandPoolOptions(start: StartMethod::from($start)));
+        $pool = new CommandPool(1, 0, new CommandPoolOptions(startMethod: StartMethod::from($start)));
         $pool->run([Command::of('true')])->current();
         $commands = [
             Command::of('cat')->withInput(str_repeat('x', 500_000)), // more than the capacity of the launcher's pipe

@@ -71,7 +71,7 @@ final class ExhaustionTest extends TestCase
         $pool = new CommandPool(
             4,
             0,
-            new CommandPoolOptions(grace: 0.1, start: StartMethod::from($start), temporaryDirectory: $directory),
+            new CommandPoolOptions(grace: 0.1, startMethod: StartMethod::from($start), temporaryDirectory: $directory),
         );
 
         return array_map(
@@ -96,7 +96,7 @@ final class ExhaustionTest extends TestCase
         $pool = new CommandPool(
             1,
             0,
-            new CommandPoolOptions(start: StartMethod::from($start), temporaryDirectory: $directory),
+            new CommandPoolOptions(startMethod: StartMethod::from($start), temporaryDirectory: $directory),
         );
 
         return $pool->execute(Command::of('head', '-c', '1070000', '/dev/zero'))->error;
@@ -125,7 +125,7 @@ final class ExhaustionTest extends TestCase
 
     public static function needManyProcesses(string $start): int
     {
-        $pool = new CommandPool(20, 0, new CommandPoolOptions(start: StartMethod::from($start)));
+        $pool = new CommandPool(20, 0, new CommandPoolOptions(startMethod: StartMethod::from($start)));
         $succeeded = 0;
         foreach ($pool->run(array_fill(0, 60, Command::of('sleep', '0.02'))) as $result) {
             $succeeded += $result->succeeded() ? 1 : 0;
@@ -161,7 +161,7 @@ final class ExhaustionTest extends TestCase
 
     public static function needProcessesInVain(string $start, string $cgroup, int $count): int
     {
-        $pool = new CommandPool(8, 0, new CommandPoolOptions(start: StartMethod::from($start)));
+        $pool = new CommandPool(8, 0, new CommandPoolOptions(startMethod: StartMethod::from($start)));
         $pool->execute(Command::of('true'));
         file_put_contents("{$cgroup}/pids.max", '1');
         $refused = 0;
@@ -175,7 +175,7 @@ final class ExhaustionTest extends TestCase
     /** @return array{string, string} */
     public static function needOneProcess(string $start, string $cgroup): array
     {
-        $pool = new CommandPool(2, 0, new CommandPoolOptions(start: StartMethod::from($start)));
+        $pool = new CommandPool(2, 0, new CommandPoolOptions(startMethod: StartMethod::from($start)));
         $pool->execute(Command::of('true'));
         file_put_contents("{$cgroup}/pids.max", '1');
         $refused = $pool->execute(Command::of('true'))->describe();

@@ -154,7 +154,7 @@ final class HostConditionsTest extends TestCase
 
     public static function closeBesideAFork(string $start): string
     {
-        $pool = new CommandPool(8, options: new CommandPoolOptions(start: StartMethod::from($start)));
+        $pool = new CommandPool(8, options: new CommandPoolOptions(startMethod: StartMethod::from($start)));
         $pool->execute(Command::of('true'));
         $fork = pcntl_fork();
         if ($fork === 0) {
@@ -235,7 +235,8 @@ final class HostConditionsTest extends TestCase
      */
     public static function work(string $start, ?string $php = null): array
     {
-        $pool = new CommandPool(3, 0, new CommandPoolOptions(grace: 5.0, start: StartMethod::from($start), php: $php));
+        $options = new CommandPoolOptions(grace: 5.0, startMethod: StartMethod::from($start), php: $php);
+        $pool = new CommandPool(3, 0, $options);
         $results = iterator_to_array($pool->runInOrder([
             Command::of('true'),
             Command::shell('exit 3'),

@@ -106,7 +106,7 @@ final class LauncherDeathTest extends TestCase
                 yield $i => $i === 10 ? $deadly : Command::of('sleep', '0.01');
             }
         };
-        $run = new Drained($this->pool($start, 8, redispatch: true)->run($commands()));
+        $run = new Drained($this->pool($start, 8, rerunAfterCrash: true)->run($commands()));
 
         self::assertInstanceOf(LauncherException::class, $run->thrown);
         self::assertContains(10, $run->thrown->unfinished);
@@ -202,7 +202,7 @@ final class LauncherDeathTest extends TestCase
                 }
             };
             $seen = $killers = [];
-            foreach ($this->pool($start, 4 * mt_rand(1, 3), redispatch: true)->run($input()) as $key => $result) {
+            foreach ($this->pool($start, 4 * mt_rand(1, 3), rerunAfterCrash: true)->run($input()) as $key => $result) {
                 self::assertSame("{$key}\n", $result->stdout(), $result->describe());
                 $seen[] = $key;
                 if (\count($seen) % 40 === 1) {
@@ -218,7 +218,7 @@ final class LauncherDeathTest extends TestCase
     #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
     public function testWithRedispatchAnExecutionAndItsInputAreRepeated(StartMethod $start): void
     {
-        $pool = $this->pool($start, redispatch: true);
+        $pool = $this->pool($start, rerunAfterCrash: true);
         $ran = $this->path('ran');
         self::killLauncherOnce(static fn(): bool => is_file($ran));
         $input = str_repeat('x', 500_000);
@@ -236,7 +236,7 @@ final class LauncherDeathTest extends TestCase
         self::killLauncherOnce(static fn(): bool => is_file($read));
         $this->expectException(LauncherException::class);
         $this->expectExceptionMessageMatches("/input can't be read twice/");
-        $this->pool($start, redispatch: true)->execute(
+        $this->pool($start, rerunAfterCrash: true)->execute(
             Command::shell("cat; touch {$read}; sleep 20")->withInput(['a']),
         );
     }
@@ -244,9 +244,9 @@ final class LauncherDeathTest extends TestCase
     #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
     public function testACommandWhoseOutputIsStillBeingDeliveredHasItsOutcome(StartMethod $start): void
     {
-        foreach ([false, true] as $redispatch) {
+        foreach ([false, true] as $rerunAfterCrash) {
             $received = '';
-            $pool = $this->pool($start, redispatch: $redispatch);
+            $pool = $this->pool($start, rerunAfterCrash: $rerunAfterCrash);
             $result = $pool->execute(
                 Command::of('echo', 'once')->withStdout(static function (string $bytes) use (&$received, $pool): void {
                     Eventually::holds(static fn(): bool => $pool->statistics()['in_use'] === 0, 'the command is over');
@@ -264,7 +264,7 @@ final class LauncherDeathTest extends TestCase
     #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
     public function testWithRedispatchACommandBetweenTwoAttemptsIsTriedAgain(StartMethod $start): void
     {
-        $pool = $this->pool($start, redispatch: true, retries: new RetryPolicy(1, delay: 0.2, jitter: 0.0));
+        $pool = $this->pool($start, rerunAfterCrash: true, retries: new RetryPolicy(1, delay: 0.2, jitter: 0.0));
         self::killLauncherOnce(static fn(): bool => $pool->statistics()['retried_total'] === 1);
         $result = $pool->execute(Command::of('false'));
 
@@ -308,7 +308,8 @@ final class LauncherDeathTest extends TestCase
 
     public function testWithRedispatchALauncherThatDiesAgainAndAgainIsGivenUp(): void
     {
-        $pool = new CommandPool(1, 0, new CommandPoolOptions(redispatch: true, php: $this->script('php', 'exit 3')));
+        $options = new CommandPoolOptions(rerunAfterCrash: true, php: $this->script('php', 'exit 3'));
+        $pool = new CommandPool(1, 0, $options);
         $this->expectException(LauncherException::class);
         $this->expectExceptionMessageMatches('/exit code 3/');
         $pool->execute(Command::of('true'));
@@ -317,7 +318,7 @@ final class LauncherDeathTest extends TestCase
     public function testWithRedispatchALauncherThatCannotBeStartedAgainFailsTheRun(): void
     {
         $php = LauncherPhp::wrapper($this->path(), '');
-        $pool = new CommandPool(2, 0, new CommandPoolOptions(redispatch: true, php: $php));
+        $pool = new CommandPool(2, 0, new CommandPoolOptions(rerunAfterCrash: true, php: $php));
         self::killLauncherOnceItRuns(2, 'sleep 20', static function () use ($php): void {
             unlink($php);
             self::killLauncher();
@@ -385,7 +386,10 @@ final class LauncherDeathTest extends TestCase
         $pool = new CommandPool(
             1,
             0,
-            new CommandPoolOptions(start: StartMethod::PosixSpawn, php: LauncherPhp::withoutExtensions($this->path())),
+            new CommandPoolOptions(
+                startMethod: StartMethod::PosixSpawn,
+                php: LauncherPhp::withoutExtensions($this->path()),
+            ),
         );
         $this->expectException(LauncherException::class);
         $this->expectExceptionMessageMatches('/ext-ffi/');
@@ -395,10 +399,12 @@ final class LauncherDeathTest extends TestCase
     private function pool(
         StartMethod $start,
         int $concurrency = 4,
-        bool $redispatch = false,
+        bool $rerunAfterCrash = false,
         int|RetryPolicy $retries = 0,
     ): CommandPool {
-        return new CommandPool($concurrency, $retries, new CommandPoolOptions(redispatch: $redispatch, start: $start));
+        $options = new CommandPoolOptions(rerunAfterCrash: $rerunAfterCrash, startMethod: $start);
+
+        return new CommandPool($concurrency, $retries, $options);
     }
 
     private function poolWhoseFirstLauncherDies(StartMethod $start, int $concurrency): CommandPool
@@ -406,7 +412,7 @@ final class LauncherDeathTest extends TestCase
         $once = escapeshellarg($this->path("once-{$concurrency}"));
         $php = LauncherPhp::wrapper($this->path(), "mkdir {$once} 2> /dev/null && kill -9 \$\$");
 
-        return new CommandPool($concurrency, 0, new CommandPoolOptions(start: $start, php: $php));
+        return new CommandPool($concurrency, 0, new CommandPoolOptions(startMethod: $start, php: $php));
     }
 
     /**

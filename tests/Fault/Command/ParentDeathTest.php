@@ -83,7 +83,7 @@ final class ParentDeathTest extends TestCase
         $pool = new CommandPool(
             4,
             0,
-            new CommandPoolOptions(start: StartMethod::from($start), temporaryDirectory: $temporary),
+            new CommandPoolOptions(startMethod: StartMethod::from($start), temporaryDirectory: $temporary),
         );
         foreach ($pool->run(array_fill(0, 100, Command::shell($chain))) as $_) {
             continue;
@@ -108,7 +108,7 @@ final class ParentDeathTest extends TestCase
         $pool = new CommandPool(
             12,
             0,
-            new CommandPoolOptions(start: StartMethod::from($start), temporaryDirectory: $temporary),
+            new CommandPoolOptions(startMethod: StartMethod::from($start), temporaryDirectory: $temporary),
         );
         foreach ($pool->run($commands()) as $_) {
             continue;
@@ -140,7 +140,7 @@ final class ParentDeathTest extends TestCase
         $pool = new CommandPool(
             2,
             0,
-            new CommandPoolOptions(start: StartMethod::from($start), temporaryDirectory: $temporary),
+            new CommandPoolOptions(startMethod: StartMethod::from($start), temporaryDirectory: $temporary),
         );
         foreach ($pool->run([Command::of('true'), Command::of('sleep', '100')]) as $_) {
             file_put_contents("{$temporary}/../prefix.new", UnlinkedFile::prefix($temporary));
@@ -178,7 +178,7 @@ final class ParentDeathTest extends TestCase
     {
         ini_set('display_errors', '0');
         ini_set('memory_limit', '64M');
-        $pool = new CommandPool(4, 0, new CommandPoolOptions(grace: 0.2, start: StartMethod::from($start)));
+        $pool = new CommandPool(4, 0, new CommandPoolOptions(grace: 0.2, startMethod: StartMethod::from($start)));
         $commands = [
             Command::of('true'),
             Command::of('sleep', '100'),
@@ -219,7 +219,7 @@ final class ParentDeathTest extends TestCase
 
     public static function fork(string $file): void
     {
-        $pool = new CommandPool(2, 0, new CommandPoolOptions(start: StartMethod::PosixSpawn));
+        $pool = new CommandPool(2, 0, new CommandPoolOptions(startMethod: StartMethod::PosixSpawn));
         foreach ($pool->run([Command::of('true'), Command::of('sleep', '100'), Command::of('sleep', '100')]) as $_) {
             $fork = pcntl_fork();
             if ($fork === 0) {
@@ -239,7 +239,7 @@ final class ParentDeathTest extends TestCase
     /** @return array{bool, string} */
     public static function endFork(string $start): array
     {
-        $pool = new CommandPool(2, 0, new CommandPoolOptions(start: StartMethod::from($start)));
+        $pool = new CommandPool(2, 0, new CommandPoolOptions(startMethod: StartMethod::from($start)));
         $pool->execute(Command::of('true'));
         $fork = pcntl_fork();
         if ($fork === 0) {

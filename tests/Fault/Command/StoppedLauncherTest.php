@@ -101,7 +101,8 @@ final class StoppedLauncherTest extends TestCase
     public static function stopAndWait(string $file): void
     {
         $line = "kill -STOP \$PPID; touch {$file}; sleep 100";
-        (new CommandPool(1, 0, new CommandPoolOptions(start: StartMethod::PosixSpawn)))->execute(Command::shell($line));
+        $options = new CommandPoolOptions(startMethod: StartMethod::PosixSpawn);
+        (new CommandPool(1, 0, $options))->execute(Command::shell($line));
     }
 
     #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
@@ -123,14 +124,14 @@ final class StoppedLauncherTest extends TestCase
 
     public static function pause(string $start, string $file): string
     {
-        $pool = new CommandPool(1, 0, new CommandPoolOptions(start: StartMethod::from($start)));
+        $pool = new CommandPool(1, 0, new CommandPoolOptions(startMethod: StartMethod::from($start)));
 
         return $pool->execute(Command::shell("touch {$file}; sleep 9.2; echo after"))->stdout();
     }
 
     private function pool(StartMethod $start): CommandPool
     {
-        return new CommandPool(1, 0, new CommandPoolOptions(start: $start));
+        return new CommandPool(1, 0, new CommandPoolOptions(startMethod: $start));
     }
 
     private function stopLaunchers(): void

@@ -11,8 +11,8 @@ use PHPUnit\Framework\TestCase;
 use Spindle\Postgres\Notification;
 use Spindle\Postgres\PostgresConnection;
 use Spindle\Postgres\PostgresOptions;
-use Spindle\Postgres\Testing\TemporaryCluster;
-use Spindle\Postgres\Testing\TemporaryClusterOptions;
+use Spindle\Postgres\Testing\TemporaryPostgres;
+use Spindle\Postgres\Testing\TemporaryPostgresOptions;
 use Spindle\Postgres\TlsMode;
 use Spindle\Tests\Async;
 use Spindle\Tests\EndsInTime;
@@ -39,7 +39,7 @@ final class FloodTest extends TestCase
     /** Bytes of additional memory that each of them may use. */
     private const MEMORY = 8 << 20;
 
-    private static ?TemporaryCluster $cluster = null;
+    private static ?TemporaryPostgres $cluster = null;
 
     private int $memory = 0;
 
@@ -55,7 +55,7 @@ final class FloodTest extends TestCase
         [$certificate, $key] = (new Certificates($directory))->forServer('127.0.0.1');
         self::$cluster = Cluster::start(
             ['max_connections' => 20, 'fsync' => false],
-            new TemporaryClusterOptions(certificate: $certificate, key: $key),
+            new TemporaryPostgresOptions(certificate: $certificate, key: $key),
         );
         $files = glob("{$directory}/*");
         array_map(unlink(...), $files === false ? [] : $files);

@@ -15,7 +15,7 @@ use Spindle\Postgres\PostgresConnection;
 use Spindle\Postgres\PostgresOptions;
 use Spindle\Postgres\PostgresPool;
 use Spindle\Postgres\PostgresPoolOptions;
-use Spindle\Postgres\Testing\TemporaryCluster;
+use Spindle\Postgres\Testing\TemporaryPostgres;
 use Spindle\Postgres\Transaction;
 use Spindle\Tests\Async;
 use Spindle\Tests\EndsInTime;
@@ -39,7 +39,7 @@ final class PoolFaultsTest extends TestCase
     use UsesCluster;
 
     /** A server for at most five connections. */
-    private static ?TemporaryCluster $cluster = null;
+    private static ?TemporaryPostgres $cluster = null;
 
     /** @var list<string> */
     private array $warnings = [];
@@ -219,7 +219,7 @@ final class PoolFaultsTest extends TestCase
         $pool->close();
     }
 
-    private function poolOfAServerThatIsAway(TemporaryCluster $cluster, float $acquireTimeout = 20.0): PostgresPool
+    private function poolOfAServerThatIsAway(TemporaryPostgres $cluster, float $acquireTimeout = 20.0): PostgresPool
     {
         $pool = new PostgresPool($cluster->dsn(), 2, new PostgresPoolOptions(acquireTimeout: $acquireTimeout));
         $pool->query('SELECT 0');

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Fault\Postgres;
 
-use Spindle\Postgres\Testing\TemporaryCluster;
+use Spindle\Postgres\Testing\TemporaryPostgres;
 use Spindle\Tests\Postgres\Cluster;
 use Spindle\Tests\Processes;
 
@@ -35,7 +35,7 @@ final class RestartProgram
     }
 
     /** Kills a backend. The postmaster then ends all others, and recovers. */
-    private static function killABackend(TemporaryCluster $cluster): void
+    private static function killABackend(TemporaryPostgres $cluster): void
     {
         $backends = preg_grep(
             '/postgres: .*(idle|SELECT|INSERT|COMMIT|BEGIN)/',
@@ -47,7 +47,7 @@ final class RestartProgram
         }
     }
 
-    private static function killAll(TemporaryCluster $cluster): void
+    private static function killAll(TemporaryPostgres $cluster): void
     {
         $all = array_keys(Processes::childrenOf((int) $cluster->postmasterPid()));
         $cluster->kill();
@@ -57,7 +57,7 @@ final class RestartProgram
         $cluster->restart();
     }
 
-    private static function endAtOnce(TemporaryCluster $cluster): void
+    private static function endAtOnce(TemporaryPostgres $cluster): void
     {
         $pid = (int) $cluster->postmasterPid();
         posix_kill($pid, \SIGQUIT);

@@ -15,7 +15,7 @@ use Spindle\Postgres\PostgresLink;
 use Spindle\Postgres\PostgresOptions;
 use Spindle\Postgres\PostgresPool;
 use Spindle\Postgres\PostgresPoolOptions;
-use Spindle\Postgres\Testing\TemporaryCluster;
+use Spindle\Postgres\Testing\TemporaryPostgres;
 use Spindle\Postgres\Transaction;
 use Spindle\Tests\Async;
 use Spindle\Tests\EndsInTime;
@@ -33,7 +33,7 @@ final class ServerDeathTest extends TestCase
     use EndsInTime;
     use LeavesNothing;
 
-    private static ?TemporaryCluster $cluster = null;
+    private static ?TemporaryPostgres $cluster = null;
 
     public static function setUpBeforeClass(): void
     {
@@ -588,7 +588,7 @@ final class ServerDeathTest extends TestCase
         }
     }
 
-    private static function cluster(): TemporaryCluster
+    private static function cluster(): TemporaryPostgres
     {
         return self::$cluster ?? throw new \LogicException('There is no cluster');
     }

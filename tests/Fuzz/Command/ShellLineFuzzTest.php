@@ -43,7 +43,7 @@ final class ShellLineFuzzTest extends TestCase
         mkdir($this->path('folder'));
         $this->file('data', "data\n");
         $this->script('arguments', 'for a do printf "<%s>" "$a"; done; exit $#');
-        $pool = new CommandPool(2, 0, new CommandPoolOptions(start: $start));
+        $pool = new CommandPool(2, 0, new CommandPoolOptions(startMethod: $start));
         foreach (Scale::rounds(0.5) as $_) {
             $lines = [];
             for ($i = 0; $i < 50; ++$i) {

@@ -27,8 +27,8 @@ use Spindle\Bench\Support\Program;
 use Spindle\Bench\Support\Series;
 use Spindle\Bench\Tasks\TaskContestants;
 use Spindle\Bench\Tasks\TaskMeasurement;
-use Spindle\Postgres\Testing\ClusterException;
-use Spindle\Postgres\Testing\TemporaryCluster;
+use Spindle\Postgres\Testing\TemporaryPostgres;
+use Spindle\Postgres\Testing\TemporaryPostgresException;
 use Spindle\Tests\EndsInTime;
 use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\OwnDirectory;
@@ -181,8 +181,8 @@ final class ProtocolTest extends TestCase
     {
         $json = $this->path('postgres.json');
         try {
-            TemporaryCluster::start()->stop();
-        } catch (ClusterException $missing) {
+            TemporaryPostgres::start()->stop();
+        } catch (TemporaryPostgresException $missing) {
             self::markTestSkipped($missing->getMessage());
         }
         $this->measure('postgres.php', '--only', 'select', '-n', '20', '--rounds', '1', '--first', '--json', $json);

@@ -35,7 +35,7 @@ final class InheritedOutputTest extends TestCase
     /** @return list<string> captured bytes of both outputs */
     public static function inherit(string $start): array
     {
-        $pool = new CommandPool(1, 0, new CommandPoolOptions(start: StartMethod::from($start)));
+        $pool = new CommandPool(1, 0, new CommandPoolOptions(startMethod: StartMethod::from($start)));
         echo "before\n";
         $one = $pool->execute(
             Command::shell('echo to standard output; echo captured >&2')->withStdout(Output::Inherit),
@@ -64,7 +64,7 @@ final class InheritedOutputTest extends TestCase
 
     public static function inheritOften(string $start): void
     {
-        $pool = new CommandPool(8, 0, new CommandPoolOptions(start: StartMethod::from($start)));
+        $pool = new CommandPool(8, 0, new CommandPoolOptions(startMethod: StartMethod::from($start)));
         echo "before\n";
         $command = Command::shell('echo to standard output; echo to standard error >&2')
             ->withStdout(Output::Inherit)

@@ -170,7 +170,7 @@ final class LongLivedPoolTest extends TestCase
     #[DataProvider('movable')]
     public function testWorkMovesToALauncherWithSlotsToSpare(StartMethod $start, Command $quick): void
     {
-        $pool = new CommandPool(8, options: new CommandPoolOptions(start: $start));
+        $pool = new CommandPool(8, options: new CommandPoolOptions(startMethod: $start));
         $commands = (function () use ($quick): \Generator {
             for ($i = 0; $i < 8; ++$i) {
                 yield Command::of('sleep', $i % 2 === 0 ? '30' : '0');
@@ -194,7 +194,7 @@ final class LongLivedPoolTest extends TestCase
     #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
     public function testWorkMovesAlsoFromBehindCommandsThatWereAddedLastAndRun(StartMethod $start): void
     {
-        $pool = new CommandPool(8, options: new CommandPoolOptions(start: $start));
+        $pool = new CommandPool(8, options: new CommandPoolOptions(startMethod: $start));
         $run = Async::run(static function () use ($pool): int {
             $commands = (static function (): \Generator {
                 for ($i = 0; $i < 200; ++$i) {
@@ -227,7 +227,7 @@ final class LongLivedPoolTest extends TestCase
     #[DataProvider('movable')]
     public function testAPoolThatWasMadeSmallerThanItsLaunchersAreManyRunsOn(StartMethod $start, Command $quick): void
     {
-        $pool = new CommandPool(8, options: new CommandPoolOptions(start: $start));
+        $pool = new CommandPool(8, options: new CommandPoolOptions(startMethod: $start));
         $pool->execute(Command::of('true'));
         $pool->resize(1);
 
@@ -245,7 +245,7 @@ final class LongLivedPoolTest extends TestCase
     #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
     public function testChangesOfTheEnvironmentReachEachLauncher(StartMethod $start): void
     {
-        $pool = new CommandPool(4, options: new CommandPoolOptions(start: $start));
+        $pool = new CommandPool(4, options: new CommandPoolOptions(startMethod: $start));
         $ask = array_fill(0, 16, Command::shell('echo "$SPINDLE_TEST_NEWS"'));
         $pool->execute($ask[0]);
         putenv('SPINDLE_TEST_NEWS=first');
@@ -323,6 +323,6 @@ final class LongLivedPoolTest extends TestCase
 
     private function pool(StartMethod $start): CommandPool
     {
-        return new CommandPool(2, options: new CommandPoolOptions(start: $start));
+        return new CommandPool(2, options: new CommandPoolOptions(startMethod: $start));
     }
 }

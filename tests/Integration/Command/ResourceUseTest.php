@@ -60,7 +60,7 @@ final class ResourceUseTest extends TestCase
         foreach ((new CommandPool(
             8,
             0,
-            new CommandPoolOptions(start: StartMethod::from($start)),
+            new CommandPoolOptions(startMethod: StartMethod::from($start)),
         ))->run($commands()) as $_) {
             if (++$taken === intdiv($count, 3)) {
                 $own = memory_get_usage();
@@ -90,7 +90,7 @@ final class ResourceUseTest extends TestCase
     /** @return array{string, string, int, int} */
     public static function streamMuch(string $start, int $megabytes): array
     {
-        $pool = new CommandPool(1, 0, new CommandPoolOptions(start: StartMethod::from($start)));
+        $pool = new CommandPool(1, 0, new CommandPoolOptions(startMethod: StartMethod::from($start)));
         $pool->execute(Command::of('true'));
         $before = memory_get_usage();
         $pid = Processes::launchers()[0];
@@ -122,7 +122,7 @@ final class ResourceUseTest extends TestCase
     #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
     public function testAnIdlePoolUsesNoTime(StartMethod $start): void
     {
-        $pool = new CommandPool(2, 0, new CommandPoolOptions(start: $start));
+        $pool = new CommandPool(2, 0, new CommandPoolOptions(startMethod: $start));
         $pool->execute(Command::of('true'));
         $launcher = Processes::launchers()[0];
         $before = self::processorTime($launcher);
@@ -134,7 +134,7 @@ final class ResourceUseTest extends TestCase
     #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
     public function testAPoolWhoseCommandsSleepUsesNoTime(StartMethod $start): void
     {
-        $pool = new CommandPool(20, 0, new CommandPoolOptions(start: $start));
+        $pool = new CommandPool(20, 0, new CommandPoolOptions(startMethod: $start));
         $end = new DeferredCancellation();
         $command = Command::of('sleep', '30')->withTimeout(10)->withIdleTimeout(5);
         $running = Async::run(static function () use ($pool, $command, $end): void {
@@ -168,7 +168,7 @@ final class ResourceUseTest extends TestCase
     /** Returns the CPU time of a launcher that ends a command which ignores TERM. */
     public static function closeStubborn(string $start): int
     {
-        $pool = new CommandPool(1, 0, new CommandPoolOptions(grace: 0.5, start: StartMethod::from($start)));
+        $pool = new CommandPool(1, 0, new CommandPoolOptions(grace: 0.5, startMethod: StartMethod::from($start)));
         $ignores = false;
         $stubborn = Command::shell('trap "" TERM; echo; while :; do sleep 10; done')
             ->withStdout(static function () use (&$ignores): void {

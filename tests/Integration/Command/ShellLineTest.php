@@ -147,7 +147,7 @@ final class ShellLineTest extends TestCase
 
     private function pool(StartMethod $start): CommandPool
     {
-        return new CommandPool(2, 0, new CommandPoolOptions(start: $start));
+        return new CommandPool(2, 0, new CommandPoolOptions(startMethod: $start));
     }
 
     /** Makes files of every kind that a line may name. */

@@ -254,7 +254,7 @@ final class StatusPageTest extends TestCase implements Statistics
         $path = $request->getUri()->getPath();
         $route = $request->getAttribute(MatchedRoute::class);
         \assert($route instanceof MatchedRoute);
-        $route->name($path === '/fail' ? '<img src=x onerror=alert(1)>' : $path);
+        $route->setName($path === '/fail' ? '<img src=x onerror=alert(1)>' : $path);
         if ($path === '/slow') {
             delay(4.0);
         }

@@ -34,7 +34,7 @@ final class SupervisorMetricsTest extends TestCase
         };
         return new Spindle\Http\Application(static function ($request) use ($pool): Spindle\Http\Response {
             ++$pool->requests;
-            $request->getAttribute(Spindle\Http\MatchedRoute::class)?->name('/{page}');
+            $request->getAttribute(Spindle\Http\MatchedRoute::class)?->setName('/{page}');
             $request->getUri()->getPath() === '/exit' && exit(0);
             return Spindle\Http\Response::text('');
         }, ['pool' => $pool]);
@@ -97,7 +97,7 @@ final class SupervisorMetricsTest extends TestCase
     {
         $server = $this->serve(
             'return static function ($request) {'
-                . ' $request->getAttribute(Spindle\Http\MatchedRoute::class)?->name($request->getUri()->getPath());'
+                . ' $request->getAttribute(Spindle\Http\MatchedRoute::class)?->setName($request->getUri()->getPath());'
                 . ' return Spindle\Http\Response::text(""); };',
             ['--processes', '1', '--admin', '127.0.0.1:0'],
         );

@@ -16,8 +16,8 @@ use Spindle\Postgres\Internal\Connect\OpenedConnection;
 use Spindle\Postgres\Internal\Connect\Scram;
 use Spindle\Postgres\PostgresOptions;
 use Spindle\Postgres\TargetSession;
-use Spindle\Postgres\Testing\TemporaryCluster;
-use Spindle\Postgres\Testing\TemporaryClusterOptions;
+use Spindle\Postgres\Testing\TemporaryPostgres;
+use Spindle\Postgres\Testing\TemporaryPostgresOptions;
 use Spindle\Postgres\TlsMode;
 use Spindle\Tests\Async;
 use Spindle\Tests\EndsInTime;
@@ -227,7 +227,7 @@ final class ConnectTest extends TestCase
         $standby->restart(); // the next start is that of a server that was shut down normally
         touch("{$standby->host}/data/standby.signal");
         $standby->restart();
-        $connect = static function (string $target, TemporaryCluster ...$clusters): string {
+        $connect = static function (string $target, TemporaryPostgres ...$clusters): string {
             $hosts = implode(',', array_column($clusters, 'host'));
             $ports = implode(',', array_column($clusters, 'port'));
             try {
@@ -277,7 +277,7 @@ final class ConnectTest extends TestCase
         $certificates = new Certificates($this->path());
         [$certificate, $key] = $certificates->forServer('localhost');
         [$clientCertificate, $clientKey] = $certificates->forClient('bycert');
-        $cluster = Cluster::start(options: new TemporaryClusterOptions(
+        $cluster = Cluster::start(options: new TemporaryPostgresOptions(
             hba: [
                 'hostssl all bycert 127.0.0.1/32 cert',
                 'host all bymd5 127.0.0.1/32 md5',

@@ -8,7 +8,7 @@ use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
 use PHPUnit\Framework\TestCase;
 use Spindle\Postgres\TargetSession;
-use Spindle\Postgres\Testing\TemporaryClusterOptions;
+use Spindle\Postgres\Testing\TemporaryPostgresOptions;
 use Spindle\Postgres\TlsMode;
 use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
@@ -108,7 +108,7 @@ final class PersistentTest extends TestCase
     {
         $certificates = new Certificates($this->path());
         [$certificate, $key] = $certificates->forServer('127.0.0.1');
-        $cluster = Cluster::start(options: new TemporaryClusterOptions(certificate: $certificate, key: $key));
+        $cluster = Cluster::start(options: new TemporaryPostgresOptions(certificate: $certificate, key: $key));
         $this->startFpm();
         $page = $this->page(
             '$rows = $db->query("SELECT pid, ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()")->lists();'

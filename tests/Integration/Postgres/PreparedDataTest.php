@@ -6,8 +6,8 @@ namespace Spindle\Tests\Integration\Postgres;
 
 use PHPUnit\Framework\TestCase;
 use Spindle\Postgres\Testing\Internal\DataDirectory;
-use Spindle\Postgres\Testing\TemporaryCluster;
-use Spindle\Postgres\Testing\TemporaryClusterOptions;
+use Spindle\Postgres\Testing\TemporaryPostgres;
+use Spindle\Postgres\Testing\TemporaryPostgresOptions;
 use Spindle\Tests\EndsInTime;
 use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\Postgres\Cluster;
@@ -37,7 +37,7 @@ final class PreparedDataTest extends TestCase
     public function testOtherArgumentsOfInitdbMakeOtherData(): void
     {
         $plain = $this->start();
-        $checked = $this->start(new TemporaryClusterOptions(user: 'boss', initdb: ['--data-checksums']));
+        $checked = $this->start(new TemporaryPostgresOptions(user: 'boss', initdb: ['--data-checksums']));
 
         self::assertNotSame(self::identifier($plain), self::identifier($checked));
         $sums = "SELECT current_user AS name, current_setting('data_checksums') AS sums";
@@ -46,7 +46,7 @@ final class PreparedDataTest extends TestCase
 
     public function testSeveralProcessesPrepareTheSameDataOnce(): void
     {
-        $program = 'require $argv[1]; $start = fn() => Spindle\Postgres\Testing\TemporaryCluster::start();'
+        $program = 'require $argv[1]; $start = fn() => Spindle\Postgres\Testing\TemporaryPostgres::start();'
             . '$data = new Spindle\Tests\Postgres\PreparedData($argv[2]);'
             . '$cluster = Spindle\Postgres\Testing\Internal\DataDirectory::from($data, $start);'
             . 'Spindle\Tests\Postgres\Cluster::ask("SELECT 1", $cluster->tcpDsn()); echo "it answers";';
@@ -79,14 +79,14 @@ final class PreparedDataTest extends TestCase
         self::assertSame($second, self::identifier($this->start()));
     }
 
-    private function start(?TemporaryClusterOptions $options = null): TemporaryCluster
+    private function start(?TemporaryPostgresOptions $options = null): TemporaryPostgres
     {
-        $start = static fn(): TemporaryCluster => TemporaryCluster::start([], $options);
+        $start = static fn(): TemporaryPostgres => TemporaryPostgres::start([], $options);
 
         return DataDirectory::from(new PreparedData($this->path()), $start);
     }
 
-    private static function identifier(TemporaryCluster $cluster): ?string
+    private static function identifier(TemporaryPostgres $cluster): ?string
     {
         return Cluster::ask(self::IDENTIFIER, $cluster->tcpDsn())[0]['id'] ?? null;
     }

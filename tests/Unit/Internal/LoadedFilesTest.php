@@ -14,7 +14,7 @@ final class LoadedFilesTest extends TestCase
 
     public function testAFileThatIsOlderThanTheProcessHasNotChanged(): void
     {
-        self::assertNull(LoadedFiles::changedAt(self::settled()));
+        self::assertNull(LoadedFiles::changedSinceLoad(self::settled()));
         self::assertLessThanOrEqual($_SERVER['REQUEST_TIME_FLOAT'], LoadedFiles::earliestLoadTime(self::settled()));
     }
 
@@ -24,16 +24,16 @@ final class LoadedFilesTest extends TestCase
         $now = time();
         require $file;
 
-        self::assertEqualsWithDelta($now, LoadedFiles::changedAt($file), 2);
+        self::assertEqualsWithDelta($now, LoadedFiles::changedSinceLoad($file), 2);
     }
 
     public function testAFileThatWasLoadedAfterAMarkHasNotChanged(): void
     {
         $this->loaded('source.php', '<?php return 1;');
 
-        self::assertNull(LoadedFiles::changedAt($this->path('source.php')));
+        self::assertNull(LoadedFiles::changedSinceLoad($this->path('source.php')));
         LoadedFiles::record();
-        self::assertNull(LoadedFiles::changedAt($this->path('source.php')));
+        self::assertNull(LoadedFiles::changedSinceLoad($this->path('source.php')));
     }
 
     public function testAChangeInTheSameSecondIsNoticedThoughSizeAndTimeAreTheSame(): void
@@ -44,7 +44,7 @@ final class LoadedFilesTest extends TestCase
         $this->change('source.php', '<?php return 2;');
         touch($file, $modified);
 
-        self::assertNotNull(LoadedFiles::changedAt($file));
+        self::assertNotNull(LoadedFiles::changedSinceLoad($file));
     }
 
     public function testAFileInADirectoryThatReplacedItsOwnIsNoticed(): void
@@ -58,7 +58,7 @@ final class LoadedFilesTest extends TestCase
         rename($this->path('now'), $this->path('old'));
         rename($this->path('new'), $this->path('now'));
 
-        self::assertNotNull(LoadedFiles::changedAt($this->path('now/source.php')));
+        self::assertNotNull(LoadedFiles::changedSinceLoad($this->path('now/source.php')));
     }
 
     public function testAnotherFileHasAnotherIdentity(): void

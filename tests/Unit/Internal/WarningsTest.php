@@ -33,7 +33,7 @@ final class WarningsTest extends TestCase
     #[DataProvider('warnings')]
     public function testAWarningIsMadeAClause(string $warning, string $clause): void
     {
-        self::assertSame($clause, Warnings::clause($warning));
+        self::assertSame($clause, Warnings::socketReason($warning));
     }
 
     /** @return iterable<string, array{string, string}> */

@@ -147,7 +147,7 @@ final class ResultTest extends TestCase
 
         self::assertEquals(
             [new Person(1, 'Ada', Letter::B), new Person(2, null, Letter::A)],
-            $result->as(Person::class),
+            $result->mapTo(Person::class),
         );
     }
 

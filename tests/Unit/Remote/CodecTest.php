@@ -144,7 +144,7 @@ final class CodecTest extends TestCase
         self::assertEquals(new MailboxMessage(jobsAvailable: true), Codec::decodeMessage('w'));
         self::assertEquals(new MailboxMessage(outcomes: $both), Codec::decodeMessage("r{$pairs}"));
         self::assertEquals(
-            new MailboxMessage(withdrawn: ['a' => 0xffffffff]),
+            new MailboxMessage(cancelled: ['a' => 0xffffffff]),
             Codec::decodeMessage('c' . self::named('a') . pack('V', 0xffffffff)),
         );
         self::assertEquals(new MailboxMessage(items: ['a']), Codec::decodeMessage('i' . self::named('a')));

@@ -84,7 +84,7 @@ final class BatchTest extends TestCase
                 \chr(WorkerProtocol::SERIALIZED) . \chr(WorkerProtocol::STRING) . \chr(WorkerProtocol::SERIALIZED),
                 [serialize(1), 'bytes', serialize([2])],
             ],
-            ValuePacking::split($head . $body, 9),
+            ValuePacking::decode($head . $body, 9),
         );
     }
 

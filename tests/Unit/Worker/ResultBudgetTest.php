@@ -27,7 +27,7 @@ final class ResultBudgetTest extends TestCase
 
         self::assertSame(['second', 'third'], $this->admitted);
         self::assertFalse($budget->isFull());
-        $budget->occupy(4);
+        $budget->forceAcquire(4);
         self::assertTrue($budget->isFull());
     }
 
@@ -44,7 +44,7 @@ final class ResultBudgetTest extends TestCase
     public function testAReservationThatIsNoLongerNeededOccupiesNoBytes(): void
     {
         $budget = new ResultBudget(10);
-        $budget->occupy(10);
+        $budget->forceAcquire(10);
         self::assertFalse($budget->reserve(10, static fn(): bool => false));
         self::assertFalse($budget->reserve(10, $this->admitted('next')));
         $budget->release(10);
@@ -55,7 +55,7 @@ final class ResultBudgetTest extends TestCase
     public function testAWorkerThatNeverReleasesItsReservationDoesNotStopOthers(): void
     {
         $budget = new ResultBudget(10);
-        $budget->occupy(10);
+        $budget->forceAcquire(10);
         self::assertFalse($budget->reserve(10, $this->admitted('one')));
         self::assertFalse($budget->reserve(10, $this->admitted('two')));
         delay(6.0);

@@ -28,8 +28,8 @@ final class ValuePackingTest extends TestCase
                 $values[] = $value;
             }
 
-            self::assertSame([$kinds, $values], ValuePacking::split($packing->head() . $packing->bytes()));
-            self::assertSame([$kinds, $values], ValuePacking::split("before{$packing->head()}{$packing->bytes()}", 6));
+            self::assertSame([$kinds, $values], ValuePacking::decode($packing->head() . $packing->bytes()));
+            self::assertSame([$kinds, $values], ValuePacking::decode("before{$packing->head()}{$packing->bytes()}", 6));
             self::assertSame([\count($values), \strlen(implode('', $values))], [$packing->count(), $packing->size()]);
         }
     }
@@ -50,11 +50,11 @@ final class ValuePackingTest extends TestCase
     #[DataProvider('lists')]
     public function testAListIsTheSameAfterwards(array $values, bool $integers): void
     {
-        $bytes = ValuePacking::list($values, $integers);
+        $bytes = ValuePacking::encodeList($values, $integers);
 
-        self::assertSame($values, ValuePacking::values($bytes));
-        self::assertSame($values, ValuePacking::values("before{$bytes}", 6));
-        [$kinds, $each] = ValuePacking::split(ValuePacking::ofList($bytes));
+        self::assertSame($values, ValuePacking::decodeList($bytes));
+        self::assertSame($values, ValuePacking::decodeList("before{$bytes}", 6));
+        [$kinds, $each] = ValuePacking::decode(ValuePacking::ofList($bytes));
         self::assertSame($values, array_map(
             static fn(string $kind, string $one): mixed
                 => \ord($kind) === WorkerProtocol::STRING ? $one : unserialize($one),

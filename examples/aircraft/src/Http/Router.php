@@ -55,7 +55,7 @@ final readonly class Router implements RequestHandlerInterface
         /** @var array{_handler: class-string<RequestHandlerInterface>, _pattern: string, number?: string} $match */
         $route = $request->getAttribute(MatchedRoute::class);
         if ($route instanceof MatchedRoute) {
-            $route->name($match['_pattern']);
+            $route->setName($match['_pattern']);
         }
         if (isset($match['number'])) {
             $request = $request->withAttribute('number', $match['number']);

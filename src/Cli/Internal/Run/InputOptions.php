@@ -42,14 +42,14 @@ final class InputOptions
     /**
      * @param ReplacementStrings $strings replacement strings of the command and of options such as --results
      * @param list<string>       $columns names of columns; empty if columns have no names
-     * @param int|null           $width   number of values that each record has; null if it is not fixed
+     * @param int|null           $valuesPerRecord   number of values that each record has; null if it is not fixed
      */
     private function __construct(
         public readonly JobInputs $inputs,
         public readonly JobFormat $format,
         public readonly ReplacementStrings $strings,
         public readonly array $columns,
-        public readonly ?int $width,
+        public readonly ?int $valuesPerRecord,
     ) {}
 
     /**

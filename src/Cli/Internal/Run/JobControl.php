@@ -57,7 +57,7 @@ final class JobControl implements RunControl
     public function end(InputJob $job): void
     {
         $this->ended[$job->sequence] = true;
-        $this->pool->cancelRunning($job);
+        $this->pool->cancel($job);
     }
 
     public function outputOf(InputJob $job): string

@@ -95,7 +95,7 @@ final class OutcomeOptions
             $path,
             $template,
             $input->columns,
-            $input->width,
+            $input->valuesPerRecord,
         );
     }
 }

@@ -19,8 +19,8 @@ use Spindle\Cli\Internal\Run\Pipe\PartInputs;
 use Spindle\Cli\Internal\Run\Pipe\PatternEnds;
 use Spindle\Cli\Internal\Run\Pipe\RecordEnds;
 use Spindle\Cli\Internal\Run\Pipe\RoundRobinInputs;
+use Spindle\Cli\Internal\Run\Pipe\SeparatorEnds;
 use Spindle\Cli\Internal\Run\Pipe\TeeInputs;
-use Spindle\Cli\Internal\Run\Pipe\TextEnds;
 use Spindle\Cli\Internal\UsageException;
 
 /** Reads the options that distribute standard input among the jobs. */
@@ -232,7 +232,7 @@ final class PipeOptions
             throw new UsageException('option --pipe-part: give a file, as -a FILE or :::: FILE');
         }
         $ends = self::ends($given);
-        \assert($ends instanceof TextEnds);
+        \assert($ends instanceof SeparatorEnds);
         $isCount = preg_match('/^-(\d{1,6})$/D', $given->text('block') ?? self::DEFAULT_PARTS, $count) === 1
             && (int) $count[1] > 0;
 
@@ -261,14 +261,14 @@ final class PipeOptions
                 throw new UsageException('option --max-lines: lines form a record; remove --recstart and --recend');
             }
 
-            return new TextEnds("\n", '');
+            return new SeparatorEnds("\n", '');
         }
         $end ??= $start === null ? '\n' : '';
         if ($given->flag('regexp') && $end . $start !== '') {
             return new PatternEnds($end, $start ?? '');
         }
 
-        return new TextEnds(strtr($end, InputOptions::ESCAPES), strtr($start ?? '', InputOptions::ESCAPES));
+        return new SeparatorEnds(strtr($end, InputOptions::ESCAPES), strtr($start ?? '', InputOptions::ESCAPES));
     }
 
     private static function count(GivenOptions $given, string $name): ?int

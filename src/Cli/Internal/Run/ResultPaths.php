@@ -37,13 +37,13 @@ final class ResultPaths
     /**
      * @param string       $path    value of the option
      * @param list<string> $columns names of columns; empty if columns have no names
-     * @param int|null     $width   number of values of each record; null if it is not fixed
+     * @param int|null     $valuesPerRecord   number of values of each record; null if it is not fixed
      */
     public function __construct(
         string $path,
         public readonly TextTemplate $template,
         private readonly array $columns,
-        private readonly ?int $width,
+        private readonly ?int $valuesPerRecord,
     ) {
         $this->root = $template->isConstant() ? self::withoutSlash($path) : null;
     }
@@ -106,7 +106,7 @@ final class ResultPaths
             return ['1', self::NO_VALUE];
         }
         $names = [];
-        foreach (array_chunk($values, max(1, $this->width ?? \count($values))) as $record) {
+        foreach (array_chunk($values, max(1, $this->valuesPerRecord ?? \count($values))) as $record) {
             $pairs = [];
             foreach ($record as $index => $value) {
                 $pairs[] = [self::folder($this->columns[$index] ?? (string) ($index + 1)), self::folder($value)];

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal\Serve;
 
-use Spindle\Cli\Internal\AdminHosts;
+use Spindle\Cli\Internal\AdminHostOption;
 use Spindle\Cli\Internal\Duration;
 use Spindle\Cli\Internal\GivenOptions;
 use Spindle\Cli\Internal\UsageException;
@@ -121,7 +121,7 @@ final class ServeOptions
             maxMemory: self::maxMemory($given),
             startTimeout: self::seconds($given, 'start-timeout') ?? 30.0,
             blockTimeout: self::seconds($given, 'block-timeout') ?? 30.0,
-            adminHosts: AdminHosts::of($input),
+            adminHosts: AdminHostOption::names($input),
             memoryLimit: self::memoryLimit($given),
             traceBlocks: $given->flag('trace-blocks') ? true : null,
         );

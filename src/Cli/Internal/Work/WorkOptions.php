@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal\Work;
 
-use Spindle\Cli\Internal\AdminHosts;
+use Spindle\Cli\Internal\AdminHostOption;
 use Spindle\Cli\Internal\Duration;
 use Spindle\Cli\Internal\GivenBroker;
 use Spindle\Cli\Internal\GivenOptions;
@@ -62,7 +62,7 @@ final class WorkOptions
             GivenBroker::keys(),
             self::agent($given),
             self::admin($given),
-            AdminHosts::of($input),
+            AdminHostOption::names($input),
             $given->json(),
             $given->flag('quiet'),
         );

@@ -50,7 +50,7 @@ final class Channel implements FrameHandler
         [$pair, $warning] = Warnings::of(static fn() => stream_socket_pair(\STREAM_PF_UNIX, \STREAM_SOCK_STREAM, 0));
 
         return $pair === false
-            ? throw ForkException::because(Warnings::clause($warning))
+            ? throw ForkException::because(Warnings::socketReason($warning))
             : [new self($pair[0]), new self($pair[1])];
     }
 

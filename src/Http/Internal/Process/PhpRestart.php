@@ -50,7 +50,7 @@ final class PhpRestart
         }
         [, $warning] = Warnings::of(static fn(): bool => pcntl_exec(\PHP_BINARY, $arguments));
 
-        return 'PHP could not be restarted: ' . Warnings::clause($warning);
+        return 'PHP could not be restarted: ' . Warnings::socketReason($warning);
     }
 
     /**

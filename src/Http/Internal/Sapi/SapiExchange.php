@@ -11,8 +11,8 @@ use Psr\Http\Message\StreamInterface;
 use Psr\Log\LoggerInterface;
 use Spindle\Http\ClientLeftException;
 use Spindle\Http\HttpException;
+use Spindle\Http\Internal\Form\BodyParser;
 use Spindle\Http\Internal\Form\Form;
-use Spindle\Http\Internal\Form\FormReader;
 use Spindle\Http\Internal\Form\Refusal;
 use Spindle\Http\Internal\Message\Head;
 use Spindle\Http\Internal\Message\Peer;
@@ -39,7 +39,7 @@ final class SapiExchange implements RequestExchange
         private readonly Head $head,
         private readonly Peer $peer,
         private readonly float $arrivedAt,
-        private readonly FormReader $forms,
+        private readonly BodyParser $forms,
         private readonly string $warning = '',
         private readonly ?LoggerInterface $logger = null,
     ) {
@@ -117,10 +117,10 @@ final class SapiExchange implements RequestExchange
     /** @throws HttpException */
     private function parse(string $type, string $encoding): Form
     {
-        if (FormReader::mediaType($type) !== 'multipart/form-data') {
+        if (BodyParser::mediaType($type) !== 'multipart/form-data') {
             return $this->forms->read($type, $this->body(), $encoding);
         }
-        FormReader::checkEncoding($encoding);
+        BodyParser::checkEncoding($encoding);
         $limit = ini_parse_quantity((string) \ini_get('post_max_size'));
         if ($limit > 0 && $this->head->length > $limit) {
             throw Refusal::tooMuch("The form is longer than {$limit} bytes");

@@ -17,7 +17,7 @@ use Spindle\Internal\Warnings;
  * client has to wait.
  *
  * Received bytes are kept, so that the body can be read again, up to a size that depends on the media type: see
- * {@see \Spindle\Http\Internal\Form\FormReader::maxKeptBytes()}. A longer body can be read only once.
+ * {@see \Spindle\Http\Internal\Form\BodyParser::maxKeptBytes()}. A longer body can be read only once.
  */
 final class BodyStream implements StreamInterface, BodyLimited
 {

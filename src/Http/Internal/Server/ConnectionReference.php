@@ -6,7 +6,7 @@ namespace Spindle\Http\Internal\Server;
 
 use Psr\Log\LoggerInterface;
 use Spindle\Http\FormLimits;
-use Spindle\Http\Internal\Form\FormReader;
+use Spindle\Http\Internal\Form\BodyParser;
 use Spindle\Http\Internal\Message\Peer;
 
 /**
@@ -33,9 +33,9 @@ final class ConnectionReference
         return (self::$connections[$this] ?? null)?->get();
     }
 
-    public function forms(): FormReader
+    public function forms(): BodyParser
     {
-        return $this->connection()?->service->forms ?? new FormReader($this->formLimits);
+        return $this->connection()?->service->forms ?? new BodyParser($this->formLimits);
     }
 
     public function trustPeer(): void

@@ -89,7 +89,7 @@ final class Listeners
             ),
         );
         if ($socket === false) {
-            throw ListenException::because($address, Warnings::clause($warning));
+            throw ListenException::because($address, Warnings::socketReason($warning));
         }
         stream_set_blocking($socket, false);
         CloseOnExec::set($socket);

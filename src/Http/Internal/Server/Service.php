@@ -11,9 +11,9 @@ use Psr\Log\NullLogger;
 use Revolt\EventLoop;
 use Spindle\Http\HttpException;
 use Spindle\Http\HttpServerOptions;
+use Spindle\Http\Internal\Form\BodyParser;
 use Spindle\Http\Internal\Form\DiskFiles;
 use Spindle\Http\Internal\Form\FileDescriptors;
-use Spindle\Http\Internal\Form\FormReader;
 use Spindle\Http\Internal\Form\Refusal;
 use Spindle\Http\Internal\FreeMemory;
 use Spindle\Http\Internal\Message\HandlerFailure;
@@ -54,7 +54,7 @@ final class Service implements FileDescriptors
     public readonly LoopLag $lag;
     public readonly BlockDetector $blocks;
     public readonly FreeMemory $memory;
-    public readonly FormReader $forms;
+    public readonly BodyParser $forms;
     public readonly UnreadConnections $unreadConnections;
 
     /** Time of the next check of deadlines, by hrtime(). */
@@ -95,7 +95,7 @@ final class Service implements FileDescriptors
         $this->lag = new LoopLag();
         $this->blocks = new BlockDetector($options->blockWarning, $this);
         $this->memory = new FreeMemory();
-        $this->forms = new FormReader($options->forms, files: $files, memory: $this->memory);
+        $this->forms = new BodyParser($options->forms, files: $files, memory: $this->memory);
         $this->unreadConnections = new UnreadConnections();
         $this->phaseTimeouts = array_map(self::nanoseconds(...), [
             Phase::Handshake->value => $options->tlsTimeout,

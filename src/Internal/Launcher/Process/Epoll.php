@@ -74,7 +74,7 @@ final class Epoll
      *
      * @return array<int, true> ready descriptors; empty after the maximum wait or a signal
      */
-    public function waitFor(array $descriptors, int $milliseconds): array
+    public function poll(array $descriptors, int $milliseconds): array
     {
         $set = '';
         foreach ($descriptors as $descriptor => $events) {

@@ -158,7 +158,7 @@ final class JobScheduler implements FrameHandler
         $job->signal = $signal;
         $job->endedAt = hrtime(true);
         $this->exhausted = false;
-        if ($job->ending === 0) {
+        if ($job->endReason === 0) {
             $this->reportEnd($job);
         } else {
             $this->termination->linger($job);
@@ -366,7 +366,7 @@ final class JobScheduler implements FrameHandler
         unset($this->running[$job->id]);
         $this->frames->add(LauncherProtocol::EXITED, $job->id, pack(
             'CllddPV',
-            $job->ending,
+            $job->endReason,
             $job->exitCode,
             $job->signal,
             $job->unixStart,

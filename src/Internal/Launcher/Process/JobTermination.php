@@ -62,7 +62,7 @@ final class JobTermination
     /** Makes the next {@see enforceLimits()} end a running job. */
     public function cancel(LauncherJob $job): void
     {
-        if ($job->ending === 0) {
+        if ($job->endReason === 0) {
             $this->cancelled[$job->id] = $job;
         }
     }
@@ -149,7 +149,7 @@ final class JobTermination
         }
         $ids = [];
         foreach ($jobs as $job) {
-            $job->ending = $reason;
+            $job->endReason = $reason;
             $job->killAt = hrtime(true) + self::nanoseconds($this->grace);
             $this->lowerDeadline($job->killAt);
             $ids[$job->id] = true;
@@ -168,7 +168,7 @@ final class JobTermination
         $this->deadline = self::NEVER;
         $timedOut = $idle = $kill = $over = [];
         foreach ($running as $job) {
-            if ($job->ending === 0) {
+            if ($job->endReason === 0) {
                 if ($onlyPool || $job->unacknowledged > LauncherProtocol::OUTPUT_WINDOW) {
                     $job->lastOutputAt = $now; // the job is not silent: its output is not read
                 }
@@ -202,7 +202,7 @@ final class JobTermination
 
     private function abandon(LauncherJob $job): void
     {
-        $job->ending |= LauncherProtocol::SURVIVED;
+        $job->endReason |= LauncherProtocol::SURVIVED;
         if (isset($this->lingering[$job->id])) {
             unset($this->lingering[$job->id]);
         } else {

@@ -20,7 +20,7 @@ final class LauncherJob
     public int $lastOutputAt = 0;
 
     /** Reason for the ending: TIMED_OUT, IDLE or CANCELLED, plus SURVIVED if a process survives; 0 before an ending. */
-    public int $ending = 0;
+    public int $endReason = 0;
 
     /** Time of SIGKILL for an ending job, then time at which it counts as unkillable; in ns of the monotonic clock. */
     public int $killAt = 0;

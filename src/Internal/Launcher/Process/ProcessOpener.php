@@ -197,7 +197,7 @@ final class ProcessOpener
             // If PATH is set, exec searches it again, so argv[0] can be the name as given.
             $arguments[0] = $path === null ? $file : $arguments[0];
         }
-        $file = Programs::path($file);
+        $file = Programs::localPath($file);
         clearstatcache(true, $file);
         if (!file_exists($file)) {
             throw new StartFailure(127, 'No such file or directory');

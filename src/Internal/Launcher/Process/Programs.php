@@ -17,7 +17,7 @@ final class Programs
     {
         $denied = false;
         foreach (explode(':', $path) as $directory) {
-            $file = self::path($directory === '' ? $program : "{$directory}/{$program}");
+            $file = self::localPath($directory === '' ? $program : "{$directory}/{$program}");
             clearstatcache(true, $file);
             if (is_file($file)) {
                 if (is_executable($file)) {
@@ -40,7 +40,7 @@ final class Programs
     }
 
     /** Returns the path in a form that PHP does not read as a URL. */
-    public static function path(string $path): string
+    public static function localPath(string $path): string
     {
         return preg_match('~^\.{0,2}/~', $path) === 1 ? $path : "./{$path}";
     }
@@ -59,7 +59,7 @@ final class Programs
         $start = (string) fread($handle, 256);
         fclose($handle);
         if (preg_match('~^#![ \t]*([^ \t\n]+)~', $start, $match) === 1) {
-            $interpreter = self::path($match[1]);
+            $interpreter = self::localPath($match[1]);
             clearstatcache(true, $interpreter);
             if (!file_exists($interpreter)) {
                 throw new StartFailure(127, "No such interpreter: {$match[1]}");
@@ -78,7 +78,7 @@ final class Programs
      */
     public static function shellCommand(string $file, array $arguments): array
     {
-        return [self::SHELL, self::path($file), ...\array_slice($arguments, 1)];
+        return [self::SHELL, self::localPath($file), ...\array_slice($arguments, 1)];
     }
 
     /**

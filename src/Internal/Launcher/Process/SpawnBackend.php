@@ -146,7 +146,7 @@ final class SpawnBackend implements Backend
 
     public function awaitExit(int $nanoseconds): void
     {
-        $this->handle($this->epoll->waitFor(
+        $this->handle($this->epoll->poll(
             [$this->signals => Epoll::READABLE],
             max(1, intdiv($nanoseconds, 1_000_000)),
         ));
@@ -270,7 +270,7 @@ final class SpawnBackend implements Backend
         if ($this->poolProcess >= 0) {
             $descriptors[$this->poolProcess] = Epoll::READABLE;
         }
-        $this->handle($this->epoll->waitFor($descriptors, $milliseconds));
+        $this->handle($this->epoll->poll($descriptors, $milliseconds));
     }
 
     /** @param array<int, true> $ready ready descriptors */

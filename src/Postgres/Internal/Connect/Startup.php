@@ -124,7 +124,7 @@ final class Startup
         $this->computing = false;
 
         // Messages that arrived during the computation are processed and checked like all others.
-        return FrontendMessages::password($answer) . $this->receive('');
+        return FrontendMessages::authenticationResponse($answer) . $this->receive('');
     }
 
     public function isReady(): bool
@@ -247,7 +247,7 @@ final class Startup
         $this->credentials->ensureAllowed($method);
         $this->sentMethod = $method;
 
-        return FrontendMessages::password("{$proof()}\0");
+        return FrontendMessages::authenticationResponse("{$proof()}\0");
     }
 
     private function md5(string $salt): string
@@ -270,7 +270,9 @@ final class Startup
         );
         $first = $this->scram->first();
 
-        return FrontendMessages::password("{$this->scram->mechanism}\0" . pack('N', \strlen($first)) . $first);
+        return FrontendMessages::authenticationResponse(
+            "{$this->scram->mechanism}\0" . pack('N', \strlen($first)) . $first,
+        );
     }
 
     /** Handles the server's SCRAM challenge. Then {@see compute()} must be called. */

@@ -45,7 +45,7 @@ final class Tls
     public static function request(ClientStream $stream, Deadline $deadline): bool
     {
         $for = 'the answer to the TLS request';
-        $stream->write(FrontendMessages::TLS_REQUEST, $deadline, $for);
+        $stream->write(FrontendMessages::SSL_REQUEST, $deadline, $for);
         $answer = $stream->read($deadline, $for, 1);
         if ($answer === 'N') {
             return false;

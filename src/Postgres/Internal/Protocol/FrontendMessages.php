@@ -20,7 +20,7 @@ final class FrontendMessages
 
     public const TERMINATE = "X\0\0\0\4";
 
-    public const TLS_REQUEST = "\0\0\0\x08\x04\xd2\x16\x2f";
+    public const SSL_REQUEST = "\0\0\0\x08\x04\xd2\x16\x2f";
 
     public const COPY_DONE = "c\0\0\0\4";
 
@@ -55,7 +55,7 @@ final class FrontendMessages
     }
 
     /** Returns the answer to an authentication request: a PasswordMessage or a SASL response. Both have one form. */
-    public static function password(#[\SensitiveParameter] string $payload): string
+    public static function authenticationResponse(#[\SensitiveParameter] string $payload): string
     {
         return self::message('p', $payload);
     }

@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Postgres\Testing\Internal;
 
 use Spindle\Internal\Testing\Program;
-use Spindle\Postgres\Testing\ClusterException;
+use Spindle\Postgres\Testing\TemporaryPostgresException;
 
 /** Finds the directory of the server's programs. Many distributions do not include that directory in PATH. */
 final class Binaries
@@ -25,7 +25,7 @@ final class Binaries
      * @param int|null $version required major version; null for any
      * @param string|null $directory the only directory to search; null for PATH and the usual directories
      *
-     * @throws ClusterException when no directory has a server of this version
+     * @throws TemporaryPostgresException when no directory has a server of this version
      */
     public static function find(?int $version, ?string $directory): string
     {
@@ -36,7 +36,7 @@ final class Binaries
             }
         }
 
-        throw ClusterException::notFound(
+        throw TemporaryPostgresException::notFound(
             $version,
             $directory !== null ? [$directory] : ['PATH', ...self::DIRECTORY_GLOBS],
         );

@@ -6,10 +6,10 @@ namespace Spindle\Postgres\Testing\Internal;
 
 use Spindle\Internal\Testing\PrivateDirectory;
 use Spindle\Internal\Testing\ServerException;
-use Spindle\Postgres\Testing\ClusterException;
-use Spindle\Postgres\Testing\TemporaryClusterOptions;
+use Spindle\Postgres\Testing\TemporaryPostgresException;
+use Spindle\Postgres\Testing\TemporaryPostgresOptions;
 
-/** Creates the directory of a cluster: data, configuration and TLS files. */
+/** Creates the directory of a server: data, configuration and TLS files. */
 final class DataDirectory
 {
     /**
@@ -36,7 +36,7 @@ final class DataDirectory
     public function __construct(private readonly PrivateDirectory $directory, private readonly ServerUser $user) {}
 
     /**
-     * Runs `$work`. Clusters that `$work` starts get their data from `$source` instead of initdb.
+     * Runs `$work`. Servers that `$work` starts get their data from `$source` instead of initdb.
      *
      * @template T
      *
@@ -60,10 +60,10 @@ final class DataDirectory
      *
      * @return string password of the superuser
      *
-     * @throws ClusterException
+     * @throws TemporaryPostgresException
      * @throws ServerException
      */
-    public function create(string $binaries, array $settings, TemporaryClusterOptions $options): string
+    public function create(string $binaries, array $settings, TemporaryPostgresOptions $options): string
     {
         $this->directory->make();
         $this->user->makeOwnerOf($this->directory->path);
@@ -77,7 +77,7 @@ final class DataDirectory
     }
 
     /** @return array<string, string|bool> settings for the TLS files, which are copied */
-    private function tls(TemporaryClusterOptions $options): array
+    private function tls(TemporaryPostgresOptions $options): array
     {
         $settings = ['ssl' => $options->certificate !== null];
         $files = [

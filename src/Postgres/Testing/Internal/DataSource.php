@@ -6,8 +6,8 @@ namespace Spindle\Postgres\Testing\Internal;
 
 use Spindle\Internal\Testing\PrivateDirectory;
 use Spindle\Internal\Testing\ServerException;
-use Spindle\Postgres\Testing\ClusterException;
-use Spindle\Postgres\Testing\TemporaryClusterOptions;
+use Spindle\Postgres\Testing\TemporaryPostgresException;
+use Spindle\Postgres\Testing\TemporaryPostgresOptions;
 
 /** Creates the data directory of a new server. */
 interface DataSource
@@ -20,13 +20,13 @@ interface DataSource
      *
      * @return string password of the superuser
      *
-     * @throws ClusterException
+     * @throws TemporaryPostgresException
      * @throws ServerException
      */
     public function create(
         PrivateDirectory $directory,
         ServerUser $user,
         string $binaries,
-        TemporaryClusterOptions $options,
+        TemporaryPostgresOptions $options,
     ): string;
 }

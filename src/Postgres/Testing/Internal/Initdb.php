@@ -6,8 +6,8 @@ namespace Spindle\Postgres\Testing\Internal;
 
 use Spindle\Internal\Testing\PrivateDirectory;
 use Spindle\Internal\Testing\Program;
-use Spindle\Postgres\Testing\ClusterException;
-use Spindle\Postgres\Testing\TemporaryClusterOptions;
+use Spindle\Postgres\Testing\TemporaryPostgresException;
+use Spindle\Postgres\Testing\TemporaryPostgresOptions;
 
 /** Creates new data with PostgreSQL's initdb, and a random password. */
 final class Initdb implements DataSource
@@ -16,7 +16,7 @@ final class Initdb implements DataSource
         PrivateDirectory $directory,
         ServerUser $user,
         string $binaries,
-        TemporaryClusterOptions $options,
+        TemporaryPostgresOptions $options,
     ): string {
         $password = bin2hex(random_bytes(16));
         $file = $directory->write('password', $password);
@@ -27,14 +27,14 @@ final class Initdb implements DataSource
         ]));
         unlink($file);
         if ($exitCode !== 0) {
-            throw ClusterException::initdbFailed($exitCode, $output);
+            throw TemporaryPostgresException::initdbFailed($exitCode, $output);
         }
 
         return $password;
     }
 
     /** @return list<string> the initdb arguments that determine the data */
-    public static function arguments(TemporaryClusterOptions $options): array
+    public static function arguments(TemporaryPostgresOptions $options): array
     {
         return [
             '--no-sync', '--no-instructions', '--encoding', 'UTF8', '--locale', 'C', '--auth', 'trust',

@@ -28,12 +28,12 @@ final class Server
     /** @param list<string> $command command that runs the server in the foreground */
     public function __construct(private readonly string $directory, array $command)
     {
-        $this->state = ClusterLeftovers::of($directory);
+        $this->state = PostgresLeftovers::of($directory);
         $this->daemon = new Daemon(
             'PostgreSQL',
             $command,
             $this->state,
-            static fn(): int => (int) (ClusterLeftovers::pidFileLines($directory)[0] ?? 0),
+            static fn(): int => (int) (PostgresLeftovers::pidFileLines($directory)[0] ?? 0),
         );
     }
 
@@ -47,7 +47,7 @@ final class Server
         if (!Wait::until(fn(): bool => $this->state->processes() === [], self::ORPHAN_TIMEOUT)) {
             $this->state->kill();
         }
-        $earlier = ClusterLeftovers::pidFileLines($this->directory);
+        $earlier = PostgresLeftovers::pidFileLines($this->directory);
         $this->daemon->start(fn(): bool => $this->isReady($earlier), $timeout);
     }
 
@@ -58,7 +58,7 @@ final class Server
     }
 
     /** Stops the server, and returns when it has ended. Disconnects clients. Committed data are kept. */
-    public function end(): void
+    public function stop(): void
     {
         $this->daemon->end(self::SIGNAL_TIMEOUTS);
     }
@@ -78,7 +78,7 @@ final class Server
     /** @param array<int, string> $earlier lines that postmaster.pid had before the start, left by a killed server */
     private function isReady(array $earlier): bool
     {
-        $lines = ClusterLeftovers::pidFileLines($this->directory);
+        $lines = PostgresLeftovers::pidFileLines($this->directory);
 
         return $lines !== $earlier && \in_array(trim($lines[7] ?? ''), ['ready', 'standby'], true);
     }

@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Postgres\Testing\Internal;
 
 use Spindle\Internal\Testing\Program;
-use Spindle\Postgres\Testing\ClusterException;
+use Spindle\Postgres\Testing\TemporaryPostgresException;
 
 /** The user that runs the server: the user of this process, or an unprivileged user if this process runs as root. */
 final class ServerUser
@@ -20,7 +20,7 @@ final class ServerUser
      */
     private function __construct(private readonly array $prefix, private readonly ?array $ids) {}
 
-    /** @throws ClusterException when this process runs as root and can not start programs as another user */
+    /** @throws TemporaryPostgresException when this process runs as root and can not start programs as another user */
     public static function find(): self
     {
         return self::$found ??= self::isRoot() ? self::unprivileged() : new self([], null);
@@ -49,7 +49,7 @@ final class ServerUser
         return \function_exists('posix_geteuid') ? posix_geteuid() === 0 : Program::run(['id', '-u'])[1] === '0';
     }
 
-    /** @throws ClusterException */
+    /** @throws TemporaryPostgresException */
     private static function unprivileged(): self
     {
         $reasons = '';
@@ -70,7 +70,7 @@ final class ServerUser
             }
         }
 
-        throw ClusterException::noUser(trim($reasons));
+        throw TemporaryPostgresException::noUser(trim($reasons));
     }
 
     /** @return list<list<string>> the preferred one first: runuser and su can remain as parents, setpriv can not */

@@ -290,7 +290,7 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
         }
         [$isWritten, $warning] = Warnings::of(fn(): bool => $this->unsent->flush($socket));
         if (!$isWritten) {
-            $this->fail($warning === '' ? 'the connection broke' : Warnings::clause($warning));
+            $this->fail($warning === '' ? 'the connection broke' : Warnings::socketReason($warning));
 
             return;
         }

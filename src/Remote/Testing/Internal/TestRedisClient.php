@@ -31,7 +31,7 @@ final class TestRedisClient
             static fn() => stream_socket_client("unix://{$socket}", $code, $message, $timeout),
         );
         if ($stream === false) {
-            throw TemporaryRedisException::noAnswer($this->command, Warnings::clause($warning));
+            throw TemporaryRedisException::noAnswer($this->command, Warnings::socketReason($warning));
         }
         stream_set_timeout($stream, (int) $timeout, (int) (fmod($timeout, 1.0) * 1e6));
         $this->stream = $stream;

@@ -154,8 +154,8 @@ final class Worker
     private static function itemsOf(string &$payload, int $flags): array
     {
         [$kinds, $items] = ($flags & WorkerProtocol::PACKED) !== 0
-            ? ValuePacking::split($payload, self::TASKS_HEAD_BYTES)
-            : ['', ValuePacking::values($payload, self::TASKS_HEAD_BYTES)];
+            ? ValuePacking::decode($payload, self::TASKS_HEAD_BYTES)
+            : ['', ValuePacking::decodeList($payload, self::TASKS_HEAD_BYTES)];
         $payload = '';
 
         return [$kinds, $items];

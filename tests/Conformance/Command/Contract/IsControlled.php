@@ -132,8 +132,8 @@ trait IsControlled
         self::assertSame(["e\n", "o\n"], $pool->outputSoFar('a', 2));
         Eventually::holds(static fn(): bool => $pool->outputSoFar('b', 400_000) === [$large, ''], 'b has printed');
         self::assertSame(['', ''], $pool->outputSoFar('c', 10));
-        $pool->cancelRunning('a');
-        $pool->cancelRunning('c');
+        $pool->cancel('a');
+        $pool->cancel('c');
         $results = $run->await();
 
         self::assertTrue($results['a']->cancelled);

@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Tests\Conformance\Http\Vectors;
 
 /** RFC 9112, 3.2, and RFC 9110, 7.2. */
-final class Hosts
+final class AllowedHosts
 {
     /** @return iterable<string, Vector> */
     public static function vectors(): iterable

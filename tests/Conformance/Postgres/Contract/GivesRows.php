@@ -26,16 +26,16 @@ trait GivesRows
         self::assertSame([2 => 'Ada', 1 => null], $link->query($people)->pairs());
         self::assertSame(
             [2 => ['id' => 2, 'name' => 'Ada'], 1 => ['id' => 1, 'name' => null]],
-            $link->query($people)->keyed('id'),
+            $link->query($people)->indexedBy('id'),
         );
         self::assertSame(
             [[], []],
-            [$link->query("{$people} WHERE false")->pairs(), $link->query("{$people} WHERE false")->keyed('name')],
+            [$link->query("{$people} WHERE false")->pairs(), $link->query("{$people} WHERE false")->indexedBy('name')],
         );
         foreach ([
             'needs a result with 2 columns' => static fn(): array => $link->query('SELECT 1')->pairs(),
-            'no column "age"' => static fn(): array => $link->query($people)->keyed('age'),
-            'is null' => static fn(): array => $link->query($people)->keyed('name'),
+            'no column "age"' => static fn(): array => $link->query($people)->indexedBy('age'),
+            'is null' => static fn(): array => $link->query($people)->indexedBy('name'),
             'is float' => static fn(): array => $link->query('SELECT 1.5::float8, 1')->pairs(),
             'same value' => static fn(): array
                 => $link->query("SELECT 'a', i FROM generate_series(1, 2) AS i")->pairs(),

@@ -26,7 +26,7 @@ trait MakesObjects
                 "SELECT * FROM (VALUES ('b', 1, 'Ada', NULL), ('a', 2, NULL, 'b')) AS v (kind, id, first_name, "
                     . 'other_kind)',
             )
-            ->as(Person::class);
+            ->mapTo(Person::class);
 
         self::assertEquals([new Person(1, 'Ada', Letter::B), new Person(2, null, Letter::A, Letter::B)], $people);
     }
@@ -35,7 +35,7 @@ trait MakesObjects
     {
         self::assertEquals(
             [new Person(1, 'Ada')],
-            $this->link()->query("SELECT 1 AS id, 'Ada' AS \"firstName\"")->as(Person::class),
+            $this->link()->query("SELECT 1 AS id, 'Ada' AS \"firstName\"")->mapTo(Person::class),
         );
     }
 
@@ -43,7 +43,7 @@ trait MakesObjects
     {
         self::assertSame(
             [],
-            $this->link()->query("SELECT 1 AS id, 'Ada' AS first_name WHERE false")->as(Person::class),
+            $this->link()->query("SELECT 1 AS id, 'Ada' AS first_name WHERE false")->mapTo(Person::class),
         );
     }
 
@@ -62,7 +62,7 @@ trait MakesObjects
         ] as $reason => $sql) {
             $message = self::thrown(
                 UnexpectedResultException::class,
-                static fn() => $link->query($sql)->as(Person::class),
+                static fn() => $link->query($sql)->mapTo(Person::class),
             )->getMessage();
             self::assertStringContainsString($reason, $message);
             self::assertStringContainsString(Person::class, $message);
@@ -76,7 +76,7 @@ trait MakesObjects
         $result = $this->link()->query("SELECT 'infinity'::timestamptz AS until");
         $message = self::thrown(
             UnexpectedResultException::class,
-            static fn(): array => $result->as(Until::class),
+            static fn(): array => $result->mapTo(Until::class),
         )->getMessage();
 
         self::assertStringContainsString('"until" is infinity', $message);
@@ -88,14 +88,14 @@ trait MakesObjects
         foreach (['1', "'1'", '1::numeric', '1::int8'] as $value) {
             self::assertEquals(
                 [new Level(Digit::from(1), 'x')],
-                $link->query("SELECT {$value} AS digit, 'x' AS name")->as(Level::class),
+                $link->query("SELECT {$value} AS digit, 'x' AS name")->mapTo(Level::class),
                 $value,
             );
         }
         foreach (["'abc'", '1.5::numeric', '9', 'true', "'secret'"] as $value) {
             $message = self::thrown(
                 UnexpectedResultException::class,
-                static fn() => $link->query("SELECT {$value} AS digit, 'x' AS name")->as(Level::class),
+                static fn() => $link->query("SELECT {$value} AS digit, 'x' AS name")->mapTo(Level::class),
             )->getMessage();
             self::assertStringContainsString('"digit" is not a case of ' . Digit::class, $message);
         }
@@ -103,7 +103,7 @@ trait MakesObjects
             '"kind" is not a case of ',
             self::thrown(
                 UnexpectedResultException::class,
-                static fn() => $link->query("SELECT 1 AS id, 'Ada' AS first_name, 7 AS kind")->as(Person::class),
+                static fn() => $link->query("SELECT 1 AS id, 'Ada' AS first_name, 7 AS kind")->mapTo(Person::class),
             )->getMessage(),
         );
     }
@@ -114,7 +114,7 @@ trait MakesObjects
         foreach ([\Stringable::class, \Closure::class, Digit::class] as $class) {
             self::assertStringContainsString(
                 'not a class that can be instantiated',
-                self::thrown(UnexpectedResultException::class, static fn() => $result->as($class))->getMessage(),
+                self::thrown(UnexpectedResultException::class, static fn() => $result->mapTo($class))->getMessage(),
             );
         }
     }
@@ -122,7 +122,7 @@ trait MakesObjects
     public function testAnErrorInAConstructorIsItsOwn(): void
     {
         $result = $this->link()->query("SELECT 1 AS digit, 'wrong' AS name");
-        $error = self::thrown(\TypeError::class, static fn() => $result->as(Level::class));
+        $error = self::thrown(\TypeError::class, static fn() => $result->mapTo(Level::class));
 
         self::assertSame('an error of its own', $error->getMessage());
     }

@@ -41,7 +41,7 @@ final class BlockWarningTest extends TestCase
         $this->serve(static function (ServerRequestInterface $request): Response {
             $route = $request->getAttribute(MatchedRoute::class);
             \assert($route instanceof MatchedRoute);
-            $route->name('/block/{number}');
+            $route->setName('/block/{number}');
 
             return self::handle($request);
         });

@@ -36,7 +36,7 @@ final class StatisticsTest extends TestCase
         $this->serve(static function (ServerRequestInterface $request) use ($gate): Response {
             $route = $request->getAttribute(MatchedRoute::class);
             \assert($route instanceof MatchedRoute);
-            $route->name('/{page}');
+            $route->setName('/{page}');
             $request->getRequestTarget() === '/wait' ? $gate->getFuture()->await() : null;
 
             return Response::text('', $request->getRequestTarget() === '/broken' ? 502 : 200);

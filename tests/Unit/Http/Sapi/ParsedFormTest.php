@@ -8,7 +8,7 @@ use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\Attributes\TestWith;
 use PHPUnit\Framework\TestCase;
 use Spindle\Http\HttpException;
-use Spindle\Http\Internal\Form\FormReader;
+use Spindle\Http\Internal\Form\BodyParser;
 use Spindle\Http\Internal\Message\Head;
 use Spindle\Http\Internal\Message\Peer;
 use Spindle\Http\Internal\Sapi\ParsedForm;
@@ -106,7 +106,7 @@ final class ParsedFormTest extends TestCase
             self::head(1 << 50),
             Peer::of('192.0.2.1:1', '192.0.2.2:80', false),
             0.0,
-            new FormReader(),
+            new BodyParser(),
         );
 
         self::assertSame([413, 413], [self::refusal($exchange->form(...)), self::refusal($exchange->form(...))]);

@@ -21,7 +21,7 @@ final readonly class ErrorIndex
         SpindleException::class => 'Catch it to handle all failures of Spindle at run time.',
         LauncherException::class => 'Follow the message: set `CommandPoolOptions::$php`, raise the descriptor limit'
             . ' (`ulimit -n`), or create the pool after the fork. If a launcher died, run the keys in `$unfinished`'
-            . ' again, or set `redispatch: true`.',
+            . ' again, or set `rerunAfterCrash: true`.',
         Command\CommandFailedException::class => 'Read `$result`: exit code, signal, timeout or missing program, and'
             . ' both outputs.',
         Command\SpoolException::class => 'Free space in the temporary directory or choose another one'
@@ -76,7 +76,8 @@ final readonly class ErrorIndex
         Postgres\ResultTooLargeException::class => 'Use `stream()`, select less, or raise `memory_limit`.',
         Postgres\ProtocolException::class => 'Check that the address is that of a PostgreSQL server, and cast values of'
             . ' unusual types to text in the statement.',
-        Postgres\Testing\ClusterException::class => 'Install the server that the message names, and read `$output`.',
+        Postgres\Testing\TemporaryPostgresException::class
+            => 'Install the server that the message names, and read `$output`.',
         Http\HttpException::class => 'Throw it in a handler, for example `new HttpException(404)`.',
         Http\AppException::class => 'Run `php app.php` and correct the file. It returns a handler, a container with'
             . ' one, or a closure.',

@@ -52,7 +52,7 @@ final class ScreenProgress implements Progress
         private readonly ProgressConsole $console,
     ) {
         $this->lines = new ScreenLines(\STDIN);
-        $this->style = ScreenStyle::ofEnvironment($options->colours);
+        $this->style = ScreenStyle::fromEnvironment($options->colours);
         $this->bar = new BarView($this->style);
         $this->view = $options->mode === ProgressMode::Screen ? new ScreenView($this->style) : null;
         $this->keys = $options->mode === ProgressMode::Screen && $options->hasKeys ? new ScreenKeys($control) : null;

@@ -14,7 +14,7 @@ final class ScreenStyle
     public function __construct(public readonly bool $colours, public readonly bool $unicode) {}
 
     /** @param bool $colours whether the command line allows colours */
-    public static function ofEnvironment(bool $colours): self
+    public static function fromEnvironment(bool $colours): self
     {
         // The first of these variables that is not empty is the locale: setlocale(3).
         $locales = array_diff([(string) getenv('LC_ALL'), (string) getenv('LC_CTYPE'), (string) getenv('LANG')], ['']);

@@ -69,7 +69,7 @@ final class Blocks
         foreach ($this->source->bytes($wait, size: self::READ_SIZE) as $bytes) {
             if ($header !== null) {
                 $beginning .= $bytes;
-                if (!$header->isWithin($beginning)) {
+                if (!$header->canBeFoundIn($beginning)) {
                     continue;
                 }
                 $bytes = $this->withoutHeader($header, $beginning);
@@ -85,7 +85,7 @@ final class Blocks
 
     private function withoutHeader(Header $header, string $beginning): string
     {
-        $this->header = $header->in($beginning);
+        $this->header = $header->find($beginning);
 
         return substr($beginning, \strlen($this->header));
     }

@@ -51,13 +51,13 @@ final class Header
      *
      * @throws UsageException when the header is too long
      */
-    public function isWithin(string $bytes): bool
+    public function canBeFoundIn(string $bytes): bool
     {
         if ($this->lines === 0) {
             return \strlen($bytes) >= self::MAX_MATCH_BYTES;
         }
-        $isWithin = substr_count($bytes, "\n") >= $this->lines;
-        if (!$isWithin && \strlen($bytes) > self::MAX_LINES_BYTES) {
+        $canBeFound = substr_count($bytes, "\n") >= $this->lines;
+        if (!$canBeFound && \strlen($bytes) > self::MAX_LINES_BYTES) {
             throw new UsageException(\sprintf(
                 'option --header: a header of %s is longer than %d MiB, the limit; give fewer lines',
                 Plural::of($this->lines, 'line'),
@@ -65,7 +65,7 @@ final class Header
             ));
         }
 
-        return $isWithin;
+        return $canBeFound;
     }
 
     /**
@@ -73,7 +73,7 @@ final class Header
      *
      * @throws UsageException when the regular expression can't be applied
      */
-    public function in(string $bytes): string
+    public function find(string $bytes): string
     {
         return $this->lines > 0 ? self::lines($bytes, $this->lines) : $this->match($bytes);
     }

@@ -32,7 +32,7 @@ final class PartInputs implements JobInputs
      */
     public function __construct(
         private readonly array $files,
-        private readonly TextEnds $ends,
+        private readonly SeparatorEnds $ends,
         private readonly int $blockBytes,
         private readonly ?Header $headerForm,
     ) {}

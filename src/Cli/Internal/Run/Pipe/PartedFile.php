@@ -79,13 +79,13 @@ final class PartedFile
         if ($form !== null) {
             foreach ($this->bytes(0) as $bytes) {
                 $beginning .= $bytes;
-                if ($form->isWithin($beginning)) {
+                if ($form->canBeFoundIn($beginning)) {
                     break;
                 }
             }
         }
 
-        return $form?->in($beginning) ?? '';
+        return $form?->find($beginning) ?? '';
     }
 
     /**

@@ -10,7 +10,7 @@ use Spindle\Cli\Internal\Run\Pipe\BlockSplitter;
 use Spindle\Cli\Internal\Run\Pipe\GroupEnds;
 use Spindle\Cli\Internal\Run\Pipe\PatternEnds;
 use Spindle\Cli\Internal\Run\Pipe\RecordEnds;
-use Spindle\Cli\Internal\Run\Pipe\TextEnds;
+use Spindle\Cli\Internal\Run\Pipe\SeparatorEnds;
 
 final class BlockSplitterTest extends TestCase
 {
@@ -19,7 +19,7 @@ final class BlockSplitterTest extends TestCase
     /** @return iterable<string, array{RecordEnds, int, int, bool, list<string>}> */
     public static function forms(): iterable
     {
-        $lines = new TextEnds("\n", '');
+        $lines = new SeparatorEnds("\n", '');
         yield 'lines' => [$lines, 12, 0, false, [
             "one\n--two\n", "--\n\n", "three four five\n", "--six--\nseven\n", '--eight',
         ]];
@@ -29,16 +29,16 @@ final class BlockSplitterTest extends TestCase
         yield 'pairs of lines' => [$lines, 26, 2, false, [
             "one\n--two\n--\n\n", "three four five\n--six--\n", "seven\n--eight",
         ]];
-        yield 'a text at the start' => [new TextEnds('', '--'), 20, 1, true, [
+        yield 'a text at the start' => [new SeparatorEnds('', '--'), 20, 1, true, [
             "one\n", "--two\n", "--\n\nthree four five\n", '--six', "--\nseven\n", '--eight',
         ]];
-        yield 'two texts' => [new TextEnds("\n", '--'), 20, 1, true, [
+        yield 'two texts' => [new SeparatorEnds("\n", '--'), 20, 1, true, [
             "one\n", "--two\n", "--\n\nthree four five\n", "--six--\nseven\n", '--eight',
         ]];
         yield 'groups' => [new GroupEnds('-', 1), 12, 1, true, [
             "one\n", "--two\n--\n\n", "three four five\n", "--six--\n", "seven\n--eight",
         ]];
-        yield 'bytes' => [new TextEnds('', ''), 20, 0, false, str_split(self::INPUT, 20)];
+        yield 'bytes' => [new SeparatorEnds('', ''), 20, 0, false, str_split(self::INPUT, 20)];
         yield 'patterns' => [new PatternEnds('\n+', '[-a-z]'), 24, 1, true, [
             "one\n", "--two\n", "--\n\n", "three four five\n", "--six--\n", "seven\n", '--eight',
         ]];
@@ -67,7 +67,7 @@ final class BlockSplitterTest extends TestCase
 
     public function testASeparatorCountsOnlyWithinTheBlock(): void
     {
-        $ends = new TextEnds("\r\n", '');
+        $ends = new SeparatorEnds("\r\n", '');
 
         self::assertSame(0, $ends->last("ab\r\n", 0, 3));
         self::assertSame(4, $ends->last("ab\r\nc", 0, 4));
@@ -78,7 +78,7 @@ final class BlockSplitterTest extends TestCase
 
     public function testARecordBeginsAfterItsOwnStart(): void
     {
-        $ends = new TextEnds('', '>');
+        $ends = new SeparatorEnds('', '>');
 
         self::assertSame(2, $ends->next('>a>b', 0, 4, 1));
         self::assertNull($ends->next('>b', 0, 2, 1));

@@ -26,7 +26,7 @@ use Spindle\Remote\TamperedFrameException;
  * The work ends when the agent is asked to stop, or after a failure, such as a lost lease. A failure cancels the
  * running jobs, because other agents can claim them soon.
  */
-final class AgentLease
+final class AgentRun
 {
     /** Number of heartbeats from one call of {@see repair()} to the next. */
     private const HEARTBEATS_PER_REPAIR = 5;
@@ -76,7 +76,7 @@ final class AgentLease
         return $this->jobs->count() === 0 ? $this->owner : null;
     }
 
-    public function hasServed(): bool
+    public function hasClaimed(): bool
     {
         return $this->exchange->hasClaimed();
     }
@@ -161,7 +161,7 @@ final class AgentLease
     }
 
     /** Stops the agent, because it could verify none of the jobs that it has claimed. */
-    public function refuse(TamperedFrameException $refusal): void
+    public function stopUnverified(TamperedFrameException $refusal): void
     {
         $this->refusal = $refusal;
         $this->stop();

@@ -11,15 +11,15 @@ use Spindle\Internal\Testing\ServerException;
 use Spindle\Internal\Testing\TestServerSettings;
 use Spindle\LauncherException;
 use Spindle\Postgres\Testing\Internal\Binaries;
-use Spindle\Postgres\Testing\Internal\ClusterLeftovers;
 use Spindle\Postgres\Testing\Internal\DataDirectory;
+use Spindle\Postgres\Testing\Internal\PostgresLeftovers;
 use Spindle\Postgres\Testing\Internal\Server;
 use Spindle\Postgres\Testing\Internal\ServerUser;
 
 /**
  * A private PostgreSQL server for tests. It is created in about a second from the installed PostgreSQL.
  *
- * All files of the cluster are in a private directory. The server and its files are removed when the cluster is
+ * All its files are in a private directory. The server and its files are removed when the server is
  * stopped, when nothing references this object, or when the PHP process has ended, even by SIGKILL.
  *
  * The server listens on a Unix socket, where it trusts every user with access to the socket's directory. It also
@@ -29,9 +29,9 @@ use Spindle\Postgres\Testing\Internal\ServerUser;
  * A fork of the process can connect to the server, but can not stop, kill or restart it. All methods block the process,
  * even within an event loop.
  */
-final class TemporaryCluster
+final class TemporaryPostgres
 {
-    /** Settings that callers of start() must not pass, because the cluster chooses them. */
+    /** Settings that callers of start() must not pass, because the server chooses them. */
     private const RESERVED_SETTINGS = [
         'cluster_name',
         'data_directory',
@@ -69,20 +69,21 @@ final class TemporaryCluster
     private function __clone() {}
 
     /**
-     * Creates and starts a cluster. Returns when the server accepts connections.
+     * Creates and starts a server. Returns when the server accepts connections.
      *
      * @param array<string, string|int|float|bool> $settings settings of postgresql.conf: ['max_connections' => 200]
      *
-     * @throws ClusterException when PostgreSQL is not installed, or the server can't be created or does not start
+     * @throws TemporaryPostgresException when PostgreSQL is not installed, or the server can't be created or
+     *                                     started
      * @throws LauncherException when no command-line PHP is installed
-     * @throws \ValueError when a setting is one that the cluster chooses, such as port, or a value has a line break
+     * @throws \ValueError when a setting is one that the server chooses, such as port, or a value has a line break
      */
-    public static function start(array $settings = [], ?TemporaryClusterOptions $options = null): self
+    public static function start(array $settings = [], ?TemporaryPostgresOptions $options = null): self
     {
-        TestServerSettings::check($settings, self::RESERVED_SETTINGS, 'cluster', 'postgresql.conf');
+        TestServerSettings::check($settings, self::RESERVED_SETTINGS, 'server', 'postgresql.conf');
 
-        return ClusterException::convertingFrom(
-            static fn(): self => self::create($settings, $options ?? new TemporaryClusterOptions()),
+        return TemporaryPostgresException::convertingFrom(
+            static fn(): self => self::create($settings, $options ?? new TemporaryPostgresOptions()),
         );
     }
 
@@ -123,13 +124,13 @@ final class TemporaryCluster
     /**
      * Returns everything that the server has logged so far.
      *
-     * @throws ClusterException when the log can't be read, for example because {@see stop()} has removed it
+     * @throws TemporaryPostgresException when the log can't be read, for example because {@see stop()} has removed it
      */
     public function log(): string
     {
-        return ClusterException::convertingFrom(
+        return TemporaryPostgresException::convertingFrom(
             fn(): string => $this->guardian->isDismissed()
-                ? throw ServerException::noLog('the cluster was stopped')
+                ? throw ServerException::noLog('the server was stopped')
                 : $this->server->log(),
         );
     }
@@ -140,11 +141,11 @@ final class TemporaryCluster
      * The other processes of the server end soon afterwards. A process that runs a statement ends after the statement.
      * The data remain for {@see restart()}.
      *
-     * @throws \LogicException in a fork of the process that started the cluster, or after stop()
+     * @throws \LogicException in a fork of the process that started the server, or after stop()
      */
     public function kill(): void
     {
-        $this->guardian->check('cluster');
+        $this->guardian->check('server');
         $this->server->kill();
     }
 
@@ -153,21 +154,21 @@ final class TemporaryCluster
      *
      * A running server is shut down first.
      *
-     * @throws ClusterException when the server does not start
-     * @throws \LogicException in a fork of the process that started the cluster, or after stop()
+     * @throws TemporaryPostgresException when the server does not start
+     * @throws \LogicException in a fork of the process that started the server, or after stop()
      */
     public function restart(): void
     {
-        $this->guardian->check('cluster');
-        $this->server->end();
-        ClusterException::convertingFrom(fn() => $this->server->start($this->timeout));
+        $this->guardian->check('server');
+        $this->server->stop();
+        TemporaryPostgresException::convertingFrom(fn() => $this->server->start($this->timeout));
     }
 
-    /** Stops the server, and removes all its files. Does nothing in a fork of the process that started the cluster. */
+    /** Stops the server, and removes all its files. Does nothing in a fork of the process that started the server. */
     public function stop(): void
     {
         if ($this->guardian->isOurs()) {
-            $this->server->end();
+            $this->server->stop();
             $this->guardian->dismiss();
         }
     }
@@ -175,14 +176,14 @@ final class TemporaryCluster
     /**
      * @param array<string, string|int|float|bool> $settings
      *
-     * @throws ClusterException|ServerException
+     * @throws TemporaryPostgresException|ServerException
      */
-    private static function create(array $settings, TemporaryClusterOptions $options): self
+    private static function create(array $settings, TemporaryPostgresOptions $options): self
     {
         $binaries = Binaries::find($options->version, $options->binaries);
         $user = ServerUser::find();
         $directory = new PrivateDirectory('postgres');
-        $guardian = new GuardianProcess(ClusterLeftovers::class, $directory->path);
+        $guardian = new GuardianProcess(PostgresLeftovers::class, $directory->path);
         try {
             $password = (new DataDirectory($directory, $user))->create($binaries, $settings, $options);
             [$server, $port] = FreePort::take(

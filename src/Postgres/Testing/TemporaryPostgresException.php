@@ -7,8 +7,8 @@ namespace Spindle\Postgres\Testing;
 use Spindle\Internal\Testing\ServerException;
 use Spindle\SpindleException;
 
-/** A temporary cluster could not be created, or its server did not start. */
-final class ClusterException extends \RuntimeException implements SpindleException
+/** A temporary server could not be created, or did not start. */
+final class TemporaryPostgresException extends \RuntimeException implements SpindleException
 {
     /** @param string $output output of the program that failed; '' if no program ran */
     private function __construct(string $message, public readonly string $output = '', ?\Throwable $previous = null)
@@ -25,7 +25,7 @@ final class ClusterException extends \RuntimeException implements SpindleExcepti
         return new self("No {$wanted} server is installed: initdb and postgres are in none of "
             . implode(', ', $directories)
             . ". On Debian, install the package {$package}. "
-            . 'Or set their directory: TemporaryClusterOptions(binaries: ...)');
+            . 'Or set their directory: TemporaryPostgresOptions(binaries: ...)');
     }
 
     public static function noUser(string $reasons): self

@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Cli\Internal\Run\Pipe;
 
 /** A record ends after the text of --recend and before that of --recstart. If both are empty, each byte is a record. */
-final class TextEnds implements RecordEnds
+final class SeparatorEnds implements RecordEnds
 {
     private readonly string $separator;
 

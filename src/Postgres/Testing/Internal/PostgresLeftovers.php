@@ -9,8 +9,8 @@ use Spindle\Internal\Testing\Removal;
 use Spindle\Internal\Testing\TestServerState;
 use Spindle\Internal\Testing\Wait;
 
-/** Removes the processes, shared memory and files of a cluster. */
-final class ClusterLeftovers implements Removal
+/** Removes the processes, shared memory and files of a server. */
+final class PostgresLeftovers implements Removal
 {
     /** Maximum seconds that an immediate shutdown may take. After that, the processes are killed. */
     private const GRACE_SECONDS = 0.7;
@@ -19,7 +19,7 @@ final class ClusterLeftovers implements Removal
     private const SIGKILL = 9;
     private const SIGCONT = 18;
 
-    /** Returns the state of a cluster. Its processes are found by the directory's name in their command lines. */
+    /** Returns the state of a server. Its processes are found by the directory's name in their command lines. */
     public static function of(string $directory): TestServerState
     {
         return new TestServerState($directory, 'postgres|initdb');

@@ -14,7 +14,7 @@ use Spindle\Worker\WorkerCrashedException;
  * Handles the outcomes of tasks that a worker has started: a result, items, a failure, or a retry. When a worker has
  * ended, requeues, retries or fails its tasks.
  */
-final class Results
+final class OutcomeHandler
 {
     /** Bytes of the header of a RESULTS frame's payload, see {@see WorkerProtocol}. The results follow the header. */
     private const RESULTS_HEAD_BYTES = 41;
@@ -66,12 +66,12 @@ final class Results
             $this->attemptCount += $count;
             // Packed values are split directly out of the frame, because another copy of large ones would take time.
             $results = ($flags & WorkerProtocol::PACKED) !== 0
-                ? ValuePacking::split($bytes, $at + self::RESULTS_HEAD_BYTES)
+                ? ValuePacking::decode($bytes, $at + self::RESULTS_HEAD_BYTES)
                 : substr($bytes, $at + self::RESULTS_HEAD_BYTES, $length - self::RESULTS_HEAD_BYTES);
             if (
                 ($flags & WorkerProtocol::FAILURES) === 0
                 && $worker->streamIndex < 0
-                && $worker->createEndFailure === null
+                && $worker->createKillFailure === null
             ) {
                 $batch->source->succeeded($batch, $from, $count, $results, $length);
             } else {
@@ -79,7 +79,7 @@ final class Results
                     $worker,
                     $batch,
                     $from,
-                    \is_array($results) ? $results : ValuePacking::split(ValuePacking::ofList($results)),
+                    \is_array($results) ? $results : ValuePacking::decode(ValuePacking::ofList($results)),
                 );
             }
         }
@@ -105,7 +105,7 @@ final class Results
             $this->pool->onSettled();
             $batch->source->streamStarted($batch, $index[1], $stream);
         } else {
-            $worker->stream?->get()?->arrived(substr($payload, 4));
+            $worker->stream?->get()?->add(substr($payload, 4));
         }
     }
 
@@ -142,7 +142,7 @@ final class Results
         foreach ($worker->batches as $batch) {
             for ($index = $batch->receivedCount; $index < $batch->limit; ++$index) {
                 if ($worker->streamIndex === $index && $worker->streamBatch === $batch) {
-                    $this->endStream($worker)?->failed(static fn(): \Throwable => $reason);
+                    $this->endStream($worker)?->fail(static fn(): \Throwable => $reason);
                 } else {
                     $batch->source->failed($batch, $index, $reason);
                 }
@@ -163,28 +163,28 @@ final class Results
     /** @param bool $wasRunning whether the task was running when the worker ended; false if only its result was lost */
     private function attemptLost(WorkerHandle $worker, Batch $batch, int $index, bool $wasRunning): void
     {
-        $failure = $wasRunning && $worker->createEndFailure !== null
-            ? ($worker->createEndFailure)($batch, $index)
+        $failure = $wasRunning && $worker->createKillFailure !== null
+            ? ($worker->createKillFailure)($batch, $index)
             : $this->crashFailure($worker, $batch, $index);
         ++$this->attemptCount;
         ++$this->failedCount;
         $this->crashedCount += (int) ($failure instanceof WorkerCrashedException);
         if ($worker->streamIndex === $index && $worker->streamBatch === $batch) {
-            $this->endStream($worker)?->failed(static fn(): \Throwable => $failure);
+            $this->endStream($worker)?->fail(static fn(): \Throwable => $failure);
         } else {
             $this->retryOrFail($batch, $index, $failure, $wasRunning && $failure instanceof WorkerCrashedException);
         }
     }
 
-    /** @param array{string, list<string>} $results from {@see ValuePacking::split()} */
+    /** @param array{string, list<string>} $results from {@see ValuePacking::decode()} */
     private function receiveEach(WorkerHandle $worker, Batch $batch, int $from, array $results): void
     {
         [$kinds, $values] = $results;
         foreach ($values as $i => $value) {
             $index = $from + $i;
             $kind = \ord($kinds[$i]);
-            $failure = $worker->createEndFailure !== null && $worker->endingTask === [$batch, $index]
-                ? ($worker->createEndFailure)($batch, $index) // the task has returned after the pool decided to end it
+            $failure = $worker->createKillFailure !== null && $worker->endingTask === [$batch, $index]
+                ? ($worker->createKillFailure)($batch, $index) // the task has returned after the pool decided to end it
                 : null;
             $isFailure = $failure !== null
                 || $kind === WorkerProtocol::THROWN || $kind === WorkerProtocol::UNSERIALIZABLE;
@@ -194,8 +194,8 @@ final class Results
             if ($worker->streamIndex === $index) {
                 $stream = $this->endStream($worker);
                 $isFailure
-                    ? $stream?->failed(static fn(): \Throwable => $createFailure(true))
-                    : $stream?->ended(static fn(): mixed => TaskOutcome::value($kind, $value, $batch->attempt, null));
+                    ? $stream?->fail(static fn(): \Throwable => $createFailure(true))
+                    : $stream?->finish(static fn(): mixed => TaskOutcome::value($kind, $value, $batch->attempt, null));
             } elseif ($isFailure) {
                 $this->handleThrown($batch, $index, $createFailure);
             } else {

@@ -7,7 +7,7 @@ namespace Spindle\Remote\Testing\Internal;
 use Spindle\Remote\Testing\TemporaryRedisException;
 
 /** Finds the executable of the Redis or Valkey server. */
-final class Binary
+final class ServerBinary
 {
     private const NAMES = ['redis-server', 'valkey-server'];
 

@@ -4,11 +4,11 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres\Testing;
 
-/** Options of a temporary cluster, except for its settings. The defaults are suitable for most tests. */
-final class TemporaryClusterOptions
+/** Options of a temporary server, except for its settings. The defaults are suitable for most tests. */
+final class TemporaryPostgresOptions
 {
     /**
-     * @param list<string> $hba first lines of pg_hba.conf. The cluster's own lines follow: they trust all users on the
+     * @param list<string> $hba first lines of pg_hba.conf. The server's own lines follow: they trust all users on the
      *     Unix socket, and require the password (scram-sha-256) on 127.0.0.1
      * @param string|null $certificate PEM file of the server's certificate, which enables TLS; the file is copied
      * @param string|null $key PEM file of the server's private key, without a passphrase; the file is copied
@@ -39,7 +39,7 @@ final class TemporaryClusterOptions
         }
         if (preg_match('~^(?!pg_|(?:public|none)$)[^\'"\\\\$\x00-\x1F\x7F]{1,63}$~D', $user) !== 1) {
             // PostgreSQL reserves pg_…, public and none. initdb does not support longer names or other characters.
-            throw new \ValueError("The superuser of a temporary cluster can not be named \"{$user}\"");
+            throw new \ValueError("The superuser of a temporary server can not be named \"{$user}\"");
         }
         if (!($timeout > 0)) {
             throw new \ValueError("The timeout must be more than 0 seconds, not {$timeout}");

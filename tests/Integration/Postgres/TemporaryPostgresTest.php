@@ -5,9 +5,9 @@ declare(strict_types=1);
 namespace Spindle\Tests\Integration\Postgres;
 
 use PHPUnit\Framework\TestCase;
-use Spindle\Postgres\Testing\ClusterException;
-use Spindle\Postgres\Testing\TemporaryCluster;
-use Spindle\Postgres\Testing\TemporaryClusterOptions;
+use Spindle\Postgres\Testing\TemporaryPostgres;
+use Spindle\Postgres\Testing\TemporaryPostgresException;
+use Spindle\Postgres\Testing\TemporaryPostgresOptions;
 use Spindle\Tests\EndsInTime;
 use Spindle\Tests\EndsWithItsOwner;
 use Spindle\Tests\Eventually;
@@ -16,7 +16,7 @@ use Spindle\Tests\Postgres\Certificates;
 use Spindle\Tests\Postgres\Cluster;
 use Spindle\Tests\Processes;
 
-final class TemporaryClusterTest extends TestCase
+final class TemporaryPostgresTest extends TestCase
 {
     use EndsInTime;
     use EndsWithItsOwner;
@@ -27,7 +27,7 @@ final class TemporaryClusterTest extends TestCase
 
     public function testItAnswersOnItsUnixSocketAndWithThePasswordOnTcp(): void
     {
-        $cluster = TemporaryCluster::start();
+        $cluster = TemporaryPostgres::start();
         $address = 'SELECT host(inet_client_addr()) AS address, current_user AS name, current_database() AS database';
 
         self::assertSame(
@@ -43,7 +43,7 @@ final class TemporaryClusterTest extends TestCase
 
     public function testItsSettingsApplyWhateverTheirTypes(): void
     {
-        $cluster = TemporaryCluster::start([
+        $cluster = TemporaryPostgres::start([
             'max_connections' => 7,
             'superuser_reserved_connections' => 2,
             'autovacuum' => false,
@@ -70,8 +70,8 @@ final class TemporaryClusterTest extends TestCase
     public function testItsAddressIsItsOwnAffair(): void
     {
         $this->expectException(\ValueError::class);
-        $this->expectExceptionMessage('A temporary cluster chooses its own port');
-        TemporaryCluster::start(['port' => 5432]);
+        $this->expectExceptionMessage('A temporary server chooses its own port');
+        TemporaryPostgres::start(['port' => 5432]);
     }
 
     public function testASettingThatDoesNotFitInALineIsRefused(): void
@@ -83,7 +83,7 @@ final class TemporaryClusterTest extends TestCase
             ["application_name\nport" => 1],
         ] as $settings) {
             try {
-                TemporaryCluster::start($settings);
+                TemporaryPostgres::start($settings);
                 self::fail('It started');
             } catch (\ValueError $error) {
                 self::assertStringStartsWith(
@@ -109,22 +109,22 @@ final class TemporaryClusterTest extends TestCase
             str_repeat('a', 64),
         ] as $user) {
             try {
-                new TemporaryClusterOptions(user: $user);
+                new TemporaryPostgresOptions(user: $user);
                 self::fail("{$user} is taken");
             } catch (\ValueError $error) {
                 self::assertSame(
-                    "The superuser of a temporary cluster can not be named \"{$user}\"",
+                    "The superuser of a temporary server can not be named \"{$user}\"",
                     $error->getMessage(),
                 );
             }
         }
-        $cluster = TemporaryCluster::start([], new TemporaryClusterOptions(user: 'Ärger mit-Namen'));
+        $cluster = TemporaryPostgres::start([], new TemporaryPostgresOptions(user: 'Ärger mit-Namen'));
         self::assertSame([['name' => 'Ärger mit-Namen']], Cluster::ask('SELECT current_user AS name', $cluster->dsn()));
     }
 
     public function testItRequestsPasswordsAsConfiguredAndHasTheConfiguredUser(): void
     {
-        $cluster = TemporaryCluster::start(['password_encryption' => 'md5'], new TemporaryClusterOptions(
+        $cluster = TemporaryPostgres::start(['password_encryption' => 'md5'], new TemporaryPostgresOptions(
             hba: ['local all plain password'],
             user: 'boss',
             initdb: ['--data-checksums'],
@@ -146,7 +146,7 @@ final class TemporaryClusterTest extends TestCase
     {
         $authority = new Certificates($this->path());
         [$certificate, $key] = $authority->forServer('127.0.0.1');
-        $cluster = Cluster::start([], new TemporaryClusterOptions(
+        $cluster = Cluster::start([], new TemporaryPostgresOptions(
             hba: ['hostssl all postgres 127.0.0.1/32 cert'],
             certificate: $certificate,
             key: $key,
@@ -232,29 +232,29 @@ final class TemporaryClusterTest extends TestCase
 
     public function testAVersionThatIsNotInstalledIsMissedByItsPackage(): void
     {
-        $this->expectException(ClusterException::class);
+        $this->expectException(TemporaryPostgresException::class);
         $this->expectExceptionMessage('No PostgreSQL 8 server is installed');
         $this->expectExceptionMessage(
             'On Debian, install the package postgresql-8. Or set their directory: '
-                . 'TemporaryClusterOptions(binaries: ...)',
+                . 'TemporaryPostgresOptions(binaries: ...)',
         );
-        TemporaryCluster::start([], new TemporaryClusterOptions(version: 8));
+        TemporaryPostgres::start([], new TemporaryPostgresOptions(version: 8));
     }
 
     public function testBinariesThatAreNotThereAreMissedByTheirDirectory(): void
     {
-        $this->expectException(ClusterException::class);
+        $this->expectException(TemporaryPostgresException::class);
         $this->expectExceptionMessage(
             "initdb and postgres are in none of {$this->path()}. On Debian, install the package postgresql.",
         );
-        TemporaryCluster::start([], new TemporaryClusterOptions(binaries: $this->path()));
+        TemporaryPostgres::start([], new TemporaryPostgresOptions(binaries: $this->path()));
     }
 
     public function testTheOutputOfAFailedInitdbIsReported(): void
     {
-        $this->expectException(ClusterException::class);
+        $this->expectException(TemporaryPostgresException::class);
         $this->expectExceptionMessageMatches('/^initdb failed with exit code 1:.*unrecognized option \'--nonsense\'/s');
-        TemporaryCluster::start([], new TemporaryClusterOptions(initdb: ['--nonsense']));
+        TemporaryPostgres::start([], new TemporaryPostgresOptions(initdb: ['--nonsense']));
     }
 
     public function testTheLogOfAServerThatDoesNotStartIsReported(): void
@@ -262,7 +262,7 @@ final class TemporaryClusterTest extends TestCase
         try {
             Cluster::start(['nonsense' => true]);
             self::fail('It started');
-        } catch (ClusterException $failure) {
+        } catch (TemporaryPostgresException $failure) {
             self::assertStringStartsWith(
                 'The PostgreSQL server ended before it was ready; the end of its log:',
                 $failure->getMessage(),
@@ -273,17 +273,17 @@ final class TemporaryClusterTest extends TestCase
 
     private static function called(): string
     {
-        return 'cluster';
+        return 'server';
     }
 
     /** Uses data that initdb created once: a cluster behaves the same whatever the source of its data is. */
-    private static function startOne(?float $timeout = null): TemporaryCluster
+    private static function startOne(?float $timeout = null): TemporaryPostgres
     {
-        return Cluster::start([], $timeout === null ? null : new TemporaryClusterOptions(timeout: $timeout));
+        return Cluster::start([], $timeout === null ? null : new TemporaryPostgresOptions(timeout: $timeout));
     }
 
-    private static function startFromNothing(): TemporaryCluster
+    private static function startFromNothing(): TemporaryPostgres
     {
-        return TemporaryCluster::start();
+        return TemporaryPostgres::start();
     }
 }

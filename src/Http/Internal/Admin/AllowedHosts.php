@@ -10,7 +10,7 @@ use Psr\Http\Message\ServerRequestInterface;
  * Host names that an admin address accepts. If the name of another site resolves to this address (DNS rebinding), pages
  * of that site can make a browser send requests here. The Host field is then the site's name, never an IP address.
  */
-final readonly class Hosts
+final readonly class AllowedHosts
 {
     /** Accepts any name. Meant for an admin address behind a proxy that controls access. */
     public const ANY = '*';

@@ -7,7 +7,7 @@ namespace Spindle\Cli\Internal;
 use Symfony\Component\Console\Input\InputInterface;
 
 /** The option --admin-host, which can be given several times. */
-final class AdminHosts
+final class AdminHostOption
 {
     private const HOST_PATTERN = '/^(?:[a-z0-9_](?:[a-z0-9_.\-]*[a-z0-9_])?|\*)$/Di';
 
@@ -18,7 +18,7 @@ final class AdminHosts
      *
      * @throws UsageException
      */
-    public static function of(InputInterface $input): array
+    public static function names(InputInterface $input): array
     {
         /** @var list<string> $names */
         $names = $input->getOption('admin-host');

@@ -11,8 +11,8 @@ use PHPUnit\Framework\TestCase;
 use Psr\Http\Message\UploadedFileInterface;
 use Spindle\Http\FormLimits;
 use Spindle\Http\HttpException;
+use Spindle\Http\Internal\Form\BodyParser;
 use Spindle\Http\Internal\Form\Form;
-use Spindle\Http\Internal\Form\FormReader;
 use Spindle\Http\Internal\FreeMemory;
 use Spindle\Tests\EndsInTime;
 use Spindle\Tests\LeavesNothing;
@@ -24,7 +24,7 @@ use function Amp\async;
 use function Amp\delay;
 use function Amp\Future\await;
 
-final class FormReaderTest extends TestCase
+final class BodyParserTest extends TestCase
 {
     use EndsInTime;
     use LeavesNothing;
@@ -222,7 +222,7 @@ final class FormReaderTest extends TestCase
     {
         $body = new Body(['{"a":1}']);
 
-        self::assertEquals(new Form(null), (new FormReader())->read($type, $body));
+        self::assertEquals(new Form(null), (new BodyParser())->read($type, $body));
         self::assertSame(0, $body->read);
     }
 
@@ -371,7 +371,7 @@ final class FormReaderTest extends TestCase
         string $refused,
         string $why,
     ): void {
-        self::assertNotNull((new FormReader($limits))->read($type, new Body([$allowed]))->fields);
+        self::assertNotNull((new BodyParser($limits))->read($type, new Body([$allowed]))->fields);
         self::assertRefused(413, $why, $type, $refused, $limits);
     }
 
@@ -406,7 +406,7 @@ final class FormReaderTest extends TestCase
     public function testJsonThatNeedsTooMuchMemoryIsRefusedBeforeItIsDecoded(): void
     {
         $json = '[' . str_repeat('{"a":1},', 100_000) . '0]';
-        $reader = static fn(int $limit): FormReader => new FormReader(memory: new FreeMemory($limit));
+        $reader = static fn(int $limit): BodyParser => new BodyParser(memory: new FreeMemory($limit));
         self::assertIsArray(
             $reader(memory_get_usage() + (300 << 20))->read('application/json', new Body([$json]))->fields,
         );
@@ -452,7 +452,7 @@ final class FormReaderTest extends TestCase
     {
         $body = new Body(['{"a":1}']);
         try {
-            (new FormReader())->read($type, $body, $encoding);
+            (new BodyParser())->read($type, $body, $encoding);
             self::fail('It was parsed');
         } catch (HttpException $refusal) {
             self::assertSame(
@@ -466,9 +466,9 @@ final class FormReaderTest extends TestCase
     {
         self::assertSame(
             ['a' => 1],
-            (new FormReader())->read('application/json', new Body(['{"a":1}']), 'Identity')->fields,
+            (new BodyParser())->read('application/json', new Body(['{"a":1}']), 'Identity')->fields,
         );
-        self::assertNull((new FormReader())->read('text/plain', new Body(['{"a":1}']), 'gzip')->fields);
+        self::assertNull((new BodyParser())->read('text/plain', new Body(['{"a":1}']), 'gzip')->fields);
     }
 
     #[TestWith([self::URLENCODED, 'a=1', 0])]
@@ -480,7 +480,7 @@ final class FormReaderTest extends TestCase
         $body = Stream::create($text);
         $body->seek($position);
 
-        self::assertSame(['a' => '1'], (new FormReader())->read($type, $body)->fields);
+        self::assertSame(['a' => '1'], (new BodyParser())->read($type, $body)->fields);
         self::assertSame([$position, substr($text, $position)], [$body->tell(), $body->getContents()]);
     }
 
@@ -489,7 +489,7 @@ final class FormReaderTest extends TestCase
         $body = Stream::create('{');
         $body->rewind();
         try {
-            (new FormReader())->read('application/json', $body);
+            (new BodyParser())->read('application/json', $body);
             self::fail('It was parsed');
         } catch (HttpException) {
             self::assertSame('{', $body->getContents());
@@ -506,7 +506,7 @@ final class FormReaderTest extends TestCase
 
         $this->expectException(\LogicException::class);
         $this->expectExceptionMessage('call getParsedBody() or getUploadedFiles() before getBody()');
-        (new FormReader())->read($type, $body);
+        (new BodyParser())->read($type, $body);
     }
 
     public function testABodyThatIsTooLongByItsSizeIsNotRead(): void
@@ -514,7 +514,7 @@ final class FormReaderTest extends TestCase
         $body = Stream::create(str_repeat('x', 11));
         $body->rewind();
         try {
-            (new FormReader(new FormLimits(text: 10)))->read('application/json', $body);
+            (new BodyParser(new FormLimits(text: 10)))->read('application/json', $body);
             self::fail('It was parsed');
         } catch (HttpException $refusal) {
             self::assertSame([413, 0], [$refusal->status, $body->tell()]);
@@ -562,7 +562,7 @@ final class FormReaderTest extends TestCase
         })());
         memory_reset_peak_usage();
         $before = memory_get_usage();
-        $form = (new FormReader())->read(self::MULTIPART, $body);
+        $form = (new BodyParser())->read(self::MULTIPART, $body);
 
         self::assertLessThan(1 << 20, memory_get_peak_usage() - $before);
         self::assertInstanceOf(UploadedFileInterface::class, $form->files['a']);
@@ -598,7 +598,7 @@ final class FormReaderTest extends TestCase
             throw $gone;
         })());
         try {
-            (new FormReader())->read(self::MULTIPART, $body);
+            (new BodyParser())->read(self::MULTIPART, $body);
             self::fail('The form was taken for whole');
         } catch (\RuntimeException $exception) {
             self::assertSame($gone, $exception);
@@ -610,7 +610,7 @@ final class FormReaderTest extends TestCase
     public function testAnUnusableDirectoryIsLoggedAndNotShownToTheClient(): void
     {
         $large = self::multipart([['f', 'x', str_repeat('1', self::LARGE)]]);
-        $exception = self::refusal(self::MULTIPART, new Body([$large]), new FormReader(directory: '/nowhere/at/all'));
+        $exception = self::refusal(self::MULTIPART, new Body([$large]), new BodyParser(directory: '/nowhere/at/all'));
 
         self::assertSame(
             [507, 'The uploaded file could not be stored'],
@@ -632,7 +632,7 @@ final class FormReaderTest extends TestCase
             $exception = self::refusal(
                 self::MULTIPART,
                 new Body(str_split($large, 10_000)),
-                new FormReader(directory: FullDisk::DIRECTORY),
+                new BodyParser(directory: FullDisk::DIRECTORY),
             );
 
             self::assertSame(507, $exception->status);
@@ -658,7 +658,7 @@ final class FormReaderTest extends TestCase
         $reading = [];
         foreach (['one', 'two'] as $value) {
             $reading[] = async(static function () use ($pieces, $value, &$forms): void {
-                $forms[$value] = (new FormReader())->read(self::MULTIPART, new Body($pieces($value)));
+                $forms[$value] = (new BodyParser())->read(self::MULTIPART, new Body($pieces($value)));
             });
         }
         await($reading);
@@ -674,7 +674,7 @@ final class FormReaderTest extends TestCase
 
     private static function read(string $type, string $body): Form
     {
-        return (new FormReader())->read($type, Stream::create($body));
+        return (new BodyParser())->read($type, Stream::create($body));
     }
 
     private static function assertRefused(
@@ -684,13 +684,13 @@ final class FormReaderTest extends TestCase
         string $body,
         FormLimits $limits = new FormLimits(),
     ): void {
-        $exception = self::refusal($type, new Body([$body]), new FormReader($limits));
+        $exception = self::refusal($type, new Body([$body]), new BodyParser($limits));
 
         self::assertSame($status, $exception->status);
         self::assertStringContainsString($why, $exception->getMessage());
     }
 
-    private static function refusal(string $type, Body $body, FormReader $reader = new FormReader()): HttpException
+    private static function refusal(string $type, Body $body, BodyParser $reader = new BodyParser()): HttpException
     {
         try {
             $reader->read($type, $body);

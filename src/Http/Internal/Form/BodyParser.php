@@ -17,7 +17,7 @@ use Spindle\Http\Internal\FreeMemory;
  * or an exception, nothing of the form is kept. After JSON or a urlencoded form, the position of the body is restored,
  * if the body is seekable.
  */
-final readonly class FormReader
+final readonly class BodyParser
 {
     private const READ_BYTES = 65_536;
 
@@ -170,7 +170,7 @@ final readonly class FormReader
     /** @throws HttpException when this many bytes of memory are not available for the parsed body */
     private function checkMemory(int $bytes): void
     {
-        if (!$this->memory->couldAllow($bytes)) {
+        if (!$this->memory->isWithinLimit($bytes)) {
             throw Refusal::tooMuch('Parsing the body would need too much memory');
         }
         if (!$this->memory->allows($bytes)) {
