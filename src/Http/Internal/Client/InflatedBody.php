@@ -39,6 +39,9 @@ final class InflatedBody implements StreamInterface
 
     private bool $isClosed = false;
 
+    /** Whether a fiber runs {@see step()}, which may wait. Until its end, each other access to the bytes is refused. */
+    private bool $isReading = false;
+
     /** Exception that each read throws once the output was read. */
     private ?\Throwable $failure = null;
 
@@ -68,6 +71,7 @@ final class InflatedBody implements StreamInterface
 
     public function __toString(): string
     {
+        $this->refuseSecondReader();
         if ($this->dropped === 0) {
             $this->offset = 0;
         }
@@ -112,7 +116,13 @@ final class InflatedBody implements StreamInterface
             if ($this->source->eof()) {
                 return true;
             }
-            $this->step();
+            $this->refuseSecondReader();
+            $this->isReading = true;
+            try {
+                $this->step();
+            } finally {
+                $this->isReading = false;
+            }
         }
 
         return false;
@@ -125,6 +135,7 @@ final class InflatedBody implements StreamInterface
 
     public function seek(int $offset, int $whence = \SEEK_SET): void
     {
+        $this->refuseSecondReader();
         $target = match ($whence) {
             \SEEK_SET => $offset,
             \SEEK_CUR => $this->offset + $offset,
@@ -147,6 +158,13 @@ final class InflatedBody implements StreamInterface
         $this->dropped += $this->offset;
         [$this->output, $this->offset] = ['', 0];
         $this->source->close();
+    }
+
+    private function refuseSecondReader(): void
+    {
+        if ($this->isReading) {
+            throw new \LogicException('Another fiber is reading this body');
+        }
     }
 
     private function step(): void

@@ -38,6 +38,7 @@ final class ResponseBody implements StreamInterface
 
     private bool $isClosed = false;
 
+    /** Whether a fiber waits for bytes. Until these arrive, each other access to the bytes is refused. */
     private bool $isReceiving = false;
 
     /** Bytes of the body that have not arrived; null if chunks or the end of the connection delimit the body. */
@@ -86,6 +87,7 @@ final class ResponseBody implements StreamInterface
 
     public function seek(int $offset, int $whence = \SEEK_SET): void
     {
+        $this->refuseSecondReader();
         $target = match ($whence) {
             \SEEK_SET => $offset,
             \SEEK_CUR => $this->offset + $offset,
@@ -99,6 +101,7 @@ final class ResponseBody implements StreamInterface
 
     public function __toString(): string
     {
+        $this->refuseSecondReader();
         if ($this->dropped === 0) {
             $this->offset = 0;
         }
@@ -109,6 +112,7 @@ final class ResponseBody implements StreamInterface
     /** @throws InvalidResponseException when the contents exceed `RequestOptions::$maxContentBytes` */
     public function getContents(): string
     {
+        $this->refuseSecondReader();
         if ($this->head->length > $this->maxContentBytes) {
             throw $this->fail($this->tooLong());
         }
@@ -135,6 +139,7 @@ final class ResponseBody implements StreamInterface
 
     public function read(int $length): string
     {
+        $this->refuseSecondReader();
         while ($this->offset === \strlen($this->bytes) && $this->connection !== null) {
             $this->receive(false);
         }
@@ -168,15 +173,19 @@ final class ResponseBody implements StreamInterface
         }
     }
 
+    private function refuseSecondReader(): void
+    {
+        if ($this->isReceiving) {
+            throw new \LogicException('Another fiber is reading this body');
+        }
+    }
+
     /** @param bool $keeps true to keep all bytes, for getContents(); false to discard those beyond MAX_KEPT_BYTES */
     private function receive(bool $keeps): void
     {
         $connection = $this->connection;
         if ($connection === null) {
             return;
-        }
-        if ($this->isReceiving) {
-            throw new \LogicException('Another fiber is reading this body');
         }
         if (!$keeps && $this->dropped + \strlen($this->bytes) >= self::MAX_KEPT_BYTES) {
             $this->dropped += \strlen($this->bytes);

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Integration\Http\Client;
 
+use Amp\DeferredFuture;
 use Amp\Socket\Socket;
 use Nyholm\Psr7\Request;
 use Nyholm\Psr7\Stream;
@@ -314,6 +315,47 @@ final class HttpClientTest extends TestCase
             [['x=1; b=own; flag; y=2;c=own; a=jar'], ['x=1; a=jar; b=jar; c=jar'], ['x=1; y=2']],
             $sent,
         );
+    }
+
+    #[TestWith([false])]
+    #[TestWith([true])]
+    public function testAFiberThatReadsABodyIsNotDisturbedByAnotherOne(bool $isCompressed): void
+    {
+        $gzip = deflate_init(\ZLIB_ENCODING_GZIP);
+        \assert($gzip !== false);
+        [$begin, $end] = $isCompressed
+            ? [(string) deflate_add($gzip, 'ab', \ZLIB_SYNC_FLUSH), (string) deflate_add($gzip, 'cd', \ZLIB_FINISH)]
+            : ['ab', 'cd'];
+        $gate = new DeferredFuture();
+        $headers = $isCompressed ? ['Content-Encoding' => 'gzip'] : [];
+        $pieces = static function () use ($begin, $end, $gate): \Generator {
+            yield $begin;
+            $gate->getFuture()->await();
+            yield $end;
+        };
+        $this->serve(static fn(): Response => Response::stream($pieces(), headers: $headers));
+        [$whole, $rest] = [$this->http()->get($this->url())->getBody(), $this->http()->get($this->url())->getBody()];
+        self::assertSame('ab', $rest->read(100));
+        $readers = [async(static fn(): string => (string) $whole), async(static fn(): string => $rest->read(100))];
+        delay(0.02);
+        foreach ([$whole, $rest] as $body) {
+            foreach ([
+                static fn(): string => $body->read(1),
+                static fn(): string => $body->getContents(),
+                static fn(): string => (string) $body,
+                static fn() => $body->rewind(),
+            ] as $access) {
+                try {
+                    $access();
+                    self::fail('Two fibers have read the same body');
+                } catch (\LogicException $failure) {
+                    self::assertSame('Another fiber is reading this body', $failure->getMessage());
+                }
+            }
+        }
+        $gate->complete();
+
+        self::assertSame(['abcd', 'cd'], [$readers[0]->await(), $readers[1]->await()]);
     }
 
     public function testEventsArriveOneByOne(): void
