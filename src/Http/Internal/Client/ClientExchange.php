@@ -17,7 +17,7 @@ final readonly class ClientExchange
     private const CONTINUE_TIMEOUT = 1.0;
 
     /** Maximum number of interim responses before the final one. */
-    private const MAX_INTERIM_RESPONSES = 20;
+    public const MAX_INTERIM_RESPONSES = 20;
 
     /** Methods whose requests need no Content-Length when they have no body: RFC 9110, 8.6. */
     private const BODILESS_METHODS = ['GET' => true, 'HEAD' => true, 'DELETE' => true, 'OPTIONS' => true];

@@ -363,6 +363,22 @@ final class OriginPool
             $deadline,
             'the proxy',
         );
+        for ($interim = 0; $interim <= ClientExchange::MAX_INTERIM_RESPONSES; ++$interim) {
+            $status = self::statusFromProxy($stream, $deadline);
+            if ($status >= 200 && $status <= 299) {
+                return;
+            }
+            if ($status >= 300 || $status === 101) {
+                throw NetworkException::because("the proxy refuses the connection with status {$status}");
+            }
+        }
+
+        throw NetworkException::because('the proxy sends too many interim responses');
+    }
+
+    /** @throws NetworkException|CancelledException */
+    private static function statusFromProxy(ClientStream $stream, Deadline $deadline): int
+    {
         $answer = '';
         do {
             // One byte at a time: bytes after the head belong to the TLS handshake, and must stay in the socket.
@@ -372,12 +388,9 @@ final class OriginPool
             }
         } while (!str_ends_with($answer, "\r\n\r\n"));
         try {
-            $head = ResponseHead::parse(substr($answer, 0, -2), true);
+            return ResponseHead::parse(substr($answer, 0, -2), true)->status;
         } catch (MalformedResponseException $malformed) {
             throw NetworkException::because('the answer of the proxy is malformed', $malformed);
-        }
-        if ($head->status < 200 || $head->status > 299) {
-            throw NetworkException::because("the proxy refuses the connection with status {$head->status}");
         }
     }
 }

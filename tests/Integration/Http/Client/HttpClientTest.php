@@ -616,7 +616,8 @@ final class HttpClientTest extends TestCase
                 return;
             }
             $target = connect(explode(' ', $request)[1]);
-            $socket->write("HTTP/1.1 200 Connected\r\n\r\n");
+            $interim = "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n";
+            $socket->write("{$interim}HTTP/1.1 200 Connected\r\n\r\n");
             async(static function () use ($socket, $target): void {
                 while (($bytes = $target->read()) !== null) {
                     $socket->write($bytes);
@@ -699,17 +700,20 @@ final class HttpClientTest extends TestCase
         ], $authorizations);
     }
 
-    public function testAProxyThatRefusesIsNamed(): void
+    #[TestWith(["HTTP/1.1 403 Forbidden\r\n\r\n", 'the proxy refuses the connection with status 403'])]
+    #[TestWith(["HTTP/1.1 101 Switching Protocols\r\n\r\n", 'the proxy refuses the connection with status 101'])]
+    #[TestWith(["HTTP/1.1 100 Continue\r\n\r\n", 'the proxy sends too many interim responses', 21])]
+    #[TestWith(["HTTP/1.1 103\r\nA b\r\n\r\n", 'the answer of the proxy is malformed'])]
+    public function testAProxyThatRefusesIsNamed(string $answer, string $why, int $times = 1): void
     {
-        $proxy = new ScriptedServer(ScriptedServer::answering("HTTP/1.1 403 Forbidden\r\n\r\n"));
+        $proxy = new ScriptedServer(ScriptedServer::answering(str_repeat($answer, $times)));
         $options = new RequestOptions(proxy: new Proxy(https: "http://user:pw@{$proxy->address()}"));
         try {
             $this->http()->get('https://any.test/', options: $options);
             self::fail('The proxy has not refused');
         } catch (ConnectFailedException $failure) {
             self::assertSame(
-                'GET https://any.test/ failed: the proxy refuses the connection with status 403'
-                    . " (through the proxy http://{$proxy->address()})",
+                "GET https://any.test/ failed: {$why} (through the proxy http://{$proxy->address()})",
                 $failure->getMessage(),
             );
         } finally {
