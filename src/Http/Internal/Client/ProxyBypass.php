@@ -11,7 +11,7 @@ final readonly class ProxyBypass
 {
     private bool $hasAllHosts;
 
-    /** Host name in lower case, which also stands for its subdomains; '' if the entry is not a name. */
+    /** Host name in lower case and ASCII, which also stands for its subdomains; '' if the entry is not a name. */
     private string $name;
 
     private ?IpNetwork $network;
@@ -27,8 +27,10 @@ final readonly class ProxyBypass
         preg_match('/^(?|\[([^\]]*+)\]|([^:]*+))(?::(\d*+))?$/D', $isNetwork ? "[{$entry}]" : $entry, $match);
         [$host, $port] = [$match[1] ?? '', $match[2] ?? ''];
         $this->hasAllHosts = $host === '*';
+        $host = rtrim($host, '.');
         $this->network = IpNetwork::parse($host);
-        $this->name = $this->network === null ? (string) preg_replace('/^\*?\.?|\.$/D', '', $host) : '';
+        $name = $this->network === null ? (string) preg_replace('/^\*?\.?/', '', $host) : '';
+        $this->name = Url::asciiName($name) ?? '';
         $this->port = $port === '' ? null : (int) $port;
     }
 

@@ -87,6 +87,18 @@ final readonly class Url
         );
     }
 
+    /** Returns a host name in lower case and ASCII. Null for a malformed one, or if ext-intl is needed but missing. */
+    public static function asciiName(string $name): ?string
+    {
+        $name = strtolower($name);
+        if (preg_match('/[\x80-\xff]/', $name) === 1) {
+            $ascii = \extension_loaded('intl') ? idn_to_ascii($name) : false;
+            $name = $ascii === false ? '' : $ascii;
+        }
+
+        return preg_match(self::HOST_NAME, $name) === 1 ? $name : null;
+    }
+
     /** Returns the path without the query; at least "/". */
     public function path(): string
     {
@@ -148,13 +160,8 @@ final readonly class Url
 
             return filter_var($ip, \FILTER_VALIDATE_IP, \FILTER_FLAG_IPV6) === false ? null : strtolower($ip);
         }
-        $host = strtolower(rawurldecode($host));
-        if (preg_match('/[\x80-\xff]/', $host) === 1) {
-            $ascii = \extension_loaded('intl') ? idn_to_ascii($host) : false;
-            $host = $ascii === false ? '' : $ascii;
-        }
 
-        return preg_match(self::HOST_NAME, $host) === 1 ? $host : null;
+        return self::asciiName(rawurldecode($host));
     }
 
     /** Percent-encodes bytes that a target can't contain, so that no line break of a URL gets into the request. */

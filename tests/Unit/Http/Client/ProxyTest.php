@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Unit\Http\Client;
 
+use PHPUnit\Framework\Attributes\RequiresPhpExtension;
 use PHPUnit\Framework\Attributes\TestWith;
 use PHPUnit\Framework\TestCase;
 use Spindle\Http\Client\ConnectFailedException;
@@ -93,6 +94,10 @@ final class ProxyTest extends TestCase
     #[TestWith(['h.test', 'http://h.test./', true])]
     #[TestWith(['.h.test.', 'http://sub.h.test./', true])]
     #[TestWith(['h.test.:81', 'http://h.test:81/', true])]
+    #[TestWith(['127.0.0.1.', 'http://127.0.0.1/', true])]
+    #[TestWith(['127.0.0.1', 'http://127.0.0.1./', true])]
+    #[TestWith(['127.0.0.1.:81', 'http://127.0.0.1.:81/', true])]
+    #[TestWith(['127.0.0.1.', 'http://sub.127.0.0.1/', false])]
     #[TestWith(['h.test:', 'http://h.test:81/', true])]
     #[TestWith(['h.test:443', 'https://h.test/', true])]
     #[TestWith(['h.test:port', 'http://h.test/', false])]
@@ -105,6 +110,19 @@ final class ProxyTest extends TestCase
         self::assertSame($isDirect, Proxy::fromEnvironment($variables)->for(self::request($url)) === null);
         $given = new Proxy('http://proxy:3128', 'http://proxy:3128', [$noProxy]);
         self::assertSame($isDirect, $given->for(self::request($url)) === null);
+    }
+
+    #[RequiresPhpExtension('intl')]
+    #[TestWith(['bücher.test', 'http://bücher.test/', true])]
+    #[TestWith(['BÜCHER.test.:81', 'http://bücher.test:81/', true])]
+    #[TestWith(['*.bücher.test', 'http://sub.xn--bcher-kva.test./', true])]
+    #[TestWith(['xn--bcher-kva.test', 'http://Bücher.test/', true])]
+    #[TestWith(['bücher。test', 'http://bücher.test/', true])]
+    #[TestWith(['bücher.test', 'http://bucher.test/', false])]
+    #[TestWith(["\xff.test", 'http://bücher.test/', false])]
+    public function testNamesInUnicodeMatchTheirAsciiForm(string $noProxy, string $url, bool $isDirect): void
+    {
+        $this->testAnEntryOfNoProxyMatchesAsDocumented($noProxy, $url, $isDirect);
     }
 
     public function testAProxyNeedsNoScheme(): void
