@@ -631,6 +631,22 @@ final class RunCommandTest extends TestCase
         self::assertOutcome(254, '', $process, "spindle: can't write standard output: No space left on device\n");
     }
 
+    /** @return iterable<string, array{string}> */
+    public static function linesOnStandardError(): iterable
+    {
+        yield 'the command' => ['-t'];
+        yield 'the command of a job without captured output' => ['-t -u'];
+        yield 'the progress' => ['--progress line'];
+    }
+
+    #[DataProvider('linesOnStandardError')]
+    public function testALineThatStandardErrorDoesNotTakeEndsTheRun(string $options): void
+    {
+        $process = $this->shell("\$SPINDLE run -j1 {$options} sleep ::: 0 2> /dev/full");
+
+        self::assertOutcome(254, '', $process, '');
+    }
+
     /** @return iterable<string, array{string, int, string}> redirections, exit status, content of the log */
     public static function closedDescriptors(): iterable
     {

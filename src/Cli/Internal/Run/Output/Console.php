@@ -24,6 +24,9 @@ final class Console implements ProgressConsole
     /** @var list<string> lines that are written after the current group, or in the next turn of the event loop */
     private array $pendingLines = [];
 
+    /** Why a line outside a group could not be written. The next group throws it. */
+    private OutputClosedException|OutputFailedException|null $failure = null;
+
     public function __construct(
         private readonly OutputStream $out,
         private readonly OutputStream $error,
@@ -60,6 +63,9 @@ final class Console implements ProgressConsole
      */
     public function group(\Closure $write): mixed
     {
+        if ($this->failure !== null) {
+            throw $this->failure;
+        }
         $this->inGroup = true;
         try {
             $result = $write();
@@ -151,8 +157,8 @@ final class Console implements ProgressConsole
             if (!$this->inGroup) {
                 $this->writePendingLines();
             }
-        } catch (OutputClosedException|OutputFailedException) {
-            // Standard error has failed, so nothing can report this.
+        } catch (OutputClosedException|OutputFailedException $failure) {
+            $this->failure ??= $failure;
         }
     }
 
