@@ -17,6 +17,13 @@ final class JobLogTest extends TestCase
 {
     use RunsSpindle;
 
+    public function testALogBeyondTheLimitOfFileSizesIsReported(): void
+    {
+        $process = $this->shell('ulimit -f 0; $SPINDLE run --joblog log echo ::: a');
+
+        self::assertOutcome(254, '', $process, "spindle: can't write the job log 'log': File too large\n");
+    }
+
     public function testEachJobThatIsOverHasALineInGnuParallelsFormat(): void
     {
         $before = microtime(true);

@@ -48,6 +48,7 @@ final class Runner
     private readonly Console $console;
     private readonly CommandPool $pool;
     private readonly JobControl $control;
+    private readonly Interrupts $interrupts;
     private readonly ?SlotTable $slots;
     private readonly ?OutputOrder $order;
     private readonly JobRecorder $recorder;
@@ -89,6 +90,7 @@ final class Runner
             $this->statistics,
             $this->control,
         );
+        $this->interrupts = new Interrupts($this->console, $this->control, $this->statistics);
         $this->setConcurrency();
         $results = $options->outcome->results === null ? null : ResultsDirectory::create($options->outcome->results);
         [$log, $this->resumed] = $this->openLog();
@@ -107,7 +109,6 @@ final class Runner
      */
     public function run(): int
     {
-        $interrupts = new Interrupts($this->console, $this->control, $this->statistics);
         $timers = $this->startTimers();
         try {
             try {
@@ -117,16 +118,16 @@ final class Runner
             }
             $this->recorder->finish();
         } catch (OutputClosedException) {
-            return $interrupts->status() ?? ExitStatus::BROKEN_PIPE;
+            return $this->interrupts->status() ?? ExitStatus::BROKEN_PIPE;
         } finally {
             array_map(EventLoop::cancel(...), $timers);
-            $interrupts->removeHandlers();
+            $this->interrupts->removeHandlers();
             $this->console->close();
             $this->pool->kill();
             $this->options->input->inputs->close();
         }
 
-        return $interrupts->status() ?? $this->status();
+        return $this->interrupts->status() ?? $this->status();
     }
 
     private function status(): int
