@@ -24,8 +24,8 @@ use Spindle\Worker\UnserializableException;
  *
  * A task in a queue is called a job. The queue is in the engine: the Redis or Valkey server of a {@see RedisBroker}.
  *
- * If a machine or a worker dies, its tasks run again elsewhere. Each task has one outcome, because only the agent that
- * has claimed the task last can report an outcome. A task whose effects must not happen twice uses
+ * If a machine or a worker dies, its tasks run again elsewhere. Each task has one outcome, because only the process
+ * `spindle work` that has taken the task last can report it. A task whose effects must not happen twice uses
  * {@see \Spindle\Worker\TaskContext::$idempotencyKey} and {@see \Spindle\Worker\TaskContext::$attempt}.
  */
 final class RemoteExecutor implements Executor
@@ -65,7 +65,7 @@ final class RemoteExecutor implements Executor
      *
      * Cancellation: removes the task from the queue, or ends it if it is running. The future fails when the task has
      * ended. If the engine does not confirm the cancellation, the future fails after {@see RemoteOptions::$patience},
-     * or after a second if that is longer.
+     * but not before one second has passed.
      *
      * @throws QueueFullException
      * @throws PayloadTooLargeException
@@ -99,9 +99,9 @@ final class RemoteExecutor implements Executor
      * Adds a task to the queue, and returns the task's id when the engine has confirmed it. The task runs even after
      * this process has exited. {@see attach()} returns the outcome, which is kept for an hour by default.
      *
-     * Cancellation: ends the wait for the engine at once. The task is not cancelled: perhaps it is in the queue, or
-     * will be added to it until {@see RemoteOptions::$patience} is over. With an $id, the caller can dispatch the same
-     * task again, or {@see attach()} to it. Without an $id, the caller can't find the task.
+     * Cancellation: ends the wait for the engine at once. The task is not cancelled. It may already be in the queue, or
+     * get there later, because sending is retried for {@see RemoteOptions::$patience}. With an $id, the caller can
+     * dispatch the same task again, or {@see attach()} to it. Without an $id, the caller can't find the task.
      *
      * @param string|null $id           the caller's id, such as an order number; null for a new id. While the queue has
      *                                  a task with this id or keeps its outcome, dispatching the same task again

@@ -12,7 +12,7 @@ final class TerminalText
     /** Unicode control characters outside ASCII. A terminal interprets U+009B like ESC with "[". */
     private const C1_PATTERN = '/\xc2[\x80-\x9f]/';
 
-    /** Largest size of a character with its combining marks, in bytes. */
+    /** Bytes that fit() reads for each column. Few characters have more, even with their combining marks. */
     private const BYTES_PER_COLUMN = 16;
 
     private function __construct() {}

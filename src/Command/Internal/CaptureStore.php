@@ -39,13 +39,13 @@ final class CaptureStore
         $this->directory = str_starts_with($directory, '/') ? $directory : getcwd() . "/{$directory}";
     }
 
-    /** Returns whether outputs that did not fit into memory have too many files for reading commands ahead. */
+    /** Returns whether more than FILES_THRESHOLD outputs have their own files. Then no commands are read ahead. */
     public function isFull(): bool
     {
         return $this->fileCount > self::FILES_THRESHOLD;
     }
 
-    /** Reserves `$bytes` for an output, which then has `$length` bytes. Returns false if the output needs a file. */
+    /** Reserves memory for `$bytes` more of an output, `$length` bytes in all. Returns false if it needs a file. */
     public function reserveMemory(int $bytes, int $length): bool
     {
         if ($length > self::MAX_OUTPUT_MEMORY_BYTES || $this->memoryBytes + $bytes > self::MAX_POOL_MEMORY_BYTES) {
@@ -56,7 +56,7 @@ final class CaptureStore
         return true;
     }
 
-    /** Stops counting `$bytes` in memory, and a file if the output had one. */
+    /** Subtracts `$bytes` from the memory in use and, if `$hadFile`, one from the number of files. */
     public function release(int $bytes, bool $hadFile): void
     {
         $this->memoryBytes -= $bytes;

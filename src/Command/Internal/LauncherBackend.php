@@ -28,7 +28,7 @@ final class LauncherBackend implements CommandBackend
     /** @var \WeakReference<AttemptEvents> */
     private readonly \WeakReference $events;
 
-    /** When all launchers began to lack descriptors or processes, in ns of hrtime(); null after a command's exit. */
+    /** Time by hrtime() since which all launchers lack descriptors or processes; null after any command's exit. */
     private int|float|null $exhaustedSince = null;
 
     /** @param string $temporaryFilePrefix beginning of the paths of all temporary files of this process */
@@ -89,7 +89,7 @@ final class LauncherBackend implements CommandBackend
 
     /**
      * Returns the first commands of each launcher, as many as it has slots. They are probably running. With several
-     * runs, some may still wait, because a launcher serves the lanes of the runs in turn.
+     * runs, some of them may still wait, because a launcher starts the commands of the runs in turn.
      */
     public function running(): array
     {
@@ -254,8 +254,8 @@ final class LauncherBackend implements CommandBackend
             if ($launcher !== null) {
                 $launcher->exhausted = true;
             }
-            // Commands of other launchers may free what is missing. If all launchers are exhausted, only other programs
-            // can.
+            // Another launcher's commands may free what is missing when they exit. If all launchers are exhausted,
+            // probably no command is running. Then only other programs can free it.
             if (
                 !$this->launchers->areExhausted()
                 || hrtime(true) - ($this->exhaustedSince ??= hrtime(true)) < self::EXHAUSTED_TIMEOUT_NANOSECONDS

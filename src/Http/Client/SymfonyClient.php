@@ -26,7 +26,7 @@ final class SymfonyClient implements HttpClientInterface, LoggerAwareInterface, 
     use HttpClientTrait;
     use LoggerAwareTrait;
 
-    /** Options that are refused: this client does not support them, and the request would differ without them. */
+    /** Options that are refused: this client does not support them, and ignoring them would change the request. */
     private const UNSUPPORTED = [
         'resolve' => 'host names are always resolved with DNS',
         'bindto' => 'the system chooses the local address',
@@ -37,7 +37,7 @@ final class SymfonyClient implements HttpClientInterface, LoggerAwareInterface, 
         'crypto_method' => 'TLS 1.2 and 1.3 are negotiated',
     ];
 
-    /** Accepted values of these options: the default '0' of bindto, and minimum TLS versions that always apply. */
+    /** Values that change nothing: none, the default '0' of bindto, and minimum TLS versions up to the client's 1.2. */
     private const WITHOUT_EFFECT = [
         [],
         '0',

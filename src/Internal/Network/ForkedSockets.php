@@ -17,8 +17,8 @@ final class ForkedSockets
     private function __construct() {}
 
     /**
-     * Replaces the sockets of TLS connections by /dev/null in this process, if FFI is available. Closing the streams
-     * then does not end the connections, which another process serves.
+     * Replaces the streams' sockets by /dev/null in this process, if FFI is available. Otherwise, closing a TLS stream
+     * would report the end of the connection to the peer, although the parent process still uses the connection.
      *
      * @param list<resource> $streams
      */
@@ -57,7 +57,7 @@ final class ForkedSockets
     {
         [$descriptors] = Warnings::of(static function (): array {
             $descriptors = [];
-            // one entry is the listing's own descriptor, which is closed by now
+            // readlink() fails for one entry: the descriptor that scandir() had open and has closed
             foreach ((array) scandir('/proc/self/fd') as $number) {
                 $descriptors[(string) readlink("/proc/self/fd/{$number}")] = (int) $number;
             }

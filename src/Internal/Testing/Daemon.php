@@ -25,7 +25,7 @@ final class Daemon
     /**
      * @param string $name name of the server in messages
      * @param list<string> $command command that runs the server in the foreground
-     * @param (\Closure(): int)|null $pid returns the server's pid, or 0 while unknown; null if $command is the server
+     * @param (\Closure(): int)|null $pid returns the pid, 0 while unknown; needed if the server is a child of $command
      */
     public function __construct(
         private readonly string $name,
@@ -88,7 +88,7 @@ final class Daemon
         $this->kill();
     }
 
-    /** Kills only the first process of the server, to simulate the kernel's OOM killer. */
+    /** Kills only the server's first process. Its children end by themselves, as after a kill by the OOM killer. */
     public function kill(): void
     {
         $this->signal(self::SIGKILL);

@@ -63,7 +63,7 @@ final class TestServerState
         }, self::KILL_TIMEOUT);
     }
 
-    /** @param (\Closure(): void)|null $afterKill removes resources outside of the directory that its files name */
+    /** @param (\Closure(): void)|null $afterKill removes shared memory that only the directory's files name */
     public function remove(?\Closure $afterKill = null): void
     {
         Wait::until(function () use ($afterKill): bool { // repeats: a new process may still create files

@@ -41,7 +41,7 @@ final class LeaseGuard
             return;
         }
         $none = ['file', '/dev/null', 'r+'];
-        // Replaces all descriptors that the helper would inherit. It would keep sockets open that this process closes.
+        // The helper inherits no descriptors. Otherwise it would keep sockets open that this process has closed.
         $replaced = array_fill_keys(Descriptors::toReplace(), $none);
         $command = [PhpBinary::find(null), ...PhpBinary::options(), __DIR__ . '/lease-guard.php', (string) getmypid()];
         $process = @proc_open($command, [['pipe', 'r'], $none, $none] + $replaced, $pipes, '/');

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Worker\Internal;
 
-/** The source of one closure, with properties that are compared to what reflection reports about a closure. */
+/** The source of a closure. Its properties are compared with those that reflection reports for a closure object. */
 final class ClosureSource
 {
     private static int $count = 0;
@@ -14,7 +14,7 @@ final class ClosureSource
     /** Result of {@see self::signature()}; null until it is needed. */
     private ?string $signature = null;
 
-    /** Number of variables that the closure captures, defined or not, and of its static variables. */
+    /** Number of captured and static variables, with undefined variables that an arrow function mentions. */
     private int $boundCount = 0;
 
     /**
@@ -23,7 +23,7 @@ final class ClosureSource
      * @param list<string>      $parameters
      * @param list<string>|null $uses          names of captured variables; null for an arrow function
      * @param bool              $usesThis      whether the code contains $this, or may use it in a file that it includes
-     * @param list<array{string, string}> $calls class and method of possible static calls; `{` for a computed method
+     * @param list<array{string, string}> $calls class and method of each call with `::`; `{` for a computed method
      * @param bool              $isLate        whether the code depends on the class that `static` means
      * @param bool              $usesItsClass  whether the code contains self, static, parent or __CLASS__
      */
@@ -102,7 +102,7 @@ final class ClosureSource
         return $found;
     }
 
-    /** Returns whether this can be the source of the closure. Sufficient if no other closure begins on its line. */
+    /** Returns whether this can be the source. This check is enough if no other closure begins on the same line. */
     public function couldBe(\ReflectionFunction $closure): bool
     {
         return $closure->isStatic() === $this->isStatic
@@ -129,7 +129,7 @@ final class ClosureSource
         if ($captured !== [] || !$closure->isGenerator()) {
             return $captured;
         }
-        /** @var array<string, mixed> $variables (getClosureUsedVariables() finds none in a generator, as of PHP 8.2) */
+        /** @var array<string, mixed> $variables (for a generator, PHP 8.2 returns no used variables) */
         $variables = $closure->getStaticVariables();
 
         return $this->uses === null ? $variables : array_intersect_key($variables, array_flip($this->uses));
@@ -206,7 +206,7 @@ final class ClosureSource
         return serialize($signature);
     }
 
-    /** Reads the number of bound variables from PHP's text form: only it counts undefined ones of arrow functions. */
+    /** Reads $boundCount from the closure's text form: no method counts undefined variables of an arrow function. */
     private static function boundCount(\ReflectionFunction $closure): int
     {
         preg_match_all('/^\s*- Bound Variables \[(\d+)\] {$/m', (string) $closure, $counts);

@@ -5,9 +5,9 @@ declare(strict_types=1);
 namespace Spindle\Worker\Internal;
 
 /**
- * Compiles the source of a received closure under a generated file name. The name leads to the original file and line
- * for stack traces, and to the source of nested closures. PHP does not free all memory of a compilation. So a source is
- * compiled only once, as a function that creates the closure.
+ * Compiles the source of a received closure under a generated file name. By this name, stack traces find the original
+ * file and line, and the serializer of closures finds the source of a nested closure. PHP does not free all memory of a
+ * compilation. So a source is compiled only once, as a function that creates the closure.
  */
 final class ClosureStream
 {

@@ -93,7 +93,7 @@ final class ItemStream
                 if ($budgeted === 0) {
                     $this->acknowledge($size);
                 } else {
-                    // Deferred: a reader that keeps the item can count it again, by ResultBudget::forceAcquire().
+                    // Deferred: a reader that keeps the item calls forceAcquire() first, so no result takes its room.
                     EventLoop::defer(fn() => $this->budget->release($budgeted));
                 }
                 $item = $this->source->decode($bytes);

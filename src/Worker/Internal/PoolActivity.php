@@ -10,8 +10,9 @@ use Spindle\Internal\Async\FiberQueue;
 use Spindle\Worker\ExecutorClosedException;
 
 /**
- * Keeps track of a pool's open work: tasks of its sources, items that are being read, and calls of close(). Serves the
- * sources in rotation. Open work keeps the event loop running. Without open work, a closed pool stops its workers.
+ * Keeps track of a pool's open work: submitted tasks, running maps, streams of items, and calls of close(). Open work
+ * keeps the event loop running. Without open work, a closed pool stops its workers. The submissions and each map are
+ * sources, from which the pool takes tasks in turn.
  */
 final class PoolActivity
 {
@@ -170,7 +171,6 @@ final class PoolActivity
         $this->stopIfSettled();
     }
 
-    /** Keeps the event loop running as long as work is open. */
     public function keepLoop(): void
     {
         if ($this->ended) {

@@ -25,7 +25,7 @@ use Spindle\Cli\Internal\UsageException;
 /** Reads the options that define the jobs: the command, the sources of its values, and the values per command. */
 final class InputOptions
 {
-    /** Options that set another spelling of a replacement string, by its usual text between the braces: '.' for {.}. */
+    /** Options that set another spelling of a replacement string. Keys are the usual text in braces: '.' for {.}. */
     private const SPELLINGS = [
         '' => 'replace',
         '.' => 'er',

@@ -19,14 +19,14 @@ use Spindle\Internal\Warnings;
 final class ClientConnection
 {
     /**
-     * Least and greatest maximum of one read, in bytes, and the factor by which the maximum changes. PHP allocates the
-     * maximum for each read without TLS, however few bytes the read returns.
+     * Maximum bytes of one read: at first MIN_READ_BYTES, and multiplied or divided by READ_FACTOR after a large or a
+     * small read. Without TLS, PHP allocates the maximum for each read, even if few bytes arrive.
      */
     private const MIN_READ_BYTES = 8_000;
     private const MAX_READ_BYTES = 512_000;
     private const READ_FACTOR = 8;
 
-    /** Maximum seconds for which a client that is being closed waits for a response that no fiber reads. */
+    /** Seconds after which a client that is being closed ends a response that no fiber reads. */
     private const UNREAD_TIMEOUT = 10.0;
 
     /** Unsent bytes above which {@see send()} waits. */
@@ -151,7 +151,7 @@ final class ClientConnection
         $this->sentAt = hrtime(true);
         $this->unsent->add($bytes);
         $this->flush();
-        if ($this->unsent->size > 0) { // readTimeout counts from now; the wait may have begun with a later deadline
+        if ($this->unsent->size > 0) { // the deadline of a wait in receive() may be later than readTimeout from now
             $this->deadline = min($this->deadline, $this->waitEnds());
             $this->timer->update($this);
         }
@@ -229,7 +229,7 @@ final class ClientConnection
         return hrtime(true) < $this->totalDeadline;
     }
 
-    /** Called at the deadline of the current wait. Continues the wait if bytes that were accepted move the deadline. */
+    /** Ends the current wait at its deadline, or continues it if the server has accepted bytes in the meantime. */
     public function expire(): void
     {
         $this->deadline = $this->waitEnds();

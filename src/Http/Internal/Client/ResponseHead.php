@@ -60,7 +60,7 @@ final readonly class ResponseHead
             throw new MalformedResponseException('the response has an unsupported Transfer-Encoding');
         }
         $length = self::length($fields);
-        // A proxy may find another end of such a response (RFC 9112, 6.3), so the connection is not used again.
+        // With HTTP/1.0 or Content-Length besides, a proxy may find another end of the body (RFC 9112, 6.3).
         $isAmbiguous = $coding !== '' && ($isHttp10 || $length !== null);
         $connectionOptions = isset($fields['connection']) ? self::members($fields['connection'][1]) : [];
 

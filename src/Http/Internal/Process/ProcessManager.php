@@ -32,7 +32,7 @@ final class ProcessManager implements ChildMessages
 
     private ManagerState $state = ManagerState::Running;
 
-    /** Stop signal that arrived while the supervisor was stopping, and killed all processes; 0 before. */
+    /** Stop signal because of which the stopping supervisor has killed all processes; 0 if there was none. */
     private int $killSignal = 0;
 
     /** Times by hrtime(): of the next pings, and of the next scan of the files. */
@@ -73,7 +73,10 @@ final class ProcessManager implements ChildMessages
     {
         $signals = new SignalInbox();
         if ($signals->ignoresInterrupt) {
-            $this->logger->info('SIGINT is ignored, as in a background job of a script. SIGTERM stops the server');
+            $this->logger->info(
+                'SIGINT stays ignored, because it was ignored at the start, as in a background job of a script.'
+                    . ' SIGTERM stops the server',
+            );
         }
         $errorHandler = EventLoop::getErrorHandler();
         EventLoop::setErrorHandler(

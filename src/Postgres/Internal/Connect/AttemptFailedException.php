@@ -10,7 +10,7 @@ use Spindle\Postgres\Internal\ServerError;
 /** A server does not offer the requested session. The message is a clause that is shown after the server's name. */
 final class AttemptFailedException extends NetworkException
 {
-    /** @param bool $isUnsuitable whether the server works, but its session is not of the requested kind */
+    /** @param bool $isUnsuitable whether the server works, but its session does not match the option `targetSession` */
     private function __construct(
         string $message,
         public readonly ?string $sqlState = null,

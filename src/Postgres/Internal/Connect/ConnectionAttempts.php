@@ -17,7 +17,7 @@ final class ConnectionAttempts
     /** @var list<string> addresses, each with the reason of its failure */
     private array $reasons = [];
 
-    /** @var list<Endpoint> endpoints whose sessions are not of the requested kind */
+    /** @var list<Endpoint> reachable endpoints whose sessions do not match `PostgresOptions::$targetSession` */
     private array $unsuitable = [];
 
     /** SQLSTATE of the last failure that has one. */
@@ -30,7 +30,7 @@ final class ConnectionAttempts
     /**
      * @param Endpoint|PostgresHost $where endpoint, or a host whose name could not be resolved
      *
-     * @throws AuthenticationException when the login failed; then no other host must be tried
+     * @throws AuthenticationException when the login failed; the caller must not try another host
      */
     public function add(Endpoint|PostgresHost $where, NetworkException|ProtocolException $failure): void
     {
@@ -52,7 +52,7 @@ final class ConnectionAttempts
         }
     }
 
-    /** @return list<Endpoint> reachable endpoints whose sessions are not of the requested kind */
+    /** @return list<Endpoint> reachable endpoints whose sessions do not match `PostgresOptions::$targetSession` */
     public function unsuitable(): array
     {
         return $this->unsuitable;

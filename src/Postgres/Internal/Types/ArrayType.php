@@ -7,8 +7,8 @@ namespace Spindle\Postgres\Internal\Types;
 use Spindle\Postgres\ProtocolException;
 
 /**
- * Arrays with up to six dimensions, as lists of lists. Lower bounds are dropped. Values of JSON, multiranges and
- * domains over arrays can themselves be lists. Arrays of such elements are encoded with one dimension only.
+ * Arrays with up to six dimensions, as lists of lists. Lower bounds are dropped. If the element's type is JSON, a
+ * multirange or a domain over an array, a nested list is an element. Such arrays are encoded with one dimension.
  *
  * @see https://www.postgresql.org/docs/current/arrays.html#ARRAYS-IO
  */

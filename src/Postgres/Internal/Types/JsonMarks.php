@@ -34,7 +34,7 @@ final class JsonMarks
         return self::$encoding ? self::prefix() . $number : $number;
     }
 
-    /** @param \Closure(): (string|false) $encode returns JSON, in which marked strings become numbers */
+    /** @param \Closure(): (string|false) $encode calls json_encode(); then numbers replace the marked strings */
     public static function encode(#[\SensitiveParameter] \Closure $encode): string|false
     {
         $before = self::$encoding;

@@ -14,7 +14,7 @@ use Spindle\Postgres\ProtocolException;
  */
 final readonly class JsonType implements ListValuedType
 {
-    /** Maximum depth of arrays and objects. PHP's parser can not read 5000 levels, whatever its limit is. */
+    /** Maximum depth of arrays and objects. json_decode() fails at about 5000 levels, even with a larger $depth. */
     private const MAX_DEPTH = 4096;
 
     private const ENCODE_FLAGS = \JSON_PRESERVE_ZERO_FRACTION | \JSON_UNESCAPED_SLASHES | \JSON_UNESCAPED_UNICODE;

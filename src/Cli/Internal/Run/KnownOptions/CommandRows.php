@@ -52,7 +52,7 @@ final class CommandRows
         ],
         [
             'exit x', '', Meaning::Refused,
-            'leave it out: the run ends only if a command with a single input is longer than allowed', '', 'exit x',
+            'leave it out: a run ends anyway when a command with one input is longer than allowed', '', 'exit x',
         ],
         [
             'quote q', '', Meaning::Same, 'No shell reads the command, even if it is one word',

@@ -31,15 +31,16 @@ final class OutcomeRows
         ],
         [
             'resume-failed resumefailed', '', Meaning::Other, 'Skip the jobs that succeeded according to the job log',
-            'As with --resume, a changed command is refused. GNU parallel runs the command of its command line',
+            'As with --resume, a command that differs from the one in the job log is refused. GNU parallel runs the new'
+            . ' command',
         ],
         ['retry-failed retryfailed', '', Meaning::Refused, 'use --resume-failed with the same input and command'],
         [
             'results result res', 'DIR', Meaning::Same, 'Save outputs in files instead of printing them, in a subfolder'
             . ' of DIR for each job. If DIR has replacement strings, it names the folder or file of each job',
-            'A folder of a job has two more files, `command` and `exitval`. *DIR* gets the file `.spindle-results`,'
-            . ' which marks it. Files that Spindle has not written are not replaced. `.csv`, `.tsv` and `.json` are'
-            . ' refused',
+            'The folder of a job has two files that GNU parallel does not write: `command` and `exitval`. *DIR* gets'
+            . ' the file `.spindle-results`, which marks it. Files that Spindle has not written are not replaced.'
+            . ' `.csv`, `.tsv` and `.json` are refused',
         ],
         ['strict', '', Meaning::Own, 'Start no more jobs after an input line that is not a valid command'],
     ];

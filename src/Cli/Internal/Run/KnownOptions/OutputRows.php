@@ -36,8 +36,9 @@ final class OutputRows
         [
             'line-buffer line-buffered linebuffer linebuffered lb', '', Meaning::Same,
             'Print each line of output as soon as it is complete',
-            'With `--keep-order`, each output is printed when its job is over. With `--retries`, a last line without a'
-            . ' line feed continues in the next attempt; GNU parallel drops it if the attempt is short',
+            'With `--keep-order`, each output is printed when its job is over. If an attempt ends without a line'
+            . ' feed, the output of the next attempt (`--retries`) continues the line. GNU parallel may lose a last'
+            . ' line without a line feed when the attempt takes little time',
         ],
         ['latest-line latestline ll', '', Meaning::Refused, self::LATEST],
         ['output-as-files outputasfiles files', '', Meaning::Refused, 'use --results DIR'],

@@ -31,7 +31,7 @@ final class PipeRows
         ],
         [
             'block-timeout blocktimeout bt', 'T', Meaning::Refused,
-            'use a smaller --block: a job starts as soon as it is read',
+            'use a smaller --block: a job starts as soon as its block was read',
         ],
         ['recstart', 'TEXT', Meaning::Same, 'A record starts with this text', '\n, \t, \r, \0 and \\\\ are escapes'],
         [

@@ -42,8 +42,8 @@ final class StartRows
         ['limit', 'COMMAND', Meaning::Refused, 'write the number of jobs into a file, and give it as -j FILE'],
         ['nice', 'N', Meaning::Same, 'Run the jobs, and spindle run itself, with this niceness: -20 to 19'],
         [
-            'env', 'NAME', Meaning::Other, 'Set PARALLEL_SEQ or PARALLEL_JOBSLOT, also if the command does not name it.'
-            . ' Jobs inherit all other variables',
+            'env', 'NAME', Meaning::Other, 'Set PARALLEL_SEQ or PARALLEL_JOBSLOT for each job, even if the command does'
+            . ' not contain this name. Jobs inherit all other variables',
             'A function of bash is refused, because `/bin/sh` has none: use `bash -c`',
         ],
         ['record-env recordenv', '', Meaning::Refused, 'jobs have the whole environment'],
