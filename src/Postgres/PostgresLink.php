@@ -29,6 +29,7 @@ interface PostgresLink
      * @throws MultipleStatementsException when there are several statements
      * @throws InvalidParameterException when a value can't be sent as the type that the statement expects
      * @throws ConnectionLostException when the connection is lost during the call
+     * @throws \LogicException when the statement begins a transaction, and this is a {@see PostgresPool}
      * @throws CancelledException
      */
     public function query(

@@ -50,6 +50,8 @@ final class SessionChanges
         . self::STATEMENT_START
         . '(?:BEGIN|START|COMMIT|END|ROLLBACK|ABORT|SAVEPOINT|RELEASE|PREPARE)\b~i';
 
+    private const BEGIN_PATTERN = '~' . self::STATEMENT_START . '(?:BEGIN|START)\b~i';
+
     private const ROLLBACK_PATTERN = '~' . self::STATEMENT_START . '(?:ROLLBACK|ABORT)\b~i';
 
     private const CHAIN_PATTERN = '~'
@@ -92,6 +94,11 @@ final class SessionChanges
     public static function controlsTransaction(string $sql): bool
     {
         return preg_match(self::TRANSACTION_PATTERN, $sql) !== 0;
+    }
+
+    public static function beginsTransaction(string $sql): bool
+    {
+        return preg_match(self::BEGIN_PATTERN, $sql) === 1;
     }
 
     public static function rollsBack(string $sql): bool

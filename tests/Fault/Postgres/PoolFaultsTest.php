@@ -448,7 +448,7 @@ final class PoolFaultsTest extends TestCase
                 },
             ),
         );
-        $pool->query('BEGIN');
+        $pool->executeScript('BEGIN');
         self::assertSame(1, $pool->query('SELECT 1')->value());
         Eventually::holds(static function () use (&$warnings): bool {
             return $warnings !== [];

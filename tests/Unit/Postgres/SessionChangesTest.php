@@ -152,6 +152,18 @@ final class SessionChangesTest extends TestCase
         }
     }
 
+    public function testOnlyBeginAndStartTransactionBeginATransaction(): void
+    {
+        foreach (['BEGIN', 'begin;', 'START TRANSACTION', 'Begin Isolation Level Serializable'] as $sql) {
+            foreach (['', "\n ", '/* a /* b */ */', "-- a\r", ';'] as $ahead) {
+                self::assertTrue(SessionChanges::beginsTransaction($ahead . $sql), $ahead . $sql);
+            }
+        }
+        foreach (['SELECT 1', '', 'beginning', 'begin_x', '-- BEGIN', 'COMMIT', 'DO $$ BEGIN END $$'] as $sql) {
+            self::assertFalse(SessionChanges::beginsTransaction($sql), $sql);
+        }
+    }
+
     public function testALongStatementIsLookedAtInReasonableTime(): void
     {
         $begun = hrtime(true);

@@ -6,6 +6,7 @@ namespace Spindle\Postgres\Internal\Pool;
 
 use Amp\Cancellation;
 use Spindle\Postgres\Internal\Protocol\Exchange;
+use Spindle\Postgres\Internal\SessionChanges;
 use Spindle\Postgres\Result;
 
 /** Runs the statements of the pool's own query() and execute(), which use no borrowed connection. */
@@ -47,6 +48,8 @@ final readonly class QueryRunner
      * Runs a statement that is unknown or not {@see KnownStatement::$isPlain}, on an exclusive session.
      *
      * @param list<mixed> $parameters
+     *
+     * @throws \LogicException when the statement begins a transaction
      */
     private function runExclusively(
         string $sql,
@@ -54,6 +57,12 @@ final readonly class QueryRunner
         array $parameters,
         ?Cancellation $cancellation,
     ): Result {
+        if (SessionChanges::beginsTransaction($sql)) {
+            throw new \LogicException(
+                'A statement of a pool can not begin a transaction, because the pool takes the connection back after'
+                    . ' the statement. Use transaction(), or acquire() a connection',
+            );
+        }
         $pooled = $this->pool->acquirePooled(true, 0, $cancellation);
         try {
             $result = $pooled->session->query($sql, $parameters, $cancellation);
