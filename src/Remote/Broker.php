@@ -7,22 +7,22 @@ namespace Spindle\Remote;
 /**
  * Stores queues in the engine: a server that all machines reach, such as Redis or Valkey.
  *
- * {@see RemoteExecutor} and {@see RemoteCommands} submit jobs, and each {@see Agent} claims and settles jobs. A job is
- * a task or a command in a queue. A broker stores the bytes of a job, its frame. It neither signs nor decodes frames.
+ * {@see RemoteExecutor} and {@see RemoteCommands} submit jobs: tasks or commands in a queue. Each {@see Agent} claims
+ * jobs and settles them: it reports an outcome, or returns a job to the queue. A broker stores the bytes of a job, its
+ * frame, and neither signs nor decodes them. Claimed jobs belong to an agent while its lease lasts. For each lease, the
+ * agent takes a new name, the owner. A broker guarantees:
  *
- * An owner is the name of an agent during one lease. A broker guarantees:
- *
- * - A job that {@see submit()} has confirmed exists until an agent has settled it or it was cancelled, no matter which
- *   process or machine fails. {@see Durability} says what can be lost if the engine's own machine fails.
- * - With $mayExist, {@see submit()} adds no second job under an id while the first job exists, is a dead letter, or has
- *   an outcome that is kept.
- * - A claimed job belongs to one owner until it is settled or the owner's lease ends. Only that owner can settle the
- *   job, during its lease and with the number of the claim. If it settles the job twice, the first settlement counts.
+ * - A job that {@see submit()} has confirmed exists until it has an outcome or was cancelled, whichever process or
+ *   machine fails. {@see Durability} says what can be lost if the engine's own machine fails.
+ * - If $mayExist is true, {@see submit()} adds no second job under an id while the first job exists, is a dead letter,
+ *   or has an outcome that is kept.
+ * - A claimed job belongs to one owner until it is settled or the owner's lease ends. Until then, only this owner can
+ *   settle it, with {@see Delivery::$claimNumber}. If it settles the job twice, the first settlement counts.
  * - Frequent operations handle many jobs at once, and take at most O(log n) time per job in a queue of n jobs.
  *
  * All methods except {@see openMailbox()} and {@see report()} suspend the fiber until the engine has answered. If no
- * answer arrives, they throw a {@see BrokerUnavailableException}. Perhaps the engine has done the operation. A second
- * call with the same arguments is safe. After a {@see BrokerRefusedException}, a second call does not help.
+ * answer arrives, they throw a {@see BrokerUnavailableException}. Perhaps the engine has done the operation. The call
+ * can be repeated; submit() then needs $mayExist = true. After a {@see BrokerRefusedException}, this does not help.
  */
 interface Broker
 {
@@ -100,8 +100,8 @@ interface Broker
      *
      * Messages that are sent while the mailbox has no connection are lost. So $onOpen is called after each new
      * connection. Its argument is whether messages may have been lost. If so, the caller can look up the jobs that it
-     * waits for. If not, a lookup could only return an outcome too early: before the job's reports arrive. For the
-     * first connection, the argument is usually false, because other requests wait for that connection.
+     * waits for. If not, it should look up none: it could get an outcome before earlier reports of the job. For the
+     * first connection, the argument is usually false, because requests wait until the broker has tried to open it.
      *
      * @param \Closure(MailboxMessage): void $onMessage
      * @param \Closure(bool): void           $onOpen
@@ -111,13 +111,13 @@ interface Broker
     public function openMailbox(string $mailbox, \Closure $onMessage, \Closure $onOpen): \Closure;
 
     /**
-     * Takes or renews an owner's lease, by the engine's clock. Also makes jobs whose delay is over and jobs of ended
-     * leases claimable, and drops old dead letters: a limited number in each call, and more in the next calls.
+     * Takes or renews an owner's lease, by the engine's clock. Each call also handles a limited number of jobs: those
+     * whose delay or whose owner's lease has ended become claimable, and old dead letters are dropped.
      *
      * If no agent has renewed a lease for $lease seconds, the broker assumes that the engine was not available. Then it
-     * extends the other leases that have ended since the last renewal of any lease: they end after half of $lease from
-     * now. So agents that are still running can end their jobs and call {@see releaseLease()}, and these jobs do not
-     * count as crashed. A lease is extended only once until its owner renews it.
+     * revives the leases of other owners that have ended during this time: they now end after half of $lease seconds.
+     * So agents that are still running can end their jobs and call {@see releaseLease()}, and these jobs do not count
+     * as crashed. A lease is revived only once until its owner renews it.
      *
      * @param float  $lease               seconds until the lease ends
      * @param bool   $isNew               whether the owner takes its lease; false to renew it
@@ -141,12 +141,12 @@ interface Broker
     ): ?float;
 
     /**
-     * Settles jobs and claims others, in one request. Jobs that were blocked, lost by another owner, or given back
-     * without a delay are claimed first. An owner that gets fewer than $maxClaims jobs receives a message when more
-     * jobs are available.
+     * Settles jobs and claims others, in one request. Jobs that waited for their exclusive key, were lost by another
+     * owner, or were given back without a delay are claimed first. An owner that gets fewer than $maxClaims jobs
+     * receives a message when more jobs are available.
      *
-     * The owner numbers the jobs that it claims, in their order. These sequence numbers, which are not claim numbers,
-     * tell the broker which jobs can have started ($lastStartableSequenceNumber).
+     * The owner gives the jobs that it claims consecutive sequence numbers, which are not claim numbers. By them, it
+     * reports which jobs can have started ($lastStartableSequenceNumber).
      *
      * @param list<Settlement> $settlements                 jobs to settle
      * @param int              $maxClaims                   maximum number of jobs to claim, at most 4,000; 0 for none
@@ -255,7 +255,7 @@ interface Broker
      * - running: owner, number (of the claim), crashes, fails, since
      * - waiting: since
      * - delayed: due, crashes, fails
-     * - dead: died, and the reason of the {@see Settlement}: why, attempts, owner
+     * - dead: died; and why, attempts and owner, from the JSON in {@see Settlement::$reason}
      *
      * The times since, due and died are in milliseconds of the engine's clock. Waiting jobs are in the order in which
      * they are claimed, delayed jobs in the order in which they become claimable, and dead letters latest first.

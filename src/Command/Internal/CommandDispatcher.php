@@ -45,7 +45,7 @@ final class CommandDispatcher implements AttemptEvents
     /** Null if the pool has no logger. */
     private readonly ?StepLog $log;
 
-    /** Id of the process that opened the newest lane. A fork of that process has another id. */
+    /** Id of the process that last called {@see open()}. A fork of that process has another id. */
     private int $ownerPid = 0;
 
     /** Whether the pool accepts no more commands. */
@@ -210,7 +210,7 @@ final class CommandDispatcher implements AttemptEvents
         $this->lanes->cancelWaiting();
     }
 
-    /** Cancels a waiting command. A running command gets no further attempt. {@see flush()} sends the request. */
+    /** Cancels a waiting command with the next {@see flush()}. A running command gets no further attempt. */
     public function withdraw(PendingCommand $pending): void
     {
         $pending->isLastAttempt = true;

@@ -152,7 +152,7 @@ final class InlineTask
     {
         if (!$this->failIfCancelled()) {
             $this->deferred?->complete($result);
-            $this->deferred = null; // if the caller dropped the future, this destroys the generator and ends it
+            $this->deferred = null; // destroys the stream's generator, if the caller has dropped the future
         }
     }
 

@@ -18,9 +18,9 @@ use Spindle\Internal\Warnings;
  *
  * Before each task, a worker writes the mark (offsets 0 to 7) and reads the clock. If it last read the limit (offset 16
  * or 24) more than LIMIT_CHECK_NANOSECONDS ago, it reads the limit again. To take tasks back, the pool writes the
- * limit, waits longer than this, and reads the mark. A task after the marked one and beyond the limit never starts: the
- * worker has read the new limit already, or its last reading is so old that it reads the limit before that task. The
- * wait is also longer than a processor needs to make its writes visible to other processors.
+ * limit, waits for more than LIMIT_CHECK_NANOSECONDS, and reads the mark. Then no task that is after the marked one
+ * and beyond the limit starts: the worker has read the new limit, or must read it before such a task. The wait is also
+ * longer than a processor needs to make its writes visible to other processors.
  *
  * Without ext-shmop there is no mark. In this case, a worker sends each result before it starts the next task. So the
  * pool knows which task ran when the worker died. Tasks are never taken back from such a worker.
@@ -32,7 +32,7 @@ final class SharedFlags
 
     /**
      * The lower 31 bits of a key are the name of the memory. The bits above are a number of extra bytes, so that memory
-     * of another program with this name has another size. Unlike the owner (offset 32), the size is set on creation.
+     * of another program with this name has another size. The owner (offset 32) is written only after the creation.
      */
     private const NAME_MASK = 0x7FFF_FFFF;
     private const MAX_EXTRA_BYTES = 4000;
@@ -148,7 +148,7 @@ final class SharedFlags
     /**
      * @param int $limit number of tasks in the batch, without those that were taken back before
      *
-     * @return int number of tasks that have started, or one more; all other tasks of the batch will never start
+     * @return int number of tasks that have started or may still start; later tasks of the batch never start
      */
     public function takeBack(int $batch, int $limit): int
     {
@@ -159,8 +159,8 @@ final class SharedFlags
         shmop_write($this->memory, pack('P', ($batch << 32) | $started), 16 + 8 * ($batch & 1));
         usleep(self::TAKE_BACK_WAIT_MICROSECONDS);
 
-        // A worker that sends results before a task sets the mark back to the previous task. So the second count may be
-        // lower than the first. But the limit is the first count, so the task may still start.
+        // To send results between two tasks, a worker sets the mark back to the ended task, so the second count may be
+        // lower than the first. But the next task may still start, because the limit is the first count.
         return max($started, min($limit, $this->startedCount($batch, $limit)));
     }
 

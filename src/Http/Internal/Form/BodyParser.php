@@ -21,7 +21,7 @@ final readonly class BodyParser
 {
     private const READ_BYTES = 65_536;
 
-    /** A body of at most this many bytes is kept, so that it can be read again, unless it is a multipart form. */
+    /** Size up to which a body is kept, so that it can be read again. {@see maxKeptBytes()} has the exceptions. */
     private const MAX_KEPT_BYTES = 65_536;
 
     /** Maximum size in bytes of JSON that is decoded without checking how much memory that needs. */
@@ -138,7 +138,7 @@ final readonly class BodyParser
         }
     }
 
-    /** Decodes JSON. An empty body and a scalar result in null, as PSR-7 allows only arrays and objects. */
+    /** Decodes JSON. For an empty body or a scalar, the result is null: PSR-7 allows only arrays and objects. */
     private function parseJson(StreamInterface $body): Form
     {
         $text = $this->readText($body);
@@ -148,8 +148,8 @@ final readonly class BodyParser
         $members = $this->limits->members;
         if (JsonMembers::exceeds($text, $members)) {
             throw Refusal::tooMuch(
-                'The JSON has too many members: its objects with more than ' . JsonMembers::MAX_UNCOUNTED_MEMBERS
-                    . " members each may have at most {$members} members together",
+                'The JSON has too many members: all objects with more than ' . JsonMembers::MAX_UNCOUNTED_MEMBERS
+                    . " members may together have at most {$members} members",
             );
         }
         if (\strlen($text) > self::MAX_SMALL_JSON_BYTES) {

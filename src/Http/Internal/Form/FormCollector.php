@@ -49,7 +49,7 @@ final class FormCollector implements MultipartSink
             return;
         }
         $this->checkCount('files', ++$this->fileCount, $this->limits->files);
-        // PHP would drop this file and all later ones. In names of other fields, it replaces unmatched brackets.
+        // PHP would drop a file with unmatched brackets in its field's name, and all later files.
         if (preg_match('/^[^[\]]*+(?:\[[^[\]]*+\])*+$/D', $part->name) !== 1) {
             throw Refusal::malformed('The field name of a file has brackets that do not match');
         }

@@ -322,7 +322,7 @@ final class BodyParserTest extends TestCase
             => '[{' . implode(',', array_map(static fn(int $i): string => "\"{$i}\":0", range(1, $members))) . '}]';
         yield 'members of JSON' => [
             new FormLimits(members: 150), 'application/json', $object(150), $object(151),
-            'its objects with more than 100 members each may have at most 150 members together',
+            'all objects with more than 100 members may together have at most 150 members',
         ];
         yield 'members of JSON, as the default has them' => [
             new FormLimits(),
