@@ -42,6 +42,11 @@ final class SpindlePhar
     {
         $failures = [];
         foreach (self::parents() as $parent) {
+            // Otherwise root, for which sudo may keep HOME, would leave its folders in the home of a user.
+            if (!self::isSafe(self::existing($parent))) {
+                $failures[] = "{$parent} can be changed by another user";
+                continue;
+            }
             $folder = self::create("{$parent}/" . self::CONTENT);
             $failure = $folder === null ? 'can not be created' : self::unpackInto($folder);
             if ($failure === null) {
@@ -60,13 +65,14 @@ final class SpindlePhar
     /** @return list<string> folders for the programs of all versions, in the order of preference */
     private static function parents(): array
     {
+        $name = 'spindle-' . self::user(); // several users can have the same XDG_CACHE_HOME
         $parents = [];
         foreach ([(string) getenv('XDG_CACHE_HOME'), getenv('HOME') . '/.cache'] as $cache) {
             if ($cache !== '/.cache' && strncmp($cache, '/', 1) === 0) {
-                $parents[] = "{$cache}/spindle";
+                $parents[] = "{$cache}/{$name}";
             }
         }
-        $parents[] = sys_get_temp_dir() . '/spindle-' . self::user();
+        $parents[] = sys_get_temp_dir() . "/{$name}";
 
         return $parents;
     }
@@ -104,8 +110,26 @@ final class SpindlePhar
         return 'is changed by another process';
     }
 
-    /** Returns whether only this user and root can change the folder or replace one above it. A link is not private. */
+    /** Returns the path, without links, of the folder or of the first one above it that exists. */
+    private static function existing(string $folder): string
+    {
+        while (!file_exists($folder)) {
+            $folder = dirname($folder);
+        }
+
+        return (string) realpath($folder);
+    }
+
+    /** Returns whether the folder is safe, and only this user can read it. */
     private static function isPrivate(string $folder): bool
+    {
+        return self::isSafe($folder)
+            && fileowner($folder) === self::user()
+            && (fileperms($folder) & self::OTHERS_ACCESS) === 0;
+    }
+
+    /** Returns whether only this user and root can change the folder or replace one above it. A link is not safe. */
+    private static function isSafe(string $folder): bool
     {
         // In a user namespace, root outside of it has another number.
         $trusted = [0, self::user(), fileowner('/')];
@@ -118,7 +142,7 @@ final class SpindlePhar
             }
         }
 
-        return fileowner($folder) === self::user() && (fileperms($folder) & self::OTHERS_ACCESS) === 0;
+        return true;
     }
 
     private static function isComplete(string $folder): bool

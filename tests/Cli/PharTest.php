@@ -155,35 +155,37 @@ final class PharTest extends TestCase
 
     public function testOtherVersionsAreRemovedUnlessTheyRun(): void
     {
+        $own = self::own();
         foreach (['used', 'unused'] as $name) {
-            mkdir($this->path("cache/spindle/{$name}/src"), 0o700, true);
-            touch($this->path("cache/spindle/{$name}/src/file.php"));
-            touch($this->path("cache/spindle/{$name}/.lock"));
+            mkdir($this->path("cache/{$own}/{$name}/src"), 0o700, true);
+            touch($this->path("cache/{$own}/{$name}/src/file.php"));
+            touch($this->path("cache/{$own}/{$name}/.lock"));
         }
-        $lock = fopen($this->path('cache/spindle/used/.lock'), 'c');
+        $lock = fopen($this->path("cache/{$own}/used/.lock"), 'c');
         self::assertIsResource($lock);
         flock($lock, \LOCK_SH);
 
         $process = $this->execute([self::built(), '--version'], ['XDG_CACHE_HOME' => $this->path('cache')]);
 
         self::assertSame(0, $process->getExitCode(), $process->getErrorOutput());
-        self::assertFileExists($this->path('cache/spindle/used/src/file.php'));
-        self::assertFileDoesNotExist($this->path('cache/spindle/unused'));
+        self::assertFileExists($this->path("cache/{$own}/used/src/file.php"));
+        self::assertFileDoesNotExist($this->path("cache/{$own}/unused"));
     }
 
     public function testFoldersThatAreNotPrivateProgramsAreNotRemoved(): void
     {
-        mkdir($this->path('cache/spindle/other'), 0o700, true);
+        $own = self::own();
+        mkdir($this->path("cache/{$own}/other"), 0o700, true);
         mkdir($this->path('elsewhere'), 0o700);
-        touch($this->path('cache/spindle/other/file'));
+        touch($this->path("cache/{$own}/other/file"));
         touch($this->path('elsewhere/.lock'));
         touch($this->path('elsewhere/file'));
-        symlink($this->path('elsewhere'), $this->path('cache/spindle/link'));
+        symlink($this->path('elsewhere'), $this->path("cache/{$own}/link"));
 
         $process = $this->execute([self::built(), '--version'], ['XDG_CACHE_HOME' => $this->path('cache')]);
 
         self::assertSame(0, $process->getExitCode(), $process->getErrorOutput());
-        self::assertSame(['file'], Text::names($this->path('cache/spindle/other')));
+        self::assertSame(['file'], Text::names($this->path("cache/{$own}/other")));
         self::assertFileExists($this->path('elsewhere/file'));
     }
 
@@ -200,6 +202,7 @@ final class PharTest extends TestCase
 
     public function testAFolderThatOtherUsersCanChangeIsNotUsed(): void
     {
+        $own = self::own();
         mkdir($this->path('cache'));
         chmod($this->path('cache'), 0o777);
         $places = ['XDG_CACHE_HOME' => $this->path('cache'), 'TMPDIR' => $this->path('cache')];
@@ -209,11 +212,26 @@ final class PharTest extends TestCase
 
         self::assertSame([255, ''], [$refused->getExitCode(), $refused->getOutput()]);
         self::assertStringContainsString(
-            "{$this->path('cache')}/spindle can be changed by another user; ",
+            "{$this->path('cache')}/{$own} can be changed by another user; ",
             $refused->getErrorOutput(),
         );
         self::assertSame(0, $run->getExitCode(), $run->getErrorOutput());
-        self::assertDirectoryExists($this->path('.cache/spindle'));
+        self::assertDirectoryExists($this->path(".cache/{$own}"));
+    }
+
+    public function testNothingIsCreatedInTheFolderOfAnotherUser(): void
+    {
+        if (posix_geteuid() !== 0) {
+            self::markTestSkipped('Only root can give a folder to another user');
+        }
+        mkdir($this->path('home'), 0o755);
+        chown($this->path('home'), 65534);
+
+        $places = ['HOME' => $this->path('home'), 'XDG_CACHE_HOME' => '', 'TMPDIR' => $this->path()];
+        $run = $this->execute([self::built(), '--version'], $places);
+
+        self::assertSame(0, $run->getExitCode(), $run->getErrorOutput());
+        self::assertSame([], Text::names($this->path('home')));
     }
 
     /**
@@ -228,10 +246,18 @@ final class PharTest extends TestCase
         return $process;
     }
 
+    /** Returns the name of this user's folder in a cache. */
+    private static function own(): string
+    {
+        return 'spindle-' . posix_geteuid();
+    }
+
     /** Returns the folder of the program that was unpacked in a cache. */
     private static function unpacked(string $cache): string
     {
-        return "{$cache}/spindle/" . Text::names("{$cache}/spindle")[0];
+        $own = "{$cache}/" . self::own();
+
+        return "{$own}/" . Text::names($own)[0];
     }
 
     private static function built(): string
