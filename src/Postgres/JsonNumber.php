@@ -28,6 +28,6 @@ final readonly class JsonNumber implements \JsonSerializable, \Stringable
      */
     public function jsonSerialize(): string
     {
-        return JsonMarks::jsonText($this->text);
+        return JsonMarks::forJsonEncode($this->text);
     }
 }

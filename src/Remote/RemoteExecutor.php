@@ -128,7 +128,7 @@ final class RemoteExecutor implements Executor
     ): string {
         $id ??= bin2hex(random_bytes(12)) . '-';
         $body = JobBody::ofTask($this->client->head(PortableTask::encode($task)), null);
-        $job = $this->client->codec->job(Job::storedId($id), $body, $exclusiveKey, $delay);
+        $job = $this->client->codec->encodeJob(Job::storedId($id), $body, $exclusiveKey, $delay);
         if ($this->client->dispatch($job, $cancellation) === 0) {
             throw QueueFullException::of($this->client->queue, $this->client->options->maxJobs);
         }

@@ -31,7 +31,7 @@ final class JobCodec
     }
 
     /** @throws PayloadTooLargeException */
-    public function job(
+    public function encodeJob(
         string $id,
         #[\SensitiveParameter]
         string $body,
@@ -71,7 +71,7 @@ final class JobCodec
     }
 
     /** Passes a task's report to the caller's closure. Drops a frame with a wrong signature or from another queue. */
-    public function report(string $id, string $frame): void
+    public function deliverReport(string $id, string $frame): void
     {
         $onReport = $this->options->onReport;
         if ($onReport === null) {

@@ -73,7 +73,7 @@ final class QueueClient
     {
         $id = ($this->brokerClient ?? throw ExecutorClosedException::closed())->newId();
 
-        return $this->codec->job($id, JobBody::ofTask($head, $argument));
+        return $this->codec->encodeJob($id, JobBody::ofTask($head, $argument));
     }
 
     /**
@@ -85,7 +85,7 @@ final class QueueClient
     {
         $body = JobBody::ofCommand($this->head($code));
 
-        return $this->codec->job($this->usableClient()->newId(), $body);
+        return $this->codec->encodeJob($this->usableClient()->newId(), $body);
     }
 
     /**

@@ -230,7 +230,7 @@ final class SharedQueue
                 $codecs[spl_object_id($waiter->client())] = $waiter->client()->codec;
             }
             foreach ($codecs as $codec) {
-                $codec->report($id, $frame);
+                $codec->deliverReport($id, $frame);
             }
         }
     }

@@ -4,11 +4,11 @@ declare(strict_types=1);
 
 namespace Spindle\Remote\Testing;
 
-use Spindle\Internal\Testing\Daemon;
 use Spindle\Internal\Testing\FreePort;
 use Spindle\Internal\Testing\GuardianProcess;
 use Spindle\Internal\Testing\PrivateDirectory;
 use Spindle\Internal\Testing\ServerException;
+use Spindle\Internal\Testing\TestServer;
 use Spindle\Internal\Testing\TestServerSettings;
 use Spindle\LauncherException;
 use Spindle\Remote\Testing\Internal\Configuration;
@@ -47,7 +47,7 @@ final class TemporaryRedis
         public readonly string $directory,
         private readonly ?int $tlsPort,
         private readonly GuardianProcess $guardian,
-        private readonly Daemon $daemon,
+        private readonly TestServer $server,
         private readonly float $timeout,
     ) {}
 
@@ -114,7 +114,7 @@ final class TemporaryRedis
     /** Returns the server's process id; null if the server is not running. */
     public function pid(): ?int
     {
-        return $this->daemon->pid();
+        return $this->server->pid();
     }
 
     /**
@@ -148,7 +148,7 @@ final class TemporaryRedis
         return TemporaryRedisException::convertingFrom(
             fn(): string => $this->guardian->isDismissed()
                 ? throw ServerException::noLog('the Redis was stopped')
-                : $this->daemon->log(),
+                : $this->server->log(),
         );
     }
 
@@ -160,7 +160,7 @@ final class TemporaryRedis
     public function kill(): void
     {
         $this->guardian->check('Redis');
-        $this->daemon->kill();
+        $this->server->kill();
     }
 
     /**
@@ -173,9 +173,9 @@ final class TemporaryRedis
     public function restart(): void
     {
         $this->guardian->check('Redis');
-        $this->daemon->end(self::SIGNAL_TIMEOUTS);
+        $this->server->stop(self::SIGNAL_TIMEOUTS);
         TemporaryRedisException::convertingFrom(
-            fn() => self::launch($this->daemon, $this->directory, $this->password, $this->timeout),
+            fn() => self::launch($this->server, $this->directory, $this->password, $this->timeout),
         );
     }
 
@@ -183,7 +183,7 @@ final class TemporaryRedis
     public function stop(): void
     {
         if ($this->guardian->isOurs()) {
-            $this->daemon->kill();
+            $this->server->kill();
             $this->guardian->dismiss();
         }
     }
@@ -203,8 +203,8 @@ final class TemporaryRedis
                 static function (int $port) use ($command, $directory, $password, $guardian, $options): self {
                     $tlsPort = $options->certificate === null ? null : FreePort::find();
                     $ports = ['--port', (string) $port, ...$tlsPort === null ? [] : ['--tls-port', (string) $tlsPort]];
-                    $daemon = new Daemon('Redis', [...$command, ...$ports], RedisLeftovers::of($directory->path));
-                    self::launch($daemon, $directory->path, $password, $options->timeout);
+                    $server = new TestServer('Redis', [...$command, ...$ports], RedisLeftovers::of($directory->path));
+                    self::launch($server, $directory->path, $password, $options->timeout);
 
                     return new self(
                         $port,
@@ -212,7 +212,7 @@ final class TemporaryRedis
                         $directory->path,
                         $tlsPort,
                         $guardian,
-                        $daemon,
+                        $server,
                         $options->timeout,
                     );
                 },
@@ -225,14 +225,14 @@ final class TemporaryRedis
     }
 
     private static function launch(
-        Daemon $daemon,
+        TestServer $server,
         string $directory,
         #[\SensitiveParameter]
         string $password,
         float $timeout,
     ): void {
         RedisLeftovers::of($directory)->kill(); // perhaps a child of the killed server still writes a snapshot
-        $daemon->start(static function () use ($directory, $password): bool {
+        $server->start(static function () use ($directory, $password): bool {
             try {
                 return (new TestRedisClient(
                     "{$directory}/socket",

@@ -161,7 +161,7 @@ final class InputOptions
         return new InputSources(
             $isLinked ? [array_merge(...$groups)] : $groups,
             $fields,
-            restarts: $isLinked,
+            repeatsShorter: $isLinked,
             isShuffled: self::isShuffled($given),
         );
     }

@@ -38,7 +38,7 @@ final class ClientConnection
     /** Whether a response was received before. The server may close such a connection while a request is being sent. */
     public bool $hasServedRequest = false;
 
-    public bool $mayServeAnother = true;
+    public bool $isReusable = true;
 
     /** Time by hrtime() at which the current wait ends. */
     public int $deadline = \PHP_INT_MAX;

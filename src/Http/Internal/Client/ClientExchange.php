@@ -59,7 +59,7 @@ final readonly class ClientExchange
         if ($expects) {
             $response = $this->awaitContinue();
             if ($response !== null) {
-                $this->connection->mayServeAnother = false; // the server may still expect the body
+                $this->connection->isReusable = false; // the server may still expect the body
 
                 return [$response, null];
             }

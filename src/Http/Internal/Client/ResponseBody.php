@@ -261,7 +261,7 @@ final class ResponseBody implements StreamInterface
         $this->connection = null;
         if ($connection !== null) {
             $this->head->isPersistent
-                && $connection->mayServeAnother
+                && $connection->isReusable
                 && $connection->received === ''
                 && $this->upload?->isComplete() !== false
                 ? $this->pool->release($connection)

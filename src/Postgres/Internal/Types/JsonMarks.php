@@ -29,7 +29,7 @@ final class JsonMarks
     }
 
     /** Returns what json_encode() must get for a number: within {@see encode()} a marked string, else the number. */
-    public static function jsonText(string $number): string
+    public static function forJsonEncode(string $number): string
     {
         return self::$encoding ? self::prefix() . $number : $number;
     }

@@ -4,8 +4,8 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres\Testing\Internal;
 
-use Spindle\Internal\Testing\Daemon;
 use Spindle\Internal\Testing\ServerException;
+use Spindle\Internal\Testing\TestServer;
 use Spindle\Internal\Testing\TestServerState;
 use Spindle\Internal\Testing\Wait;
 
@@ -23,13 +23,13 @@ final class Server
 
     private readonly TestServerState $state;
 
-    private readonly Daemon $daemon;
+    private readonly TestServer $server;
 
     /** @param list<string> $command command that runs the server in the foreground */
     public function __construct(private readonly string $directory, array $command)
     {
         $this->state = PostgresLeftovers::of($directory);
-        $this->daemon = new Daemon(
+        $this->server = new TestServer(
             'PostgreSQL',
             $command,
             $this->state,
@@ -48,31 +48,31 @@ final class Server
             $this->state->kill();
         }
         $earlier = PostgresLeftovers::pidFileLines($this->directory);
-        $this->daemon->start(fn(): bool => $this->isReady($earlier), $timeout);
+        $this->server->start(fn(): bool => $this->isReady($earlier), $timeout);
     }
 
     /** Returns the process id of the postmaster; 0 while it is unknown, null when the postmaster is not running. */
     public function pid(): ?int
     {
-        return $this->daemon->pid();
+        return $this->server->pid();
     }
 
     /** Stops the server, and returns when it has ended. Disconnects clients. Committed data are kept. */
     public function stop(): void
     {
-        $this->daemon->end(self::SIGNAL_TIMEOUTS);
+        $this->server->stop(self::SIGNAL_TIMEOUTS);
     }
 
     /** Kills the postmaster by SIGKILL. Its children end by themselves. */
     public function kill(): void
     {
-        $this->daemon->kill();
+        $this->server->kill();
     }
 
     /** @throws ServerException when the log can't be read */
     public function log(): string
     {
-        return $this->daemon->log();
+        return $this->server->log();
     }
 
     /** @param array<int, string> $earlier lines that postmaster.pid had before the start, left by a killed server */

@@ -22,13 +22,13 @@ final class InputSources
 
     /**
      * @param non-empty-list<non-empty-list<InputSource>> $groups
-     * @param bool $restarts   whether a source that ends early starts again (--link); if not, its group ends
+     * @param bool $repeatsShorter whether a source that ends early starts again (--link); if not, its group ends
      * @param bool $isShuffled whether the combinations have a random order, as by --shuf
      */
     public function __construct(
         private readonly array $groups,
         private readonly RecordFields $fields,
-        private readonly bool $restarts = false,
+        private readonly bool $repeatsShorter = false,
         private readonly bool $isShuffled = false,
     ) {}
 
@@ -90,7 +90,7 @@ final class InputSources
                 return null;
             }
             $sum += array_sum($counts);
-            $total *= max(1, $this->restarts ? max($counts) : min($counts));
+            $total *= max(1, $this->repeatsShorter ? max($counts) : min($counts));
         }
 
         return match (true) {
@@ -204,7 +204,7 @@ final class InputSources
             $row = [];
             foreach ($cursors as $i => $cursor) {
                 if (!$cursor->valid()) {
-                    if (!$this->restarts || $wait->isStopped()) {
+                    if (!$this->repeatsShorter || $wait->isStopped()) {
                         return;
                     }
                     $hasEnded[$i] = true;
@@ -217,7 +217,7 @@ final class InputSources
             }
             yield $row;
             foreach ($cursors as $i => $cursor) {
-                if ($this->restarts && !$hasEnded[$i] && $cursor->valid()) {
+                if ($this->repeatsShorter && !$hasEnded[$i] && $cursor->valid()) {
                     $spools[$i]->add(0, $cursor->current());
                 }
                 $cursor->next();

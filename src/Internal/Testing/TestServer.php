@@ -7,7 +7,7 @@ namespace Spindle\Internal\Testing;
 use Spindle\Internal\Launcher\Process\Signals;
 
 /** A server process that can be ended, and started again with the same directory. */
-final class Daemon
+final class TestServer
 {
     private const SIGKILL = 9;
     private const SIGCONT = 18;
@@ -76,7 +76,7 @@ final class Daemon
      *
      * @param array<int, float> $signals seconds to wait after each signal, by signal
      */
-    public function end(array $signals): void
+    public function stop(array $signals): void
     {
         foreach ($signals as $signal => $seconds) {
             $this->signal($signal);
