@@ -63,8 +63,8 @@ trait LeavesNothing
         if (!$this->status()->isSuccess()) {
             return;
         }
-        // Fibers that are to resume in the next turns of the loop do so here, such as cancelled ones. The first turn
-        // may come too late for that if this process was suspended for long.
+        // Fibers that are to resume in the next iterations of the loop do so here, such as cancelled ones. The first
+        // iteration may come too late for that if this process was suspended for long.
         foreach ([0.005, 0.0, 0.0] as $pause) {
             delay($pause);
         }
@@ -72,7 +72,7 @@ trait LeavesNothing
         $start = hrtime(true);
         $left = $this->left();
         while ($left !== [] && hrtime(true) < $start + 1e9 * self::secondsFor($left)) {
-            usleep(10_000);
+            delay(0.01); // requests that end in the event loop, such as a cancellation at a broker, end here
             $left = $this->left();
         }
         self::assertSame([], $left, 'The test left something behind');
