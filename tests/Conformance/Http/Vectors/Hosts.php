@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Tests\Conformance\Http\Vectors;
 
 /** RFC 9112, 3.2, and RFC 9110, 7.2. */
-final class AllowedHosts
+final class Hosts
 {
     /** @return iterable<string, Vector> */
     public static function vectors(): iterable

@@ -13,7 +13,7 @@ final class Vectors
         yield from RequestLines::vectors();
         yield from Targets::vectors();
         yield from Versions::vectors();
-        yield from AllowedHosts::vectors();
+        yield from Hosts::vectors();
         yield from FieldLines::vectors();
         yield from ControlBytes::vectors();
         yield from Lengths::vectors();
