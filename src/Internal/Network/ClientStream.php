@@ -33,6 +33,8 @@ final class ClientStream
     /** @var resource|null null once the stream was closed or released */
     private $stream;
 
+    private readonly int $pid;
+
     private bool $isEncrypted = false;
 
     private bool $isReused = false;
@@ -44,6 +46,7 @@ final class ClientStream
     private function __construct($stream, private readonly ?ClientTls $tls)
     {
         $this->stream = $stream;
+        $this->pid = (int) getmypid();
     }
 
     public function __destruct()
@@ -182,8 +185,8 @@ final class ClientStream
      */
     public function read(Deadline $deadline, string $for, int $maxBytes = self::READ_BYTES): string
     {
-        $stream = $this->stream();
         while (true) {
+            $stream = $this->stream();
             [$bytes, $warning] = Warnings::of(static fn() => fread($stream, $maxBytes));
             if ($bytes !== false && $bytes !== '') {
                 return $bytes;
@@ -208,8 +211,8 @@ final class ClientStream
      */
     public function write(#[\SensitiveParameter] string $bytes, Deadline $deadline, string $for): bool
     {
-        $stream = $this->stream();
         while ($bytes !== '') {
+            $stream = $this->stream();
             [$written, $warning] = Warnings::of(static fn() => fwrite($stream, $bytes));
             if ($written === false || $written === 0 && feof($stream)) {
                 $this->writeWarning = $warning;
@@ -232,8 +235,7 @@ final class ClientStream
      */
     public function awaitEnd(Deadline $deadline, string $for): void
     {
-        $stream = $this->stream();
-        while (!feof($stream)) {
+        while (!feof($stream = $this->stream())) {
             [$bytes] = Warnings::of(static fn() => fread($stream, self::READ_BYTES));
             if (($bytes === '' || $bytes === false) && !feof($stream)) {
                 $deadline->readable($stream, $for);
@@ -251,8 +253,8 @@ final class ClientStream
     public function encrypt(Deadline $deadline): void
     {
         $tls = $this->tls ?? throw new \LogicException('The stream was opened without settings for TLS');
-        $stream = $this->stream();
         while (true) {
+            $stream = $this->stream();
             [$done, $warning] = Warnings::of(
                 static fn() => stream_socket_enable_crypto($stream, true, ClientTls::VERSIONS),
             );
@@ -313,22 +315,37 @@ final class ClientStream
         return $stream;
     }
 
-    /** @param string $lastBytes bytes to send first, as far as the stream accepts them without a wait */
+    /**
+     * Closes the connection. A fork only closes its descriptor, so that the connection of its parent process remains.
+     *
+     * @param string $lastBytes bytes to send first, as far as the stream accepts them without a wait
+     */
     public function close(string $lastBytes = ''): void
     {
-        if ($this->stream !== null) {
-            $stream = $this->stream;
-            $this->stream = null;
-            if ($lastBytes !== '') {
-                Warnings::of(static fn() => fwrite($stream, $lastBytes));
-            }
-            Warnings::of(static fn() => fclose($stream));
+        $stream = $this->stream;
+        if ($stream === null) {
+            return;
         }
+        $this->stream = null;
+        if ($this->pid !== getmypid()) {
+            ForkedSockets::detach([$stream]);
+        } elseif ($lastBytes !== '') {
+            Warnings::of(static fn() => fwrite($stream, $lastBytes));
+        }
+        Warnings::of(static fn() => fclose($stream));
     }
 
-    /** @return resource */
+    /**
+     * @return resource
+     *
+     * @throws NetworkException in a fork, which would receive bytes of its parent process
+     */
     private function stream()
     {
+        if ($this->pid !== getmypid()) {
+            throw NetworkException::because('a fork can not use a connection that its parent process is opening');
+        }
+
         return $this->stream ?? throw new \LogicException('The socket was closed or released');
     }
 

@@ -92,6 +92,7 @@ final class SessionFactory
         QueryException::class,
         QuotedValues::class,
         ServerError::class,
+        SessionChanges::class,
         TimeoutCancellation::class,
         TimeoutException::class,
         Tls::class,

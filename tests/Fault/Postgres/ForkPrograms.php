@@ -250,6 +250,33 @@ final class ForkPrograms
         return $outcomes;
     }
 
+    /**
+     * Forks while a pool opens its connection: at several moments, since the moment of the login is unknown. The fork
+     * kills the pool.
+     *
+     * @return list<string> outcomes of the statement that the parent process runs on the connection
+     */
+    public static function killWhileConnecting(string $dsn): array
+    {
+        $outcomes = [];
+        foreach ([0.0, 0.001, 0.002, 0.003, 0.004, 0.006] as $pause) {
+            $pool = new PostgresPool($dsn, 1);
+            $running = Async::run(static fn(): mixed => $pool->query('SELECT 8 AS a')->one());
+            delay($pause);
+            self::fork(static function () use ($pool): void {
+                $pool->kill();
+                delay(0.01);
+                posix_kill((int) getmypid(), \SIGKILL);
+            });
+            $outcomes[] = Outcome::describe(
+                Outcome::of(static fn(): mixed => $running->await(new TimeoutCancellation(3))),
+            );
+            $pool->kill();
+        }
+
+        return $outcomes;
+    }
+
     /** @param \Closure(): mixed $call */
     private static function describe(\Closure $call): string
     {

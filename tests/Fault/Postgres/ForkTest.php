@@ -112,6 +112,14 @@ final class ForkTest extends TestCase
         );
     }
 
+    public function testAForkThatKillsAPoolLeavesTheConnectionThatItsProcessIsOpening(): void
+    {
+        self::assertSame(
+            array_fill(0, 6, '{"a":8}'),
+            Host::call(ForkPrograms::class . '::killWhileConnecting', [Cluster::shared()->dsn()]),
+        );
+    }
+
     private static function dsn(bool $tcp): string
     {
         return $tcp ? Cluster::shared()->tcpDsn(sslmode: 'disable') : Cluster::shared()->dsn();

@@ -80,9 +80,9 @@ final class AgainstTest extends TestCase
     public static function oldApis(): iterable
     {
         yield 'a program that prints figures' => [
-            'Command/CommandPoolOptions.php', 'StartMethod $start ', 'StartMethod $way ',
+            'Command/CommandPoolOptions.php', 'StartMethod $startMethod ', 'StartMethod $way ',
             ['commands.php', '-n', '5', '--rounds', '1', '--first'],
-            'its API is incompatible with this measurement: Unknown named parameter $start',
+            'its API is incompatible with this measurement: Unknown named parameter $startMethod',
         ];
         yield 'a server' => [
             'Http/HttpServerOptions.php', 'public int $maxRequests ', 'public int $requests ',

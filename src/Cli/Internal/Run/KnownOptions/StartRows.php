@@ -43,7 +43,7 @@ final class StartRows
         ['nice', 'N', Meaning::Same, 'Run the jobs, and spindle run itself, with this niceness: -20 to 19'],
         [
             'env', 'NAME', Meaning::Other, 'Set PARALLEL_SEQ or PARALLEL_JOBSLOT for each job, even if the command does'
-            . ' not contain this name. Jobs inherit all other variables',
+            . ' not contain this name. Jobs inherit all other variables of spindle run',
             'A function of bash is refused, because `/bin/sh` has none: use `bash -c`',
         ],
         ['record-env recordenv', '', Meaning::Refused, 'jobs have the whole environment'],
