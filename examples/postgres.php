@@ -16,8 +16,8 @@ use function Amp\Future\await;
 
 require __DIR__ . '/autoload.php';
 
-$cluster = TemporaryPostgres::start();               // a temporary server, removed at the end
-$db = new PostgresPool($cluster->dsn(), maxConnections: 4);
+$server = TemporaryPostgres::start();               // a temporary server, removed at the end
+$db = new PostgresPool($server->dsn(), maxConnections: 4);
 $db->executeScript('create table items (id int primary key, price numeric not null)');
 
 // COPY reads any iterable.

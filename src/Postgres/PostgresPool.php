@@ -117,6 +117,7 @@ final class PostgresPool implements Lifecycle, PostgresLink, Statistics
         array $parameters = [],
         ?Cancellation $cancellation = null,
     ): \Generator {
+        QueryRunner::refuseTransaction($sql);
         yield from TransactionRun::stream($this->pool, $sql, $parameters, $cancellation);
     }
 

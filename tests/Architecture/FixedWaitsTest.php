@@ -21,6 +21,7 @@ final class FixedWaitsTest extends TestCase
         'Fault/Worker/HostPrograms.php::forkThatLoops' => 'a fork that turns its copy of the event loop',
         'Fault/Http/FullServerTest.php::testTheServerIsFullWhenConnectionsHaveHadToWaitForASecond'
             => 'the claim is a time for which a connection waits',
+        'Fault/Http/Client/ForkedClientTest.php::runLoop' => 'a fork that runs its copy of the event loop',
         'Fault/Http/ManyClientsTest.php::assertIdle' => 'the claim is CPU time in a known time',
         'Fault/Http/ManyClientsTest.php::testIdleConnectionsOfOneAddressCanNotShutOutOtherClients'
             => 'only connections that were idle for half a second make room',

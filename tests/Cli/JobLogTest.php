@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Tests\Cli;
 
 use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\Attributes\TestWith;
 use PHPUnit\Framework\TestCase;
 use Random\Engine\Mt19937;
 use Random\Randomizer;
@@ -22,6 +23,15 @@ final class JobLogTest extends TestCase
         $process = $this->shell('ulimit -f 0; $SPINDLE run --joblog log echo ::: a');
 
         self::assertOutcome(254, '', $process, "spindle: can't write the job log 'log': File too large\n");
+    }
+
+    #[TestWith(['run'])]
+    #[TestWith(['run --dry-run'])]
+    public function testALimitOfFileSizesDoesNotEndARunWhoseMessagesAreInAFile(string $command): void
+    {
+        $process = $this->shell("(ulimit -f 0; exec \$SPINDLE {$command} echo ::: a >file 2>&1)");
+
+        self::assertOutcome(254, '', $process, '');
     }
 
     public function testEachJobThatIsOverHasALineInGnuParallelsFormat(): void

@@ -197,6 +197,8 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
             readTimeout: \INF,
             timeout: \INF,
             maxRedirects: $default->maxRedirects,
+            maxContentBytes: $default->maxContentBytes,
+            expectContinueBytes: $default->expectContinueBytes,
             decompress: false,
             proxy: $default->proxy,
             tls: $default->tls,
@@ -313,6 +315,7 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
             throw ClientClosedException::of($request, $this->closed->getMessage(), $this->closed);
         }
         $cancellation?->throwIfRequested();
+        $pid = getmypid();
         ++$this->runningCount;
         ++$this->requestsTotal;
         $deadline = DeadlineTimer::after($options->timeout);
@@ -345,7 +348,7 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
 
             throw InvalidRequestException::ofBody($request, $unreadable);
         } finally {
-            --$this->runningCount;
+            $this->runningCount -= $pid === getmypid() ? 1 : 0; // a fork begins with 0 calls
             $this->failedTotal += $hasResponse ? 0 : 1;
             $this->closing->wakeAll();
         }

@@ -25,7 +25,10 @@ final class InvalidResponseException extends \RuntimeException implements HttpCl
         return $failure;
     }
 
-    /** Returns the response that is not a stream of events, with a body that can be read; null in all other cases. */
+    /**
+     * Returns the response that is not a stream of events, with a body that can be read; null in all other cases. Its
+     * connection is in use until the body was read or closed, or this exception is no longer referenced.
+     */
     public function getResponse(): ?ResponseInterface
     {
         return $this->response;

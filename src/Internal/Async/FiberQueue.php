@@ -85,6 +85,7 @@ final class FiberQueue
         return false;
     }
 
+    /** Wakes all waiting fibers. Fibers that arrive later may be resumed before those beyond the first 64. */
     public function wakeAll(): void
     {
         if ($this->waiting !== []) {

@@ -36,6 +36,7 @@ final class DryRun
      */
     public function run(): int
     {
+        Interrupts::ignoreFileSizeLimit();
         try {
             foreach ($this->inputs() as $number => $values) {
                 $this->print($number, $values);

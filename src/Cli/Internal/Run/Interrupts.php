@@ -55,6 +55,15 @@ final class Interrupts
     {
         array_map(EventLoop::cancel(...), $this->watchers);
         $this->watchers = [];
+        self::ignoreFileSizeLimit(); // for the last messages
+    }
+
+    /** Makes a write beyond the limit of file sizes fail. Jobs that start later would inherit this. */
+    public static function ignoreFileSizeLimit(): void
+    {
+        if (\function_exists('pcntl_signal')) {
+            pcntl_signal(self::SIGXFSZ, \SIG_IGN);
+        }
     }
 
     /** Stops starting jobs at the first Ctrl-C. Ends the running jobs at each further one. */

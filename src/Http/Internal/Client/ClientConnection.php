@@ -291,7 +291,7 @@ final class ClientConnection
 
     private function read(): bool
     {
-        if ($this->hasEnded) {
+        if ($this->hasEnded || $this->endIfForked()) {
             return false;
         }
         // Without TLS, stream_socket_recvfrom() is faster, has no warnings, and returns '' only at the end.
@@ -308,6 +308,18 @@ final class ClientConnection
         $this->hasEnded = $isEnd || feof($this->stream);
 
         return false;
+    }
+
+    /** Ends the connection in a fork, which would receive and send bytes of its parent process. */
+    private function endIfForked(): bool
+    {
+        if ($this->pid === getmypid()) {
+            return false;
+        }
+        $this->failure ??= new ClosedException('this process is a fork of the one that opened the connection');
+        $this->close();
+
+        return true;
     }
 
     private function adaptReadBytes(int $size): void
@@ -333,7 +345,7 @@ final class ClientConnection
     /** Sends as many bytes as the server accepts now. The rest follows when it accepts more. */
     private function flush(): void
     {
-        if ($this->isClosed) {
+        if ($this->isClosed || $this->endIfForked()) {
             return;
         }
         $before = $this->unsent->size;

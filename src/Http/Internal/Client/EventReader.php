@@ -123,7 +123,7 @@ final class EventReader
             $this->data[] = $value;
             $this->size += \strlen($line);
         } elseif ($name === 'event') {
-            $this->event = $value === '' ? null : $value;
+            $this->event = $value === '' ? null : str_replace("\0", "\u{fffd}", $value);
         } elseif ($name === 'id' && !str_contains($value, "\0")) {
             $this->id = $value;
         } elseif ($name === 'retry' && preg_match('/^\d{1,9}$/D', $value) === 1) {

@@ -69,7 +69,11 @@ final readonly class OutgoingRequest
      */
     public function withCookies(#[\SensitiveParameter] string $ofJar): self
     {
-        $cookies = $this->fields['cookie'][1] ?? [];
+        if ($ofJar === '' && !isset($this->fields['cookie'])) {
+            return $this;
+        }
+        $cookies = array_map(static fn(string $line): string => trim($line, "; \t"), $this->fields['cookie'][1] ?? []);
+        $cookies = array_values(array_diff($cookies, ['']));
         preg_match_all('/(?:^|;)[ \t]*+([^=;]++)=/', implode(';', $cookies), $own);
         foreach ($ofJar === '' ? [] : explode('; ', $ofJar) as $cookie) {
             if (!\in_array(strstr($cookie, '=', true), $own[1], true)) {

@@ -92,7 +92,7 @@ final readonly class Url
     {
         $name = strtolower($name);
         if (preg_match('/[\x80-\xff]/', $name) === 1) {
-            $ascii = \extension_loaded('intl') ? idn_to_ascii($name) : false;
+            $ascii = \extension_loaded('intl') ? idn_to_ascii($name, \IDNA_NONTRANSITIONAL_TO_ASCII) : false;
             $name = $ascii === false ? '' : $ascii;
         }
 

@@ -44,12 +44,21 @@ final readonly class QueryRunner
         return $this->runOn($pooled, $statement, $cost, $sql, $parameters, $cancellation);
     }
 
+    /** @throws \LogicException when the statement begins a transaction */
+    public static function refuseTransaction(string $sql): void
+    {
+        if (SessionChanges::beginsTransaction($sql)) {
+            throw new \LogicException(
+                'A statement of a pool can not begin a transaction, because the pool takes the connection back after'
+                    . ' the statement. Use transaction(), or acquire() a connection',
+            );
+        }
+    }
+
     /**
      * Runs a statement that is unknown or not {@see KnownStatement::$isPlain}, on an exclusive session.
      *
      * @param list<mixed> $parameters
-     *
-     * @throws \LogicException when the statement begins a transaction
      */
     private function runExclusively(
         string $sql,
@@ -57,12 +66,7 @@ final readonly class QueryRunner
         array $parameters,
         ?Cancellation $cancellation,
     ): Result {
-        if (SessionChanges::beginsTransaction($sql)) {
-            throw new \LogicException(
-                'A statement of a pool can not begin a transaction, because the pool takes the connection back after'
-                    . ' the statement. Use transaction(), or acquire() a connection',
-            );
-        }
+        self::refuseTransaction($sql);
         $pooled = $this->pool->acquirePooled(true, 0, $cancellation);
         try {
             $result = $pooled->session->query($sql, $parameters, $cancellation);

@@ -242,7 +242,8 @@ trait UndoesChanges
         $pool = $this->pool(1);
         $table = self::table('i int');
         foreach (['BEGIN', 'start transaction read write', '/* a /* b */ */ begin', "; -- a\nBEGIN"] as $begin) {
-            foreach ([$pool->query(...), $pool->execute(...)] as $call) {
+            $stream = static fn(string $sql): array => iterator_to_array($pool->stream($sql));
+            foreach ([$pool->query(...), $pool->execute(...), $stream] as $call) {
                 try {
                     $call($begin);
                     self::fail("{$begin} was executed");

@@ -22,7 +22,10 @@ use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\Postgres\Certificates;
 use Spindle\TlsOptions;
 
-/** A fork of a process with an {@see HttpClient} has no effect on the TLS connections of that process. */
+use function Amp\async;
+use function Amp\delay;
+
+/** A fork of a process with an {@see HttpClient} has no effect on the connections of that process. */
 #[RequiresPhpExtension('pcntl')]
 #[RequiresPhpExtension('openssl')]
 #[RequiresPhpExtension('FFI')]
@@ -61,6 +64,43 @@ final class ForkedClientTest extends TestCase
         Eventually::holds(static fn(): bool => !$process->isRunning(), 'the process has ended', 20);
 
         self::assertStringContainsString('result: ["ab",true]', $process->getOutput(), $process->getErrorOutput());
+    }
+
+    public function testAForkThatRunsTheLoopTakesNothingOfItsProcess(): void
+    {
+        $this->serve(static function (ServerRequestInterface $request): Response {
+            $body = (string) $request->getBody();
+            delay(0.2);
+
+            return Response::text(hash('xxh3', $body));
+        });
+        $process = Host::start(self::class . '::runLoop', [str_replace('tcp:', 'http:', $this->address)]);
+        Eventually::holds(static fn(): bool => !$process->isRunning(), 'the process has ended', 20);
+        $answer = json_encode([hash('xxh3', str_repeat('0123456789', 500_000)), 0]);
+
+        self::assertStringContainsString("result: {$answer}", $process->getOutput(), $process->getErrorOutput());
+    }
+
+    /** @return array{mixed, int|float} the answer in the process, and its running calls afterwards */
+    public static function runLoop(string $url): array
+    {
+        $client = new HttpClient();
+        $upload = async(static fn(): string => (string) $client->request(
+            'POST',
+            $url,
+            ['Content-Type' => 'application/octet-stream'],
+            str_repeat('0123456789', 500_000),
+        )->getBody());
+        delay(0.001);
+        $fork = pcntl_fork();
+        if ($fork === 0) {
+            delay(0.5);
+            posix_kill((int) getmypid(), \SIGKILL);
+        }
+        $body = $upload->await();
+        pcntl_waitpid($fork, $status);
+
+        return [$body, $client->statistics()['running']];
     }
 
     /** @return array{string, bool} body of a response during the fork; whether the idle connection was used again */

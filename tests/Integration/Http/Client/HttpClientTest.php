@@ -304,6 +304,7 @@ final class HttpClientTest extends TestCase
         $this->http()->get($server->url(), ['Cookie' => ['x=1; b=own', 'flag', 'y=2;c=own']]);
         $this->http()->get($server->url(), ['cookie' => 'x=1']);
         (new HttpClient())->get($server->url(), ['Cookie' => ['x=1', 'y=2']]);
+        $this->http()->get($server->url(), ['Cookie' => ['', 'a=own;', ' b=own; ']]);
         $server->close();
 
         $sent = array_map(static function (string $head): array {
@@ -312,7 +313,12 @@ final class HttpClientTest extends TestCase
             return $match[1];
         }, $server->heads);
         self::assertSame(
-            [['x=1; b=own; flag; y=2;c=own; a=jar'], ['x=1; a=jar; b=jar; c=jar'], ['x=1; y=2']],
+            [
+                ['x=1; b=own; flag; y=2;c=own; a=jar'],
+                ['x=1; a=jar; b=jar; c=jar'],
+                ['x=1; y=2'],
+                ['a=own; b=own; c=jar'],
+            ],
             $sent,
         );
     }
@@ -456,6 +462,25 @@ final class HttpClientTest extends TestCase
                 (string) $response?->getBody(),
             ]);
         }
+    }
+
+    public function testEventsHaveTheOtherOptionsOfTheClient(): void
+    {
+        $server = new ScriptedServer(ScriptedServer::answering("HTTP/1.1 503 Busy\r\nContent-Length: 4\r\n\r\nbusy"));
+        $options = new RequestOptions(maxContentBytes: 3, expectContinueBytes: 1);
+        $client = new HttpClient(new HttpClientOptions(request: $options));
+        try {
+            iterator_to_array($client->serverSentEvents($server->url(), method: 'POST', body: 'x'));
+            self::fail('The response was taken for a stream of events');
+        } catch (InvalidResponseException $failure) {
+            $body = $failure->getResponse()?->getBody();
+        }
+        $server->close();
+
+        self::assertStringContainsString("\r\nExpect: 100-continue", $server->heads[0]);
+        $this->expectException(InvalidResponseException::class);
+        $this->expectExceptionMessage('maxContentBytes');
+        $body?->getContents();
     }
 
     public function testALargeBodyWaitsForThePermissionOfTheServer(): void

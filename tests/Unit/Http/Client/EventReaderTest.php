@@ -56,6 +56,13 @@ final class EventReaderTest extends TestCase
         self::assertSame([4_000_000], array_map(static fn($event): int => \strlen($event->data), $events));
     }
 
+    public function testANulInTheTypeOfAnEventIsReplaced(): void
+    {
+        $events = iterator_to_array((new EventReader())->read("event: a\0b\ndata: x\n\n"), false);
+
+        self::assertEquals([new ServerSentEvent('x', "a\u{fffd}b")], $events);
+    }
+
     #[TestWith(["\n"])]
     #[TestWith(["\n\n"])]
     public function testCommentsBetweenEventsAreNoEndlessEvent(string $end): void

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Tests\Unit\Http\Client;
 
 use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\Attributes\RequiresPhpExtension;
 use PHPUnit\Framework\Attributes\TestWith;
 use PHPUnit\Framework\TestCase;
 use Spindle\Http\Internal\Client\Url;
@@ -106,5 +107,12 @@ final class UrlTest extends TestCase
     public function testAReferenceToAnotherSchemeIsRefused(string $reference): void
     {
         self::assertNull(Url::parse('http://a/')?->resolve($reference));
+    }
+
+    /** In the older form of such names, the host would be fass.de, which may belong to someone else. */
+    #[RequiresPhpExtension('intl')]
+    public function testAnInternationalNameIsThatOfBrowsers(): void
+    {
+        self::assertSame('xn--fa-hia.de', Url::parse('http://faß.de/')?->host);
     }
 }
