@@ -440,8 +440,9 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
             $options->maxContentBytes,
             $upload,
         );
-        $coding = strtolower(implode(', ', $fields['content-encoding'][1] ?? []));
-        if ($options->decompress && InflatedBody::supports($coding) && $head->length !== 0) {
+        $codings = $fields['content-encoding'][1] ?? [];
+        if ($codings !== [] && $options->decompress && $head->length !== 0 && InflatedBody::supports($codings)) {
+            $coding = strtolower(implode(', ', $codings));
             $length = $fields['content-length'][1][0] ?? '';
             unset($fields['content-encoding'], $fields['content-length']);
             $body = new InflatedBody($body, $request, $options->maxContentBytes, $coding, $length);

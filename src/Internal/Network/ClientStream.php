@@ -343,7 +343,7 @@ final class ClientStream
     private function stream()
     {
         if ($this->pid !== getmypid()) {
-            throw NetworkException::because('a fork can not use a connection that its parent process is opening');
+            throw NetworkException::because('a fork can not use a connection of its parent process');
         }
 
         return $this->stream ?? throw new \LogicException('The socket was closed or released');

@@ -49,7 +49,7 @@ final class EventReader
         }
         $body = $response->getBody();
         $coding = strtolower($response->getHeaderLine('Content-Encoding'));
-        if (InflatedBody::supports($coding)) {
+        if (InflatedBody::supports(array_values($response->getHeader('Content-Encoding')))) {
             $body = new InflatedBody($body, $request, $options->maxContentBytes, $coding);
         } elseif ($coding !== '' && $coding !== 'identity') {
             $why = "the events have the unsupported Content-Encoding '{$coding}'";

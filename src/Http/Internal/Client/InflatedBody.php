@@ -6,6 +6,7 @@ namespace Spindle\Http\Internal\Client;
 
 use Psr\Http\Message\StreamInterface;
 use Spindle\Http\Client\InvalidResponseException;
+use Spindle\Http\Internal\Message\Fields;
 use Spindle\Http\Internal\Message\ForwardOnly;
 use Spindle\Internal\Warnings;
 
@@ -60,11 +61,11 @@ final class InflatedBody implements StreamInterface
     /**
      * Returns whether a body can be decompressed: it has only the coding gzip.
      *
-     * @param string $codings Content-Encoding of the response in lower case, with all its lines
+     * @param list<string> $codings values of all Content-Encoding lines of the response
      */
-    public static function supports(string $codings): bool
+    public static function supports(array $codings): bool
     {
-        $applied = array_values(array_diff(array_map(trim(...), explode(',', $codings)), ['identity', '']));
+        $applied = array_values(array_diff(Fields::members($codings), ['identity', '']));
 
         return ($applied === ['gzip'] || $applied === ['x-gzip']) && \extension_loaded('zlib');
     }

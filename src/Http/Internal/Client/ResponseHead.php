@@ -60,9 +60,9 @@ final readonly class ResponseHead
             throw new MalformedResponseException('the response has an unsupported Transfer-Encoding');
         }
         $length = self::length($fields);
-        // With HTTP/1.0 or Content-Length besides, a proxy may find another end of the body (RFC 9112, 6.3).
+        // A proxy may find another end of such a body (RFC 9112, 6.3), so the connection is not used again.
         $isAmbiguous = $coding !== '' && ($isHttp10 || $length !== null);
-        $connectionOptions = isset($fields['connection']) ? self::members($fields['connection'][1]) : [];
+        $connectionOptions = isset($fields['connection']) ? Fields::members($fields['connection'][1]) : [];
 
         return new self(
             $status,
@@ -109,22 +109,12 @@ final readonly class ResponseHead
         }
         $values = $fields['content-length'][1];
         if (\count($values) > 1 || str_contains($values[0], ',')) {
-            $values = array_unique(self::members($values));
+            $values = array_unique(Fields::members($values));
         }
         if (\count($values) !== 1 || preg_match('/^\d{1,18}$/D', $values[0]) !== 1) {
             throw new MalformedResponseException('the Content-Length of the response is malformed');
         }
 
         return (int) $values[0];
-    }
-
-    /**
-     * @param list<string> $values of field lines with the same name
-     *
-     * @return list<string> members of the list that all lines make together, in lower case: RFC 9110, 5.6.1
-     */
-    private static function members(array $values): array
-    {
-        return array_map(trim(...), explode(',', strtolower(implode(',', $values))));
     }
 }

@@ -13,7 +13,6 @@ final readonly class Url
         . '(/[^?#]*+)?(\?[^#]*+)?(?:#.*)?$~Dis';
 
     private const HOST_NAME = '/^[a-z0-9_][a-z0-9_.\-]*+$/D';
-    private const UNSAFE_BYTE = '/[^!$%&\'()*+,\/:;=?@A-Za-z0-9\-._~\[\]]/';
 
     /** Host, and port unless it is the default; the value of the Host field: RFC 9110, 7.2. */
     public string $authority;
@@ -167,8 +166,8 @@ final readonly class Url
     /** Percent-encodes bytes that a target can't contain, so that no line break of a URL gets into the request. */
     private static function encode(string $target): string
     {
-        return preg_match(self::UNSAFE_BYTE, $target) !== 1 ? $target : (string) preg_replace_callback(
-            self::UNSAFE_BYTE,
+        return (string) preg_replace_callback(
+            '/[^!$%&\'()*+,\/:;=?@A-Za-z0-9\-._~\[\]]/',
             static fn(array $match): string => rawurlencode($match[0]),
             $target,
         );

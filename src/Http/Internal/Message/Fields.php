@@ -32,6 +32,16 @@ final class Fields
     }
 
     /**
+     * @param list<string> $values of field lines with the same name
+     *
+     * @return non-empty-list<string> members of the list that all lines make together, in lower case: RFC 9110, 5.6.1
+     */
+    public static function members(array $values): array
+    {
+        return array_map(trim(...), explode(',', strtolower(implode(',', $values))));
+    }
+
+    /**
      * Checks header fields, and merges those whose names differ only in case.
      *
      * @param array<array-key, mixed> $headers values by name

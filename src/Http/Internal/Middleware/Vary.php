@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Http\Internal\Middleware;
 
 use Psr\Http\Message\ResponseInterface;
+use Spindle\Http\Internal\Message\Fields;
 
 /** @see https://www.rfc-editor.org/rfc/rfc9110#section-12.5.5 */
 final class Vary
@@ -15,7 +16,7 @@ final class Vary
     public static function by(ResponseInterface $response, string ...$fields): ResponseInterface
     {
         $named = $response->getHeaderLine('Vary');
-        $known = array_map(trim(...), explode(',', strtolower($named)));
+        $known = Fields::members(array_values($response->getHeader('Vary')));
         $new = array_filter($fields, static fn(string $field): bool => !\in_array(strtolower($field), $known, true));
         if ($new === [] || \in_array('*', $known, true)) {
             return $response;
