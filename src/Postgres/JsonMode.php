@@ -15,10 +15,10 @@ enum JsonMode
 
     /**
      * A value that is read and written back is the same JSON value. Objects are stdClass. A number that neither int nor
-     * float can represent exactly is a {@see JsonNumber}.
+     * float can represent exactly is a {@see JsonNumber}. A string parameter is encoded as a JSON string.
      *
-     * A string parameter is encoded as a JSON string, whatever it contains. Values of json (not jsonb) lose spaces and
-     * repeated keys. A value that is only JSON's null becomes PHP's null. PHP's null as a parameter is SQL's NULL.
+     * There are two exceptions: values of json (not jsonb) lose spaces and repeated keys, and if a whole value is JSON's
+     * null, it is read as null, which is written as SQL's NULL.
      */
     case Lossless;
 }

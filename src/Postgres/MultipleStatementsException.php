@@ -16,8 +16,8 @@ final class MultipleStatementsException extends \InvalidArgumentException implem
     }
 
     /**
-     * Returns the exception for a text with several statements; null if it has only one. The limitation of
-     * {@see SqlText::secondStatement()} applies.
+     * Returns the exception for a text with several statements; null if it has only one. Like
+     * {@see SqlText::secondStatement()}, takes semicolons in the body of a routine for ends of statements.
      *
      * @internal
      */

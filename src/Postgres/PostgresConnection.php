@@ -175,7 +175,7 @@ final class PostgresConnection implements Lifecycle, PostgresLink
      * its statements, nested transactions and retries. A stream ends when its rows are read or its generator is
      * destroyed. Generators of {@see listen()} yield the notifications that have arrived, and end.
      *
-     * Cancellation: the remaining calls end as by {@see kill()}.
+     * Cancellation: ends the remaining calls as {@see kill()} does.
      *
      * @throws CancelledException
      * @throws \LogicException when this fiber has a transaction, a stream or a COPY on the connection, so close() would
@@ -190,7 +190,7 @@ final class PostgresConnection implements Lifecycle, PostgresLink
     /**
      * Closes the connection immediately. Accepted calls and generators of {@see listen()} fail with
      * {@see ConnectionClosedException}, and the server rolls back an open transaction. The server is asked to stop
-     * statements in progress. This method does not suspend. The event loop runs until the server has that request.
+     * statements in progress. This method does not wait for that, but the event loop does not end before it is done.
      */
     public function kill(): void
     {

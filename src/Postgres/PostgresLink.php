@@ -106,8 +106,8 @@ interface PostgresLink
      *
      * A call within a transaction sets a savepoint instead, and rolls back to it when the function throws.
      *
-     * Only the option readTimeout and a cancellation limit the wait for the answer to COMMIT. After a minute, a warning
-     * is logged. If the server does not answer within 5 seconds after a cancellation, the connection is closed.
+     * The wait for the answer to COMMIT is limited only by the option readTimeout and by a cancellation. A warning is
+     * logged after a minute. If the answer does not arrive within 5 s after a cancellation, the connection is closed.
      *
      * @template T
      *

@@ -43,7 +43,7 @@ final readonly class PostgresOptions
      * @param string|null $tlsCertificate PEM file of the client's certificate
      * @param string|null $tlsKey PEM file of the client's private key, without a passphrase; null for the file of
      *     `$tlsCertificate`
-     * @param TargetSession $targetSession kind of session to use; hosts with another kind of session are skipped
+     * @param TargetSession $targetSession which sessions to use, such as read-write ones; other hosts are skipped
      * @param float $connectTimeout maximum seconds for look-up, TCP, TLS and login, for all hosts together; INF for no
      *     limit
      * @param float|null $statementTimeout seconds until the server stops a statement; null for the server's setting

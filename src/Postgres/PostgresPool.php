@@ -19,14 +19,14 @@ use Spindle\Statistics;
 /**
  * A pool of connections to a PostgreSQL server, opened on demand and reused.
  *
- * Concurrent reads share connections and round trips if the same statements were short in earlier executions. All
+ * Concurrent reads share connections and round trips if the same statements took little time before. All
  * other statements use a connection exclusively, and so do transactions, streams, COPYs and scripts. If a fiber already
  * holds a connection of the pool, its further statements also get connections exclusively. On a shared connection, such
  * a statement could wait for ever behind a statement that needs a lock of the fiber's transaction.
  *
  * Waiting fibers get connections in the order of their calls, with one exception: statements that can share a
- * connection can overtake calls that need one exclusively. For each waiting exclusive call, the pool reserves one of
- * the shared connections, if any is left, and sends no further statements on that connection.
+ * connection can overtake calls that need one exclusively. For each call that waits for an exclusive connection, the
+ * pool reserves one of the shared connections, if any is left, and sends no further statements on it.
  *
  * Two statements that are sent through the pool can run on different connections. To use the same connection for
  * several statements, call {@see transaction()}, or borrow a connection with {@see acquire()}. When a borrowed
@@ -237,7 +237,7 @@ final class PostgresPool implements Lifecycle, PostgresLink, Statistics
      * for the release of each connection that {@see acquire()} has lent, or will lend to a waiting fiber. Generators of
      * {@see listen()} yield the notifications that have arrived, and end.
      *
-     * Cancellation: the remaining calls end as by {@see kill()}.
+     * Cancellation: ends the remaining calls as {@see kill()} does.
      *
      * @throws CancelledException
      * @throws \LogicException when this fiber has a connection of the pool, so close() would wait for its own fiber.
@@ -252,7 +252,7 @@ final class PostgresPool implements Lifecycle, PostgresLink, Statistics
     /**
      * Closes the pool and all of its connections immediately. Running and waiting calls, and generators of
      * {@see listen()}, fail with {@see ConnectionClosedException}. The server is asked to stop the statements in
-     * progress. This method does not suspend. The event loop does not end before the server has these requests.
+     * progress. This method does not wait for that, but the event loop does not end before it is done.
      */
     public function kill(): void
     {

@@ -18,7 +18,7 @@ final class ProtocolException extends \RuntimeException implements PostgresExcep
         parent::__construct($message);
     }
 
-    /** @internal `$what` is a noun, such as "a row without columns". */
+    /** @internal `$what` is a clause that describes the violation, or a noun. */
     public static function malformed(string $what): self
     {
         return new self("The server violated PostgreSQL's protocol: {$what}");

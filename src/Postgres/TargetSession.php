@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres;
 
-/** Kind of session to search for among the hosts. The values are those of libpq's target_session_attrs. */
+/** Which sessions a client uses; it skips other hosts. The values are those of libpq's target_session_attrs. */
 enum TargetSession: string
 {
     case Any = 'any';

@@ -10,17 +10,18 @@ use Amp\Future;
 use Spindle\Lifecycle;
 
 /**
- * Runs PHP callables as tasks: {@see WorkerPool} in other processes, {@see InlineExecutor} in this process.
+ * Runs PHP callables as tasks. A {@see WorkerPool} runs them in other processes, a RemoteExecutor on other machines,
+ * and an {@see InlineExecutor} in this process.
  *
  * A task works on copies: the callable, its argument and its result are serialized. A task can be a named function, a
  * static method, a method of a serializable object, or a closure whose captured values are serializable or closures.
  *
- * A task may be a generator. The caller then gets a generator in this process, which yields the items of the task. The
- * task runs ahead of the caller by a limited number of items. The worker runs nothing else until the task has ended or
- * the caller has released its generator.
+ * A task may be a generator function. Its result is then a generator in the caller's process, which yields the items
+ * of the task. The task runs ahead of the caller by a limited number of items. Its worker runs no other task until this
+ * task has ended or the caller's generator was destroyed.
  *
- * {@see close()} waits for the submitted tasks, and for the tasks of all values that maps have read. A map whose input
- * was not read to its end first yields the results of these tasks. Then the map throws ExecutorClosedException.
+ * {@see close()} waits for the submitted tasks, and for the tasks of all values that maps have read. A map then reads
+ * no more values. It yields the remaining results, and throws ExecutorClosedException if its input had not ended.
  */
 interface Executor extends Lifecycle
 {
@@ -87,7 +88,7 @@ interface Executor extends Lifecycle
     public function mapUnordered(iterable $input, callable $task, ?Cancellation $cancellation = null): \Generator;
 
     /**
-     * Does the same as {@see self::map()}, but continues after failed tasks: yields for each value how its task ended.
+     * Does the same as {@see self::map()}, but continues after failed tasks: yields a {@see MapOutcome} for each value.
      * An exception of the input still ends the map, and so does a value that cannot be serialized.
      *
      * @template TKey

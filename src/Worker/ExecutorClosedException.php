@@ -6,7 +6,7 @@ namespace Spindle\Worker;
 
 use Spindle\SpindleException;
 
-/** The executor was closed or killed, belongs to the parent process of this fork, or its results are not read. */
+/** The executor was closed or killed, belongs to the parent process of this fork, or the loop over results was left. */
 final class ExecutorClosedException extends \RuntimeException implements SpindleException
 {
     private function __construct(string $message)

@@ -10,7 +10,7 @@ use Spindle\Worker\Internal\ValuePacking;
 use Spindle\Worker\Internal\ValueSerializer;
 use Spindle\Worker\Internal\WorkerProtocol;
 
-/** Encodes the outcome of a {@see PortableTask} where the task ran, and decodes it in the process of the caller. */
+/** Encodes the outcome of a {@see PortableTask} in the process that ran it, and decodes it in the caller's process. */
 final class PortableOutcome
 {
     private const CRASHED = 8;
@@ -112,7 +112,7 @@ final class PortableOutcome
     /**
      * Returns the task's result, or throws its failure.
      *
-     * @param mixed $key key that the task's input has in a call of map(); null for a submitted task
+     * @param mixed $key key of the task's value in the input of map(); null for a submitted task
      *
      * @throws TaskException
      * @throws UnserializableException

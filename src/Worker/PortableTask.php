@@ -34,8 +34,8 @@ final class PortableTask
      * @param int         $attempt        value of {@see TaskContext::$attempt} in the task
      * @param string|null $idempotencyKey value of {@see TaskContext::$idempotencyKey} in the task
      * @param int|null    $maxResult      size limit of the outcome and of each item, in bytes; null for no limit
-     * @param bool        $announced      whether to report [$idempotencyKey] when the task starts. In any case, values
-     *                                    that the task reports arrive as [$idempotencyKey, serialized value]
+     * @param bool        $announced      whether to report the array [$idempotencyKey] when the task starts. Each value
+     *                                    that the task reports arrives as [$idempotencyKey, serialized value]
      */
     public function __construct(
         private readonly string $code,
@@ -65,8 +65,8 @@ final class PortableTask
     /**
      * Runs the task. An exception of the task is returned as its outcome, not thrown.
      *
-     * @return string|\Generator<int, string, mixed, string> outcome for {@see PortableOutcome::read()}. A generator
-     *     yields items for {@see PortableOutcome::item()} and returns the outcome
+     * @return string|\Generator<int, string, mixed, string> outcome for {@see PortableOutcome::read()}. For a generator
+     *     task, a generator that yields items for {@see PortableOutcome::item()} and returns the outcome
      */
     public function __invoke(): string|\Generator
     {

@@ -25,7 +25,7 @@ final class TaskContext
         public readonly int $attempt,
         private readonly \Closure $cancellation,
         private readonly \Closure $report,
-        /** Identifies the task across its attempts; null where tasks have no identity, as in a {@see WorkerPool}. */
+        /** Id that all attempts of a task have in common; null if no RemoteExecutor runs the task. */
         public readonly ?string $idempotencyKey = null,
     ) {}
 
@@ -66,7 +66,7 @@ final class TaskContext
     }
 
     /**
-     * Sends a value to {@see WorkerPoolOptions::$onReport}, such as the progress of the task.
+     * Passes a value, such as the progress of the task, to the caller's function {@see WorkerPoolOptions::$onReport}.
      *
      * @throws UnserializableException
      */

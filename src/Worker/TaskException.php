@@ -9,7 +9,7 @@ use Spindle\SpindleException;
 /** A task failed. */
 abstract class TaskException extends \RuntimeException implements SpindleException
 {
-    /** @param mixed $key key that the task's input has in a call of map(); null for a submitted task */
+    /** @param mixed $key key of the task's value in the input of map(); null for a submitted task */
     protected function __construct(
         string $message,
         public readonly int $attempts,

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Worker;
 
-/** A task threw, or this process cannot decode its result. getPrevious() is the exception, if its class exists here. */
+/** A task threw, or its result cannot be decoded. getPrevious() is what it threw, if this process has the class. */
 final class TaskFailedException extends TaskException
 {
     private function __construct(

@@ -19,7 +19,7 @@ final class TaskRetryPolicy
      * @param int                                 $retries   further attempts after the first; 0 for none
      * @param bool                                $onCrash   whether to retry a task whose worker crashed; at most once
      * @param bool                                $onTimeout whether to retry a task that exceeded its time limit
-     * @param bool|list<class-string<\Throwable>> $onThrow   whether to retry if a task threw; or after which exceptions
+     * @param bool|list<class-string<\Throwable>> $onThrow   whether to retry a task that threw; or for which exceptions
      * @param float                               $delay     seconds before the first retry; 0 for none
      * @param float                               $factor    factor by which the delay grows with each retry
      * @param float                               $maxDelay  largest delay in seconds

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Worker;
 
-/** The worker of a task ended: by exit(), a fatal error, lack of memory or a signal. Or its remote agent was lost. */
+/** A worker ended during a task: by exit(), a fatal error, lack of memory or a signal. Or a remote agent was lost. */
 final class WorkerCrashedException extends TaskException
 {
     private function __construct(
@@ -27,7 +27,7 @@ final class WorkerCrashedException extends TaskException
         parent::__construct($message, $attempts, $key);
     }
 
-    /** @param string|null $error PHP's fatal error; if nothing says how the worker ended, why the task has no result */
+    /** @param string|null $error PHP's fatal error; or the reason of the loss if nothing is known about the worker */
     public static function died(
         ?int $exitCode,
         ?int $signal,

@@ -43,7 +43,7 @@ final class WorkerPool implements Executor, Statistics
     /**
      * @param int|null            $workers number of workers; null for the number of usable CPUs, which a pool in a task
      *                                     divides by the number of workers of the outer pool
-     * @param int|TaskRetryPolicy $retries a policy; or its number of retries, with the defaults of its other values
+     * @param int|TaskRetryPolicy $retries a policy; or a number, for a policy with this number and default values
      *
      * @throws \ValueError              when $workers is below 1, or $retries is below 0 or above 1,000,000,000
      * @throws UnserializableException  when the option `initialize` cannot be serialized
@@ -152,10 +152,10 @@ final class WorkerPool implements Executor, Statistics
     /**
      * Refuses new tasks, and waits until all accepted tasks have outcomes and the workers have stopped.
      *
-     * A running map() yields the results of the input that it has read. Then map() throws ExecutorClosedException,
-     * unless it has reached the end of the input. A closed pool reads no more input, so it can't see that an iterator
-     * has ended. If a loop over results calls close(), all its results stay in memory until it reads them. For a
-     * generator task, close() waits until the task has ended or the caller has released its generator.
+     * A map() yields the results of the values that it has read. Then it throws ExecutorClosedException, unless it has
+     * reached the end of the input. A closed pool reads no more input, so it can't see that an iterator has ended. If a
+     * loop over results calls close(), all its results stay in memory until it reads them. For a generator task,
+     * close() waits until the task has ended or the caller's generator was destroyed.
      *
      * Cancellation: ends the workers and the remaining tasks as {@see kill()} does.
      *

@@ -38,8 +38,8 @@ final class WorkerPoolOptions
      * @param (\Closure(mixed): void)|null $onReport receives the values of {@see TaskContext::report()}
      * @param string|null $php PHP command-line binary for workers; null to find it
      * @param LoggerInterface|null $logger receives each start and end of a worker at debug level; no data of tasks
-     * @param int|null $maxResult bytes of the largest serialized result, item, report or exception; the worker refuses
-     *     a larger one, except an exception of up to 256 KiB. Null for a quarter of memory_limit; 1 GiB if that is -1
+     * @param int|null $maxResult bytes of the largest serialized result, item, report or exception. The worker refuses
+     *     larger ones, except exceptions of up to 256 KiB. Null for a quarter of memory_limit, or 1 GiB if it is -1
      * @param bool $restoreState whether a worker restores its working directory, php.ini settings, locale, time zone,
      *     umask and environment after each task, as they were before the first task; costs about 15 µs per task
      * @param ResultBudget|null $budget limits the bytes of large results in this process; null for no limit

@@ -31,7 +31,7 @@ use Spindle\Postgres\Testing\Internal\ServerUser;
  */
 final class TemporaryPostgres
 {
-    /** Settings that callers of start() must not pass, because the server chooses them. */
+    /** Settings that callers of start() must not pass, because this class sets them. */
     private const RESERVED_SETTINGS = [
         'cluster_name',
         'data_directory',
@@ -76,7 +76,7 @@ final class TemporaryPostgres
      * @throws TemporaryPostgresException when PostgreSQL is not installed, or the server can't be created or
      *                                     started
      * @throws LauncherException when no command-line PHP is installed
-     * @throws \ValueError when a setting is one that the server chooses, such as port, or a value has a line break
+     * @throws \ValueError when this class sets one of the settings itself, such as port, or a value has a line break
      */
     public static function start(array $settings = [], ?TemporaryPostgresOptions $options = null): self
     {
