@@ -7,7 +7,7 @@ namespace Spindle\Remote;
 use Spindle\SpindleException;
 
 /**
- * Thrown when the broker does not know a job: the job never existed, was cancelled, or its outcome has expired.
+ * The broker does not know a job: the job never existed, was cancelled, or its outcome has expired.
  *
  * Also thrown when items of a generator are missing, because each item can be taken only once, and when no agent
  * reports the end of a cancelled command.

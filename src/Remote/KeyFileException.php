@@ -6,7 +6,7 @@ namespace Spindle\Remote;
 
 use Spindle\SpindleException;
 
-/** Thrown when no usable signing key is available. */
+/** No usable signing key is available. */
 final class KeyFileException extends \RuntimeException implements SpindleException
 {
     private const ADVICE = 'Create one: (umask 077; head -c 32 /dev/urandom | base64 > spindle.key)';

@@ -6,7 +6,7 @@ namespace Spindle\Remote;
 
 use Spindle\SpindleException;
 
-/** Thrown when an agent's lease has ended, so that other agents can claim its jobs. */
+/** An agent's lease has ended, so that other agents can claim its jobs. */
 final class LeaseLostException extends \RuntimeException implements SpindleException
 {
     public static function of(string $owner): self

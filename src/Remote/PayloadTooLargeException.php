@@ -7,7 +7,7 @@ namespace Spindle\Remote;
 use Spindle\SpindleException;
 
 /**
- * Thrown when a task with its argument, or a command, exceeds {@see RemoteOptions::$maxPayload}. Then nothing was sent.
+ * A task with its argument, or a command, exceeds {@see RemoteOptions::$maxPayload}. Then nothing was sent.
  *
  * Also the outcome of a job that no agent has enough memory to read.
  */

@@ -6,7 +6,7 @@ namespace Spindle\Remote;
 
 use Spindle\SpindleException;
 
-/** Thrown when a task has returned a result or yielded an item that exceeds the limit of its agent. */
+/** A task has returned a result or yielded an item that exceeds the limit of its agent. */
 final class ResultTooLargeException extends \RuntimeException implements SpindleException
 {
     public static function of(string $id, int $size, int $limit): self

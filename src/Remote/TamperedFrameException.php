@@ -6,7 +6,7 @@ namespace Spindle\Remote;
 
 use Spindle\SpindleException;
 
-/** Thrown when a frame in the engine has no valid signature, or can't be read. Nothing of the frame was used. */
+/** A frame in the engine has no valid signature, or can't be read. Nothing of the frame was used. */
 final class TamperedFrameException extends \RuntimeException implements SpindleException
 {
     public static function of(string $id, string $why): self

@@ -7,7 +7,7 @@ namespace Spindle\Remote\Testing;
 use Spindle\Internal\Testing\ServerException;
 use Spindle\SpindleException;
 
-/** Thrown when a temporary Redis can't be started, its log can't be read, or a command gets an error or no answer. */
+/** A temporary Redis can't be started, its log can't be read, or a command gets an error or no answer. */
 final class TemporaryRedisException extends \RuntimeException implements SpindleException
 {
     /**

@@ -60,7 +60,7 @@ final readonly class ErrorIndex
         Postgres\UniqueViolationException::class => 'Report the duplicate, or write `INSERT … ON CONFLICT`.',
         Postgres\ForeignKeyViolationException::class => 'Insert the referenced row first, or delete the rows that refer'
             . ' to this one.',
-        Postgres\CheckViolationException::class => 'Correct the value. `$constraint` names the rule.',
+        Postgres\CheckViolationException::class => 'Correct the value, or change the constraint.',
         Postgres\NotNullViolationException::class => 'Give the column in `$column` a value.',
         Postgres\ExclusionViolationException::class => 'Choose values that do not overlap with an existing row.',
         Postgres\SerializationFailureException::class => 'Run the whole transaction again; `transaction()` does so if'
@@ -108,7 +108,7 @@ final readonly class ErrorIndex
         Remote\QueueFullException::class => 'Start more agents, submit later, or raise `RemoteOptions::$maxJobs`.',
         Remote\PayloadTooLargeException::class => 'Store the data where the agents can read it, and pass its location.',
         Remote\ResultTooLargeException::class => 'Let the task store its result, and return the location.',
-        Remote\JobLostException::class => 'Ask for the outcome sooner: it is kept for a limited time. Submit the job'
+        Remote\JobLostException::class => 'Get the outcome sooner: it is kept for a limited time. Submit the job'
             . ' again if it may run twice.',
         Remote\JobConflictException::class => 'Use another id for a different task.',
         Remote\KeyFileException::class => 'Create a key file as the message shows, and give all machines the same key.',
@@ -166,8 +166,8 @@ final readonly class ErrorIndex
     private static function when(\ReflectionClass $class): string
     {
         $text = (string) preg_replace(
-            ['/\{@see ([^}]+)\}/', '/^Thrown when (.)/', '/\s+/'],
-            ['`$1`', 'When $1', ' '],
+            ['/\{@see ([^}]+)\}/', '/\s+/'],
+            ['`$1`', ' '],
             explode("\n\n", (new DocComment((string) $class->getDocComment()))->text)[0],
         );
 

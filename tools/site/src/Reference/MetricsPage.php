@@ -33,6 +33,7 @@ final readonly class MetricsPage
 
         The statistics that an application registers with `Application::$statistics` become metrics named
         `spindle_pool_…` with the label `pool`. A name that ends in `_total` is a counter, every other one a gauge.
+        The sections below describe what `statistics()` of each class returns.
 
         MARKDOWN;
 

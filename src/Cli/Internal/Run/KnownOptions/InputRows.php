@@ -19,7 +19,7 @@ final class InputRows
         [
             'delimiter d', 'D', Meaning::Same, 'Read input lines that end with D, such as , or \t',
             'D is one or more characters, \n, \t, \r or \0. GNU parallel also splits the arguments after `:::`; here'
-            . ' such an argument is refused',
+            . ' an argument that contains D is refused',
             'delimiter d', 'Numbers such as \x2c are refused',
         ],
         [
