@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle;
 
-/** A launcher, the helper process that starts the commands of a pool, could not be started or has died. */
+/** A launcher (the helper process that starts a pool's commands) has failed, or the pool was closed or killed. */
 final class LauncherException extends \RuntimeException implements SpindleException
 {
     /** @param list<mixed> $unfinished keys of the commands without an outcome */

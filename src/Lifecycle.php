@@ -8,8 +8,8 @@ use Amp\Cancellation;
 use Amp\CancelledException;
 
 /**
- * The end of a pool, server, agent or connection. Both methods are final: the object accepts no work afterwards. Both
- * may be called again, also one after the other.
+ * The end of a pool, server, agent or connection. Both methods are final: the object accepts no work afterwards. They
+ * may be called several times and in any order.
  */
 interface Lifecycle
 {
@@ -18,7 +18,7 @@ interface Lifecycle
      *
      * A second call waits as well. Suspends only the calling fiber.
      *
-     * Cancellation: the rest of the work ends as by {@see self::kill()}. Then CancelledException is thrown.
+     * Cancellation: ends the remaining work as {@see self::kill()} does, and throws CancelledException.
      *
      * @throws CancelledException
      */

@@ -105,8 +105,8 @@ final class Command
     }
 
     /**
-     * Sets or removes environment variables. All other variables are those of this process. The changes of earlier
-     * calls to other variables are kept.
+     * Sets or removes environment variables. The command inherits all other variables from this process. If an earlier
+     * call has changed other variables, its changes are kept.
      *
      * @param array<array-key, string|null> $variables by name; null removes a variable
      *

@@ -260,7 +260,7 @@ final class CommandPool implements Lifecycle, Statistics
      * A current run yields the results of the commands that it has read. Then the run throws LauncherException,
      * unless it has reached the end of its input. An {@see execute()} call returns its result.
      *
-     * Cancellation: the remaining commands end as by {@see kill()}.
+     * Cancellation: ends the remaining commands as {@see kill()} does.
      *
      * @throws CancelledException
      * @throws LauncherException in a fork of this process that was made while a command had no result

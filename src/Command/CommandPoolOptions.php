@@ -18,7 +18,7 @@ final class CommandPoolOptions
      * @param int $lookahead maximum number of commands that a run reads from its input in addition to the running ones,
      *        to keep the pool busy while the caller's loop body runs. A command counts until the caller has read its
      *        result. The lookahead is 0 with a halt policy. It is also 0 while the counted commands and their inputs
-     *        have 16 MiB or more together, or while more than 64 files have one output each
+     *        have 16 MiB or more together, or while more than 64 outputs each have a file
      * @param bool $rerunAfterCrash whether to run the commands of a dead launcher again. A command may then run up to
      *        four times. It fails when the fourth launcher has died while running it. Without this option, the commands
      *        of a dead launcher fail with {@see LauncherException}

@@ -147,7 +147,7 @@ final class HttpServer implements Lifecycle
      *
      * In a fork of a process with open connections, only closes the fork's copies of the listening sockets.
      *
-     * Cancellation: the open connections end as by {@see kill()}.
+     * Cancellation: ends the open connections as {@see kill()} does.
      *
      * @throws CancelledException
      */

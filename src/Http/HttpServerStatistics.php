@@ -33,7 +33,7 @@ final readonly class HttpServerStatistics
      * @param int $connections open connections
      * @param int $accepted connections accepted so far
      * @param int $rejected connections that were closed immediately, because their IPv4 address or IPv6 /64 network had
-     *     too many
+     *     too many open connections
      * @param int $evicted connections that were closed to make room for others, because their clients kept the server
      *     waiting
      * @param int $maxConnections how many connections can be open at present

@@ -178,8 +178,8 @@ final class Response implements ResponseInterface
      *
      * @param string $path must not be chosen by a client: use {@see Middleware\StaticFiles} for that
      * @param string|null $type media type; null to derive it from the extension of the name
-     * @param array<string, string|list<string>> $headers replace headers derived from the file; their ETag and
-     *     Last-Modified are also used to evaluate the conditional headers
+     * @param array<string, string|list<string>> $headers replace headers derived from the file. The request's
+     *     conditional headers are then compared with this ETag and Last-Modified
      *
      * @throws HttpException 404 when there is no regular file, 403 when it can't be read
      * @throws \RuntimeException when too many files are open

@@ -144,7 +144,7 @@ final class Supervisor implements Lifecycle
      *
      * Has no effect in a process that the supervisor has started.
      *
-     * Cancellation: the processes end as by {@see kill()}, soon after this method has thrown.
+     * Cancellation: ends the processes as {@see kill()} does. They may still be ending when this method throws.
      *
      * @throws CancelledException
      */

@@ -14,7 +14,7 @@ final readonly class SupervisorOptions
      * @param bool        $watch        for development: reload when a PHP file in or below the application's folder
      *                                  changes, except in vendor/, in folders whose name begins with a dot, and
      *                                  behind symbolic links to folders
-     * @param string|null $admin        address for the metrics and the health of all processes together, {@see Admin}
+     * @param string|null $admin        address of an {@see Admin} for all processes together
      * @param bool        $statusPage   whether the admin address has the status page too
      * @param string|null $certificate  path of the certificate chain for tls:// addresses, PEM; read for each
      *                                  connection, so the file can be replaced

@@ -17,8 +17,8 @@ enum JsonMode
      * A value that is read and written back is the same JSON value. Objects are stdClass. A number that neither int nor
      * float can represent exactly is a {@see JsonNumber}. A string parameter is encoded as a JSON string.
      *
-     * There are two exceptions: values of json (not jsonb) lose spaces and repeated keys, and if a whole value is JSON's
-     * null, it is read as null, which is written as SQL's NULL.
+     * Two things change: spaces and repeated keys of json (not jsonb) are lost, and JSON's null as a whole value is
+     * read as null, which is written as SQL's NULL.
      */
     case Lossless;
 }

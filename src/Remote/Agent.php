@@ -34,8 +34,8 @@ final class Agent implements Lifecycle, Statistics
     private const MAX_GRACE_SECONDS = 2.0;
 
     /**
-     * The grace of commands and tasks is at most the margin divided by this number. So they end before the guard kills
-     * all processes that this process has started, including those of agents for other queues.
+     * The grace of commands and tasks is at most the margin divided by this number. So they end before the lease guard
+     * kills all processes that this process has started, including those of agents for other queues.
      */
     private const MARGIN_DIVISOR = 3;
 
@@ -115,7 +115,7 @@ final class Agent implements Lifecycle, Statistics
     private function __clone() {}
 
     /**
-     * Creates a memory budget for results, which agents share by {@see \Spindle\Worker\WorkerPoolOptions::$budget}.
+     * Creates a memory budget for results. If agents get the same budget (WorkerPoolOptions::$budget), they share it.
      *
      * @internal
      */

@@ -120,7 +120,7 @@ interface Broker
      * as crashed. A lease is revived only once until its owner renews it.
      *
      * @param float  $lease               seconds until the lease ends
-     * @param bool   $isNew               whether the owner takes its lease; false to renew it
+     * @param bool   $isNew               true to take a new lease, false to renew the owner's lease
      * @param string $description         JSON that describes the agent to operators
      * @param int    $maxDeadLetters      number of dead letters that are kept; older ones are dropped
      * @param float  $deadLetterRetention seconds for which dead letters are kept

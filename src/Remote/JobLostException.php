@@ -9,8 +9,8 @@ use Spindle\SpindleException;
 /**
  * The broker does not know a job: the job never existed, was cancelled, or its outcome has expired.
  *
- * Also thrown when items of a generator are missing, because each item can be taken only once, and when no agent
- * reports the end of a cancelled command.
+ * Also thrown when items of a generator task are missing (each item can be taken only once), and when no agent reports
+ * the end of a cancelled command.
  */
 final class JobLostException extends \RuntimeException implements SpindleException
 {

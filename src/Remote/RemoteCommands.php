@@ -71,7 +71,7 @@ final class RemoteCommands implements CommandCarrier, Lifecycle
      * @internal
      *
      * Cancellation: removes a command that no agent has claimed. Otherwise, ends the command on its agent, and waits
-     * until it has ended, at most for the patience. If the engine does not confirm the cancellation within a second,
+     * until it has ended, at most for `patience`. If the engine does not confirm the cancellation within a second,
      * this method returns an outcome that says so. Perhaps the command is then still queued or running. It is ended
      * when the engine is available again, if this process is still running.
      *

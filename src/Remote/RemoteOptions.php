@@ -14,8 +14,8 @@ final class RemoteOptions
      *                               of the queue needs a memory_limit of six times this size. A job that is too large
      *                               for the agents becomes a dead letter
      * @param float      $patience   seconds for which submissions and requests for items are retried while the engine
-     *                               is not available. If a task is cancelled in this state, it fails this number of
-     *                               seconds later, and its agent ends it when the engine is available again
+     *                               is not available. If a task is cancelled during this time, its future fails after
+     *                               $patience seconds, and its agent ends it when the engine is available again
      * @param (\Closure(mixed): void)|null $onReport receives what tasks send with
      *                                               {@see \Spindle\Worker\TaskContext::report()}; reports can be lost
      *

@@ -74,7 +74,7 @@ final class WorkerCrashedException extends TaskException
     private static function hint(int $signal): string
     {
         return match ($signal) {
-            9 => ' (KILL, as the kernel sends it when memory runs out)',
+            9 => ' (KILL; the kernel sends it when memory runs out)',
             11 => ' (SEGV)',
             15 => ' (TERM)',
             default => '',

@@ -205,7 +205,7 @@ final class SemTest extends TestCase
             ['--fg', '--bg', 'touch', 'ran'],
             "option --fg: can't be combined with --bg, which does not wait for the command",
         ];
-        yield 'no command' => [['--id', 'a'], 'give a command, or --wait to wait for the end of all commands'];
+        yield 'no command' => [['--id', 'a'], 'give a command, or --wait to wait until all commands have ended'];
         yield 'a command and --wait' => [
             ['--wait', 'touch', 'ran'],
             'option --wait: nothing is started; remove the command',

@@ -36,8 +36,8 @@ final class CookieJar implements \Countable
     private array $cookies = [];
 
     /**
-     * Stores cookies that a server has sent. If a domain has more than 50, the jar drops the oldest cookie without
-     * `Secure` of this domain, or its oldest one if all have `Secure`. Of more than 3,000, it drops the oldest of all.
+     * Stores cookies that a server has sent. Above 50 cookies of a domain, the jar drops the domain's oldest one
+     * without `Secure`, or its oldest one if all have `Secure`. Above 3,000 cookies in the jar, it drops the oldest.
      *
      * @param string $url URL of the request
      * @param list<string> $values values of the response's Set-Cookie fields
@@ -179,7 +179,7 @@ final class CookieJar implements \Countable
         };
     }
 
-    /** If a limit is exceeded, drops all expired cookies. If that is not enough, drops one more: {@see store()}. */
+    /** If a limit is exceeded, drops all expired cookies. If that is not enough, drops one more as store() says. */
     private function dropExcess(string $domain): void
     {
         $ofDomain = array_count_values(array_column($this->cookies, 'domain'))[$domain] ?? 0;

@@ -16,7 +16,7 @@ final class RequestId implements MiddlewareInterface
 
     private bool $keepsIncoming = false;
 
-    /** Keeps a received X-Request-Id of 1 to 128 letters, digits, ".", "_", "-". Clients then choose ids in logs. */
+    /** Keeps a received X-Request-Id of 1 to 128 letters, digits, ".", "_", "-". So clients can choose ids in logs. */
     public static function keepingIncoming(): self
     {
         $ids = new self();

@@ -128,7 +128,7 @@ trait TaskFaults
 
         self::assertInstanceOf(WorkerCrashedException::class, $outcome);
         self::assertSame([null, 9, null], [$outcome->exitCode, $outcome->signal, $outcome->error]);
-        self::assertStringContainsString('as the kernel sends it when memory runs out', $outcome->getMessage());
+        self::assertStringContainsString('the kernel sends it when memory runs out', $outcome->getMessage());
         self::assertGreaterThan(0, $outcome->memoryPeak);
     }
 

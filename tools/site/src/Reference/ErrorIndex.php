@@ -102,8 +102,8 @@ final readonly class ErrorIndex
         Client\RedirectLimitException::class => 'Check the URL for a loop, or raise `RequestOptions::$maxRedirects`.',
         Client\ClientClosedException::class => 'Send before `close()`, or create another client.',
         Remote\BrokerException::class => 'Catch it to handle every failure of the engine.',
-        Remote\BrokerUnavailableException::class => 'Repeat the operation; it has its effect once. Check the address'
-            . ' and whether the engine runs.',
+        Remote\BrokerUnavailableException::class => 'Repeat the operation, with the same id if it adds a task. Check'
+            . ' the address and whether the engine runs.',
         Remote\BrokerRefusedException::class => 'Change the setting of the engine that the message names.',
         Remote\QueueFullException::class => 'Start more agents, submit later, or raise `RemoteOptions::$maxJobs`.',
         Remote\PayloadTooLargeException::class => 'Store the data where the agents can read it, and pass its location.',

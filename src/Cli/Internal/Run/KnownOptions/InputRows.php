@@ -12,7 +12,7 @@ final class InputRows
     public const ROWS = [
         [
             'arg-file a argfile', 'FILE', Meaning::Same,
-            'Read the input from this file, and - is standard input', 'Several files are combined, as by `::::`',
+            'Read the input from this file; - is standard input', 'Several files are combined, as by `::::`',
             'arg-file a', 'Several files are combined, as by `::::` of GNU parallel. xargs reads only the last file',
         ],
         ['null 0', '', Meaning::Same, 'Read input lines that end with NUL. Also -0', '', 'null 0'],
@@ -41,7 +41,7 @@ final class InputRows
             . ' Shorter inputs start again',
         ],
         [
-            'eof E e', 'END', Meaning::Same, 'End the input at a line END',
+            'eof E e', 'END', Meaning::Same, 'End the input at the first line that is END',
             'Give the value as `-E END` or `--eof=END`', 'eof E e',
             'Give the value as `-E END` or `--eof=END`; without it, no line ends the input',
         ],

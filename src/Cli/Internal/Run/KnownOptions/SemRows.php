@@ -19,7 +19,7 @@ final class SemRows
         ],
         ['bg', '', Meaning::Same, 'Do not wait for the end of the command. This is the default'],
         ['fg', '', Meaning::Same, 'Wait for the end of the command, and exit with its status'],
-        ['wait', '', Meaning::Same, 'Start nothing; wait for the end of all commands of the name'],
+        ['wait', '', Meaning::Same, 'Start nothing; wait until all commands of the name have ended'],
         [
             'st semaphore-timeout semaphoretimeout', 'T', Meaning::Same, 'Wait at most T seconds, or a time such as'
             . ' 10m, and then start the command anyway. With -T, start nothing and exit with 1',

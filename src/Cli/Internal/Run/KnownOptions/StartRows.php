@@ -56,8 +56,8 @@ final class StartRows
         ['W', 'DIR', Meaning::Refused, 'use --wd DIR'],
         ['tmpdir tempdir', 'DIR', Meaning::Refused, 'set the environment variable TMPDIR'],
         [
-            'term-seq termseq', 'SEQUENCE', Meaning::Other, 'How a job is ended: TERM, milliseconds and KILL [default:'
-            . ' TERM,2000,KILL]',
+            'term-seq termseq', 'SEQUENCE', Meaning::Other, 'End a job by TERM, a pause in milliseconds, and KILL'
+            . ' [default: TERM,2000,KILL]',
             'Other signals, and several pauses, are refused. The default of GNU parallel is'
             . ' `TERM,200,TERM,100,TERM,50,KILL,25`',
         ],

@@ -45,7 +45,7 @@ final class SemOptions
         $words = $input->getArgument(self::WORDS);
         if ($given->flag('wait') !== ($words === [])) {
             throw new UsageException($words === []
-                ? 'give a command, or --wait to wait for the end of all commands'
+                ? 'give a command, or --wait to wait until all commands have ended'
                 : 'option --wait: nothing is started; remove the command');
         }
         [$patience, $startsAnyway] = self::patience($given);
