@@ -6,12 +6,14 @@ namespace Spindle\Cli;
 
 use Spindle\Cli\Internal\Bench\BenchCommand;
 use Spindle\Cli\Internal\ExitStatus;
+use Spindle\Cli\Internal\OutputClosedException;
 use Spindle\Cli\Internal\Queue\QueueCommand;
 use Spindle\Cli\Internal\Run\KnownOptions\OptionParser;
 use Spindle\Cli\Internal\Run\KnownOptions\OptionTable;
 use Spindle\Cli\Internal\Run\RunCommand;
 use Spindle\Cli\Internal\Run\Sem\SemCommand;
 use Spindle\Cli\Internal\Serve\ServeCommand;
+use Spindle\Cli\Internal\StandardOutput;
 use Spindle\Cli\Internal\TerminalText;
 use Spindle\Cli\Internal\UsageException;
 use Spindle\Cli\Internal\Work\WorkCommand;
@@ -73,7 +75,9 @@ final class ConsoleApplication extends Application
             $input ??= new ArgvInput($this->arguments());
             $input->setInteractive(false);
 
-            return parent::run($input, $output);
+            return parent::run($input, $output ?? new StandardOutput());
+        } catch (OutputClosedException) {
+            return ExitStatus::BROKEN_PIPE;
         } catch (UsageException $exception) {
             return self::fail($exception->getMessage(), ExitStatus::USAGE);
         } catch (ExceptionInterface $exception) {

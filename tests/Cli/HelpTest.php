@@ -40,4 +40,19 @@ final class HelpTest extends TestCase
             self::assertMatchesRegularExpression("/`{$option}`/", $reference);
         }
     }
+
+    #[TestWith(['--help'])]
+    #[TestWith(['run --help'])]
+    #[TestWith(['--version'])]
+    public function testHelpThatIsNotWrittenIsAFailure(string $arguments): void
+    {
+        $full = $this->shell("\$SPINDLE {$arguments} > /dev/full");
+        $closed = $this->shell("exec 3> >(true); wait \$!; \$SPINDLE {$arguments} >&3");
+
+        self::assertSame(
+            [254, "spindle: can't write standard output: No space left on device\n"],
+            [$full->getExitCode(), $full->getErrorOutput()],
+        );
+        self::assertSame([141, ''], [$closed->getExitCode(), $closed->getErrorOutput()]);
+    }
 }

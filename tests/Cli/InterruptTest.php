@@ -6,11 +6,11 @@ namespace Spindle\Tests\Cli;
 
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
 use PHPUnit\Framework\TestCase;
+use Spindle\Cli\Internal\OutputStream;
 use Spindle\Cli\Internal\Run\Input\InputWait;
 use Spindle\Cli\Internal\Run\Interrupts;
 use Spindle\Cli\Internal\Run\JobControl;
 use Spindle\Cli\Internal\Run\Output\Console;
-use Spindle\Cli\Internal\Run\Output\OutputStream;
 use Spindle\Cli\Internal\Run\Output\ProgressMode;
 use Spindle\Cli\Internal\Run\ProgressOptions;
 use Spindle\Cli\Internal\Run\RunStatistics;

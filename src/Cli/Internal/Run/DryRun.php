@@ -5,14 +5,14 @@ declare(strict_types=1);
 namespace Spindle\Cli\Internal\Run;
 
 use Spindle\Cli\Internal\ExitStatus;
+use Spindle\Cli\Internal\OutputClosedException;
+use Spindle\Cli\Internal\OutputFailedException;
+use Spindle\Cli\Internal\OutputStream;
 use Spindle\Cli\Internal\Run\Input\BadRecordException;
 use Spindle\Cli\Internal\Run\Input\InputWait;
 use Spindle\Cli\Internal\Run\Input\JobValues;
 use Spindle\Cli\Internal\Run\Input\ResumedInput;
 use Spindle\Cli\Internal\Run\Output\LineTag;
-use Spindle\Cli\Internal\Run\Output\OutputClosedException;
-use Spindle\Cli\Internal\Run\Output\OutputFailedException;
-use Spindle\Cli\Internal\Run\Output\OutputStream;
 use Spindle\Cli\Internal\TerminalText;
 use Spindle\Cli\Internal\UsageException;
 

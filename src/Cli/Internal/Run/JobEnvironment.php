@@ -5,10 +5,10 @@ declare(strict_types=1);
 namespace Spindle\Cli\Internal\Run;
 
 use Spindle\Cli\Internal\GivenOptions;
+use Spindle\Cli\Internal\OutputFailedException;
 use Spindle\Cli\Internal\Run\Input\InputJob;
 use Spindle\Cli\Internal\Run\Input\ReplacementStrings;
 use Spindle\Cli\Internal\Run\Input\TextTemplate;
-use Spindle\Cli\Internal\Run\Output\OutputFailedException;
 use Spindle\Cli\Internal\UsageException;
 use Spindle\Command\Command;
 

@@ -4,10 +4,10 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal\Run;
 
+use Spindle\Cli\Internal\OutputClosedException;
+use Spindle\Cli\Internal\OutputFailedException;
 use Spindle\Cli\Internal\Run\Input\InputJob;
 use Spindle\Cli\Internal\Run\Output\Console;
-use Spindle\Cli\Internal\Run\Output\OutputClosedException;
-use Spindle\Cli\Internal\Run\Output\OutputFailedException;
 use Spindle\Cli\Internal\Run\Output\ResultWriter;
 use Spindle\Command\Command;
 use Spindle\Command\CommandResult;

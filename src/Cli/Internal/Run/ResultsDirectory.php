@@ -4,8 +4,8 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal\Run;
 
+use Spindle\Cli\Internal\OutputFailedException;
 use Spindle\Cli\Internal\Run\Input\InputJob;
-use Spindle\Cli\Internal\Run\Output\OutputFailedException;
 use Spindle\Cli\Internal\UsageException;
 use Spindle\Command\CommandResult;
 

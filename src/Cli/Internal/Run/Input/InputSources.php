@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal\Run\Input;
 
-use Spindle\Cli\Internal\Run\Output\OutputFailedException;
+use Spindle\Cli\Internal\OutputFailedException;
 use Spindle\Cli\Internal\UsageException;
 
 /**

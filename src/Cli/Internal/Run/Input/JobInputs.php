@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal\Run\Input;
 
-use Spindle\Cli\Internal\Run\Output\OutputFailedException;
+use Spindle\Cli\Internal\OutputFailedException;
 use Spindle\Cli\Internal\UsageException;
 
 /** Divides the input of a run into jobs: the values of each job, and the input that its command reads. */

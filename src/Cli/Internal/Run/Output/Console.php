@@ -5,6 +5,9 @@ declare(strict_types=1);
 namespace Spindle\Cli\Internal\Run\Output;
 
 use Revolt\EventLoop;
+use Spindle\Cli\Internal\OutputClosedException;
+use Spindle\Cli\Internal\OutputFailedException;
+use Spindle\Cli\Internal\OutputStream;
 use Spindle\Cli\Internal\Run\Input\InputJob;
 use Spindle\Cli\Internal\Run\ProgressOptions;
 use Spindle\Cli\Internal\Run\RunStatistics;

@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal\Run\Output;
 
+use Spindle\Cli\Internal\OutputClosedException;
+use Spindle\Cli\Internal\OutputFailedException;
 use Spindle\Cli\Internal\Run\Input\InputJob;
 use Spindle\Command\Command;
 use Spindle\Command\CommandResult;

@@ -2,7 +2,7 @@
 
 declare(strict_types=1);
 
-namespace Spindle\Cli\Internal\Run\Output;
+namespace Spindle\Cli\Internal;
 
 use Spindle\Internal\Warnings;
 use Spindle\SpindleException;
