@@ -20,8 +20,8 @@ final readonly class HttpServerOptions
      * @param array<string, string> $certificates paths of other chains with their keys, by the name that a client
      *                                            requests (SNI)
      * @param int   $maxTarget           bytes of a request target; 414 beyond
-     * @param int   $maxHead             bytes of a request's head, and of its trailers; 431 beyond
-     * @param int   $maxFields           number of header lines, and of trailer lines; 431 beyond
+     * @param int   $maxHead             bytes of a request's head, or of its trailers; 431 beyond
+     * @param int   $maxFields           number of header lines, or of trailer lines; 431 beyond
      * @param int   $maxBody             bytes of a body, unless {@see Middleware\BodyLimit} sets another limit for
      *                                   the route; 413 beyond
      * @param FormLimits $forms          limits for bodies that are parsed; 413 beyond

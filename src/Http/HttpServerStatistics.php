@@ -41,8 +41,8 @@ final readonly class HttpServerStatistics
      * @param array<int, int> $answered requests that were answered, by status
      * @param array<int, int> $refused messages that were refused before a handler saw them, by status
      * @param int $abandoned requests that got no response, because the client or the server closed the connection
-     * @param list<int> $durationCounts number of responses in each bucket of a histogram of the time from a request's
-     *     head to its response; each response counts only in the first bucket whose bound its time does not exceed
+     * @param list<int> $durationCounts histogram of the time from a request's head to its response: the number of
+     *     responses in each bucket. A response counts only in the first bucket whose bound its time does not exceed
      * @param float $totalDuration sum of these times, in seconds
      * @param array<string, array{int, float, int}> $routes by name: number of responses, sum of their times in seconds,
      *     number of responses with a status of 500 or above

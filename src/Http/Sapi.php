@@ -30,10 +30,10 @@ use Spindle\Internal\Launcher\Process\Libc;
  *     Spindle\Http\Sapi::run(__DIR__ . '/../app.php');
  *
  * Handlers may suspend as they do in the server. The limits and deadlines are those of the web server and of PHP.
- * Forms and JSON have {@see FormLimits} too, except multipart forms of POST requests, which PHP itself parses.
+ * {@see FormLimits} apply to forms and JSON, except multipart forms of POST requests, which PHP itself parses.
  *
  * When a body of unknown length fails while it is sent, the process of PHP-FPM is killed. Otherwise the client would
- * take the response for complete.
+ * regard the response as complete.
  */
 final class Sapi
 {
@@ -143,8 +143,8 @@ final class Sapi
 
     /**
      * Kills the process of PHP-FPM at the end of the script, after PHP has logged the exception. PHP-FPM then starts
-     * another process. Otherwise PHP-FPM would end the response as usual, and the client would take a response of
-     * unknown length for complete.
+     * another process. Otherwise PHP-FPM would end the response as usual, and the client would regard a response of
+     * unknown length as complete.
      */
     private static function killAtEnd(): void
     {

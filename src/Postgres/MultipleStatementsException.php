@@ -17,7 +17,7 @@ final class MultipleStatementsException extends \InvalidArgumentException implem
 
     /**
      * Returns the exception for a text with several statements; null if it has only one. Like
-     * {@see SqlText::secondStatement()}, takes semicolons in the body of a routine for ends of statements.
+     * {@see SqlText::secondStatement()}, treats semicolons in the body of a routine as ends of statements.
      *
      * @internal
      */

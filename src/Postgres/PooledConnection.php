@@ -130,7 +130,7 @@ final class PooledConnection implements PostgresLink
      * Returns the connection to the pool. A second call does nothing.
      *
      * Before the pool lends the connection again, the pool waits for running statements, stops a COPY, rolls back an
-     * open transaction and undoes changes of the session. After the release, calls of this object and reads from its
+     * open transaction and undoes changes to the session. After the release, calls on this object and reads from its
      * streams throw a \LogicException.
      */
     public function release(): void

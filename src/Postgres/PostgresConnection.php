@@ -171,8 +171,8 @@ final class PostgresConnection implements Lifecycle, PostgresLink
     /**
      * Refuses new calls, waits until the accepted ones have ended, and closes the connection.
      *
-     * Accepted calls are statements, transactions, streams and COPYs in progress or waiting. A transaction goes on with
-     * its statements, nested transactions and retries. A stream ends when its rows are read or its generator is
+     * Accepted calls are statements, transactions, streams and COPYs in progress or waiting. A transaction may still
+     * run its statements, nested transactions and retries. A stream ends when its rows are read or its generator is
      * destroyed. Generators of {@see listen()} yield the notifications that have arrived, and end.
      *
      * Cancellation: ends the remaining calls as {@see kill()} does.
@@ -190,7 +190,7 @@ final class PostgresConnection implements Lifecycle, PostgresLink
     /**
      * Closes the connection immediately. Accepted calls and generators of {@see listen()} fail with
      * {@see ConnectionClosedException}, and the server rolls back an open transaction. The server is asked to stop
-     * statements in progress. This method does not wait for that, but the event loop does not end before it is done.
+     * statements in progress. This method does not wait until the server has this request, but the event loop does.
      */
     public function kill(): void
     {

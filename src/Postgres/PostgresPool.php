@@ -30,7 +30,7 @@ use Spindle\Statistics;
  *
  * Two statements that are sent through the pool can run on different connections. To use the same connection for
  * several statements, call {@see transaction()}, or borrow a connection with {@see acquire()}. When a borrowed
- * connection is released, changes of its session are undone.
+ * connection is released, changes to its session are undone.
  *
  * The first connection is opened on first use. When a connection is lost, statements in progress on it fail. The pool
  * opens another connection when it needs one, so it recovers by itself after a restart of the server. When nothing
@@ -232,7 +232,7 @@ final class PostgresPool implements Lifecycle, PostgresLink, Statistics
      * Refuses new calls, waits until the accepted ones have ended, and closes all connections.
      *
      * Accepted calls are statements, transactions, streams and COPYs that run or wait for a connection. A transaction
-     * goes on with its statements, nested transactions and retries. The fibers of transactions, streams and COPYs may
+     * may still run its statements, nested transactions and retries. The fibers of transactions, streams and COPYs may
      * still use the pool. A stream ends when its rows are read or its generator is destroyed. This method also waits
      * for the release of each connection that {@see acquire()} has lent, or will lend to a waiting fiber. Generators of
      * {@see listen()} yield the notifications that have arrived, and end.
@@ -252,7 +252,7 @@ final class PostgresPool implements Lifecycle, PostgresLink, Statistics
     /**
      * Closes the pool and all of its connections immediately. Running and waiting calls, and generators of
      * {@see listen()}, fail with {@see ConnectionClosedException}. The server is asked to stop the statements in
-     * progress. This method does not wait for that, but the event loop does not end before it is done.
+     * progress. This method does not wait until the server has these requests, but the event loop does.
      */
     public function kill(): void
     {

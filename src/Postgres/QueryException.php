@@ -11,9 +11,9 @@ use Spindle\Postgres\Internal\ServerError;
  * The server refused or stopped a statement. The statement's changes are undone, except those that the statement itself
  * has committed, which only a CALL or a script can do.
  *
- * The message is the server's, without parameter values. If the server reports a position, the message also shows the
- * SQL around that position, with quoted text masked. {@see $detail} and {@see $context} may contain values. So both are
- * left out of messages, traces and dumps, and are lost when the exception is sent to another process.
+ * The message is the server's, with $1, $2, … in place of parameter values. If the server reports a position, the
+ * message also shows the SQL around it, with quoted text masked. {@see $detail} and {@see $context} may contain values.
+ * So both are left out of messages, traces and dumps, and are lost when the exception is sent to another process.
  *
  * @property-read string|null $detail details of the error, such as "Key (email)=(a@b.c) already exists."
  * @property-read string|null $context call stack of functions, or the line of a COPY, where the error occurred

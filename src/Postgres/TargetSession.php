@@ -12,7 +12,7 @@ enum TargetSession: string
     /** A session whose transactions can write by default. */
     case ReadWrite = 'read-write';
 
-    /** A session on a standby, or whose transactions are read-only by default. */
+    /** A session on a standby, or one whose transactions are read-only by default. */
     case ReadOnly = 'read-only';
 
     case Primary = 'primary';

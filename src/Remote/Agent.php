@@ -279,7 +279,7 @@ final class Agent implements Lifecycle, Statistics
                     $this->pools->guard->extend(\INF); // no job is running, so the guard has nothing to kill
                 }
                 self::pause($backoff->after(++$failures), $stop);
-            } catch (\Throwable $failure) { // for example, no worker can be started; this is no crash of the jobs
+            } catch (\Throwable $failure) { // for example, no worker can be started
                 $this->releaseLease($run->idleOwner());
 
                 throw $failure;

@@ -12,8 +12,8 @@ final class AgentOptions
 {
     /**
      * @param WorkerPoolOptions $pool                options of the workers
-     * @param float             $lease               seconds after the last renewal until the lease ends, and other
-     *                                               agents can claim the agent's jobs
+     * @param float             $lease               seconds from the last renewal to the end of the lease, after which
+     *                                               other agents can claim the agent's jobs
      * @param float             $heartbeat           seconds between two renewals of the lease
      * @param float             $margin              if the lease can't be renewed, the agent ends its running jobs
      *                                               this many seconds before the lease ends

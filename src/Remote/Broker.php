@@ -8,9 +8,9 @@ namespace Spindle\Remote;
  * Stores queues in the engine: a server that all machines reach, such as Redis or Valkey.
  *
  * {@see RemoteExecutor} and {@see RemoteCommands} submit jobs: tasks or commands in a queue. Each {@see Agent} claims
- * jobs and settles them: it reports an outcome, or returns a job to the queue. A broker stores the bytes of a job, its
- * frame, and neither signs nor decodes them. Claimed jobs belong to an agent while its lease lasts. For each lease, the
- * agent takes a new name, the owner. A broker guarantees:
+ * jobs and settles them: it reports an outcome, or returns a job to the queue. A broker stores the bytes of a job (its
+ * frame), and neither signs nor decodes them. Claimed jobs belong to an agent while its lease lasts. For each lease,
+ * the agent takes a new name (the owner). A broker guarantees:
  *
  * - A job that {@see submit()} has confirmed exists until it has an outcome or was cancelled, whichever process or
  *   machine fails. {@see Durability} says what can be lost if the engine's own machine fails.
@@ -22,7 +22,7 @@ namespace Spindle\Remote;
  *
  * All methods except {@see openMailbox()} and {@see report()} suspend the fiber until the engine has answered. If no
  * answer arrives, they throw a {@see BrokerUnavailableException}. Perhaps the engine has done the operation. The call
- * can be repeated; submit() then needs $mayExist = true. After a {@see BrokerRefusedException}, this does not help.
+ * can be repeated; submit() then needs $mayExist = true. This does not help after a {@see BrokerRefusedException}.
  */
 interface Broker
 {
@@ -145,8 +145,8 @@ interface Broker
      * owner, or were given back without a delay are claimed first. An owner that gets fewer than $maxClaims jobs
      * receives a message when more jobs are available.
      *
-     * The owner gives the jobs that it claims consecutive sequence numbers, which are not claim numbers. By them, it
-     * reports which jobs can have started ($lastStartableSequenceNumber).
+     * The owner gives the jobs that it claims consecutive sequence numbers, which are not claim numbers. With these
+     * numbers, it reports which jobs can have started ($lastStartableSequenceNumber).
      *
      * @param list<Settlement> $settlements                 jobs to settle
      * @param int              $maxClaims                   maximum number of jobs to claim, at most 4,000; 0 for none
@@ -302,8 +302,8 @@ interface Broker
 
     /**
      * Ends an owner's lease. The owner must have ended its running jobs before. Its claimed jobs become claimable: up
-     * to 1,000 of them now, and the others with the next renewals of other owners. The release counts as no crash of
-     * the jobs. Does nothing if the owner has no lease.
+     * to 1,000 of them now, and the others with the next renewals of other owners. The release does not count as a
+     * crash of the jobs. Does nothing if the owner has no lease.
      *
      * @throws BrokerException
      */

@@ -9,7 +9,7 @@ use Spindle\SpindleException;
 /**
  * A task with its argument, or a command, exceeds {@see RemoteOptions::$maxPayload}. Then nothing was sent.
  *
- * Also the outcome of a job that no agent has enough memory to read.
+ * If no agent has enough memory to read a job, this exception is the outcome of the job.
  */
 final class PayloadTooLargeException extends \RuntimeException implements SpindleException
 {

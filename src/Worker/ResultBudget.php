@@ -11,9 +11,9 @@ use Spindle\Internal\WeakTimer;
 /**
  * Limits the bytes of large results that are in this process at the same time: see {@see WorkerPoolOptions::$budget}.
  *
- * If a pool has still to read more than 64 KiB of a result from a worker, it waits until they fit into the unused part
- * of the budget. While no byte of the budget is used, a result of any size fits. Results that the application keeps
- * count only if it declares them by {@see forceAcquire()}.
+ * If a pool still has to read more than 64 KiB of a result from a worker, it waits until the rest of the result fits
+ * into the unused part of the budget. While no byte of the budget is used, a result of any size fits. Results that the
+ * application keeps count only if it declares them by {@see forceAcquire()}.
  */
 final class ResultBudget
 {

@@ -23,7 +23,7 @@ final class TaskRetryPolicy
      * @param float                               $delay     seconds before the first retry; 0 for none
      * @param float                               $factor    factor by which the delay grows with each retry
      * @param float                               $maxDelay  largest delay in seconds
-     * @param float                               $jitter    random part of a delay; at 0.5, 50 to 100 % of it is waited
+     * @param float                               $jitter    random share: with 0.5, a pause has 50 to 100 % of a delay
      *
      * @throws \ValueError when a number is out of its range
      */

@@ -22,10 +22,10 @@ use Spindle\Internal\LineFile;
  * the request ({@see \Spindle\Http\ClientLeftException}). The duration, which only a logger gets, ends when the handler
  * returns, before the body is sent. If the body is empty or its size is unknown, the size is logged as "-".
  *
- * Responses that the server sends without calling a handler are not logged: to a head that is malformed, too large or
- * late, and to requests beyond the limit of concurrent requests. The server's statistics count them by status. If a
- * handler returns after its deadline, its own response is logged, although the client got 503. If it throws because of
- * its deadline, nothing is logged. In both cases, the server's log has a message.
+ * Responses that the server sends without calling a handler are not logged. It sends them if a head is malformed, too
+ * large or late, or if there are too many concurrent requests. Its statistics count them by status. If a handler
+ * returns after its deadline, its own response is logged, although the client got 503. If it throws because of its
+ * deadline, nothing is logged. In both cases, the server's log has a message.
  *
  * A log that can't be written does not affect requests. Lost lines are counted. The server's log, or else PHP's error
  * log, gets a warning when the losses begin, and another when they begin again after a minute without losses.

@@ -19,12 +19,12 @@ use Spindle\Http\Internal\Middleware\Vary;
  * Compresses responses with gzip, if the client accepts gzip, the media type is compressible (text, JSON and similar),
  * and the body has at least 1,024 bytes or an unknown length. Without ext-zlib, no response is changed.
  *
- * A long body is compressed while it is sent. If its length is unknown, clients can decompress each piece at once. A
- * strong ETag becomes weak. A response with "Cache-Control: no-transform" is not changed.
+ * A long body is compressed while it is sent. If its length is unknown, clients can decompress each piece when it
+ * arrives. A strong ETag becomes weak. A response with "Cache-Control: no-transform" is not changed.
  *
- * Mind BREACH (https://www.breachattack.com). If a page contains both a secret, such as a CSRF token, and data chosen
- * by the request, the compressed length reveals the secret. An attacker needs to see the traffic and to make the victim
- * repeat the request. Mask such secrets differently in each response, or send such pages with "no-transform".
+ * Compression makes the attack BREACH possible (https://www.breachattack.com). If a page contains both a secret, such
+ * as a CSRF token, and data from the request, the compressed length reveals the secret. The attacker must see the
+ * traffic and make the victim repeat the request. Mask secrets differently in each response, or send "no-transform".
  */
 final readonly class Compression implements MiddlewareInterface
 {

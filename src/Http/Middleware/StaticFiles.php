@@ -18,9 +18,9 @@ use Spindle\Http\Response;
  * Answers GET and HEAD with the files of a directory, as {@see Response::file()} does. Requests with other methods, and
  * requests for which no file is served, go to the next handler.
  *
- * Names that begin with a dot are not served, except the directory "/.well-known/" itself, if the prefix is "/". Links
- * that lead out of the directory, and files without read permission, are not served either. A path is decoded once. It
- * is not served if it is ambiguous, with empty names, encoded slashes, backslashes, control bytes or invalid UTF-8.
+ * Names that begin with a dot are not served; the only exception is "/.well-known/" if the prefix is "/". Links that
+ * lead out of the directory, and files without read permission, are not served either. A path is decoded once. It is
+ * not served if it is ambiguous: with empty names, encoded slashes, backslashes, control bytes or invalid UTF-8.
  *
  * Files whose name is that of PHP source code, and links to them, are not served: "index.php", "view.phtml",
  * "config.inc", and backup copies such as "index.php.bak" and "index.php~". Code under any other name is served.

@@ -19,12 +19,12 @@ use Spindle\Http\Internal\Middleware\XForwardedFields;
  * port that the client used go into the request's URI and its Host header.
  *
  * Each proxy appends the address of its own client to a list. The middleware searches this list from its end: the first
- * address that is not trusted is the client's. Entries that the client itself sent precede it, and are never used.
+ * address that is not trusted is the client's. Entries before this address are never used: the client can send them.
  * A hidden address ("unknown", "_name") ends the search, and the last known address is used. A malformed entry is not
  * used, and the search ends before it. Scheme, host and port come from the entry at which the search ended.
  *
- * If the sender is not a trusted proxy, all forwarding headers are removed from the request. From a trusted proxy, only
- * those of the other kind ({@see ProxyHeaders}) are removed, because a proxy may forward them unchanged from a client.
+ * If the sender is not a trusted proxy, all forwarding headers are removed from the request. If it is one, only those
+ * of the other kind ({@see ProxyHeaders}) are removed, because a proxy may forward them unchanged from a client.
  *
  * A proxy must set or remove each header of its own kind, because these are trusted. Headers such as X_Forwarded_For
  * are always removed: proxies forward them unchanged, but CGI and Symfony do not distinguish underscores from hyphens.

@@ -19,8 +19,8 @@ use Spindle\Postgres\Testing\Internal\ServerUser;
 /**
  * A private PostgreSQL server for tests. It is created in about a second from the installed PostgreSQL.
  *
- * All its files are in a private directory. The server and its files are removed when the server is
- * stopped, when nothing references this object, or when the PHP process has ended, even by SIGKILL.
+ * All its files are in a private directory. The server is ended and its files are removed by {@see stop()}, when
+ * nothing references this object, or when the PHP process has ended, even by SIGKILL.
  *
  * The server listens on a Unix socket, where it trusts every user with access to the socket's directory. It also
  * listens on 127.0.0.1, where it requires the password. If PHP runs as root, the server runs as user "postgres" or
