@@ -32,7 +32,7 @@ enum FileType: int
     }
 
     /**
-     * Returns true for regular files and streams without fstat(): reads and writes never wait for another process.
+     * Returns true for regular files and streams without fstat(). They never wait for another process.
      *
      * @param resource $stream
      */

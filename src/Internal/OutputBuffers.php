@@ -45,7 +45,7 @@ final class OutputBuffers
         }
     }
 
-    /** Returns whether all open buffers belong to the running code, because it is in {main} or a fiber of the loop. */
+    /** Returns whether this is {main} or a fiber of the event loop. If so, all open buffers belong to it. */
     private static function isOfTheLoop(): bool
     {
         $inner = [];

@@ -18,7 +18,7 @@ final class CarrierBackend implements CommandBackend
     /** @var \WeakReference<AttemptEvents> */
     private readonly \WeakReference $events;
 
-    /** @var array<int, non-empty-array<int, array{PendingCommand, string}>> with their encodings, by lane and id */
+    /** @var array<int, non-empty-array<int, array{PendingCommand, string}>> command and its encoding, by lane and id */
     private array $waiting = [];
 
     /**
@@ -33,7 +33,7 @@ final class CarrierBackend implements CommandBackend
 
     private bool $isPaused = false;
 
-    /** Id of the process that submitted the commands. A fork has copies, and must neither start nor cancel them. */
+    /** Id of the process that submitted the commands. A fork must neither start nor cancel them. */
     private int $ownerPid = 0;
 
     /** @throws \ValueError when the concurrency is too high for a carrier */

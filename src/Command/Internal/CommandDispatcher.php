@@ -33,8 +33,8 @@ final class CommandDispatcher implements AttemptEvents
     private const EXHAUSTED_PAUSE_SECONDS = 0.05;
 
     /**
-     * @var array<int, self> dispatchers with pending commands, by object id. This reference keeps them alive: if only a
-     *                       suspended fiber refers to a dispatcher, PHP may destroy both before the commands have ended
+     * @var array<int, self> dispatchers with pending commands, by object id. Kept alive here, because PHP may destroy a
+     *                       suspended fiber together with a dispatcher to which only that fiber refers
      */
     private static array $busy = [];
 
@@ -42,13 +42,11 @@ final class CommandDispatcher implements AttemptEvents
 
     private readonly CommandBackend $backend;
     private readonly DelayedRetries $delayedRetries;
-    /** Null if the pool has no logger. */
     private readonly ?StepLog $log;
 
     /** Id of the process that last called {@see open()}. A fork of that process has another id. */
     private int $ownerPid = 0;
 
-    /** Whether the pool accepts no more commands. */
     private bool $isClosed = false;
 
     /** Fibers that wait in {@see close()} until all commands have outcomes. */
@@ -66,7 +64,6 @@ final class CommandDispatcher implements AttemptEvents
     private readonly Lanes $lanes;
     private int $lastId = 0;
 
-    /** Numbers of results, of failed results, and of retries. */
     private int $finishedCount = 0;
     private int $failedCount = 0;
     private int $retryCount = 0;
@@ -116,8 +113,8 @@ final class CommandDispatcher implements AttemptEvents
     }
 
     /**
-     * Opens a lane for the commands of one owner, such as a run, and returns its number.
-     * Slots are given to the lanes in turn. All commands of the owner get the environment that this process has now.
+     * Opens a lane, which is a queue in the backend, for the commands of one owner, such as a run. Returns its number.
+     * Lanes get slots in turn. All commands of the owner get the environment that this process has now.
      *
      * @throws LauncherException when a launcher can't be started, when the pool was closed, or in a fork
      */
@@ -186,10 +183,10 @@ final class CommandDispatcher implements AttemptEvents
         $this->backend->flush();
     }
 
-    /** @param array<int, PendingCommand> $commands to end, or not to start; undelivered output is dropped */
+    /** @param array<int, PendingCommand> $commands to end, or never to start; undelivered output is dropped */
     public function cancel(array $commands): void
     {
-        // Starts with the last command, so that no waiting command starts in the slot of a running one that ends.
+        // The last command comes first. Otherwise a waiting one could start in the slot of a cancelled one.
         foreach (array_reverse($commands) as $pending) {
             if ($pending->cancelled) {
                 continue;

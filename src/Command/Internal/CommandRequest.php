@@ -35,7 +35,7 @@ final class CommandRequest
             array_push($changes, ...self::workingDirectoryVariable($directory, $environment));
         }
         $strings = implode("\0", [$directory, $line ?? '', ...$changes, ...$arguments]);
-        // Counts separators: an element can hold several arguments. The program gets neither directory nor line.
+        // Counts separators, because one element can have several arguments. $directory and $line need no pointer.
         $pointers = self::POINTER_BYTES * (substr_count($strings, "\0") - 1);
         if (\strlen($strings) + $pointers > self::MAX_STRINGS_BYTES) {
             [$flags, $strings, $changes] = [LauncherProtocol::TOO_LARGE, "\0", []];

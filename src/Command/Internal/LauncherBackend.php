@@ -28,7 +28,7 @@ final class LauncherBackend implements CommandBackend
     /** @var \WeakReference<AttemptEvents> */
     private readonly \WeakReference $events;
 
-    /** Time by hrtime() since which all launchers lack descriptors or processes; null after any command's exit. */
+    /** Time by hrtime() at which all launchers were found exhausted; null before, and after any command's exit. */
     private int|float|null $exhaustedSince = null;
 
     /** @param string $temporaryFilePrefix beginning of the paths of all temporary files of this process */

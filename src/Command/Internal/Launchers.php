@@ -19,14 +19,14 @@ use Spindle\LauncherException;
  */
 final class Launchers
 {
-    /** A pool has one launcher per COMMANDS_PER_LAUNCHER slots: at least 1, at most MAX_LAUNCHERS or one per CPU. */
+    /** A pool has a launcher per COMMANDS_PER_LAUNCHER slots: at least 1, at most one per CPU and MAX_LAUNCHERS. */
     private const COMMANDS_PER_LAUNCHER = 4;
     private const MAX_LAUNCHERS = 4;
 
     /** Number of deaths per launcher since a command last ended, above which the commands of dead launchers fail. */
     private const MAX_DEATHS_PER_LAUNCHER = 3;
 
-    /** Number of failed starts per launcher (deaths before ready) in the window, above which commands also fail. */
+    /** Number of failed starts (deaths before ready) per launcher and window, above which the commands fail too. */
     private const MAX_FAILED_STARTS_PER_LAUNCHER = 5;
     private const START_WINDOW_NANOSECONDS = 10_000_000_000;
 
@@ -42,7 +42,6 @@ final class Launchers
     /** Number of launchers that the pool should have; 0 before the first start. It grows with the concurrency. */
     private int $targetCount = 0;
 
-    /** Whether launchers start no more commands. */
     private bool $isPaused = false;
 
     /** Number of launchers that have died since the last end of a command. */

@@ -6,7 +6,7 @@ namespace Spindle\Command\Internal;
 
 use Spindle\Command\CommandResult;
 
-/** Receives the outcomes of commands. For each command, either finished() or lost() is called, once. */
+/** Receives the outcomes of commands. For each command, either finished() or failed() is called, once. */
 interface PendingCommandOwner
 {
     public function finished(PendingCommand $pending, CommandResult $result): void;

@@ -57,7 +57,7 @@ final class ResultFactory
         );
     }
 
-    /** Creates a result from a frame NOT_STARTED. A withdrawn command is cancelled. A failed start is an attempt. */
+    /** Creates a result from a frame NOT_STARTED. A withdrawn command is cancelled. A failed start is one attempt. */
     public static function ofNoStart(PendingCommand $pending, string $bytes, int $at, int $length): CommandResult
     {
         $code = \ord($bytes[$at + 1]);

@@ -90,8 +90,8 @@ final class InputPump
      * Stops reading. Does not wait for a running read, because code of the input may have called this method. The value
      * of that read is dropped.
      *
-     * @param \Throwable $reason becomes the failure, except for an array whose values were all read. Whether another
-     *     iterable has ended is known only after one more read
+     * @param \Throwable $reason becomes the failure, unless the input is an array and all its values were read. The end
+     *     of any other iterable is known only after one more read
      */
     public function close(\Throwable $reason): void
     {

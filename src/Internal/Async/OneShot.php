@@ -7,7 +7,7 @@ namespace Spindle\Internal\Async;
 use Spindle\Internal\CannotWaitException;
 
 /**
- * A result or failure that one fiber waits for. Unlike a future of Amp, a failure that no fiber awaits is not reported.
+ * A result or failure that one fiber waits for. Amp's Future would report a failure that no fiber awaits.
  *
  * @template T
  */

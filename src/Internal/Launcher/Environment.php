@@ -7,7 +7,7 @@ namespace Spindle\Internal\Launcher;
 /** The environment that commands inherit: reads it, and encodes it for launchers. */
 final class Environment
 {
-    /** Longer variables are cut to this number of bytes. Even then, execve(2) fails, so no command gets a cut value. */
+    /** Longer variables are cut to this number of bytes. execve(2) refuses them, so no command gets a cut value. */
     private const MAX_VARIABLE_BYTES = 4 << 20;
 
     /**

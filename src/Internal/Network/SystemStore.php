@@ -48,7 +48,6 @@ final class SystemStore
         return self::isComplete($folder, $file) ? $folder : null;
     }
 
-    /** Returns the value of an environment variable; null when it is empty or missing. */
     private static function variable(string $name): ?string
     {
         $value = getenv($name);

@@ -6,7 +6,7 @@ namespace Spindle\Internal\Testing;
 
 use Spindle\Internal\Launcher\Descriptors;
 
-/** Starts programs of test servers, without open descriptors and the environment, which could affect the servers. */
+/** Starts programs of test servers. They inherit neither descriptors nor the environment: both could affect them. */
 final class Program
 {
     private const NULL_DEVICE = ['file', '/dev/null', 'r+'];
@@ -17,7 +17,7 @@ final class Program
     /** Shell script that runs a program in its own session, without signals of a terminal, if setsid is installed. */
     private const DETACH_SCRIPT = 'command -v setsid >/dev/null && exec setsid "$@"; exec "$@"';
 
-    /** Shell script by which a guardian ignores signals: it removes a test server after this process has ended. */
+    /** Shell script that makes a guardian ignore signals, because it must act after this process has ended. */
     private const IGNORE_SIGNALS_SCRIPT = 'trap "" HUP INT QUIT TERM; ';
 
     /**

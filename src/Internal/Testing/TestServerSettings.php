@@ -11,7 +11,7 @@ final class TestServerSettings
      * @param array<string, string|int|float|bool> $settings
      * @param list<string>                         $reserved   names of settings that the server chooses
      * @param string                               $server     name of the server in messages
-     * @param string                               $file       name of that file in messages
+     * @param string                               $file       name of the file with the settings, for messages
      *
      * @throws \ValueError when a setting is reserved or contains a line break or NUL
      */

@@ -63,7 +63,7 @@ final class TestServerState
         }, self::KILL_TIMEOUT);
     }
 
-    /** @param (\Closure(): void)|null $afterKill removes shared memory that only the directory's files name */
+    /** @param (\Closure(): void)|null $afterKill called while the files exist; removes shared memory that they name */
     public function remove(?\Closure $afterKill = null): void
     {
         Wait::until(function () use ($afterKill): bool { // repeats: a new process may still create files

@@ -100,7 +100,7 @@ final class AgentRun
     /**
      * Serves the queue until $stop is requested and all claimed jobs are settled.
      *
-     * @param Cancellation $end ends the running jobs and returns them to the queue; requested after $stop only
+     * @param Cancellation $end ends the running jobs and returns them to the queue; never requested before $stop
      *
      * @throws LeaseLostException
      * @throws TamperedFrameException when the agent could verify none of the jobs that it has claimed
@@ -278,7 +278,7 @@ final class AgentRun
         }
     }
 
-    /** Finds jobs that the engine gave to this agent in an answer that was lost. Makes unclaimable jobs claimable. */
+    /** Finds jobs that the engine gave to this agent in a lost answer. Repairs jobs that no agent can claim. */
     private function repair(): void
     {
         $this->exchange->recheck();
@@ -293,7 +293,6 @@ final class AgentRun
         }
     }
 
-    /** Waits until no job is running, at most for the margin of {@see AgentOptions}. */
     private function awaitRunningJobs(): void
     {
         for ($end = Clock::now() + $this->options->margin; $this->jobs->count() > 0 && Clock::now() < $end;) {

@@ -122,7 +122,7 @@ final class ClaimedJob implements Cancellation
     }
 
     /**
-     * Waits for {@see notifyItemsTaken()}, at most $seconds. Does not wait if notify() was called since the last wait.
+     * Waits for {@see notifyItemsTaken()}, at most $seconds. Does not wait if it was called since the last wait.
      */
     public function awaitItemsTaken(float $seconds): void
     {

@@ -71,7 +71,7 @@ final class JobOutbox
         try {
             return $accepted->await();
         } catch (CannotWaitException $blocked) {
-            array_pop($this->submissions[$patience]); // the loop has not run since, so this call's entry is the last
+            array_pop($this->submissions[$patience]); // the entry of this call is still the last: the loop has not run
 
             throw $blocked;
         } finally {

@@ -32,7 +32,7 @@ final class PendingRemoteCommand implements OutcomeReceiver
     /** @var DeferredFuture<string> */
     private readonly DeferredFuture $deferred;
 
-    /** False once either cancellation was requested. */
+    /** False once one of the cancellations of {@see run()} was requested. */
     private bool $isWanted = true;
 
     public function __construct(private readonly QueueClient $client, private readonly Job $job)
@@ -168,7 +168,6 @@ final class PendingRemoteCommand implements OutcomeReceiver
         }
     }
 
-    /** Ends the wait with an outcome that says that the command is perhaps still running. */
     private function abandon(): void
     {
         if (!$this->isOver()) {

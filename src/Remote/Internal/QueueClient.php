@@ -32,7 +32,7 @@ final class QueueClient
     /** Seconds that the engine has to confirm a job or its cancellation. */
     public const CONFIRMATION_TIMEOUT = 1.0;
 
-    /** Null once {@see close()} or {@see kill()} has ended, so that the mailbox closes if no executor uses it. */
+    /** Null after the end of {@see close()} or {@see kill()}: the mailbox closes when no such reference is left. */
     private ?BrokerClient $brokerClient;
 
     private RemoteActivity $activity;
@@ -52,7 +52,7 @@ final class QueueClient
     }
 
     /**
-     * Returns the start of the job's body, which is the same for all tasks with this code.
+     * Returns the beginning of a job's body. It is the same for all tasks with this code.
      *
      * @throws ExecutorClosedException
      */
@@ -150,7 +150,7 @@ final class QueueClient
         /** @var Future<T> $answer */
         $answer = async($this->activity->request(...), $request)->ignore();
         try {
-            // close() waits for this request() until the other one starts, and for the other one after a cancellation.
+            // close() waits for both requests: $answer has not started yet, and continues after a cancellation.
             return $this->activity->request(static fn(): mixed => $answer->await($cancellation));
         } catch (\FiberError $blocked) {
             throw CannotWaitException::because($blocked);

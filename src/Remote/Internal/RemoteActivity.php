@@ -18,7 +18,7 @@ final class RemoteActivity
 
     private int $requestCount = 0;
 
-    /** Callers of {@see close()}; null if there were none. */
+    /** Fibers that wait in {@see close()}; null before the first one. */
     private ?FiberQueue $closing = null;
 
     public function __construct(private bool $isClosed = false) {}

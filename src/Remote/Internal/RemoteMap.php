@@ -151,7 +151,6 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
         );
     }
 
-    /** Returns why there is no outcome of a job. */
     private function loss(string $id): BrokerRefusedException|JobLostException
     {
         return $this->refused[$id] ?? JobLostException::unknown($id, $this->client->queue);

@@ -16,7 +16,7 @@ use Spindle\Worker\ExecutorClosedException;
 /** A submitted task and the future of its outcome. */
 final class RemoteSubmission implements OutcomeReceiver
 {
-    /** @var DeferredFuture<mixed>|null null once complete, as it would keep a generator and its task alive */
+    /** @var DeferredFuture<mixed>|null null once complete: otherwise a generator in it, and its task, would live on */
     private ?DeferredFuture $deferred;
 
     /** @var Future<mixed>|null null once {@see self::future()} has returned it, for the same reason */

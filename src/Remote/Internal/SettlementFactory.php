@@ -219,7 +219,6 @@ final class SettlementFactory
         return !$job->hasItems() && $job->delivery->crashes + 1 < $job->body->retryPolicy->crashes;
     }
 
-    /** Retries a job after a crash of its worker. */
     private function crashed(ClaimedJob $job): Settlement
     {
         $delivery = $job->delivery;

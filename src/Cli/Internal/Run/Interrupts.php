@@ -58,7 +58,7 @@ final class Interrupts
         self::ignoreFileSizeLimit(); // for the last messages
     }
 
-    /** Makes a write beyond the limit of file sizes fail. Jobs that start later would inherit this. */
+    /** Makes a write beyond the limit of file sizes fail. Call it after the last job, because jobs inherit this. */
     public static function ignoreFileSizeLimit(): void
     {
         if (\function_exists('pcntl_signal')) {

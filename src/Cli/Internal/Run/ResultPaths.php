@@ -53,7 +53,7 @@ final class ResultPaths
         return $this->template->usesSlot();
     }
 
-    /** @return array{string, string|null} folder of the job's files; the same again if it is the job's own, or null */
+    /** @return array{string, string|null} folder of the files; the same again if only this job uses it, or null */
     public function folders(InputJob $job): array
     {
         if ($this->root !== null) {

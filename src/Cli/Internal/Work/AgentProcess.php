@@ -47,7 +47,7 @@ final class AgentProcess
 
     private readonly Terminal $terminal;
 
-    /** A server that is never started. {@see Admin} shows its statistics and checks: those of agents and broker. */
+    /** A server that is never started. It has the statistics and checks of agents and broker, for {@see Admin}. */
     private readonly HttpServer $monitored;
 
     public function __construct(private readonly WorkOptions $options, private readonly LoggerInterface $log)

@@ -240,7 +240,7 @@ final class ProcOpenBackend implements Backend
             $status = proc_get_status($job->process);
             $job->pid = $status['pid'];
             if (!$status['running']) {
-                // PHP before 8.3 reports an exit only once: it was the call above.
+                // PHP before 8.3 reports an exit only once, and the call above has received it.
                 $this->statuses[$job->id] = $status;
                 $this->exiting[$job->id] = $job;
                 $this->checkInterval = 0;

@@ -16,8 +16,8 @@ final class ProcessOpener
     public const EXIT_PIPE = 3;
 
     /**
-     * Starts a program whose standard output is the descriptor 3 that it inherits. proc_open() can pass a file only as
-     * a stream, and moves the file to the position of that stream first. So outputs would overwrite each other.
+     * Shell command that starts a program with the inherited descriptor 3 as its standard output. proc_open() can pass
+     * a file only as a stream, and first moves the file to that stream's position. So outputs would overwrite others.
      */
     private const WITH_INHERITED_STDOUT = ['/bin/sh', '-c', 'exec "$@" >&3 3>&-', 'sh'];
     private const EXIT_PIPE_BESIDE_STDOUT = 4;
@@ -232,7 +232,7 @@ final class ProcessOpener
         if (($flags & LauncherProtocol::DISCARD_STDERR) !== 0) {
             $descriptors[2] = $null;
         } elseif (($flags & LauncherProtocol::INHERIT_STDERR) !== 0) {
-            // The child inherits the descriptor. For a stream, PHP would first move a file to the stream's position.
+            // The child inherits descriptor 2. With a stream, PHP would move the file to the stream's position.
             unset($descriptors[2]);
         }
 

@@ -8,9 +8,9 @@ namespace Spindle\Internal\Launcher\Process;
  * Starts processes with posix_spawn and gets all events from one epoll instance, through FFI.
  * Exits of children and of adopted orphans arrive as SIGCHLD through a signalfd (docs/decisions/0002-exit-events.md).
  *
- * An event may be about a descriptor that was closed here, and perhaps opened again: until its exec, a new child has a
- * copy, which keeps the descriptor in the epoll set. Such an event is harmless, because all descriptors in the set are
- * non-blocking, and an event without a job is ignored.
+ * An event may concern a descriptor that was closed here, and whose number is perhaps used again: until its exec, a new
+ * child has a copy of the descriptor, which keeps it in the epoll set. Such an event is harmless, because all
+ * descriptors in the set are non-blocking, and an event without a job is ignored.
  */
 final class SpawnBackend implements Backend
 {
@@ -27,7 +27,7 @@ final class SpawnBackend implements Backend
 
     private readonly Epoll $epoll;
 
-    /** The signalfd. */
+    /** A signalfd: descriptor from which received signals are read. */
     private readonly int $signals;
 
     /** A pidfd, readable when the pool's process has ended; -1 before Linux 5.3. */

@@ -45,7 +45,7 @@ final class Spawner
     /** @var array<string, string> inherited environment of jobs that are started from now on, name => `NAME=value` */
     private array $variables = [];
 
-    /** {@see LauncherJob::$changes} in $environment, joined by NUL; one NUL if $environment must be filled again. */
+    /** {@see LauncherJob::$changes} that $environment has now, joined by NUL; one NUL if it must be filled again. */
     private string $appliedChanges = "\0";
 
     /** @var array<string, string> path by "PATH\0program", or by "PATH\0program\0directory" for a relative PATH */

@@ -15,7 +15,7 @@ final class InputJob
      * @param int              $slot     number of the job's slot; 0 when slots have no numbers
      * @param int|float|string $id       of the task, with --jsonl
      * @param string|null      $text     the command for the job log; null to make it in the same way as $shown
-     * @param string|null      $shown    the command for printing; null to make it from $template, else from $command
+     * @param string|null      $shown    the command for printing; null to make it from $template or else $command
      * @param int              $sent     bytes that the command gets as its standard input; with --round-robin, set when
      *                                   the command has ended
      * @param CommandTemplate|null $template template from which the command was made; null for none

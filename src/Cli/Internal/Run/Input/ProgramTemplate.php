@@ -13,12 +13,12 @@ final class ProgramTemplate implements TemplateBody
     private const PLAIN_PATTERN = '~^[\w@%+=:,./-]*$~D';
     private const PLAIN_PROGRAM_PATTERN = '~^[\w@%+:,./-]*$~D';
 
-    /** @var non-empty-list<non-empty-list<string|Replacement>> each word as {@see ReplacementStrings::split()} */
+    /** @var non-empty-list<non-empty-list<string|Replacement>> words, after {@see ReplacementStrings::split()} */
     private readonly array $words;
 
     /**
      * @param non-empty-list<string> $words
-     * @param bool                   $repeatsWords whether a word with a list is repeated for each value, as by -X
+     * @param bool                   $repeatsWords whether a word with {} is repeated for each value, as by -X
      */
     public function __construct(
         array $words,

@@ -29,7 +29,7 @@ final class QuotedPlace
 
     /**
      * Characters in double quotes after which a plain value needs no quotes of its own. A line feed is not one of them:
-     * the shell removes a backslash with a line feed. A value after them would become part of a variable's name before.
+     * if it follows $name and a backslash, the shell removes both, and the value would become part of the name.
      */
     private const BEFORE_IN_DOUBLE_PATTERN = '~[ \t"/.:=,-]\w*$~D';
 
@@ -39,7 +39,7 @@ final class QuotedPlace
     /**
      * Checks whether plain values need quotes here. Without quotes, a value could become part of a variable's name, a
      * redirection's descriptor, or a reserved word. Bash reads a - at the end of a redirection's word (>&3-) as "move
-     * the descriptor". Between brackets, a - means a range. Several values have blanks between them.
+     * the descriptor". Between brackets, a - means a range. If the place gets several values, blanks separate them.
      *
      * @param list<string|Replacement> $parts the line; the replacement is at $i
      */
@@ -52,7 +52,7 @@ final class QuotedPlace
         $before = $parts[$i - 1];
         $after = $parts[$i + 1];
         \assert(\is_string($before) && \is_string($after));
-        // Both leave out the other replacements, because these may be replaced with nothing.
+        // $earlier and $later leave out the other replacements, because these may be replaced with nothing.
         $earlier = implode('', array_filter(\array_slice($parts, 0, $i), \is_string(...)));
         $later = implode('', array_filter(\array_slice($parts, $i + 1), \is_string(...)));
         $isDelimited = ($before !== '' || $i === 1)

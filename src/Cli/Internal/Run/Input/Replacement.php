@@ -34,8 +34,8 @@ final class Replacement
     }
 
     /**
-     * Returns the texts to insert for the replacement string: one for each listed value if it is a list; otherwise one,
-     * or none if the job has no value at its position.
+     * Returns the texts that replace the replacement string: for a list, one for each value of $listed; otherwise one,
+     * or none if the job has no value at $position.
      *
      * @param list<string> $values of the job
      * @param list<string> $listed values that a list stands for

@@ -85,7 +85,6 @@ final class ReplacementStrings
         return $this->columns !== [] && preg_match(self::NAME_PATTERN, $rest, $match) === 1 ? $match[0] : null;
     }
 
-    /** Returns a text without its replacement strings. */
     public function removeFrom(string $text): string
     {
         return (string) preg_replace($this->pattern($text), '', $text);

@@ -171,7 +171,7 @@ final class ShellLineScanner
         }
     }
 
-    /** Scans the inside of $((. Without )) at its end, it was a subshell in $(...), and later positions are refused. */
+    /** Scans the inside of $((. If )) does not end it, it was a subshell in $(...), so later positions are refused. */
     private function stepInArithmetic(string $text, int $at): int
     {
         switch ($text[$at]) {

@@ -25,7 +25,7 @@ final class ShellTemplate implements TemplateBody
     private readonly array $pieces;
 
     /**
-     * @param bool $repeatsWords whether a word with a list is repeated for each value, as by -X
+     * @param bool $repeatsWords whether a word with a list ({} for all values) is repeated for each value, as by -X
      * @param bool $hasLists     whether a job can have several values
      *
      * @throws UsageException when a shell could run a value as code

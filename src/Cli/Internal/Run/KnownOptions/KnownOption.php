@@ -98,7 +98,6 @@ final class KnownOption
         return new UsageException("option {$spelling}: not supported; {$this->text}");
     }
 
-    /** Returns a name with its dashes. */
     public static function spelled(string $name): string
     {
         return \strlen($name) === 1 ? "-{$name}" : "--{$name}";

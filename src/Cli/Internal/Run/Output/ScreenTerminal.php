@@ -58,7 +58,7 @@ final class ScreenTerminal
      *
      * @param \Closure(): void $resized   called when the size has changed, so that lines may be wrapped differently
      * @param \Closure(): void $suspend   called when this process is about to be suspended
-     * @param \Closure(): void $continued called when this process runs again; others may have written to the terminal
+     * @param \Closure(): void $continued called when this process runs again; other programs may have used the terminal
      */
     public function watch(\Closure $resized, \Closure $suspend, \Closure $continued): void
     {
@@ -227,7 +227,7 @@ final class ScreenTerminal
         ));
     }
 
-    /** @return resource|false the terminal, opened again, so that only these reads are non-blocking */
+    /** @return resource|false the terminal, opened a second time, because non-blocking mode must not affect $stream */
     private function open(): mixed
     {
         $name = posix_ttyname($this->stream);

@@ -96,7 +96,7 @@ final class PartInputs implements JobInputs
         $this->parts = [];
     }
 
-    /** Returns the size of a part that gives each job that runs at once the wanted number of parts. */
+    /** Returns the size of a part at which each of the jobs that run at once gets N parts: $blockBytes is -N. */
     private function share(int $concurrency): int
     {
         $total = array_sum(array_map(static fn(PartedFile $file): int => $file->size, $this->files));

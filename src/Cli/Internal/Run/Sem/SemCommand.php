@@ -37,8 +37,8 @@ final class SemCommand extends Command
         HELP;
 
     /**
-     * Descriptor 3 is the pipe of the semaphore. Only this shell has it open; processes that the command leaves running
-     * do not. With exec, the first word is always a program, and not a builtin of the shell.
+     * Runs the command. Only this shell has descriptor 3, the pipe of the semaphore, and not the command or processes
+     * that it leaves running. With exec, the first word is always a program, and not a builtin of the shell.
      */
     private const UNGROUPED = '(exec "$@") 3>&-; exit $?';
 
