@@ -47,7 +47,7 @@ final class PoolTimeoutException extends \RuntimeException implements PostgresEx
             $connections,
             $opening,
             $waiting,
-            $previous === null ? '' : ". The last attempt to open another one failed: {$previous->getMessage()}",
+            $previous === null ? '' : ". The last attempt to open another connection failed: {$previous->getMessage()}",
         ), $previous);
     }
 

@@ -112,13 +112,13 @@ final class ServeCommand extends Command
             TEXT],
         'max-memory' => [null, self::VALUE, <<<'TEXT'
             Replace a process when its PHP uses this
-            many bytes; K, M, G as in 500M
-            [default: never]
+            many bytes, such as 500M [default: never]
             TEXT],
         'memory-limit' => [null, self::VALUE, <<<'TEXT'
-            Set PHP's memory_limit of each process, as
-            in 256M; =-1 for none [default: PHP's own,
-            else a share of memory, at least 128M]
+            Set PHP's memory_limit of each process, for
+            example 256M, or --memory-limit=-1 for none
+            [default: PHP's own, else a share of the
+            machine's memory, at least 128M]
             TEXT],
         'start-timeout' => [null, self::VALUE, <<<'TEXT'
             Fail if a process does not load the

@@ -58,8 +58,8 @@ final class PipeRows
         ['bin', 'COLUMN', Meaning::Refused, self::SPREAD],
         ['shard', 'COLUMN', Meaning::Refused, self::SPREAD],
         [
-            'group-by groupby', 'COLUMN', Meaning::Other, 'A record is all consecutive lines with the same value in the'
-            . ' column of this number. --colsep separates columns [default: a tab]',
+            'group-by groupby', 'COLUMN', Meaning::Other, 'Consecutive lines with the same value in this column (a'
+            . ' number) are one record. --colsep separates columns [default: a tab]',
             'Names of columns, code of Perl and `--pipe-part` are refused. A last line without a line feed belongs to'
             . ' the group before it',
         ],
