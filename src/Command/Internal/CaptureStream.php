@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Command\Internal;
 
 /**
- * A stream with its own position over a file that other streams read through the same descriptor.
+ * Reads a file at a position of its own, although other streams read the file through the same descriptor.
  *
  * An unlinked file can't be opened again, because PHP resolves /proc/self/fd/N to the former name of the file. A
  * duplicate of the descriptor would share the position.

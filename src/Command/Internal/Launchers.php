@@ -56,7 +56,7 @@ final class Launchers
     /** How launchers start processes: posix_spawn or proc_open; '' until the first launcher is ready. */
     private string $startMethod = '';
 
-    /** Fibers in {@see maxConcurrency()}. */
+    /** Fibers that wait in {@see maxConcurrency()}. */
     private readonly FiberQueue $waiting;
 
     /** @var \WeakReference<LauncherBackend> */
@@ -176,16 +176,14 @@ final class Launchers
         return LauncherException::tooManyAtOnce($concurrency, $maxConcurrency, $this->startMethod);
     }
 
-    /**
-     * Records that a command has started. If it was withdrawn for a free slot, another command is withdrawn instead.
-     */
+    /** Records that a command has started. If it was to move to another launcher, another command moves instead. */
     public function commandStarted(PendingCommand $pending): void
     {
         $pending->launcher?->started($pending);
         $this->balance();
     }
 
-    /** Fills the slot of a command that has ended and was removed. Closes its launcher if it is retired and idle. */
+    /** Fills the slot of a command that has ended. Closes the command's launcher if that is retired and idle. */
     public function commandEnded(?Launcher $launcher): void
     {
         $this->deaths = 0;

@@ -38,7 +38,6 @@ final class PendingCommand
     /** Sends the input; null if there is no input, or if it is sent in the frame of the command. */
     public ?InputFeeder $feeder = null;
 
-    /** The launcher that the command is assigned to. */
     public ?Launcher $launcher = null;
 
     /** Whether WITHDRAW was sent so that another launcher can run the command, and the answer has not arrived. */

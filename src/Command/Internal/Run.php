@@ -56,7 +56,7 @@ final class Run implements PendingCommandOwner, InputConsumer
     /** Number of commands that have ended; counted only for run(). */
     private int $endedCount = 0;
 
-    /** Number of read commands whose results the caller has not read, and the bytes of these commands. */
+    /** Number and bytes of the commands in the window. */
     private int $unreadCount = 0;
     private int $unreadBytes = 0;
 

@@ -19,7 +19,7 @@ final class Heartbeat
     /** Number of checks after an unanswered ping at which a launcher that is stopped (SIGSTOP) counts as dead. */
     private const STOPPED_CHECKS = 3;
 
-    /** The same number for a launcher that is not stopped. */
+    /** Number of checks after an unanswered ping at which any other launcher counts as dead. */
     private const SILENT_CHECKS = 30;
 
     private readonly string $timerId;

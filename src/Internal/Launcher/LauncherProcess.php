@@ -49,7 +49,7 @@ final class LauncherProcess
     /** Bytes to write; the first $written of them have been written. */
     private string $unsent = '';
 
-    /** Number of written bytes in $unsent. They are removed at half of its length, as a removal copies the rest. */
+    /** Number of written bytes in $unsent. Removed once they are half of it, because a removal copies the rest. */
     private int $written = 0;
 
     private bool $closed = false;

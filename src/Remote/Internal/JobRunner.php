@@ -175,7 +175,7 @@ final class JobRunner
         }
     }
 
-    /** Returns the waiting jobs to the queue, and lets no more be claimed. */
+    /** Returns the waiting jobs to the queue. After that, no more jobs are claimed. */
     public function stop(): void
     {
         $this->isStopping = true;

@@ -10,8 +10,8 @@ use Spindle\Internal\Launcher\PhpBinary;
 use Spindle\LauncherException;
 
 /**
- * Starts and controls a helper process. At the time that {@see extend()} has set last, the helper kills all other
- * descendants of this process.
+ * Starts and controls a helper process. The helper kills all other descendants of this process at a certain time, which
+ * {@see extend()} moves forward.
  *
  * An agent that is suspended, such as by SIGSTOP, can't end its own workers. Without the helper, the workers would
  * continue while another agent runs the same jobs.

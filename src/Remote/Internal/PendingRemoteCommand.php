@@ -23,7 +23,7 @@ final class PendingRemoteCommand implements OutcomeReceiver
 {
     private const FULL_QUEUE_PAUSE_SECONDS = 0.1;
 
-    /** Seconds between two cancellations of the job: they are repeated, as the message to the agent can be lost. */
+    /** Seconds between two cancellations of the job. Repeated, because the message to the agent can be lost. */
     private const CANCEL_INTERVAL = 1.0;
 
     private const ABANDONED = 'cancelled while the broker was not available, '

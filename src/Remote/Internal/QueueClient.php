@@ -224,8 +224,8 @@ final class QueueClient
     }
 
     /**
-     * Calls $callback after the patience, or after CONFIRMATION_TIMEOUT if that is longer, unless $owner was destroyed.
-     * The timer keeps the loop running.
+     * Calls $callback after the patience of the options, or after CONFIRMATION_TIMEOUT if that is longer. Does not call
+     * it if $owner was destroyed. The timer keeps the loop running.
      *
      * @template T of object
      *
@@ -313,8 +313,8 @@ final class QueueClient
 
     /**
      * Refuses new jobs, and waits until all outcomes have arrived, and the engine has answered all requests. Closes the
-     * mailbox, unless other executors use it. If the engine is not available, waits for the confirmation of
-     * cancellations for the patience, or for CONFIRMATION_TIMEOUT if that is longer.
+     * mailbox, unless other executors use it. If the engine is not available, waits until it has confirmed the
+     * cancellations, at most for the patience or CONFIRMATION_TIMEOUT, whichever is longer.
      *
      * Cancellation: ends the unfinished work as {@see kill()} does.
      *

@@ -156,7 +156,7 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
         return $this->refused[$id] ?? JobLostException::unknown($id, $this->client->queue);
     }
 
-    /** Reads no more input. Does not wait for a running read, because the input's code may have closed the executor. */
+    /** Reads no more input. Does not wait for a running read, because code of the input may be the caller. */
     public function close(): void
     {
         $this->isClosed = true;

@@ -30,7 +30,7 @@ final class SettlementFactory
     private const MISSING_CODE_PATTERN = '/^(?:(?:Class|Interface|Trait|Enum) "[^"]+" not found'
         . '|Call to undefined function |A worker has no )/';
 
-    /** Number of refusals after which a job is dead, if only one agent claims it. */
+    /** Number of refusals after which a job is dead, even if the same agent has refused it each time. */
     private const MAX_REFUSALS = 4;
 
     /** @param int $maxResult maximum size of a result in bytes */
@@ -81,7 +81,7 @@ final class SettlementFactory
 
     /**
      * Refuses a job whose frame is too large, or can't be verified although this agent has verified other jobs. The job
-     * is dead after MAX_REFUSALS failures, or when the broker knows that another agent has refused it too.
+     * is dead after MAX_REFUSALS failures, or when the broker finds that another agent has already refused it.
      */
     public function refused(
         Delivery $delivery,

@@ -11,7 +11,7 @@ use Spindle\Remote\BrokerException;
 use Spindle\Remote\JobLostException;
 use Spindle\Worker\ExecutorClosedException;
 
-/** Reads the items of a generator task. If destroyed early, ends the task, unless its items can have other readers. */
+/** Reads the items of a generator task. Its early destruction ends the task, if no other process can read the items. */
 final class StoredItems
 {
     private const MAX_ITEMS_PER_REQUEST = 32;

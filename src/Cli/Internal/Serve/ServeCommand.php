@@ -168,7 +168,7 @@ final class ServeCommand extends Command
         }
 
         if (Supervisor::canFork()) {
-            // With this driver, a signal ends a wait, and forks share no descriptor, as they would with epoll.
+            // With this driver, a signal ends a wait. And forks share no descriptor; with epoll, they would.
             EventLoop::setDriver(new StreamSelectDriver());
         }
 

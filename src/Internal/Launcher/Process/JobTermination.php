@@ -11,7 +11,7 @@ use Spindle\Internal\Launcher\LauncherProtocol;
  *
  * The tree of a job consists of its own process and the descendants of that process. A job has one of these states:
  * - Running. When the job's own process exits, the job is over. Its descendants continue to run.
- * - Ending, when `ending` has the reason: the tree has received TERM and CONT, and may end by itself until `killAt`.
+ * - Ending, when `endReason` is set: the tree has received TERM and CONT, and may end by itself until `killAt`.
  * - Killed, when `killed` is set: the rest of the tree has received KILL. If a process of the tree still exists at the
  *   next `killAt`, the process can't be killed. Then the job is over, and is reported with the flag SURVIVED.
  * - Lingering, when `endedAt` is set: the job's own process has exited while the job was ending or killed. The job is

@@ -25,7 +25,6 @@ final class LauncherJob
     /** Time of SIGKILL for an ending job, then time at which it counts as unkillable; in ns of the monotonic clock. */
     public int $killAt = 0;
 
-    /** Whether the job's processes have received SIGKILL. */
     public bool $killed = false;
 
     /** Exit code; -1 before the exit and after a signal. */

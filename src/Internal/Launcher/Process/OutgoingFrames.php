@@ -49,7 +49,7 @@ final class OutgoingFrames
         $this->areFull = \strlen($this->bytes) > self::MAX_BYTES;
     }
 
-    /** Sends frames, unless the last were sent a moment ago and the starts of waiting jobs will cause more frames. */
+    /** Sends frames. While jobs wait for slots, holds small ones back for MAX_DELAY_NANOSECONDS after the last ones. */
     public function sendIfDue(): void
     {
         if ($this->bytes === '') {

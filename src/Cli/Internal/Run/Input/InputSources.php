@@ -8,7 +8,7 @@ use Spindle\Cli\Internal\OutputFailedException;
 use Spindle\Cli\Internal\UsageException;
 
 /**
- * Combines the records of several sources. Linked sources are one group, whose row N has the record N of each of them.
+ * Combines the records of several sources. Linked sources (:::+) are one group: its row N has record N of each of them.
  * Each row of a group is combined with each row of the other groups; the last group changes fastest. The rows of the
  * first group are read on demand. The other groups are read repeatedly, so temporary files keep their rows.
  */

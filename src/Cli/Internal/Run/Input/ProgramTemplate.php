@@ -13,7 +13,7 @@ final class ProgramTemplate implements TemplateBody
     private const PLAIN_PATTERN = '~^[\w@%+=:,./-]*$~D';
     private const PLAIN_PROGRAM_PATTERN = '~^[\w@%+:,./-]*$~D';
 
-    /** @var non-empty-list<non-empty-list<string|Replacement>> words, after {@see ReplacementStrings::split()} */
+    /** @var non-empty-list<non-empty-list<string|Replacement>> words, split by {@see ReplacementStrings::split()} */
     private readonly array $words;
 
     /**

@@ -28,7 +28,7 @@ final class ReplacementStrings
 
     private const NAME_PATTERN = '~\{\w[\w -]*(?://|/\.|/|\.)?\}~';
 
-    /** @var array<array-key, string> part by spelling */
+    /** @var array<array-key, string> {@see Replacement::$part} by spelling: '.' for {.} */
     private readonly array $parts;
 
     /** Whether {1} and the like are replaced. As in GNU parallel, they are not if -I gives {} another spelling. */

@@ -9,7 +9,7 @@ use Spindle\Cli\Internal\UsageException;
 /** The value of an option that can contain replacement strings, such as --tagstring. */
 final class TextTemplate
 {
-    /** @var non-empty-list<string|Replacement> as {@see ReplacementStrings::split()} */
+    /** @var non-empty-list<string|Replacement> result of {@see ReplacementStrings::split()} */
     private readonly array $parts;
 
     /**

@@ -155,7 +155,7 @@ final class ScreenProgress implements Progress
         }
     }
 
-    /** Shows the lines again after a short pause, in case that no job ends soon. */
+    /** Shows the lines again after a short pause, in case no job ends soon. */
     private function showSoon(): void
     {
         if (!$this->isDue) {
