@@ -92,7 +92,7 @@ final class Connection implements DriverConnection
     /**
      * Executes one statement, or several as a script. Returns 0 for a script.
      *
-     * CREATE, ALTER and DROP also run as a script, because the connection prepares its statements again after one.
+     * CREATE, ALTER and DROP also run as a script, because after a script the connection prepares its statements again.
      */
     public function exec(string $sql): int
     {

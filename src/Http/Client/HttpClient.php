@@ -41,8 +41,8 @@ use Spindle\Statistics;
 /**
  * An HTTP/1.1 client. Its calls suspend only the calling fiber, so any number of requests can run at the same time.
  * Connections are kept and used again. A call returns when the head of the response has arrived. The body is received
- * while the caller reads it. A call's cancellation ends the request, and later also reads of the response's body.
- * {@see RequestOptions} and {@see HttpClientOptions} have the limits.
+ * while the caller reads it. The cancellation of a call ends the request and, after the call, reads of the response's
+ * body. {@see RequestOptions} and {@see HttpClientOptions} set the limits.
  *
  * If a reused connection ends before the first byte of a response, the client repeats the request once, on a new
  * connection, provided that the request is idempotent and its body can be read again. If the server answers
