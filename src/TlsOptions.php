@@ -8,23 +8,23 @@ namespace Spindle;
 final readonly class TlsOptions
 {
     /**
-     * @param string|null $rootCertificate path of a file with the authorities to trust; null for those of the system
-     * @param string|null $certificate     path of a file with the client's certificate; null for none
-     * @param string|null $key             path of a file with its private key; null if the certificate's file has it
-     * @param string|null $serverName      name that the server's certificate must have; null for the address's host
-     * @param bool        $verifies        whether the server must prove its name with a certificate of a trusted
-     *                                     authority. With false, another server can receive the connection
+     * @param string|null $caFile      path of a file with the authorities to trust; null for those of the system
+     * @param string|null $certificate path of a file with the client's certificate; null for none
+     * @param string|null $key         path of a file with its private key; null if the certificate's file has it
+     * @param string|null $serverName  name that the server's certificate must have; null for the address's host
+     * @param bool        $verifyPeer  whether the server must prove its name with a certificate of a trusted
+     *                                 authority. With false, another server can receive the connection
      *
      * @throws \ValueError when a file can't be read
      */
     public function __construct(
-        public ?string $rootCertificate = null,
+        public ?string $caFile = null,
         public ?string $certificate = null,
         public ?string $key = null,
         public ?string $serverName = null,
-        public bool $verifies = true,
+        public bool $verifyPeer = true,
     ) {
-        $files = ['rootCertificate' => $rootCertificate, 'certificate' => $certificate, 'key' => $key];
+        $files = ['caFile' => $caFile, 'certificate' => $certificate, 'key' => $key];
         foreach ($files as $name => $file) {
             if ($file !== null && (!is_file($file) || !is_readable($file))) {
                 throw new \ValueError("{$name}: can't read the file '{$file}'; give the path of a PEM file");

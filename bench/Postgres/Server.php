@@ -98,7 +98,7 @@ final readonly class Server
                 'dbname' => $options->database,
                 ...($password === null ? [] : ['password' => $password]),
                 ...($options->tls === null ? [] : ['sslmode' => $options->tls->value]),
-                ...($options->tlsRootCertificate === null ? [] : ['sslrootcert' => $options->tlsRootCertificate]),
+                ...($options->tlsCaFile === null ? [] : ['sslrootcert' => $options->tlsCaFile]),
             ], null, null);
         } catch (\ValueError|PostgresException $failure) {
             throw new UsageException("option --dsn: {$failure->getMessage()}", previous: $failure);

@@ -37,9 +37,9 @@ final readonly class PostgresOptions
      * @param string|null $user null for the operating system's user
      * @param string|\SensitiveParameterValue|null $password null for the password in the password file, if any
      * @param string|null $database null for the user's name
-     * @param TlsMode|null $tls null for {@see TlsMode::VerifyFull}. If `$tlsRootCertificate` is null too, the mode
+     * @param TlsMode|null $tls null for {@see TlsMode::VerifyFull}. If `$tlsCaFile` is null too, the mode
      *     for a server on this machine is {@see TlsMode::Prefer} instead
-     * @param string|null $tlsRootCertificate PEM file of the trusted certificate authorities; null for the system's
+     * @param string|null $tlsCaFile PEM file of the trusted certificate authorities; null for the system's
      * @param string|null $tlsCertificate PEM file of the client's certificate
      * @param string|null $tlsKey PEM file of the client's private key, without a passphrase; null for the file of
      *     `$tlsCertificate`
@@ -73,7 +73,7 @@ final readonly class PostgresOptions
         string|\SensitiveParameterValue|null $password = null,
         ?string $database = null,
         public ?TlsMode $tls = null,
-        public ?string $tlsRootCertificate = null,
+        public ?string $tlsCaFile = null,
         public ?string $tlsCertificate = null,
         public ?string $tlsKey = null,
         public TargetSession $targetSession = TargetSession::Any,
@@ -151,15 +151,15 @@ final readonly class PostgresOptions
         return \is_string($password) ? $password : null;
     }
 
-    /** Returns the TLS mode for a host, which depends on {@see $tls}, {@see $tlsRootCertificate} and the host. */
+    /** Returns the TLS mode for a host, which depends on {@see $tls}, {@see $tlsCaFile} and the host. */
     public function tlsFor(PostgresHost $host): TlsMode
     {
         return match (true) {
             $host->isSocket() => TlsMode::Disable,
             // libpq also checks the certificate if authorities are configured, although Require does not demand it.
-            $this->tls === TlsMode::Require && $this->tlsRootCertificate !== null => TlsMode::VerifyCa,
+            $this->tls === TlsMode::Require && $this->tlsCaFile !== null => TlsMode::VerifyCa,
             $this->tls !== null => $this->tls,
-            $host->isLocal() && $this->tlsRootCertificate === null => TlsMode::Prefer,
+            $host->isLocal() && $this->tlsCaFile === null => TlsMode::Prefer,
             default => TlsMode::VerifyFull,
         };
     }
@@ -249,7 +249,7 @@ final readonly class PostgresOptions
     private function checkFiles(): void
     {
         foreach ([
-            'tlsRootCertificate' => $this->tlsRootCertificate,
+            'tlsCaFile' => $this->tlsCaFile,
             'tlsCertificate' => $this->tlsCertificate,
             'tlsKey' => $this->tlsKey,
         ] as $name => $file) {

@@ -15,7 +15,7 @@ final class TlsOptionsTest extends TestCase
     public function testAFileThatCannotBeReadIsNamedAtOnce(): void
     {
         $this->expectException(\ValueError::class);
-        $this->expectExceptionMessage("rootCertificate: can't read the file '{$this->path('missing.pem')}'");
+        $this->expectExceptionMessage("caFile: can't read the file '{$this->path('missing.pem')}'");
         new TlsOptions($this->path('missing.pem'));
     }
 

@@ -92,7 +92,7 @@ final class Driver extends AbstractPostgreSQLDriver
             $params['password'] ?? null,
             $params['dbname'] ?? self::DEFAULT_DATABASE,
             tls: isset($params['sslmode']) ? TlsMode::from($params['sslmode']) : null,
-            tlsRootCertificate: $params['sslrootcert'] ?? null,
+            tlsCaFile: $params['sslrootcert'] ?? null,
             tlsCertificate: $params['sslcert'] ?? null,
             tlsKey: $params['sslkey'] ?? null,
             applicationName: $params['application_name'] ?? '',

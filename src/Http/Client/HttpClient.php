@@ -197,7 +197,7 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
             readTimeout: \INF,
             timeout: \INF,
             maxRedirects: $default->maxRedirects,
-            maxContentBytes: $default->maxContentBytes,
+            maxBodyBytes: $default->maxBodyBytes,
             expectContinueBytes: $default->expectContinueBytes,
             decompress: false,
             proxy: $default->proxy,
@@ -437,7 +437,7 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
             $request,
             $head,
             $options->readTimeout,
-            $options->maxContentBytes,
+            $options->maxBodyBytes,
             $upload,
         );
         $codings = $fields['content-encoding'][1] ?? [];
@@ -445,7 +445,7 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
             $coding = strtolower(implode(', ', $codings));
             $length = $fields['content-length'][1][0] ?? '';
             unset($fields['content-encoding'], $fields['content-length']);
-            $body = new InflatedBody($body, $request, $options->maxContentBytes, $coding, $length);
+            $body = new InflatedBody($body, $request, $options->maxBodyBytes, $coding, $length);
         }
 
         return Response::received($head->status, $head->reason, $head->version, $fields, $body);

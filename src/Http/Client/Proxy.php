@@ -28,7 +28,7 @@ final class Proxy
      * @param string|null $http proxy for http:// URLs, such as http://user:password@proxy:3128. The scheme may be
      *     omitted
      * @param string|null $https proxy for https:// URLs
-     * @param list<string> $except hosts without a proxy: a name, which includes its subdomains, an IP address, a
+     * @param list<string> $noProxy hosts without a proxy: a name, which includes its subdomains, an IP address, a
      *     network such as 10.0.0.0/8 or fd00::/8, or "*" for all. A port after a colon restricts an entry to that port.
      *     Names are not resolved. A string can have several entries, separated by commas or blanks
      *
@@ -39,7 +39,7 @@ final class Proxy
         ?string $http = null,
         #[\SensitiveParameter]
         ?string $https = null,
-        array $except = [],
+        array $noProxy = [],
     ) {
         foreach (['http' => $http, 'https' => $https] as $scheme => $url) {
             if ($url !== null) {
@@ -47,7 +47,7 @@ final class Proxy
                     ?? throw new \ValueError("The proxy for {$scheme} " . self::EXPECTED);
             }
         }
-        $entries = (array) preg_split('/[\s,]++/', implode(',', $except), -1, \PREG_SPLIT_NO_EMPTY);
+        $entries = (array) preg_split('/[\s,]++/', implode(',', $noProxy), -1, \PREG_SPLIT_NO_EMPTY);
         $this->bypasses = array_map(static fn(mixed $entry): ProxyBypass => new ProxyBypass((string) $entry), $entries);
     }
 
@@ -64,7 +64,7 @@ final class Proxy
     public static function fromEnvironment(#[\SensitiveParameter] ?array $variables = null): self
     {
         $variables = array_filter($variables ?? getenv(), static fn($value) => \is_string($value) && $value !== '');
-        $self = new self(except: [$variables['no_proxy'] ?? $variables['NO_PROXY'] ?? '']);
+        $self = new self(noProxy: [$variables['no_proxy'] ?? $variables['NO_PROXY'] ?? '']);
         $all = ['all_proxy', 'ALL_PROXY'];
         foreach ([
             'http' => ['http_proxy', ...\PHP_SAPI === 'cli' ? ['HTTP_PROXY'] : [], ...$all],
@@ -110,7 +110,7 @@ final class Proxy
     {
         $show = static fn(Url|string $proxy): string => \is_string($proxy) ? $proxy : $proxy->withoutSecrets();
 
-        return array_map($show, $this->proxies) + ['except' => array_column($this->bypasses, 'entry')];
+        return array_map($show, $this->proxies) + ['noProxy' => array_column($this->bypasses, 'entry')];
     }
 
     private static function parse(#[\SensitiveParameter] string $url): ?Url

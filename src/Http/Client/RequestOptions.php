@@ -17,7 +17,7 @@ final readonly class RequestOptions
      * @param float $timeout limit for everything, from the call to the end of the response's body
      * @param int $maxRedirects maximum number of redirects to follow, before the request fails; with 0, the caller gets
      *     the redirect. Credentials are not sent to another origin
-     * @param int $maxContentBytes maximum decompressed size that `getContents()` and `(string)` return. `read()` has no
+     * @param int $maxBodyBytes maximum decompressed size that `getContents()` and `(string)` return. `read()` has no
      *     limit
      * @param bool $decompress whether to ask the server for gzip, and to decompress it
      * @param int $expectContinueBytes size from which the client sends `Expect: 100-continue`, and waits up to 1 s for
@@ -35,7 +35,7 @@ final readonly class RequestOptions
         public float $readTimeout = 30.0,
         public float $timeout = 300.0,
         public int $maxRedirects = 0,
-        public int $maxContentBytes = 67_108_864,
+        public int $maxBodyBytes = 67_108_864,
         public bool $decompress = true,
         public int $expectContinueBytes = 1_048_576,
         public ?Proxy $proxy = null,
@@ -50,7 +50,7 @@ final readonly class RequestOptions
         ]);
         foreach ([
             'maxRedirects' => $maxRedirects,
-            'maxContentBytes' => $maxContentBytes,
+            'maxBodyBytes' => $maxBodyBytes,
             'expectContinueBytes' => $expectContinueBytes,
         ] as $name => $number) {
             if ($number < 0) {

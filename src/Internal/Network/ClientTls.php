@@ -13,20 +13,20 @@ final readonly class ClientTls
     public const VERSIONS = \STREAM_CRYPTO_METHOD_TLSv1_2_CLIENT | \STREAM_CRYPTO_METHOD_TLSv1_3_CLIENT;
 
     /**
-     * @param string      $serverName      name of the server, sent as SNI and expected in its certificate
-     * @param bool        $verifies        whether a trusted authority must have signed the certificate
-     * @param bool        $verifiesName    whether the certificate must be for `$serverName`
-     * @param string|null $rootCertificate path of a PEM file with trusted authorities; null for the system's
-     * @param string|null $certificate     path of a PEM file with the client's certificate; null for none
-     * @param string|null $key             path of a PEM file with the private key; null if `$certificate` contains it
-     * @param string      $advice          appended to the message about a certificate that can't be verified
-     * @param string      $protocol        protocol that is offered with ALPN; '' for none
+     * @param string      $serverName   name of the server, sent as SNI and expected in its certificate
+     * @param bool        $verifyPeer   whether a trusted authority must have signed the certificate
+     * @param bool        $verifiesName whether the certificate must be for `$serverName`
+     * @param string|null $caFile       path of a PEM file with trusted authorities; null for the system's
+     * @param string|null $certificate  path of a PEM file with the client's certificate; null for none
+     * @param string|null $key          path of a PEM file with the private key; null if `$certificate` contains it
+     * @param string      $advice       appended to the message about a certificate that can't be verified
+     * @param string      $protocol     protocol that is offered with ALPN; '' for none
      */
     public function __construct(
         public string $serverName,
-        private bool $verifies = true,
+        private bool $verifyPeer = true,
         private bool $verifiesName = true,
-        private ?string $rootCertificate = null,
+        private ?string $caFile = null,
         private ?string $certificate = null,
         private ?string $key = null,
         private string $advice = '',
@@ -42,9 +42,9 @@ final readonly class ClientTls
     {
         return new self(
             $options->serverName ?? $host,
-            $options->verifies,
-            $options->verifies,
-            rootCertificate: $options->rootCertificate,
+            $options->verifyPeer,
+            $options->verifyPeer,
+            caFile: $options->caFile,
             certificate: $options->certificate,
             key: $options->key,
             advice: $advice,
@@ -56,9 +56,9 @@ final readonly class ClientTls
     public function contextOptions(): array
     {
         return [
-            'verify_peer' => $this->verifies,
+            'verify_peer' => $this->verifyPeer,
             'verify_peer_name' => $this->verifiesName,
-            'allow_self_signed' => !$this->verifies,
+            'allow_self_signed' => !$this->verifyPeer,
             'peer_name' => $this->serverName,
             // RFC 6066 does not allow IP addresses in SNI.
             'SNI_enabled' => filter_var($this->serverName, \FILTER_VALIDATE_IP) === false,
@@ -67,8 +67,8 @@ final readonly class ClientTls
             // Without a passphrase, OpenSSL would ask for one at the terminal, which blocks the process.
             'passphrase' => '',
             ...array_filter([
-                'cafile' => $this->rootCertificate,
-                'capath' => $this->rootCertificate === null && $this->verifies ? SystemStore::folder() : null,
+                'cafile' => $this->caFile,
+                'capath' => $this->caFile === null && $this->verifyPeer ? SystemStore::folder() : null,
                 'local_cert' => $this->certificate,
                 'local_pk' => $this->key,
                 'alpn_protocols' => $this->protocol === '' ? null : $this->protocol,
@@ -86,7 +86,7 @@ final readonly class ClientTls
                 => "its TLS certificate is for another host than '{$this->serverName}'",
             str_contains($warning, 'certificate verify failed')
                 => "its TLS certificate can't be verified: it is not valid at this time, or no authority in "
-                    . ($this->rootCertificate ?? "the system's store") . " has signed it{$this->advice}",
+                    . ($this->caFile ?? "the system's store") . " has signed it{$this->advice}",
             $detail === '' => 'the server closed the connection during the TLS handshake',
             default => "the TLS handshake failed: {$detail}",
         };

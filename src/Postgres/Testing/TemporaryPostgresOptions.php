@@ -12,7 +12,7 @@ final class TemporaryPostgresOptions
      *     Unix socket, and require the password (scram-sha-256) on 127.0.0.1
      * @param string|null $certificate PEM file of the server's certificate, which enables TLS; the file is copied
      * @param string|null $key PEM file of the server's private key, without a passphrase; the file is copied
-     * @param string|null $authority PEM file of the authorities for client certificates; the file is copied
+     * @param string|null $caFile PEM file of the authorities for client certificates; the file is copied
      * @param string $user name of the superuser: 1 to 63 bytes without quotes, backslash, dollar sign and control
      *     characters
      * @param int|null $version required major version, such as 17; null for any
@@ -27,7 +27,7 @@ final class TemporaryPostgresOptions
         public readonly array $hba = [],
         public readonly ?string $certificate = null,
         public readonly ?string $key = null,
-        public readonly ?string $authority = null,
+        public readonly ?string $caFile = null,
         public readonly string $user = 'postgres',
         public readonly ?int $version = null,
         public readonly ?string $binaries = null,

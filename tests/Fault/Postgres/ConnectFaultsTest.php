@@ -330,7 +330,7 @@ final class ConnectFaultsTest extends TestCase
             }
         });
 
-        self::assertFailure($reason, self::options($server)->with(['tlsRootCertificate' => $certificates->authority]));
+        self::assertFailure($reason, self::options($server)->with(['tlsCaFile' => $certificates->authority]));
         $server->stop();
     }
 

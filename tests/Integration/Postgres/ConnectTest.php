@@ -285,7 +285,7 @@ final class ConnectTest extends TestCase
             ],
             certificate: $certificate,
             key: $key,
-            authority: $certificates->authority,
+            caFile: $certificates->authority,
         ));
         Cluster::ask(
             "create role bycert login; create role bypassword login password 'secret'; "
@@ -333,9 +333,9 @@ final class ConnectTest extends TestCase
         foreach ([
             'for another host than' => $options->with(['hosts' => "127.0.0.1:{$cluster->port}"]),
             "the system's store has signed it" => $options->with(
-                ['tlsRootCertificate' => null, 'tls' => TlsMode::VerifyFull],
+                ['tlsCaFile' => null, 'tls' => TlsMode::VerifyFull],
             ),
-            'has signed it' => $options->with(['tlsRootCertificate' => (new Certificates($this->path()))->authority]),
+            'has signed it' => $options->with(['tlsCaFile' => (new Certificates($this->path()))->authority]),
             "'password' authentication, which is not allowed" => $options->with(['user' => 'bypassword']),
             "'md5' authentication, which is not allowed" => $options->with(['user' => 'bymd5']),
             'connection requires a valid client certificate' => $options->with(['user' => 'bycert']),

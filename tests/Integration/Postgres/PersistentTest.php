@@ -115,7 +115,7 @@ final class PersistentTest extends TestCase
                 . 'echo json_encode($rows[0]);',
             $cluster->tcpDsn(),
             tls: TlsMode::VerifyFull,
-            tlsRootCertificate: $certificates->authority,
+            tlsCaFile: $certificates->authority,
         );
 
         $first = $this->request($page);

@@ -150,7 +150,7 @@ final class TemporaryPostgresTest extends TestCase
             hba: ['hostssl all postgres 127.0.0.1/32 cert'],
             certificate: $certificate,
             key: $key,
-            authority: $authority->authority,
+            caFile: $authority->authority,
         ));
         [$client, $clientKey] = $authority->forClient('postgres');
 

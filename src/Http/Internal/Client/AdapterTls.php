@@ -12,24 +12,24 @@ final class AdapterTls
     private function __construct() {}
 
     /**
-     * @param string|null $rootCertificate null for that of `$default`; the same holds for `$certificate`
+     * @param string|null $caFile null for that of `$default`; the same holds for `$certificate`
      * @param string|null $key null if `$certificate` contains the key; if both are null, for that of `$default`
      *
      * @throws \ValueError when a file can't be read
      */
     public static function merge(
         TlsOptions $default,
-        ?string $rootCertificate,
+        ?string $caFile,
         ?string $certificate,
         ?string $key,
-        bool $verifies,
+        bool $verifyPeer,
     ): TlsOptions {
         return new TlsOptions(
-            rootCertificate: $rootCertificate ?? $default->rootCertificate,
+            caFile: $caFile ?? $default->caFile,
             certificate: $certificate ?? $default->certificate,
             key: $key ?? ($certificate === null ? $default->key : null),
             serverName: $default->serverName,
-            verifies: $verifies,
+            verifyPeer: $verifyPeer,
         );
     }
 }

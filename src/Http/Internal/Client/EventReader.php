@@ -50,7 +50,7 @@ final class EventReader
         $body = $response->getBody();
         $coding = strtolower($response->getHeaderLine('Content-Encoding'));
         if (InflatedBody::supports(array_values($response->getHeader('Content-Encoding')))) {
-            $body = new InflatedBody($body, $request, $options->maxContentBytes, $coding);
+            $body = new InflatedBody($body, $request, $options->maxBodyBytes, $coding);
         } elseif ($coding !== '' && $coding !== 'identity') {
             $why = "the events have the unsupported Content-Encoding '{$coding}'";
 

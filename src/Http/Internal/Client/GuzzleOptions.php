@@ -74,7 +74,7 @@ final readonly class GuzzleOptions
             firstByteTimeout: \INF,
             readTimeout: $this->seconds(Guzzle::READ_TIMEOUT) ?? \INF,
             timeout: $this->seconds(Guzzle::TIMEOUT) ?? \INF,
-            maxContentBytes: $default->maxContentBytes,
+            maxBodyBytes: $default->maxBodyBytes,
             decompress: ($this->options[Guzzle::DECODE_CONTENT] ?? true) !== false,
             expectContinueBytes: match (true) {
                 $expect === true => 1,

@@ -53,7 +53,7 @@ final class InflatedBody implements StreamInterface
     public function __construct(
         private readonly StreamInterface $source,
         private readonly OutgoingRequest $request,
-        private readonly int $maxContentBytes,
+        private readonly int $maxBodyBytes,
         public readonly string $coding = 'gzip',
         public readonly string $encodedLength = '',
     ) {}
@@ -86,10 +86,10 @@ final class InflatedBody implements StreamInterface
         $contents = '';
         while (!$this->eof()) {
             $contents .= $this->read(65_536);
-            if (\strlen($contents) > $this->maxContentBytes) {
+            if (\strlen($contents) > $this->maxBodyBytes) {
                 throw $this->fail(
-                    "the decompressed body is longer than {$this->maxContentBytes} bytes"
-                        . ' (RequestOptions::$maxContentBytes)',
+                    "the decompressed body is longer than {$this->maxBodyBytes} bytes"
+                        . ' (RequestOptions::$maxBodyBytes)',
                 );
             }
         }

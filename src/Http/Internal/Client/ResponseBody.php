@@ -56,7 +56,7 @@ final class ResponseBody implements StreamInterface
         private readonly OutgoingRequest $request,
         private readonly ResponseHead $head,
         private readonly float $readTimeout,
-        private readonly int $maxContentBytes,
+        private readonly int $maxBodyBytes,
         private readonly ?Upload $upload,
     ) {
         $this->remaining = $head->length;
@@ -109,15 +109,15 @@ final class ResponseBody implements StreamInterface
         return $this->getContents();
     }
 
-    /** @throws InvalidResponseException when the contents exceed `RequestOptions::$maxContentBytes` */
+    /** @throws InvalidResponseException when the contents exceed `RequestOptions::$maxBodyBytes` */
     public function getContents(): string
     {
         $this->refuseSecondReader();
-        if ($this->head->length > $this->maxContentBytes) {
+        if ($this->head->length > $this->maxBodyBytes) {
             throw $this->fail($this->tooLong());
         }
         while ($this->connection !== null && $this->dropped === 0) {
-            if (\strlen($this->bytes) > $this->maxContentBytes) {
+            if (\strlen($this->bytes) > $this->maxBodyBytes) {
                 throw $this->fail($this->tooLong());
             }
             $this->receive(true);
@@ -129,7 +129,7 @@ final class ResponseBody implements StreamInterface
         $this->offset = \strlen($this->bytes);
         while (!$this->eof()) {
             $contents .= $this->read(self::READ_BYTES);
-            if (\strlen($contents) > $this->maxContentBytes) {
+            if (\strlen($contents) > $this->maxBodyBytes) {
                 throw $this->fail($this->tooLong());
             }
         }
@@ -273,7 +273,7 @@ final class ResponseBody implements StreamInterface
     {
         return InvalidResponseException::of(
             $this->request,
-            "the body is longer than {$this->maxContentBytes} bytes (RequestOptions::\$maxContentBytes)",
+            "the body is longer than {$this->maxBodyBytes} bytes (RequestOptions::\$maxBodyBytes)",
         );
     }
 

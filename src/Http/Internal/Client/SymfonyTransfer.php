@@ -122,7 +122,7 @@ final class SymfonyTransfer
             firstByteTimeout: \INF,
             readTimeout: \INF,
             timeout: $this->seconds('max_duration') ?? \INF,
-            maxContentBytes: $default->maxContentBytes,
+            maxBodyBytes: $default->maxBodyBytes,
             decompress: false,
             expectContinueBytes: \PHP_INT_MAX,
             proxy: $this->proxy(),

@@ -68,7 +68,7 @@ final class Keywords
             password: isset($values['password']) ? new \SensitiveParameterValue($values['password']) : null,
             database: $values['dbname'] ?? null,
             tls: $tls['mode'],
-            tlsRootCertificate: $tls['root'],
+            tlsCaFile: $tls['root'],
             tlsCertificate: $values['sslcert'] ?? null,
             tlsKey: $values['sslkey'] ?? null,
             targetSession: self::choice(TargetSession::class, 'target_session_attrs', $values) ?? TargetSession::Any,

@@ -46,7 +46,7 @@ final class PersistentStream
         $identity = serialize([
             getmypid(), $endpoint->uri(), $endpoint->host->host, $options->user, $options->database,
             $options->passwordFile, $options->authentication, $options->channelBinding,
-            $options->tlsFor($endpoint->host), $options->tlsRootCertificate, $options->tlsCertificate,
+            $options->tlsFor($endpoint->host), $options->tlsCaFile, $options->tlsCertificate,
             $options->tlsKey, $options->applicationName, $options->settings, $options->statementTimeout,
         ]);
         $bootId = (string) @file_get_contents(self::BOOT_ID_FILE);

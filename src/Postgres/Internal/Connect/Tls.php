@@ -24,10 +24,10 @@ final class Tls
             $host->host,
             $mode->verifies(),
             $mode === TlsMode::VerifyFull,
-            $options->tlsRootCertificate,
+            $options->tlsCaFile,
             $options->tlsCertificate,
             $options->tlsKey,
-            ' (tlsRootCertificate or sslrootcert names a file of authorities to trust)',
+            ' (tlsCaFile or sslrootcert names a file of authorities to trust)',
         );
     }
 

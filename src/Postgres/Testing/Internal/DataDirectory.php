@@ -83,7 +83,7 @@ final class DataDirectory
         $files = [
             'ssl_cert_file' => $options->certificate,
             'ssl_key_file' => $options->key,
-            'ssl_ca_file' => $options->authority,
+            'ssl_ca_file' => $options->caFile,
         ];
         foreach (array_filter($files, \is_string(...)) as $setting => $file) {
             $settings[$setting] = $this->ownedByServer($this->directory->copy($file, "{$setting}.pem"));

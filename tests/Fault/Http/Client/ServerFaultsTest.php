@@ -235,7 +235,7 @@ final class ServerFaultsTest extends TestCase
             "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: {$length}\r\n\r\n{$bomb}",
         ));
         unset($bomb);
-        $options = new RequestOptions(maxContentBytes: 1_000_000);
+        $options = new RequestOptions(maxBodyBytes: 1_000_000);
         $response = $this->client()->get($this->url(), options: $options);
         memory_reset_peak_usage();
         $before = memory_get_peak_usage();
@@ -863,7 +863,7 @@ final class ServerFaultsTest extends TestCase
         self::assertStringContainsString($why, $failure->getMessage());
         self::assertStringNotContainsString('secret', $failure->getMessage());
         self::assertSame([0, 0], [$handled, $this->client()->statistics()['connections']]);
-        $trusting = new RequestOptions(tls: new TlsOptions(verifies: false));
+        $trusting = new RequestOptions(tls: new TlsOptions(verifyPeer: false));
         self::assertSame('secret', (string) $this->client()->get($url, options: $trusting)->getBody());
         $server->kill();
     }

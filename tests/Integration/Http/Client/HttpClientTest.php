@@ -467,7 +467,7 @@ final class HttpClientTest extends TestCase
     public function testEventsHaveTheOtherOptionsOfTheClient(): void
     {
         $server = new ScriptedServer(ScriptedServer::answering("HTTP/1.1 503 Busy\r\nContent-Length: 4\r\n\r\nbusy"));
-        $options = new RequestOptions(maxContentBytes: 3, expectContinueBytes: 1);
+        $options = new RequestOptions(maxBodyBytes: 3, expectContinueBytes: 1);
         $client = new HttpClient(new HttpClientOptions(request: $options));
         try {
             iterator_to_array($client->serverSentEvents($server->url(), method: 'POST', body: 'x'));
@@ -479,7 +479,7 @@ final class HttpClientTest extends TestCase
 
         self::assertStringContainsString("\r\nExpect: 100-continue", $server->heads[0]);
         $this->expectException(InvalidResponseException::class);
-        $this->expectExceptionMessage('maxContentBytes');
+        $this->expectExceptionMessage('maxBodyBytes');
         $body?->getContents();
     }
 
@@ -674,7 +674,7 @@ final class HttpClientTest extends TestCase
     {
         $server = new ScriptedServer(ScriptedServer::answering("HTTP/1.1 204 No Content\r\n\r\n"));
         $headers = ['Proxy-Authorization' => 'Basic own'];
-        $direct = new RequestOptions(proxy: new Proxy("http://{$server->address()}", except: ['*']));
+        $direct = new RequestOptions(proxy: new Proxy("http://{$server->address()}", noProxy: ['*']));
         $this->http()->get($server->url(), $headers);
         $this->http()->get($server->url(), $headers, $direct);
         $proxy = new RequestOptions(proxy: new Proxy("http://{$server->address()}"));
@@ -703,7 +703,7 @@ final class HttpClientTest extends TestCase
         });
         $headers = ['Proxy-Authorization' => 'Basic own', 'Authorization' => 'Basic secret'];
         foreach (['', 'user:pw@'] as $user) {
-            $through = new Proxy("{$user}{$proxy->address()}", except: ['127.0.0.1']);
+            $through = new Proxy("{$user}{$proxy->address()}", noProxy: ['127.0.0.1']);
             $this->http()->get('http://a.test/', $headers, new RequestOptions(maxRedirects: 2, proxy: $through));
         }
         $authorizations = array_map(static function (string $head): array {

@@ -26,7 +26,7 @@ final class AdapterTlsTest extends TestCase
         $other = \dirname(__DIR__, 3) . '/Eventually.php';
 
         self::assertEquals(
-            new TlsOptions($other, $other, verifies: false),
+            new TlsOptions($other, $other, verifyPeer: false),
             AdapterTls::merge($client, $other, $other, null, false),
         );
         self::assertEquals(

@@ -161,8 +161,8 @@ final class ProxyTest extends TestCase
     public function testAMalformedUrlIsRefusedAndCredentialsAreNotShown(): void
     {
         self::assertSame(
-            ['http' => 'http://h:1/', 'except' => ['a.test', '10.0.0.0/8']],
-            (new Proxy('http://user:pw@h:1', except: ['a.test', '10.0.0.0/8']))->__debugInfo(),
+            ['http' => 'http://h:1/', 'noProxy' => ['a.test', '10.0.0.0/8']],
+            (new Proxy('http://user:pw@h:1', noProxy: ['a.test', '10.0.0.0/8']))->__debugInfo(),
         );
         self::assertStringNotContainsString('pw', print_r(new Proxy('http://user:pw@h:1'), true));
         self::assertStringNotContainsString(

@@ -66,7 +66,7 @@ final class PostgresOptionsTest extends TestCase
         yield 'allow is prefer' => ['postgres://u@h?sslmode=allow', ['tls' => TlsMode::Prefer]];
         yield "the system's authorities" => [
             'postgres://u@h?sslrootcert=system',
-            ['tls' => TlsMode::VerifyFull, 'tlsRootCertificate' => null],
+            ['tls' => TlsMode::VerifyFull, 'tlsCaFile' => null],
         ];
         yield 'authentication' => [
             'postgres://u@h?require_auth=md5,password',
@@ -204,7 +204,7 @@ final class PostgresOptionsTest extends TestCase
         );
         self::assertSame(
             [$file, $file, $file, $file],
-            [$options->tlsRootCertificate, $options->tlsCertificate, $options->tlsKey, $options->passwordFile],
+            [$options->tlsCaFile, $options->tlsCertificate, $options->tlsKey, $options->passwordFile],
         );
         self::assertSame([['a' => 'b'], [AuthenticationMethod::Md5]], [$options->settings, $options->authentication]);
     }
