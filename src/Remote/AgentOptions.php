@@ -17,7 +17,7 @@ final class AgentOptions
      * @param float             $heartbeat           seconds between two renewals of the lease
      * @param float             $margin              if the lease can't be renewed, the agent ends its running jobs
      *                                               this many seconds before the lease ends
-     * @param float             $retention           seconds for which outcomes are kept
+     * @param float             $outcomeRetention    seconds for which outcomes are kept
      * @param int               $maxResult           maximum size in bytes of a task's result, of a generator's item,
      *                                               and of a command's output; also limited by memory_limit
      * @param float|null        $stopTimeout         seconds that running jobs have to finish after
@@ -37,7 +37,7 @@ final class AgentOptions
         public readonly float $lease = 10.0,
         public readonly float $heartbeat = 1.0,
         public readonly float $margin = 3.0,
-        public readonly float $retention = 3600.0,
+        public readonly float $outcomeRetention = 3600.0,
         public readonly int $maxResult = 16 << 20,
         public readonly ?float $stopTimeout = null,
         public readonly bool $leaseGuard = true,
@@ -49,7 +49,7 @@ final class AgentOptions
         }
         NumberRange::count('The bytes of a result', $maxResult, 1);
         NumberRange::seconds('The lease', $lease);
-        NumberRange::seconds('The retention of outcomes', $retention);
+        NumberRange::seconds('The retention of outcomes', $outcomeRetention);
         if ($maxDeadLetters < 1 || !($deadLetterRetention >= 1)) {
             throw new \ValueError('A queue must keep 1 dead letter or more, for 1 second or more');
         }
@@ -65,8 +65,8 @@ final class AgentOptions
                     . " seconds, not {$lease}",
             );
         }
-        if (!($retention >= 1)) {
-            throw new \ValueError("The retention of outcomes must be 1 second or more, not {$retention}");
+        if (!($outcomeRetention >= 1)) {
+            throw new \ValueError("The retention of outcomes must be 1 second or more, not {$outcomeRetention}");
         }
     }
 
@@ -78,7 +78,7 @@ final class AgentOptions
             $this->lease,
             $this->heartbeat,
             $this->margin,
-            $this->retention,
+            $this->outcomeRetention,
             $this->maxResult,
             $this->stopTimeout,
             $this->leaseGuard,

@@ -14,7 +14,7 @@ namespace Spindle\Remote;
  *
  * - A job that {@see submit()} has confirmed exists until it has an outcome or was cancelled, whichever process or
  *   machine fails. {@see Durability} says what can be lost if the engine's own machine fails.
- * - If $mayExist is true, {@see submit()} adds no second job under an id while the first job exists, is a dead letter,
+ * - If $checkIds is true, {@see submit()} adds no second job under an id while the first job exists, is a dead letter,
  *   or has an outcome that is kept.
  * - A claimed job belongs to one owner until it is settled or the owner's lease ends. Until then, only this owner can
  *   settle it, with {@see Delivery::$claimNumber}. If it settles the job twice, the first settlement counts.
@@ -22,7 +22,7 @@ namespace Spindle\Remote;
  *
  * All methods except {@see openMailbox()} and {@see report()} suspend the fiber until the engine has answered. If no
  * answer arrives, they throw a {@see BrokerUnavailableException}. Perhaps the engine has done the operation. The call
- * can be repeated; submit() then needs $mayExist = true. This does not help after a {@see BrokerRefusedException}.
+ * can be repeated; submit() then needs $checkIds = true. This does not help after a {@see BrokerRefusedException}.
  */
 interface Broker
 {
@@ -36,32 +36,33 @@ interface Broker
     /**
      * Adds jobs to a queue in their order, until the queue is full.
      *
-     * With $mayExist, a job that the queue already has counts as accepted and is not added again. If the id belongs to
+     * With $checkIds, a job that the queue already has counts as accepted and is not added again. If the id belongs to
      * a different job, that is a conflict, and the new job is not added. Jobs are different if their frames differ
      * after the first 42 bytes, which depend on the signing key.
      *
      * @param list<Job> $jobs     at most 4,000
      * @param int       $maxJobs  maximum number of jobs in the queue, not counting dead letters
      * @param string    $mailbox  name of the mailbox that receives the outcomes
-     * @param bool      $mayExist whether the queue can have jobs with these ids; if false, the broker does not check
+     * @param bool      $checkIds whether to check if the queue has jobs with these ids; false for new ids only
      *
      * @throws QueueFullException when the engine is out of memory; a full queue is reported in the result
      * @throws BrokerException
      */
-    public function submit(string $queue, array $jobs, int $maxJobs, string $mailbox, bool $mayExist): SubmitResult;
+    public function submit(string $queue, array $jobs, int $maxJobs, string $mailbox, bool $checkIds): SubmitResult;
 
     /**
-     * Looks up jobs and their outcomes. The mailbox will receive the outcomes of those jobs that have none yet.
+     * Attaches a mailbox to jobs. It will receive the outcomes of those jobs that have none yet. The other outcomes are
+     * returned.
      *
      * Unlike {@see status()}, this method returns outcomes, and does not distinguish waiting jobs from running jobs.
      *
      * @param list<string> $ids at most 4,000
      *
-     * @return array<string, JobLookup> by id
+     * @return array<string, AttachResult> by id
      *
      * @throws BrokerException
      */
-    public function lookUpJobs(string $queue, array $ids, string $mailbox): array;
+    public function attach(string $queue, array $ids, string $mailbox): array;
 
     /**
      * Cancels jobs. An unclaimed job is removed. The owner of a claimed job receives a request to cancel the job.
@@ -100,8 +101,9 @@ interface Broker
      *
      * Messages that are sent while the mailbox has no connection are lost. So $onOpen is called after each new
      * connection. Its argument is whether messages may have been lost. If so, the caller can look up the jobs that it
-     * waits for. If not, it should look up none: it could get an outcome before earlier reports of the job. For the
-     * first connection, the argument is usually false, because requests wait until the broker has tried to open it.
+     * waits for, by {@see attach()}. If not, it should look up none: it could get an outcome before earlier reports of
+     * the job. For the first connection, the argument is usually false, because requests wait until the broker has
+     * tried to open it.
      *
      * @param \Closure(MailboxMessage): void $onMessage
      * @param \Closure(bool): void           $onOpen
@@ -150,7 +152,7 @@ interface Broker
      *
      * @param list<Settlement> $settlements                 jobs to settle
      * @param int              $maxClaims                   maximum number of jobs to claim, at most 4,000; 0 for none
-     * @param float            $retention                   seconds for which the outcomes are kept
+     * @param float            $outcomeRetention            seconds for which the outcomes are kept
      * @param int              $firstSequenceNumber         sequence number of the first job that this call claims
      * @param int|null         $lastStartableSequenceNumber highest sequence number of a job that can start before the
      *                                                      next call; null if unchanged. If the owner's lease ends,
@@ -167,7 +169,7 @@ interface Broker
         string $owner,
         array $settlements,
         int $maxClaims,
-        float $retention,
+        float $outcomeRetention,
         int $firstSequenceNumber = 0,
         ?int $lastStartableSequenceNumber = null,
         int $maxFrameBytes = \PHP_INT_MAX,
@@ -252,10 +254,10 @@ interface Broker
     /**
      * Returns at most $limit jobs of a status with their details. The details depend on the status:
      *
-     * - running: owner, number (of the claim), crashes, fails, since
+     * - running: owner, claim_number, crashes, failures, since
      * - waiting: since
-     * - delayed: due, crashes, fails
-     * - dead: died; and why, attempts and owner, from the JSON in {@see Settlement::$reason}
+     * - delayed: due, crashes, failures
+     * - dead: died; and reason, attempts and owner, from the JSON in {@see Settlement::$reason}
      *
      * The times since, due and died are in milliseconds of the engine's clock. Waiting jobs are in the order in which
      * they are claimed, delayed jobs in the order in which they become claimable, and dead letters latest first.
@@ -268,7 +270,7 @@ interface Broker
     public function listJobs(string $queue, JobStatus $status, int $limit): array;
 
     /**
-     * Returns the status of a job; null for an unknown job. Unlike {@see lookUpJobs()}, this method changes nothing.
+     * Returns the status of a job; null for an unknown job. Unlike {@see attach()}, this method changes nothing.
      *
      * @throws BrokerException
      */

@@ -12,25 +12,25 @@ final class JobRetryPolicy
     private readonly Backoff $backoff;
 
     /**
-     * @param int   $attempts number of failed attempts after which the job is a dead letter; 1 for no retry. An
-     *                        attempt fails if the task throws or exceeds its time limit
-     * @param int   $crashes  number of crashes of the job's worker or agent after which the job is a dead letter
-     * @param float $delay    seconds before the second attempt
-     * @param float $factor   factor by which each further delay is longer
-     * @param float $maxDelay maximum delay in seconds
-     * @param float $jitter   random fraction of a delay: with 0.5, a delay has from half to all of its length
+     * @param int   $maxAttempts number of failed attempts after which the job is a dead letter; 1 for no retry. An
+     *                           attempt fails if the task throws or exceeds its time limit
+     * @param int   $maxCrashes  number of crashes of the job's worker or agent after which the job is a dead letter
+     * @param float $delay       seconds before the second attempt
+     * @param float $factor      factor by which each further delay is longer
+     * @param float $maxDelay    maximum delay in seconds
+     * @param float $jitter      random fraction of a delay: with 0.5, a delay has from half to all of its length
      *
      * @throws \ValueError when a number is out of its range
      */
     public function __construct(
-        public readonly int $attempts = 5,
-        public readonly int $crashes = 3,
+        public readonly int $maxAttempts = 5,
+        public readonly int $maxCrashes = 3,
         public readonly float $delay = 1.0,
         public readonly float $factor = 4.0,
         public readonly float $maxDelay = 600.0,
         public readonly float $jitter = 0.5,
     ) {
-        if ($attempts < 1 || $crashes < 1 || $attempts > 1000 || $crashes > 1000) {
+        if ($maxAttempts < 1 || $maxCrashes < 1 || $maxAttempts > 1000 || $maxCrashes > 1000) {
             throw new \ValueError('The attempts and the crashes of a job must be from 1 to 1,000');
         }
         $this->backoff = new Backoff($delay, $factor, $maxDelay, $jitter);
@@ -39,7 +39,7 @@ final class JobRetryPolicy
     /** Returns a policy without retries: a failed or crashed job is a dead letter at once. */
     public static function none(): self
     {
-        return new self(attempts: 1, crashes: 1);
+        return new self(maxAttempts: 1, maxCrashes: 1);
     }
 
     /** Returns the delay in seconds before the next attempt, after $failures (at least 1) failed attempts. */

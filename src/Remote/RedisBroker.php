@@ -73,7 +73,7 @@ final class RedisBroker implements Broker
         return $this->engine->durability();
     }
 
-    public function submit(string $queue, array $jobs, int $maxJobs, string $mailbox, bool $mayExist): SubmitResult
+    public function submit(string $queue, array $jobs, int $maxJobs, string $mailbox, bool $checkIds): SubmitResult
     {
         $connection = (string) $this->engine->connectionNumber();
         try {
@@ -84,7 +84,7 @@ final class RedisBroker implements Broker
                 (string) \count($jobs),
                 (string) $maxJobs,
                 $mailbox,
-                $mayExist ? '1' : '0',
+                $checkIds ? '1' : '0',
                 $connection,
             );
         } catch (BrokerUnavailableException $failure) {
@@ -107,10 +107,10 @@ final class RedisBroker implements Broker
         return new SubmitResult($numbers[0], \array_slice($numbers, 1));
     }
 
-    public function lookUpJobs(string $queue, array $ids, string $mailbox): array
+    public function attach(string $queue, array $ids, string $mailbox): array
     {
-        return Codec::decodeLookups(
-            $this->engine->run('states', $queue, Codec::encodeIds($ids), (string) \count($ids), $mailbox),
+        return Codec::decodeAttachResults(
+            $this->engine->run('attach', $queue, Codec::encodeIds($ids), (string) \count($ids), $mailbox),
             $ids,
         );
     }
@@ -176,7 +176,7 @@ final class RedisBroker implements Broker
         string $owner,
         array $settlements,
         int $maxClaims,
-        float $retention,
+        float $outcomeRetention,
         int $firstSequenceNumber = 0,
         ?int $lastStartableSequenceNumber = null,
         int $maxFrameBytes = \PHP_INT_MAX,
@@ -188,7 +188,7 @@ final class RedisBroker implements Broker
             Codec::encodeSettlements($settlements),
             (string) \count($settlements),
             (string) $maxClaims,
-            (string) (int) ceil($retention),
+            (string) (int) ceil($outcomeRetention),
             (string) $firstSequenceNumber,
             (string) $lastStartableSequenceNumber,
             (string) $maxFrameBytes,

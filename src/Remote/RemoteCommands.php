@@ -29,11 +29,11 @@ final class RemoteCommands implements CommandCarrier, Lifecycle
     private readonly QueueClient $client;
 
     /**
-     * @param SigningKeys|null $keys    null to read the file that SPINDLE_KEY_FILE names
-     * @param int              $crashes number of lost agents after which a command fails. A command that ends with an
-     *                                  error is retried only by the pool's {@see \Spindle\Command\RetryPolicy}
-     * @param RemoteOptions    $options `patience` limits the retries of a submission, and the wait for the end of a
-     *                                  cancelled command. While the queue is full, commands wait
+     * @param SigningKeys|null $keys       null to read the file that SPINDLE_KEY_FILE names
+     * @param int              $maxCrashes number of lost agents after which a command fails. A command that ends with
+     *                                     an error is retried only by the pool's {@see \Spindle\Command\RetryPolicy}
+     * @param RemoteOptions    $options    `brokerRetryTimeout` limits the retries of a submission, and the wait for the
+     *                                     end of a cancelled command. While the queue is full, commands wait
      *
      * @throws KeyFileException
      * @throws \ValueError      when the queue name is not valid, or an option is for tasks only
@@ -42,7 +42,7 @@ final class RemoteCommands implements CommandCarrier, Lifecycle
         Broker $broker,
         string $queue,
         ?SigningKeys $keys = null,
-        int $crashes = 3,
+        int $maxCrashes = 3,
         RemoteOptions $options = new RemoteOptions(),
     ) {
         if ($options->timeout !== null) {
@@ -57,7 +57,7 @@ final class RemoteCommands implements CommandCarrier, Lifecycle
             $broker,
             QueueName::check($queue),
             $keys ?? SigningKeys::fromEnvironment(),
-            new JobRetryPolicy(1, $crashes),
+            new JobRetryPolicy(1, $maxCrashes),
             $options,
         );
     }
@@ -71,9 +71,9 @@ final class RemoteCommands implements CommandCarrier, Lifecycle
      * @internal
      *
      * Cancellation: removes a command that no agent has claimed. Otherwise, ends the command on its agent, and waits
-     * until it has ended, at most for `patience`. If the engine does not confirm the cancellation within a second,
-     * this method returns an outcome that says so. Perhaps the command is then still queued or running. It is ended
-     * when the engine is available again, if this process is still running.
+     * until it has ended, at most for {@see RemoteOptions::$brokerRetryTimeout}. If the engine does not confirm the
+     * cancellation within a second, this method returns an outcome that says so. Perhaps the command is then still
+     * queued or running. It is ended when the engine is available again, if this process is still running.
      *
      * @throws CancelledException when the command was cancelled and has no outcome
      * @throws PayloadTooLargeException

@@ -64,8 +64,8 @@ final class RemoteExecutor implements Executor
      * {@see Broker::durability()} returns how durable the task is then.
      *
      * Cancellation: removes the task from the queue, or ends it if it is running. The future fails when the task has
-     * ended. If the engine does not confirm the cancellation, the future fails after {@see RemoteOptions::$patience},
-     * but not before one second has passed.
+     * ended. If the engine does not confirm the cancellation, the future fails after
+     * {@see RemoteOptions::$brokerRetryTimeout}, but not before one second has passed.
      *
      * @throws QueueFullException
      * @throws PayloadTooLargeException
@@ -100,8 +100,8 @@ final class RemoteExecutor implements Executor
      * this process has exited. {@see attach()} returns the outcome, which is kept for an hour by default.
      *
      * Cancellation: ends the wait for the engine at once. The task is not cancelled. It may already be in the queue, or
-     * get there later, because sending is retried for {@see RemoteOptions::$patience}. With an $id, the caller can
-     * dispatch the same task again, or {@see attach()} to it. Without an $id, the caller can't find the task.
+     * get there later, because sending is retried for {@see RemoteOptions::$brokerRetryTimeout}. With an $id, the
+     * caller can dispatch the same task again, or {@see attach()} to it. Without an $id, it can't find the task.
      *
      * @param string|null $id           the caller's id, such as an order number; null for a new id. While the queue has
      *                                  a task with this id or keeps its outcome, dispatching the same task again

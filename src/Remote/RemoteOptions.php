@@ -8,16 +8,16 @@ namespace Spindle\Remote;
 final class RemoteOptions
 {
     /**
-     * @param float|null $timeout    maximum run time of a task in seconds; null for no limit
-     * @param int        $maxJobs    maximum number of jobs without an outcome in the queue; more jobs are refused
-     * @param int        $maxPayload maximum size in bytes of a task with its argument, or of a command. Each agent
-     *                               of the queue needs a memory_limit of six times this size. A job that is too large
-     *                               for the agents becomes a dead letter
-     * @param float      $patience   seconds for which submissions and requests for items are retried while the engine
-     *                               is not available. If a task is cancelled during this time, its future fails after
-     *                               $patience seconds, and its agent ends it when the engine is available again
+     * @param float|null $timeout maximum run time of a task in seconds; null for no limit
+     * @param int $maxJobs maximum number of jobs without an outcome in the queue; more jobs are refused
+     * @param int $maxPayload maximum size in bytes of a task with its argument, or of a command. Each agent of the
+     *     queue needs a memory_limit of six times this size. A job that is too large for the agents becomes a dead
+     *     letter
+     * @param float $brokerRetryTimeout seconds for which submissions and requests for items are retried while the
+     *     engine is not available. If a task is cancelled during this time, its future fails after
+     *     $brokerRetryTimeout seconds, and its agent ends it when the engine is available again
      * @param (\Closure(mixed): void)|null $onReport receives what tasks send with
-     *                                               {@see \Spindle\Worker\TaskContext::report()}; reports can be lost
+     *     {@see \Spindle\Worker\TaskContext::report()}; reports can be lost
      *
      * @throws \ValueError when a number is out of its range
      */
@@ -25,14 +25,14 @@ final class RemoteOptions
         public readonly ?float $timeout = null,
         public readonly int $maxJobs = 1_000_000,
         public readonly int $maxPayload = 1 << 20,
-        public readonly float $patience = 20.0,
+        public readonly float $brokerRetryTimeout = 20.0,
         public readonly ?\Closure $onReport = null,
     ) {
         if ($timeout !== null && !($timeout > 0)) {
             throw new \ValueError("The timeout must be more than 0 seconds, not {$timeout}");
         }
-        if (!($patience >= 0)) {
-            throw new \ValueError("The patience must be 0 or more seconds, not {$patience}");
+        if (!($brokerRetryTimeout >= 0)) {
+            throw new \ValueError("The broker's retry timeout must be 0 or more seconds, not {$brokerRetryTimeout}");
         }
         if ($maxJobs < 1 || $maxPayload < 1) {
             throw new \ValueError(

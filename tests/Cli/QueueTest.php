@@ -41,13 +41,13 @@ final class QueueTest extends TestCase
               dead  2
               in all   7 submitted, 0 done, 2 died, 0 cancelled; 0 retried, 0 lost with their agent
             running
-              id         owner              since                 crashes  fails
+              id         owner              since                 crashes  failures
               running-1  host:1:\\\\033\[31mab  {$time}  0        0
             delayed
-              id         due                   crashes  fails
+              id         due                   crashes  failures
               delayed-1  {$time}  0        0
             dead
-              id      died                  attempts  owner              why
+              id      died                  attempts  owner              reason
               dead-\d  {$time}  5         host:1:\\\\033\[31mab  no\\\\033\[2J\\\\302\\\\233 disk
               dead-\d  {$time}  5         host:1:\\\\033\[31mab  no\\\\033\[2J\\\\302\\\\233 disk
             $~D
@@ -108,7 +108,7 @@ final class QueueTest extends TestCase
         $running = (array) ((array) $jobs['running'])[0];
         self::assertSame(['running-1', self::OWNER], [$running['id'] ?? null, $running['owner'] ?? null]);
         $dead = (array) ((array) $jobs['dead'])[0];
-        self::assertSame("no\e[2J\u{9b} disk\n#0 trace", $dead['why'] ?? null);
+        self::assertSame("no\e[2J\u{9b} disk\n#0 trace", $dead['reason'] ?? null);
         self::assertSame(['queue' => $queue, 'retried' => 1], $this->json(['retry', $queue, 'dead-1']));
         self::assertSame(['queue' => $queue, 'deleted' => 1], $this->json(['delete', $queue, '--all']));
         self::assertSame(['queue' => $queue, 'purged' => 4], $this->json(['purge', $queue, '--yes']));
@@ -304,7 +304,7 @@ final class QueueTest extends TestCase
         self::broker()->renewLease($queue, self::OWNER, 60.0, true, '{}');
         $deliveries = self::broker()->settleAndClaim($queue, self::OWNER, [], $jobs, 60.0)->deliveries;
         $why = json_encode(
-            ['why' => "no\e[2J\u{9b} disk\n#0 trace", 'attempts' => 5, 'owner' => self::OWNER],
+            ['reason' => "no\e[2J\u{9b} disk\n#0 trace", 'attempts' => 5, 'owner' => self::OWNER],
             \JSON_THROW_ON_ERROR,
         );
         self::broker()->settleAndClaim($queue, self::OWNER, array_map(

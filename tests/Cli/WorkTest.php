@@ -200,7 +200,7 @@ final class WorkTest extends TestCase
                     new RedisBroker(Redis::shared()->url()),
                     $lost,
                     new SigningKeys([AgentProgram::KEY]),
-                    options: new RemoteOptions(patience: 0.5),
+                    options: new RemoteOptions(brokerRetryTimeout: 0.5),
                 ),
             ),
         );
@@ -246,7 +246,7 @@ final class WorkTest extends TestCase
             ['--heartbeat', '9'],
             ['--margin', '9.5'],
             ['--max-dead-letters', '0'],
-            ['--retention', '0'],
+            ['--outcome-retention', '0'],
         ] as $options) {
             $process = $this->remote(['work', '--queue', 'any', '--allow-root', ...$options]);
 
@@ -334,7 +334,7 @@ final class WorkTest extends TestCase
     public function testJobsThatRunAtTheStopTimeoutAreGivenBackWithoutAnAttempt(): void
     {
         $queue = self::newQueue();
-        $executor = $this->executor($queue, new JobRetryPolicy(attempts: 1, crashes: 1));
+        $executor = $this->executor($queue, new JobRetryPolicy(maxAttempts: 1, maxCrashes: 1));
         $running = $executor->submit($this->gated('task'));
         for ($i = 0; $i < 2; ++$i) {
             $process = $this->work($queue, ['--stop-timeout', '0.2']);

@@ -54,14 +54,14 @@ final class MemoryBroker implements Broker
         return $this->isCut ? throw self::unavailable() : Durability::Durable;
     }
 
-    public function submit(string $queue, array $jobs, int $maxJobs, string $mailbox, bool $mayExist): SubmitResult
+    public function submit(string $queue, array $jobs, int $maxJobs, string $mailbox, bool $checkIds): SubmitResult
     {
         return $this->queue($queue)->submit($jobs, $maxJobs, $mailbox);
     }
 
-    public function lookUpJobs(string $queue, array $ids, string $mailbox): array
+    public function attach(string $queue, array $ids, string $mailbox): array
     {
-        return $this->queue($queue)->states($ids, $mailbox);
+        return $this->queue($queue)->attach($ids, $mailbox);
     }
 
     public function cancel(string $queue, array $ids): array
@@ -110,7 +110,7 @@ final class MemoryBroker implements Broker
         string $owner,
         array $settlements,
         int $maxClaims,
-        float $retention,
+        float $outcomeRetention,
         int $firstSequenceNumber = 0,
         ?int $lastStartableSequenceNumber = null,
         int $maxFrameBytes = \PHP_INT_MAX,
@@ -119,7 +119,7 @@ final class MemoryBroker implements Broker
             $owner,
             $settlements,
             $maxClaims,
-            $retention,
+            $outcomeRetention,
             $firstSequenceNumber,
             $lastStartableSequenceNumber,
             $maxFrameBytes,

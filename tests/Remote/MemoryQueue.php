@@ -4,10 +4,10 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Remote;
 
+use Spindle\Remote\AttachResult;
 use Spindle\Remote\ClaimResult;
 use Spindle\Remote\Delivery;
 use Spindle\Remote\Job;
-use Spindle\Remote\JobLookup;
 use Spindle\Remote\JobStatus;
 use Spindle\Remote\LeaseLostException;
 use Spindle\Remote\MailboxMessage;
@@ -141,16 +141,16 @@ final class MemoryQueue
     /**
      * @param list<string> $ids
      *
-     * @return array<string, JobLookup>
+     * @return array<string, AttachResult>
      */
-    public function states(array $ids, string $mailbox): array
+    public function attach(array $ids, string $mailbox): array
     {
         $this->expire();
         $states = [];
         foreach ($ids as $id) {
             $outcome = $this->outcomes[$id][0] ?? null;
             $job = $this->jobs[$id] ?? null;
-            $states[$id] = new JobLookup($outcome !== null || $job !== null, $outcome, $outcome !== null);
+            $states[$id] = new AttachResult($outcome !== null || $job !== null, $outcome, $outcome !== null);
             if ($job !== null) {
                 $job->mailboxes[$mailbox] = $mailbox;
             }
@@ -245,7 +245,7 @@ final class MemoryQueue
         string $owner,
         array $settlements,
         int $maxClaims,
-        float $retention,
+        float $outcomeRetention,
         int $first = 0,
         ?int $lastStartableSequenceNumber = null,
         int $maxFrameBytes = \PHP_INT_MAX,
@@ -279,7 +279,7 @@ final class MemoryQueue
                 $job->failures = $settlement->failures;
                 $ready += $this->add($job, $settlement->delay, $this->urgent);
             } else {
-                $this->end($job, $settlement, $kind, $retention);
+                $this->end($job, $settlement, $kind, $outcomeRetention);
                 foreach ($job->mailboxes as $mailbox) {
                     $isInline = \strlen($settlement->frame) <= self::INLINE;
                     $messages[$mailbox][$job->id] = $isInline ? $settlement->frame : '';
@@ -420,23 +420,26 @@ final class MemoryQueue
             JobStatus::Running => array_map(
                 static fn(MemoryJob $job): array => [
                     'owner' => $job->owner,
-                    'number' => $job->number,
+                    'claim_number' => $job->number,
                     'crashes' => $job->crashes,
-                    'fails' => $job->failures,
+                    'failures' => $job->failures,
                     'since' => self::milliseconds($job->since),
                 ],
                 array_filter($this->jobs, static fn(MemoryJob $job): bool => $job->status === 'running'),
             ),
             JobStatus::Delayed => array_map(
-                static fn(MemoryJob $job): array
-                    => ['due' => self::milliseconds($job->due), 'crashes' => $job->crashes, 'fails' => $job->failures],
+                static fn(MemoryJob $job): array => [
+                    'due' => self::milliseconds($job->due),
+                    'crashes' => $job->crashes,
+                    'failures' => $job->failures,
+                ],
                 $this->inOrderOfDelay(),
             ),
             JobStatus::Dead => array_map(static function (array $dead): array {
-                /** @var array<string, int|float|string> $why */
-                $why = $dead[1] === '' ? [] : json_decode($dead[1], true, 8, \JSON_THROW_ON_ERROR);
+                /** @var array<string, int|float|string> $reason */
+                $reason = $dead[1] === '' ? [] : json_decode($dead[1], true, 8, \JSON_THROW_ON_ERROR);
 
-                return [...$why, 'died' => self::milliseconds($dead[2])];
+                return [...$reason, 'died' => self::milliseconds($dead[2])];
             }, array_reverse($this->dead)),
             JobStatus::Done => [],
         };
@@ -544,10 +547,10 @@ final class MemoryQueue
         unset($this->jobs[$job->id]);
     }
 
-    private function end(MemoryJob $job, Settlement $settlement, SettlementKind $kind, float $retention): void
+    private function end(MemoryJob $job, Settlement $settlement, SettlementKind $kind, float $outcomeRetention): void
     {
         $this->remove($job);
-        $until = $job->since + $retention;
+        $until = $job->since + $outcomeRetention;
         $this->outcomes[$job->id] = [$settlement->frame, $until, $job->frame];
         $this->expiring->insert([$until, $job->id]);
         if ($kind === SettlementKind::Dead) {

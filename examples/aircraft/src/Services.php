@@ -116,8 +116,8 @@ final class Services extends Container
         return new RemoteExecutor(
             new RedisBroker($settings->broker),
             'certificates',
-            retryPolicy: new JobRetryPolicy(attempts: 1, crashes: 2),
-            options: new RemoteOptions(timeout: self::TASK_TIMEOUT, patience: $settings->wait),
+            retryPolicy: new JobRetryPolicy(maxAttempts: 1, maxCrashes: 2),
+            options: new RemoteOptions(timeout: self::TASK_TIMEOUT, brokerRetryTimeout: $settings->wait),
         );
     }
 

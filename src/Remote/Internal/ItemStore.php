@@ -57,7 +57,7 @@ final class ItemStore
         foreach ($this->references() as &$item) {
             $untakenCount = $this->putItem(\is_string($item) ? $item : '');
             $item = null; // $item is a reference, so this also frees the generator's item
-            $deadline = Clock::now() + $this->run->options->retention;
+            $deadline = Clock::now() + $this->run->options->outcomeRetention;
             for (; $untakenCount >= self::MAX_UNTAKEN_ITEMS; $untakenCount = $this->put([])) {
                 if (Clock::now() > $deadline) {
                     throw new CancelledException();

@@ -44,8 +44,8 @@ final class JobBody
     {
         return pack(
             'vveeeeeV',
-            $policy->attempts,
-            $policy->crashes,
+            $policy->maxAttempts,
+            $policy->maxCrashes,
             $policy->delay,
             $policy->factor,
             $policy->maxDelay,

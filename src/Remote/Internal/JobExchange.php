@@ -186,7 +186,7 @@ final class JobExchange
                 $this->run->owner,
                 $settlements,
                 $maxClaims,
-                $this->run->options->retention,
+                $this->run->options->outcomeRetention,
                 $first,
                 $isReported ? null : $lastStartable,
                 $this->maxFrameBytes,

@@ -15,7 +15,7 @@ use Spindle\Remote\SubmitResult;
 
 /**
  * Submits jobs to a queue. Jobs that arrive while a request is pending go together into the next request. Senders with
- * different patience have separate requests, so that a short patience is not exceeded.
+ * different timeouts have separate requests, so that a short timeout is not exceeded.
  */
 final class JobOutbox
 {
@@ -23,10 +23,10 @@ final class JobOutbox
     private const MAX_BATCH_JOBS = 1000;
     private const MAX_BATCH_BYTES = 4 << 20;
 
-    /** @var array<array-key, list<array{QueueClient, list<Job>, bool, OneShot<int>}>> calls of send(), by patience */
+    /** @var array<array-key, list<array{QueueClient, list<Job>, bool, OneShot<int>}>> calls of send(), by timeout */
     private array $submissions = [];
 
-    /** @var array<array-key, list<array{QueueClient, list<Job>, bool, OneShot<int>}>> unanswered calls, by patience */
+    /** @var array<array-key, list<array{QueueClient, list<Job>, bool, OneShot<int>}>> unanswered calls, by timeout */
     private array $sent = [];
 
     /** @var array<string, true> ids of jobs whose submission is pending, as keys */
@@ -48,30 +48,30 @@ final class JobOutbox
 
     /**
      * Sends jobs. Returns N if the engine has accepted the first N of them. While the engine is not available, retries
-     * for the patience of the sender's options.
+     * for the `$brokerRetryTimeout` of the sender's options.
      *
      * @param list<Job> $jobs     at most as many as {@see Broker::submit()} accepts
-     * @param bool      $mayExist as in {@see Broker::submit()}
+     * @param bool      $checkIds as in {@see Broker::submit()}
      *
      * @throws CannotWaitException|JobConflictException|\Spindle\Remote\BrokerException
      */
-    public function send(QueueClient $sender, array $jobs, bool $mayExist): int
+    public function send(QueueClient $sender, array $jobs, bool $checkIds): int
     {
-        $patience = (string) $sender->options->patience;
+        $timeout = (string) $sender->options->brokerRetryTimeout;
         /** @var OneShot<int> $accepted */
         $accepted = new OneShot();
-        $this->submissions[$patience][] = [$sender, $jobs, $mayExist, $accepted];
+        $this->submissions[$timeout][] = [$sender, $jobs, $checkIds, $accepted];
         foreach ($jobs as $job) {
             $this->pendingIds[$job->id] = true;
         }
-        if (!isset($this->sent[$patience])) {
-            $this->sent[$patience] = [];
-            EventLoop::queue($this->sendAll(...), $patience);
+        if (!isset($this->sent[$timeout])) {
+            $this->sent[$timeout] = [];
+            EventLoop::queue($this->sendAll(...), $timeout);
         }
         try {
             return $accepted->await();
         } catch (CannotWaitException $blocked) {
-            array_pop($this->submissions[$patience]); // the entry of this call is still the last: the loop has not run
+            array_pop($this->submissions[$timeout]); // the entry of this call is still the last: the loop has not run
 
             throw $blocked;
         } finally {
@@ -87,12 +87,12 @@ final class JobOutbox
      */
     public function abandon(QueueClient $sender, \Throwable $reason): void
     {
-        foreach ($this->submissions as $patience => $submissions) {
+        foreach ($this->submissions as $timeout => $submissions) {
             $unsent = [];
             foreach ($submissions as $submission) {
                 $submission[0] === $sender ? $submission[3]->fail($reason) : $unsent[] = $submission;
             }
-            $this->submissions[$patience] = $unsent;
+            $this->submissions[$timeout] = $unsent;
         }
         foreach ($this->sent as $batch) {
             foreach ($batch as [$owner, , , $accepted]) {
@@ -112,10 +112,10 @@ final class JobOutbox
         }
     }
 
-    private function sendAll(string $patience): void
+    private function sendAll(string $timeout): void
     {
-        while (($batch = $this->takeBatch($patience)) !== []) {
-            $this->sent[$patience] = $batch;
+        while (($batch = $this->takeBatch($timeout)) !== []) {
+            $this->sent[$timeout] = $batch;
             try {
                 $this->submit($batch);
             } catch (\Throwable $failure) {
@@ -126,16 +126,16 @@ final class JobOutbox
                 }
             }
         }
-        unset($this->sent[$patience], $this->submissions[$patience]);
+        unset($this->sent[$timeout], $this->submissions[$timeout]);
         $this->flushing?->wakeAll();
     }
 
     /** @return list<array{QueueClient, list<Job>, bool, OneShot<int>}> submissions for one request; empty if none */
-    private function takeBatch(string $patience): array
+    private function takeBatch(string $timeout): array
     {
         $batch = [];
         [$count, $size] = [0, 0];
-        foreach ($this->submissions[$patience] ?? [] as $submission) {
+        foreach ($this->submissions[$timeout] ?? [] as $submission) {
             $isFull = $count >= self::MAX_BATCH_JOBS || $size >= self::MAX_BATCH_BYTES;
             $hasOtherLimit = $submission[0]->options->maxJobs !== ($batch[0] ?? $submission)[0]->options->maxJobs;
             if ($isFull || $hasOtherLimit) {
@@ -147,7 +147,7 @@ final class JobOutbox
                 $size += \strlen($job->frame);
             }
         }
-        $this->submissions[$patience] = \array_slice($this->submissions[$patience] ?? [], \count($batch));
+        $this->submissions[$timeout] = \array_slice($this->submissions[$timeout] ?? [], \count($batch));
 
         return $batch;
     }
@@ -161,10 +161,10 @@ final class JobOutbox
     {
         $options = $batch[0][0]->options;
         $jobs = array_merge(...array_column($batch, 1));
-        $mayExist = \in_array(true, array_column($batch, 2), true);
+        $checkIds = \in_array(true, array_column($batch, 2), true);
         $answers = array_column($batch, 3);
         $result = ReconnectBackoff::retry(
-            $options->patience,
+            $options->brokerRetryTimeout,
             fn(bool $isRepeated): SubmitResult => $isRepeated && !self::isAnyAwaited($answers)
                 ? new SubmitResult(0)
                 : $this->broker->submit(
@@ -172,7 +172,7 @@ final class JobOutbox
                     $jobs,
                     $options->maxJobs,
                     $this->mailbox,
-                    $mayExist || $isRepeated,
+                    $checkIds || $isRepeated,
                 ),
         );
         $conflicts = array_flip($result->conflicts);

@@ -138,13 +138,13 @@ final class PendingRemoteCommand implements OutcomeReceiver
         $this->client->cancelUnclaimed($this->job->id);
     }
 
-    /** Cancels the job repeatedly until its outcome arrives, the command is abandoned, or the patience is over. */
+    /** Cancels the job repeatedly until its outcome arrives, the command is abandoned, or the timeout is over. */
     private function cancel(): void
     {
         $this->isWanted = false;
-        $patience = $this->client->options->patience;
+        $timeout = $this->client->options->brokerRetryTimeout;
         $timer = EventLoop::delay(QueueClient::CONFIRMATION_TIMEOUT, $this->abandonUnlessConfirmed(...));
-        for ($deadline = Clock::now() + $patience; !$this->isOver();) {
+        for ($deadline = Clock::now() + $timeout; !$this->isOver();) {
             $this->client->cancel([$this->job->id]);
             $this->abandonUnlessConfirmed();
             try {
@@ -154,7 +154,7 @@ final class PendingRemoteCommand implements OutcomeReceiver
             }
             if (!$this->isOver() && Clock::now() > $deadline) {
                 $this->client->shared()?->removeWaiters($this->job->id);
-                $this->fail(JobLostException::unanswered($this->job->id, $this->client->queue, $patience));
+                $this->fail(JobLostException::unanswered($this->job->id, $this->client->queue, $timeout));
             }
         }
         EventLoop::cancel($timer);

@@ -224,7 +224,7 @@ final class QueueClient
     }
 
     /**
-     * Calls $callback after the patience of the options, or after CONFIRMATION_TIMEOUT if that is longer. Does not call
+     * Calls $callback after `$brokerRetryTimeout`, or after CONFIRMATION_TIMEOUT if that is longer. Does not call
      * it if $owner was destroyed. The timer keeps the loop running.
      *
      * @template T of object
@@ -232,9 +232,9 @@ final class QueueClient
      * @param T                 $owner
      * @param \Closure(T): void $callback must be static
      */
-    public function afterPatience(object $owner, \Closure $callback): string
+    public function afterRetryTimeout(object $owner, \Closure $callback): string
     {
-        return EventLoop::reference(WeakTimer::after($this->patience(), $owner, $callback));
+        return EventLoop::reference(WeakTimer::after($this->retryTimeout(), $owner, $callback));
     }
 
     public function cancelUnclaimed(string $id): void
@@ -314,7 +314,7 @@ final class QueueClient
     /**
      * Refuses new jobs, and waits until all outcomes have arrived, and the engine has answered all requests. Closes the
      * mailbox, unless other executors use it. If the engine is not available, waits until it has confirmed the
-     * cancellations, at most for the patience or CONFIRMATION_TIMEOUT, whichever is longer.
+     * cancellations, at most for `$brokerRetryTimeout` or CONFIRMATION_TIMEOUT, whichever is longer.
      *
      * Cancellation: ends the unfinished work as {@see kill()} does.
      *
@@ -339,7 +339,7 @@ final class QueueClient
     }
 
     /**
-     * Waits until the engine has confirmed the cancellations, the patience is over, or {@see kill()} is called.
+     * Waits until the engine has confirmed the cancellations, {@see retryTimeout()} is over or {@see kill()} is called.
      *
      * @throws CancelledException
      */
@@ -348,7 +348,7 @@ final class QueueClient
         $ending = new DeferredCancellation();
         $this->activity->requestLater(function () use ($queue, $ending): void {
             try {
-                $queue->flush([], $this->patience(), $ending->getCancellation());
+                $queue->flush([], $this->retryTimeout(), $ending->getCancellation());
             } catch (CancelledException) {
                 // The wait below has ended, and has cancelled this wait.
             }
@@ -379,9 +379,9 @@ final class QueueClient
         }
     }
 
-    private function patience(): float
+    private function retryTimeout(): float
     {
-        return max(self::CONFIRMATION_TIMEOUT, $this->options->patience);
+        return max(self::CONFIRMATION_TIMEOUT, $this->options->brokerRetryTimeout);
     }
 
     /** Returns the client of this process, also in a fork; null after the end of {@see close()} or {@see kill()}. */

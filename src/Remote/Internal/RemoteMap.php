@@ -48,7 +48,7 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
     /** @var list<\Spindle\Remote\Job> sent and not confirmed by the engine */
     private array $sending = [];
 
-    private ?string $patienceTimer = null;
+    private ?string $giveUpTimer = null;
 
     private int $pendingBytes = 0;
     private int $readCount = 0;
@@ -107,7 +107,7 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
             $this->abortReason = $cancelled;
             $this->abandon();
             $this->changed->notify();
-            $this->patienceTimer = $this->client->afterPatience($this, static fn(self $map) => $map->giveUp());
+            $this->giveUpTimer = $this->client->afterRetryTimeout($this, static fn(self $map) => $map->giveUp());
         });
         try {
             $this->input->pullSoon();
@@ -128,8 +128,8 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
             if ($cancellation !== null && $subscription !== null) {
                 $cancellation->unsubscribe($subscription);
             }
-            if ($this->patienceTimer !== null) {
-                EventLoop::cancel($this->patienceTimer);
+            if ($this->giveUpTimer !== null) {
+                EventLoop::cancel($this->giveUpTimer);
             }
             $this->abandon();
             foreach (array_keys($this->pending) as $id) {

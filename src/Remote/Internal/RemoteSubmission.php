@@ -30,7 +30,7 @@ final class RemoteSubmission implements OutcomeReceiver
     /** @var (\Closure(): void)|null unsubscribes from the cancellation */
     private ?\Closure $unsubscribe = null;
 
-    private ?string $patienceTimer = null;
+    private ?string $giveUpTimer = null;
 
     private bool $isFinished = false;
 
@@ -150,9 +150,9 @@ final class RemoteSubmission implements OutcomeReceiver
         $this->isFinished = true;
         $this->deferred = null;
         $this->client->end($this);
-        if ($this->patienceTimer !== null) {
-            EventLoop::cancel($this->patienceTimer);
-            $this->patienceTimer = null;
+        if ($this->giveUpTimer !== null) {
+            EventLoop::cancel($this->giveUpTimer);
+            $this->giveUpTimer = null;
         }
         if ($this->unsubscribe !== null) {
             ($this->unsubscribe)();
@@ -166,9 +166,9 @@ final class RemoteSubmission implements OutcomeReceiver
             return;
         }
         $this->cancelled = $cancelled;
-        $this->patienceTimer = $this->deferred === null
+        $this->giveUpTimer = $this->deferred === null
             ? null
-            : $this->client->afterPatience($this, static fn(self $submission) => $submission->giveUp($cancelled));
+            : $this->client->afterRetryTimeout($this, static fn(self $submission) => $submission->giveUp($cancelled));
         $this->client->cancel([$this->id]);
     }
 

@@ -71,7 +71,7 @@ final class SettlementFactory
         }
         $reason = match (true) {
             $delivery->streamed => 'its agent was lost or stopped after items were stored, so it can\'t run again',
-            $delivery->crashes < $job->body->retryPolicy->crashes => null,
+            $delivery->crashes < $job->body->retryPolicy->maxCrashes => null,
             $delivery->crashes === 1 => 'its agent was lost',
             default => "its agents or workers were lost, {$delivery->crashes} times in all",
         };
@@ -87,9 +87,9 @@ final class SettlementFactory
         Delivery $delivery,
         TamperedFrameException|PayloadTooLargeException $refused,
     ): Settlement {
-        $policy = new JobRetryPolicy(attempts: self::MAX_REFUSALS, delay: 0.2);
+        $policy = new JobRetryPolicy(maxAttempts: self::MAX_REFUSALS, delay: 0.2);
         $failures = $delivery->failures + 1;
-        $kind = $failures < $policy->attempts ? SettlementKind::Refused : SettlementKind::Dead;
+        $kind = $failures < $policy->maxAttempts ? SettlementKind::Refused : SettlementKind::Dead;
 
         return $this->settlement(
             $delivery,
@@ -135,7 +135,7 @@ final class SettlementFactory
             return $this->failedAttempt($job, $outcome, 1, 'the result of the task can\'t be serialized');
         }
         $isUnreadable = PortableOutcome::isUnreadable($outcome);
-        $attempts = $job->body->retryPolicy->attempts;
+        $attempts = $job->body->retryPolicy->maxAttempts;
         $isMissingCode = preg_match(self::MISSING_CODE_PATTERN, $thrown->message) === 1
             && ($isUnreadable || $thrown->isA(\Error::class));
         [$maxAttempts, $retry] = match (true) {
@@ -174,7 +174,7 @@ final class SettlementFactory
                     TaskTimeoutException::after($job->body->timeout ?? 0.0, 1, null),
                     $job->body->timeout,
                 ),
-                $job->body->retryPolicy->attempts,
+                $job->body->retryPolicy->maxAttempts,
                 'the task exceeded its time limit',
             ),
             $failure instanceof UnserializableException
@@ -216,7 +216,7 @@ final class SettlementFactory
 
     private function mayCrashAgain(ClaimedJob $job): bool
     {
-        return !$job->hasItems() && $job->delivery->crashes + 1 < $job->body->retryPolicy->crashes;
+        return !$job->hasItems() && $job->delivery->crashes + 1 < $job->body->retryPolicy->maxCrashes;
     }
 
     private function crashed(ClaimedJob $job): Settlement
@@ -282,7 +282,7 @@ final class SettlementFactory
     private function reasonJson(string $reason, int $attempts): string
     {
         return json_encode(
-            ['why' => $reason, 'attempts' => $attempts, 'owner' => $this->owner],
+            ['reason' => $reason, 'attempts' => $attempts, 'owner' => $this->owner],
             \JSON_INVALID_UTF8_SUBSTITUTE | \JSON_THROW_ON_ERROR,
         );
     }

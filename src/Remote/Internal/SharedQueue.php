@@ -176,7 +176,7 @@ final class SharedQueue
 
     /**
      * Cancels jobs, even if their submission is pending, and waits until the engine has confirmed all cancellations.
-     * While the engine is not available, sends them again for $patience seconds.
+     * While the engine is not available, sends them again for $timeout seconds.
      *
      * Cancellation: ends the pauses between two attempts, and the wait for a request of another fiber.
      *
@@ -184,13 +184,13 @@ final class SharedQueue
      *
      * @throws CancelledException
      */
-    public function flush(array $ids, float $patience, ?Cancellation $cancellation = null): void
+    public function flush(array $ids, float $timeout, ?Cancellation $cancellation = null): void
     {
         if ($ids !== []) {
             $this->outbox->flush(); // the engine can't cancel a job that it does not have yet
         }
         $this->cancellations->add($ids, true);
-        $deadline = Clock::now() + $patience;
+        $deadline = Clock::now() + $timeout;
         while ($this->cancellations->hasPending()) {
             if (!$this->cancellations->hasUnsent()) {
                 $this->cancellations->awaitAnswer($cancellation);
@@ -360,7 +360,7 @@ final class SharedQueue
     {
         foreach (array_chunk($ids, self::MAX_JOBS_PER_REQUEST) as $chunk) {
             try {
-                $lookups = $this->broker->lookUpJobs($this->name, $chunk, $this->mailbox);
+                $results = $this->broker->attach($this->name, $chunk, $this->mailbox);
             } catch (BrokerUnavailableException) {
                 $this->scheduleLookup();
 
@@ -374,15 +374,15 @@ final class SharedQueue
 
                 continue;
             }
-            foreach ($lookups as $id => $lookup) {
+            foreach ($results as $id => $result) {
                 if (!isset($this->waiters[$id]) || $this->outbox->isPending($id)) {
                     continue;
                 }
-                if ($lookup->outcome !== null) {
-                    $this->deliver($id, $lookup->outcome);
-                } elseif ($lookup->hasOutcome) {
+                if ($result->outcome !== null) {
+                    $this->deliver($id, $result->outcome);
+                } elseif ($result->hasOutcome) {
                     $this->fetch($id);
-                } elseif (!$lookup->known) {
+                } elseif (!$result->known) {
                     $this->reportUnknown($id);
                 }
             }

@@ -93,7 +93,7 @@ final class StoredItems
     }
 
     /**
-     * Fetches the next items. Retries for the patience while the engine is not available.
+     * Fetches the next items. Retries for `$brokerRetryTimeout` while the engine is not available.
      *
      * @return list<string> at most MAX_ITEMS_PER_REQUEST
      *
@@ -102,7 +102,7 @@ final class StoredItems
     private function takeFrames(): array
     {
         return ReconnectBackoff::retry(
-            $this->client->options->patience,
+            $this->client->options->brokerRetryTimeout,
             fn(): array => $this->failure instanceof ExecutorClosedException
                 ? throw $this->failure
                 : $this->broker->takeItems(

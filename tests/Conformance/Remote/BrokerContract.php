@@ -171,7 +171,7 @@ abstract class BrokerContract extends TestCase
     /** Returns the outcome of a job; null while it has none, and false when it is unknown. */
     protected function outcome(string $id): string|false|null
     {
-        $state = $this->broker()->lookUpJobs($this->queue(), [$id], 'client')[$id];
+        $state = $this->broker()->attach($this->queue(), [$id], 'client')[$id];
 
         return $state->known ? $state->outcome : false;
     }

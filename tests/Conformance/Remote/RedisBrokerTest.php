@@ -6,6 +6,7 @@ namespace Spindle\Tests\Conformance\Remote;
 
 use PHPUnit\Framework\Attributes\After;
 use PHPUnit\Framework\Attributes\DataProvider;
+use Spindle\Remote\AttachResult;
 use Spindle\Remote\BrokerRefusedException;
 use Spindle\Remote\BrokerUnavailableException;
 use Spindle\Remote\Durability;
@@ -13,7 +14,6 @@ use Spindle\Remote\Internal\Redis\Address;
 use Spindle\Remote\Internal\Redis\Codec;
 use Spindle\Remote\Internal\Redis\EngineClient;
 use Spindle\Remote\Job;
-use Spindle\Remote\JobLookup;
 use Spindle\Remote\JobStatus;
 use Spindle\Remote\MailboxMessage;
 use Spindle\Remote\QueueFullException;
@@ -337,14 +337,14 @@ class RedisBrokerTest extends BrokerContract
 
         $prefix = "spindle:{{$this->queue()}}:";
         $this->shared()->command('HSET', "{$prefix}running", 'runs', "\xc1broken");
-        $this->shared()->command('HSET', "{$prefix}why", 'dead', '{broken');
+        $this->shared()->command('HSET', "{$prefix}reason", 'dead', '{broken');
         self::assertStringContainsString(
             'cannot be read',
-            (string) $this->broker()->listJobs($this->queue(), JobStatus::Running, 10)['runs']['why'],
+            (string) $this->broker()->listJobs($this->queue(), JobStatus::Running, 10)['runs']['reason'],
         );
         self::assertStringContainsString(
             'cannot be read',
-            (string) $this->broker()->listJobs($this->queue(), JobStatus::Dead, 10)['dead']['why'],
+            (string) $this->broker()->listJobs($this->queue(), JobStatus::Dead, 10)['dead']['reason'],
         );
     }
 
@@ -515,8 +515,8 @@ class RedisBrokerTest extends BrokerContract
         self::assertCount(
             1,
             array_filter(
-                $this->broker()->lookUpJobs($this->queue(), ['one', 'two', 'three'], 'client'),
-                static fn(JobLookup $state): bool => $state->outcome !== null,
+                $this->broker()->attach($this->queue(), ['one', 'two', 'three'], 'client'),
+                static fn(AttachResult $state): bool => $state->outcome !== null,
             ),
         );
     }
@@ -623,7 +623,7 @@ class RedisBrokerTest extends BrokerContract
             new Job('unwanted', 'frame', 'key'),
             new Job('delayed', 'frame', delay: 60.0),
         );
-        $this->broker()->lookUpJobs(
+        $this->broker()->attach(
             $this->queue(),
             ['done', 'dead', 'revived', 'retried', 'cancelled', 'keyed', 'next', 'unwanted', 'delayed'],
             'other',

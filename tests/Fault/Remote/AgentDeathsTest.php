@@ -281,7 +281,7 @@ final class AgentDeathsTest extends TestCase
         $proxy->delay(0.015);
         $begin = microtime(true);
 
-        self::assertSame($large, $broker->lookUpJobs($this->queue(), ['large'], 'nobody')['large']->outcome);
+        self::assertSame($large, $broker->attach($this->queue(), ['large'], 'nobody')['large']->outcome);
         self::assertGreaterThan(2.5, microtime(true) - $begin);
     }
 
@@ -358,8 +358,8 @@ final class AgentDeathsTest extends TestCase
         $dead = $this->broker()->listJobs($this->queue(), JobStatus::Dead, 10);
         self::assertSame([$poison], array_keys($dead));
         self::assertSame(3, $dead[$poison]['attempts']);
-        self::assertStringContainsString('signal 9', (string) $dead[$poison]['why']);
-        self::assertStringContainsString('the last words', (string) $dead[$poison]['why']);
+        self::assertStringContainsString('signal 9', (string) $dead[$poison]['reason']);
+        self::assertStringContainsString('the last words', (string) $dead[$poison]['reason']);
     }
 
     /**

@@ -202,7 +202,7 @@ final class AgentFaultsTest extends TestCase
         }
         $dead = (new RedisBroker(Redis::shared()->url()))->listJobs($this->queue(), JobStatus::Dead, 10);
         self::assertSame([$poison], array_keys($dead));
-        self::assertStringContainsString('signal 9', (string) $dead[$poison]['why']);
+        self::assertStringContainsString('signal 9', (string) $dead[$poison]['reason']);
     }
 
     public function testAnEngineThatIsKilledLosesNothing(): void

@@ -26,7 +26,7 @@ final class CallerProgram
             new RedisBroker($address),
             $queue,
             new SigningKeys([AgentProgram::KEY]),
-            new JobRetryPolicy(attempts: 1),
+            new JobRetryPolicy(maxAttempts: 1),
             new RemoteOptions(timeout: 0.5),
         );
         $time = microtime(true);

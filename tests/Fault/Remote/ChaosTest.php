@@ -97,7 +97,7 @@ final class ChaosTest extends TestCase
         for ($i = 0; $i < Scale::of(20); ++$i) {
             $dead[] = $poison->dispatch(static fn() => LoggedTasks::die('poison'));
         }
-        $executor = new RemoteExecutor($broker, $this->queue, self::keys(), new JobRetryPolicy(crashes: 100));
+        $executor = new RemoteExecutor($broker, $this->queue, self::keys(), new JobRetryPolicy(maxCrashes: 100));
         $jobs = self::jobs();
         $seed = Scale::seed();
         $log = $this->path('log');

@@ -69,7 +69,7 @@ final class CommandFaultsTest extends TestCase
 
     public function testACommandThatIsTheEndOfItsAgentsFailsAlone(): void
     {
-        $pool = $this->pool(crashes: 1);
+        $pool = $this->pool(maxCrashes: 1);
         $agent = $this->agent($this->queue(), 2, ...self::SHORT);
         $run = Async::run(fn(): CommandResult => $pool->execute($this->lingering('first')));
         $this->started('first');
@@ -82,7 +82,7 @@ final class CommandFaultsTest extends TestCase
         self::assertStringContainsString('its agent was lost', $result->describe());
         $dead = array_values($this->broker()->listJobs($this->queue(), JobStatus::Dead, 10));
         self::assertCount(1, $dead);
-        self::assertSame('its agent was lost', $dead[0]['why']);
+        self::assertSame('its agent was lost', $dead[0]['reason']);
         self::assertTrue($pool->execute(Command::of('true'))->succeeded());
     }
 
@@ -119,10 +119,10 @@ final class CommandFaultsTest extends TestCase
         self::assertSame(0, $this->statistics()['lost_total']);
     }
 
-    public function testACancelledCommandOfALostAgentFailsAfterThePatience(): void
+    public function testACancelledCommandOfALostAgentFailsAfterTheBrokerRetryTimeout(): void
     {
         $agent = $this->agent($this->queue(), 1, ...self::SHORT);
-        $pool = $this->pool(options: new RemoteOptions(patience: 0.5));
+        $pool = $this->pool(options: new RemoteOptions(brokerRetryTimeout: 0.5));
         $run = Async::run(fn(): array => iterator_to_array($pool->run([$this->lingering('first')])));
         $this->started('first');
         $agent->signal(\SIGKILL);
@@ -211,13 +211,13 @@ final class CommandFaultsTest extends TestCase
         self::assertStringNotContainsString($secret, $agent->getOutput() . $agent->getErrorOutput());
     }
 
-    private function pool(int $crashes = 3, RemoteOptions $options = new RemoteOptions()): CommandPool
+    private function pool(int $maxCrashes = 3, RemoteOptions $options = new RemoteOptions()): CommandPool
     {
         return new CommandPool(
             4,
             0,
             new CommandPoolOptions(
-                carrier: new RemoteCommands($this->broker(), $this->queue(), self::keys(), $crashes, $options),
+                carrier: new RemoteCommands($this->broker(), $this->queue(), self::keys(), $maxCrashes, $options),
             ),
         );
     }

@@ -57,7 +57,7 @@ final class ConnectionRefusalsTest extends TestCase
             self::newQueue(),
             self::keys(),
             new JobRetryPolicy(),
-            new RemoteOptions(patience: 5.0),
+            new RemoteOptions(brokerRetryTimeout: 5.0),
         );
         $before = $this->connections();
         $uses = [

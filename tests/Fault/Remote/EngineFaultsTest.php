@@ -45,7 +45,7 @@ final class EngineFaultsTest extends TestCase
     public function testTasksSubmittedWhileTheEngineIsKilledRunOnce(): void
     {
         $redis = $this->engine(['appendfsync' => 'always']);
-        $impatient = $this->executor(patience: 0.0);
+        $impatient = $this->executor(brokerRetryTimeout: 0.0);
         $patient = $this->executor();
         $log = $this->file('log', '');
         $task = static fn(): int => CountedTasks::note($log);
@@ -186,7 +186,7 @@ final class EngineFaultsTest extends TestCase
         $redis->command('CONFIG', 'SET', 'maxmemory', '1mb');
 
         try {
-            $this->executor(patience: 0.3)->submit(static fn(): int => 1);
+            $this->executor(brokerRetryTimeout: 0.3)->submit(static fn(): int => 1);
             self::fail('There is no room');
         } catch (QueueFullException $failure) {
             self::assertStringContainsString('its memory is full', $failure->getMessage());
@@ -220,7 +220,7 @@ final class EngineFaultsTest extends TestCase
                     . 'exec $(command -v redis-server || command -v valkey-server) "$@"',
             ),
         ));
-        $executor = $this->executor(new RedisBroker($redis->url(), timeout: 1.0), patience: 0.5);
+        $executor = $this->executor(new RedisBroker($redis->url(), timeout: 1.0), brokerRetryTimeout: 0.5);
         $log = $this->file('log', '');
         $ballast = str_repeat('x', 100_000);
         $failure = null;
@@ -279,7 +279,7 @@ final class EngineFaultsTest extends TestCase
         );
         $connections = $this->engineInfo('total_connections_received');
         try {
-            $this->executor(patience: 0.3)->submit(static fn(): int => 1);
+            $this->executor(brokerRetryTimeout: 0.3)->submit(static fn(): int => 1);
             self::fail('It is read-only');
         } catch (BrokerUnavailableException $failure) {
             self::assertStringContainsString('it is a replica', $failure->getMessage());

@@ -178,17 +178,17 @@ final class EngineOutagesTest extends TestCase
         $this->awaitAnswersOfCancellations();
     }
 
-    public function testAShortPatienceIsNotDelayedByALongOne(): void
+    public function testAShortRetryTimeoutIsNotDelayedByALongOne(): void
     {
         $redis = $this->engine();
         $broker = new RedisBroker($redis->url());
         [$patient, $impatient] = array_map(
-            fn(float $patience): RemoteExecutor
+            fn(float $brokerRetryTimeout): RemoteExecutor
                 => new RemoteExecutor(
                     $broker,
                     $this->queue(),
                     self::keys(),
-                    options: new RemoteOptions(patience: $patience),
+                    options: new RemoteOptions(brokerRetryTimeout: $brokerRetryTimeout),
                 ),
             [60.0, 0.0],
         );
@@ -214,8 +214,8 @@ final class EngineOutagesTest extends TestCase
         $open = $this->path('open');
         $this->agentAt($redis->url(), $this->queue());
         $cancellation = new DeferredCancellation();
-        $executor = $this->executor(patience: 1.0);
-        $patient = $this->executor(patience: 60.0);
+        $executor = $this->executor(brokerRetryTimeout: 1.0);
+        $patient = $this->executor(brokerRetryTimeout: 60.0);
         $task = static fn(int $number): int => LoggedTasks::runUntil($log, $number, $open);
         $submitted = $executor->submit(static fn(): int => $task(1), $cancellation->getCancellation());
         $map = static fn(Cancellation $cancellation): array

@@ -54,10 +54,10 @@ final class ExecutorEndsTest extends TestCase
         self::assertNull($other->status('unsent'));
     }
 
-    public function testKillDoesNotKeepTheLoopRunningForThePatience(): void
+    public function testKillDoesNotKeepTheLoopRunningForTheRetryTimeout(): void
     {
         $redis = $this->engine();
-        $executor = $this->executor(patience: 60.0);
+        $executor = $this->executor(brokerRetryTimeout: 60.0);
         self::assertNull($executor->status('none'));
         $redis->kill();
         $call = Async::run(static fn() => $executor->submit('time')->await());
@@ -99,7 +99,7 @@ final class ExecutorEndsTest extends TestCase
         self::assertSame(0, $this->statistics()['waiting']);
     }
 
-    public function testCloseWaitsForAnEngineAtMostForThePatience(): void
+    public function testCloseWaitsForAnEngineAtMostForTheRetryTimeout(): void
     {
         $executor = $this->executorWithUnsentCancellations(1.0);
         $start = hrtime(true);
@@ -135,10 +135,10 @@ final class ExecutorEndsTest extends TestCase
     }
 
     /** Returns an executor whose loop was cancelled while the engine was not available, and is over. */
-    private function executorWithUnsentCancellations(float $patience = 2.0): RemoteExecutor
+    private function executorWithUnsentCancellations(float $brokerRetryTimeout = 2.0): RemoteExecutor
     {
         $redis = $this->engine();
-        $executor = $this->executor(patience: $patience);
+        $executor = $this->executor(brokerRetryTimeout: $brokerRetryTimeout);
         $cancellation = new DeferredCancellation();
         $loop = Async::run(
             static fn(): array => iterator_to_array($executor->map([1, 2], abs(...), $cancellation->getCancellation())),

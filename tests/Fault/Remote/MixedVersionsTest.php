@@ -38,7 +38,7 @@ final class MixedVersionsTest extends TestCase
 
     public function testAJobWithAMissingClassRunsOnAnAgentThatHasIt(): void
     {
-        $executor = $this->executor(new JobRetryPolicy(attempts: 100, delay: 0.02, maxDelay: 0.1));
+        $executor = $this->executor(new JobRetryPolicy(maxAttempts: 100, delay: 0.02, maxDelay: 0.1));
         $this->agent($this->queue(), 1);
         $this->agentWith('public static function price(int $number): int { return 2 * $number; }');
         $price = self::shop();
@@ -57,7 +57,7 @@ final class MixedVersionsTest extends TestCase
 
     public function testAMissingClassDoesNotUseUpAllTriesWhereAnotherAgentHasIt(): void
     {
-        $executor = $this->executor(new JobRetryPolicy(attempts: 3, delay: 0.02));
+        $executor = $this->executor(new JobRetryPolicy(maxAttempts: 3, delay: 0.02));
         $this->agent($this->queue(), 4);
         $this->agentWith('public static function price(int $number): int { return 2 * $number; }');
         self::assertSame(8, $executor->submit(static fn(): int => 8)->await());
@@ -74,7 +74,7 @@ final class MixedVersionsTest extends TestCase
 
     public function testAJobWhoseClassNoAgentHasIsADeadLetterUntilTheClassExists(): void
     {
-        $executor = $this->executor(new JobRetryPolicy(attempts: 3, delay: 0.02));
+        $executor = $this->executor(new JobRetryPolicy(maxAttempts: 3, delay: 0.02));
         $old = $this->agent($this->queue());
         $id = Host::call(
             self::class . '::order',
@@ -152,7 +152,7 @@ final class MixedVersionsTest extends TestCase
         require $code;
         $task = [new $class(77), 'number'];
         $broker = new RedisBroker($address);
-        $executor = new RemoteExecutor($broker, $queue, self::keys(), new JobRetryPolicy(attempts: 3, delay: 0.02));
+        $executor = new RemoteExecutor($broker, $queue, self::keys(), new JobRetryPolicy(maxAttempts: 3, delay: 0.02));
 
         return \is_callable($task) ? $executor->dispatch($task) : '';
     }
@@ -182,7 +182,7 @@ final class MixedVersionsTest extends TestCase
             'it is a dead letter',
         );
 
-        return (string) $this->broker()->listJobs($this->queue(), JobStatus::Dead, 10)[$id]['why'];
+        return (string) $this->broker()->listJobs($this->queue(), JobStatus::Dead, 10)[$id]['reason'];
     }
 
     private function queue(): string

@@ -38,7 +38,7 @@ final class NetworkFaultsTest extends TestCase
     public function testASubmissionWithALostAnswerIsStoredOnce(): void
     {
         $log = $this->file('log', '');
-        $executor = $this->executor(new RedisBroker($this->engine()->url(), timeout: 0.5), patience: 0.0);
+        $executor = $this->executor(new RedisBroker($this->engine()->url(), timeout: 0.5), brokerRetryTimeout: 0.0);
         $task = static fn(): int => CountedTasks::note($log);
         $executor->dispatch($task, 'first');
         $this->loseReplies();

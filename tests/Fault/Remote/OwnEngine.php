@@ -52,7 +52,7 @@ trait OwnEngine
 
     private function executor(
         ?RedisBroker $broker = null,
-        float $patience = 20.0,
+        float $brokerRetryTimeout = 20.0,
         ?float $timeout = null,
     ): RemoteExecutor {
         return new RemoteExecutor(
@@ -60,7 +60,7 @@ trait OwnEngine
             $this->queue(),
             self::keys(),
             new JobRetryPolicy(delay: 0.05),
-            new RemoteOptions(timeout: $timeout, patience: $patience),
+            new RemoteOptions(timeout: $timeout, brokerRetryTimeout: $brokerRetryTimeout),
         );
     }
 

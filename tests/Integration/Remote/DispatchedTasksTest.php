@@ -176,7 +176,7 @@ final class DispatchedTasksTest extends TestCase
     public function testATaskReadsItsAttemptAndAKeyThatIsTheSameForEachAttempt(): void
     {
         $gate = new Gate($this->path('gate'));
-        $executor = $this->executor(new JobRetryPolicy(attempts: 3, delay: 0.01));
+        $executor = $this->executor(new JobRetryPolicy(maxAttempts: 3, delay: 0.01));
         $this->agent($this->queue);
         $id = $executor->dispatch(static function () use ($gate): string {
             $context = TaskContext::current();
@@ -528,7 +528,7 @@ final class DispatchedTasksTest extends TestCase
         $executor = $this->executor();
         $id = $executor->dispatch(static fn(): \Generator => yield from range(1, 100));
         $after = $executor->dispatch(static fn(): int => 42);
-        $options = new AgentOptions(retention: 1.0);
+        $options = new AgentOptions(outcomeRetention: 1.0);
         $agent = new Agent(new RedisBroker(Redis::shared()->url()), $this->queue, 1, self::keys(), $options);
         $running = async($agent->run(...));
 

@@ -93,7 +93,7 @@ final class Program
                 self::harm($i, $agents[$i][0], $agents[$i][1], $clients[0], $world, $start);
             }
         })->ignore();
-        $executor = new RemoteExecutor($clients[0], self::QUEUE, $keys, new JobRetryPolicy(crashes: 20));
+        $executor = new RemoteExecutor($clients[0], self::QUEUE, $keys, new JobRetryPolicy(maxCrashes: 20));
         $others = new RemoteExecutor($clients[1], self::QUEUE, $keys, new JobRetryPolicy(delay: 0.5));
         $dispatched = async($this->dispatch(...), $others, $world, intdiv($jobs, 100));
         $seen = 0;

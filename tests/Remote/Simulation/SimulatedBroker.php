@@ -67,14 +67,14 @@ final class SimulatedBroker implements Broker
         return $this->ask(fn(): Durability => $this->broker->durability());
     }
 
-    public function submit(string $queue, array $jobs, int $maxJobs, string $mailbox, bool $mayExist): SubmitResult
+    public function submit(string $queue, array $jobs, int $maxJobs, string $mailbox, bool $checkIds): SubmitResult
     {
-        return $this->ask(fn(): SubmitResult => $this->broker->submit($queue, $jobs, $maxJobs, $mailbox, $mayExist));
+        return $this->ask(fn(): SubmitResult => $this->broker->submit($queue, $jobs, $maxJobs, $mailbox, $checkIds));
     }
 
-    public function lookUpJobs(string $queue, array $ids, string $mailbox): array
+    public function attach(string $queue, array $ids, string $mailbox): array
     {
-        return $this->ask(fn(): array => $this->broker->lookUpJobs($queue, $ids, $mailbox));
+        return $this->ask(fn(): array => $this->broker->attach($queue, $ids, $mailbox));
     }
 
     public function dropOutcomes(string $queue, array $ids): void
@@ -125,7 +125,7 @@ final class SimulatedBroker implements Broker
         string $owner,
         array $settlements,
         int $maxClaims,
-        float $retention,
+        float $outcomeRetention,
         int $firstSequenceNumber = 0,
         ?int $lastStartableSequenceNumber = null,
         int $maxFrameBytes = \PHP_INT_MAX,
@@ -136,7 +136,7 @@ final class SimulatedBroker implements Broker
                 $owner,
                 $settlements,
                 $maxClaims,
-                $retention,
+                $outcomeRetention,
                 $firstSequenceNumber,
                 $lastStartableSequenceNumber,
                 $maxFrameBytes,

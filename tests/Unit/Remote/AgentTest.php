@@ -359,7 +359,7 @@ final class AgentTest extends TestCase
     /** @return iterable<string, array{\Closure(): AgentOptions, string}> */
     public static function immense(): iterable
     {
-        yield 'retention' => [static fn(): AgentOptions => new AgentOptions(retention: \INF), 'The retention'];
+        yield 'retention' => [static fn(): AgentOptions => new AgentOptions(outcomeRetention: \INF), 'The retention'];
         yield 'lease' => [static fn(): AgentOptions => new AgentOptions(lease: 1e18), 'The lease'];
         yield 'result' => [
             static fn(): AgentOptions => new AgentOptions(maxResult: \PHP_INT_MAX),
@@ -410,7 +410,7 @@ final class AgentTest extends TestCase
                 string $owner,
                 array $done,
                 int $want,
-                float $retention,
+                float $outcomeRetention,
                 int $first,
                 ?int $begun,
                 int $maxFrameBytes,
@@ -421,7 +421,7 @@ final class AgentTest extends TestCase
                     $owner,
                     $done,
                     $want,
-                    $retention,
+                    $outcomeRetention,
                     $first,
                     $begun,
                     $maxFrameBytes,

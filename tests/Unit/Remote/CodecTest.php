@@ -5,10 +5,10 @@ declare(strict_types=1);
 namespace Spindle\Tests\Unit\Remote;
 
 use PHPUnit\Framework\TestCase;
+use Spindle\Remote\AttachResult;
 use Spindle\Remote\Delivery;
 use Spindle\Remote\Internal\Redis\Codec;
 use Spindle\Remote\Job;
-use Spindle\Remote\JobLookup;
 use Spindle\Remote\MailboxMessage;
 use Spindle\Remote\Settlement;
 use Spindle\Remote\SettlementKind;
@@ -48,7 +48,7 @@ final class CodecTest extends TestCase
     {
         $settlements = array_map(
             static fn(SettlementKind $kind): Settlement
-                => new Settlement('id', 7, $kind, 2, 3, 0.25, self::BYTES, '{"why":1}'),
+                => new Settlement('id', 7, $kind, 2, 3, 0.25, self::BYTES, '{"reason":1}'),
             SettlementKind::cases(),
         );
         $expected = '';
@@ -57,7 +57,7 @@ final class CodecTest extends TestCase
             $expected .= self::named('id')
                 . pack('VCVVe', 7, $kind, 2, 3, 250)
                 . self::string(self::BYTES)
-                . self::string('{"why":1}');
+                . self::string('{"reason":1}');
         }
 
         self::assertSame($expected, Codec::encodeSettlements($settlements));
@@ -126,13 +126,13 @@ final class CodecTest extends TestCase
 
         self::assertEquals(
             [
-                'a' => new JobLookup(false, null, false),
-                'b' => new JobLookup(true, null, false),
-                'c' => new JobLookup(true, self::BYTES, true),
-                'd' => new JobLookup(true, '', true),
-                'e' => new JobLookup(true, null, true),
+                'a' => new AttachResult(false, null, false),
+                'b' => new AttachResult(true, null, false),
+                'c' => new AttachResult(true, self::BYTES, true),
+                'd' => new AttachResult(true, '', true),
+                'e' => new AttachResult(true, null, true),
             ],
-            Codec::decodeLookups($packed, ['a', 'b', 'c', 'd', 'e']),
+            Codec::decodeAttachResults($packed, ['a', 'b', 'c', 'd', 'e']),
         );
     }
 

@@ -19,12 +19,12 @@ final class JobRetryPolicyTest extends TestCase
     {
         $policy = new JobRetryPolicy();
 
-        self::assertSame([5, 3], [$policy->attempts, $policy->crashes]);
+        self::assertSame([5, 3], [$policy->maxAttempts, $policy->maxCrashes]);
     }
 
     public function testNoneIsOneTry(): void
     {
-        self::assertSame([1, 1], [JobRetryPolicy::none()->attempts, JobRetryPolicy::none()->crashes]);
+        self::assertSame([1, 1], [JobRetryPolicy::none()->maxAttempts, JobRetryPolicy::none()->maxCrashes]);
     }
 
     public function testTheDelayGrowsWithTheFailuresUpToItsMost(): void
@@ -55,10 +55,10 @@ final class JobRetryPolicyTest extends TestCase
     /** @return iterable<string, array{\Closure(): JobRetryPolicy}> */
     public static function outOfRange(): iterable
     {
-        yield 'no try' => [static fn() => new JobRetryPolicy(attempts: 0)];
-        yield 'too many tries' => [static fn() => new JobRetryPolicy(attempts: 1001)];
-        yield 'no crash' => [static fn() => new JobRetryPolicy(crashes: 0)];
-        yield 'too many crashes' => [static fn() => new JobRetryPolicy(crashes: 1001)];
+        yield 'no try' => [static fn() => new JobRetryPolicy(maxAttempts: 0)];
+        yield 'too many tries' => [static fn() => new JobRetryPolicy(maxAttempts: 1001)];
+        yield 'no crash' => [static fn() => new JobRetryPolicy(maxCrashes: 0)];
+        yield 'too many crashes' => [static fn() => new JobRetryPolicy(maxCrashes: 1001)];
         yield 'a delay below nothing' => [static fn() => new JobRetryPolicy(delay: -1.0)];
         yield 'a factor that shortens' => [static fn() => new JobRetryPolicy(factor: 0.5)];
         yield 'a most below nothing' => [static fn() => new JobRetryPolicy(maxDelay: -1.0)];

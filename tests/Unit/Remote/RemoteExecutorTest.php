@@ -6,11 +6,11 @@ namespace Spindle\Tests\Unit\Remote;
 
 use Amp\DeferredFuture;
 use PHPUnit\Framework\TestCase;
+use Spindle\Remote\AttachResult;
 use Spindle\Remote\Broker;
 use Spindle\Remote\BrokerRefusedException;
 use Spindle\Remote\Internal\FrameKind;
 use Spindle\Remote\Job;
-use Spindle\Remote\JobLookup;
 use Spindle\Remote\JobLostException;
 use Spindle\Remote\MailboxMessage;
 use Spindle\Remote\RemoteExecutor;
@@ -81,7 +81,7 @@ final class RemoteExecutorTest extends TestCase
                 return static function (): void {};
             },
         );
-        $broker->method('lookUpJobs')->willReturn(['a' => new JobLookup(true, null, false)]);
+        $broker->method('attach')->willReturn(['a' => new AttachResult(true, null, false)]);
         $keys = new SigningKeys([AgentProgram::KEY]);
         $reports = $executors = [];
         foreach (['first', 'second'] as $name) {
@@ -112,7 +112,7 @@ final class RemoteExecutorTest extends TestCase
             },
         );
         $broker->method('submit')->willReturn(new SubmitResult(1));
-        $broker->expects(self::never())->method('lookUpJobs');
+        $broker->expects(self::never())->method('attach');
         $executor = new RemoteExecutor($broker, 'queue', new SigningKeys([AgentProgram::KEY]));
         $executor->submit(static fn(): int => 1)->ignore();
         self::assertNotNull($this->onOpen);
@@ -136,16 +136,16 @@ final class RemoteExecutorTest extends TestCase
             /** @param list<Job> $jobs */
             static fn(string $queue, array $jobs): SubmitResult => new SubmitResult(\count($jobs)),
         );
-        $broker->method('lookUpJobs')->willReturnCallback(
+        $broker->method('attach')->willReturnCallback(
             static function (string $queue, array $ids): array {
-                $lookups = [];
+                $results = [];
                 foreach ($ids as $id) {
                     \assert(\is_string($id));
-                    $lookups[$id] = new JobLookup(false, null, false);
+                    $results[$id] = new AttachResult(false, null, false);
                 }
 
-                return \count($lookups) === 1000
-                    ? $lookups
+                return \count($results) === 1000
+                    ? $results
                     : throw BrokerRefusedException::at('localhost', 'no permission', 'grant it');
             },
         );

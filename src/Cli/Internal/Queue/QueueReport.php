@@ -16,9 +16,9 @@ final class QueueReport
     /** Columns after the id, by status. The column whose values can contain spaces is last. */
     private const COLUMNS = [
         'waiting' => ['since'],
-        'running' => ['owner', 'since', 'crashes', 'fails'],
-        'delayed' => ['due', 'crashes', 'fails'],
-        'dead' => ['died', 'attempts', 'owner', 'why'],
+        'running' => ['owner', 'since', 'crashes', 'failures'],
+        'delayed' => ['due', 'crashes', 'failures'],
+        'dead' => ['died', 'attempts', 'owner', 'reason'],
         'done' => [],
     ];
 
@@ -120,7 +120,7 @@ final class QueueReport
                 'Y-m-d\TH:i:s\Z',
                 (int) ($value / 1000),
             ),
-            $column === 'why' => TerminalText::escape(explode("\n", (string) $value, 2)[0]),
+            $column === 'reason' => TerminalText::escape(explode("\n", (string) $value, 2)[0]),
             default => TerminalText::escape((string) $value),
         };
     }

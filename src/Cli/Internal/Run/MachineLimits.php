@@ -26,7 +26,7 @@ final class MachineLimits
     private const SWAP_INTERVAL = 1_000_000_000;
 
     /** Seconds for which nothing runs before the reason is reported, and minimum seconds between two reports. */
-    private const PATIENCE = 5.0;
+    private const REPORT_DELAY = 5.0;
     private const REPORT_INTERVAL = 60.0;
 
     private const NO_START = 'spindle: no job is running, and none starts: ';
@@ -49,14 +49,14 @@ final class MachineLimits
      * @param LoadLimit|null $loadLimit null for no limit
      * @param float          $freeBytes bytes of memory that must be available; 0 for no minimum
      * @param string         $proc      the folder /proc
-     * @param float          $patience  seconds, see {@see PATIENCE}
+     * @param float          $reportDelay  seconds, see {@see REPORT_DELAY}
      */
     public function __construct(
         private readonly ?LoadLimit $loadLimit,
         private readonly float $freeBytes,
         private readonly bool $avoidsSwapping,
         private readonly string $proc = '/proc',
-        private readonly float $patience = self::PATIENCE,
+        private readonly float $reportDelay = self::REPORT_DELAY,
     ) {}
 
     /**
@@ -93,7 +93,7 @@ final class MachineLimits
         while (!$wait->isStopped() && !$this->haveRoom(hrtime(true))) {
             $now = Clock::now();
             $idleSince = $statistics->runningCount() === 0 ? $idleSince : $now;
-            if (!$isReported && $now >= max($idleSince + $this->patience, $this->nextReport)) {
+            if (!$isReported && $now >= max($idleSince + $this->reportDelay, $this->nextReport)) {
                 $isReported = true;
                 $this->nextReport = $now + self::REPORT_INTERVAL;
                 $console->writeLine(self::NO_START . $this->obstacle());

@@ -100,7 +100,7 @@ final class WorkCommand extends Command
             the jobs when the agent itself is
             blocked
             TEXT],
-        'retention' => [self::VALUE, <<<'TEXT'
+        'outcome-retention' => [self::VALUE, <<<'TEXT'
             Keep outcomes for N seconds [default:
             3600]
             TEXT],
@@ -112,7 +112,7 @@ final class WorkCommand extends Command
             Keep at most N dead letters, and drop
             older ones [default: 100000]
             TEXT],
-        'dead-retention' => [self::VALUE, <<<'TEXT'
+        'dead-letter-retention' => [self::VALUE, <<<'TEXT'
             Keep dead letters for this time, in
             seconds or as 12h [default: 30d]
             TEXT],

@@ -147,16 +147,16 @@ final class WorkOptions
                 $lease,
                 $heartbeat,
                 $margin,
-                $given->duration('retention') ?? $defaults->retention,
+                $given->duration('outcome-retention') ?? $defaults->outcomeRetention,
                 $given->number('max-result', self::ALLOWED_BYTES) ?? $defaults->maxResult,
                 $given->duration('stop-timeout') ?? self::DEFAULT_STOP_TIMEOUT,
                 !$given->flag('no-lease-guard'),
                 $given->number('max-dead-letters', 'a number of dead letters from 1 on') ?? $defaults->maxDeadLetters,
-                $given->duration('dead-retention') ?? $defaults->deadLetterRetention,
+                $given->duration('dead-letter-retention') ?? $defaults->deadLetterRetention,
             );
         } catch (\ValueError $invalid) {
             throw new UsageException(
-                'options --retention, --max-result, --max-dead-letters, --dead-retention: '
+                'options --outcome-retention, --max-result, --max-dead-letters, --dead-letter-retention: '
                     . lcfirst($invalid->getMessage()),
             );
         }

@@ -4,9 +4,9 @@ declare(strict_types=1);
 
 namespace Spindle\Remote\Internal\Redis;
 
+use Spindle\Remote\AttachResult;
 use Spindle\Remote\Delivery;
 use Spindle\Remote\Job;
-use Spindle\Remote\JobLookup;
 use Spindle\Remote\MailboxMessage;
 use Spindle\Remote\Settlement;
 
@@ -197,20 +197,21 @@ final class Codec
     /**
      * @param list<string> $ids the ids of the request, in the same order
      *
-     * @return array<string, JobLookup> by id
+     * @return array<string, AttachResult> by id
      */
-    public static function decodeLookups(string $packed, array $ids): array
+    public static function decodeAttachResults(string $packed, array $ids): array
     {
-        $lookups = [];
+        $results = [];
         $at = 0;
         foreach ($ids as $id) {
             $state = \ord($packed[$at++]);
             $size = self::readInteger($packed, $at);
-            $lookups[$id] = new JobLookup($state !== 0, $state === 2 ? substr($packed, $at, $size) : null, $state >= 2);
+            $outcome = $state === 2 ? substr($packed, $at, $size) : null;
+            $results[$id] = new AttachResult($state !== 0, $outcome, $state >= 2);
             $at += $size;
         }
 
-        return $lookups;
+        return $results;
     }
 
     private static function readId(string $packed, int &$at): string

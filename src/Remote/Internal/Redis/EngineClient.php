@@ -41,7 +41,7 @@ final class EngineClient
         'submit',
         'settle',
         'renew',
-        'states',
+        'attach',
         'drop-outcomes',
         'cancel',
         'claimed-jobs',

@@ -82,7 +82,7 @@ trait CarriesItems
         $this->streamed();
         $this->put(0);
         Eventually::holds(static fn(): bool => $received->items === ['job'], 'there is a message');
-        $this->broker()->lookUpJobs($this->queue(), ['job'], 'other');
+        $this->broker()->attach($this->queue(), ['job'], 'other');
         $this->put(0, 'a');
 
         Eventually::holds(

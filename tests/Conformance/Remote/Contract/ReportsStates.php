@@ -119,8 +119,10 @@ trait ReportsStates
         ksort($running);
 
         self::assertSame(['one', 'two'], array_keys($running));
-        self::assertSame(['a', 1, 2], [$running['one']['owner'], $running['one']['crashes'], $running['one']['fails']]);
-        self::assertSame(['b', 0, 0], [$running['two']['owner'], $running['two']['crashes'], $running['two']['fails']]);
+        foreach (['one' => ['a', 1, 2], 'two' => ['b', 0, 0]] as $id => $expected) {
+            $job = $running[$id];
+            self::assertSame($expected, [$job['owner'], $job['crashes'], $job['failures']]);
+        }
         self::assertGreaterThan(0, $running['one']['since']);
         self::assertCount(1, $this->broker()->listJobs($this->queue(), JobStatus::Running, 1));
     }
@@ -131,20 +133,20 @@ trait ReportsStates
         $this->giveBack($this->join('a'), $this->claimOne('a'), SettlementKind::Retry, 1, 2, 60.0);
         $delayed = $this->broker()->listJobs($this->queue(), JobStatus::Delayed, 10)['job'];
 
-        self::assertSame([1, 2], [$delayed['crashes'], $delayed['fails']]);
+        self::assertSame([1, 2], [$delayed['crashes'], $delayed['failures']]);
     }
 
     public function testThoseThatDiedLastAreListedFirst(): void
     {
         $this->submit('one', 'two', 'three');
         foreach ($this->claim($this->join('a')) as $i => $delivery) {
-            $this->end('a', $delivery, SettlementKind::Dead, 'outcome', "{\"why\":\"{$i}\"}");
+            $this->end('a', $delivery, SettlementKind::Dead, 'outcome', "{\"reason\":\"{$i}\"}");
             delay(0.005); // the engine's clock may have a resolution of 1 ms
         }
         $dead = $this->broker()->listJobs($this->queue(), JobStatus::Dead, 2);
 
         self::assertSame(['three', 'two'], array_keys($dead));
-        self::assertSame('2', $dead['three']['why']);
+        self::assertSame('2', $dead['three']['reason']);
         self::assertGreaterThanOrEqual($dead['two']['died'], $dead['three']['died']);
     }
 
@@ -184,7 +186,7 @@ trait ReportsStates
         $this->submit('job');
         $this->end($this->join('a'), $this->claimOne('a'), SettlementKind::Dead, 'first');
         $this->broker()->retryDeadLetters($this->queue(), ['job']);
-        $this->broker()->lookUpJobs($this->queue(), ['job'], 'client');
+        $this->broker()->attach($this->queue(), ['job'], 'client');
         $this->end('a', $this->claimOne('a'), SettlementKind::Done, 'second');
 
         Eventually::holds(

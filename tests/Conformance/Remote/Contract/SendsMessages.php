@@ -93,7 +93,7 @@ trait SendsMessages
         $this->submit('waits', 'done');
         $done = $this->claim($this->join('a'))[1];
         $this->end('a', $done);
-        $states = $this->broker()->lookUpJobs($this->queue(), ['done', 'unheard-of', 'waits'], 'client');
+        $states = $this->broker()->attach($this->queue(), ['done', 'unheard-of', 'waits'], 'client');
 
         self::assertSame(['done', 'unheard-of', 'waits'], array_keys($states));
         self::assertSame(
@@ -104,7 +104,7 @@ trait SendsMessages
             ['outcome', null, null],
             [$states['done']->outcome, $states['unheard-of']->outcome, $states['waits']->outcome],
         );
-        self::assertSame([], $this->broker()->lookUpJobs($this->queue(), [], 'client'));
+        self::assertSame([], $this->broker()->attach($this->queue(), [], 'client'));
     }
 
     public function testOutcomesForWhichAnAnswerHasNoRoomAreAskedForByThemselves(): void
@@ -115,7 +115,7 @@ trait SendsMessages
             $this->end('a', $delivery, frame: $outcome);
         }
         $ids = ['one', 'two', 'three'];
-        foreach ($this->broker()->lookUpJobs($this->queue(), $ids, 'client') as $id => $state) {
+        foreach ($this->broker()->attach($this->queue(), $ids, 'client') as $id => $state) {
             self::assertSame([true, true], [$state->known, $state->hasOutcome]);
             self::assertContains($state->outcome, [null, $outcome]);
             self::assertTrue($this->outcome($id) === $outcome);
@@ -128,9 +128,9 @@ trait SendsMessages
         $second = $this->post('second');
         $third = $this->post('third');
         $this->submit('waits', 'runs');
-        $this->broker()->lookUpJobs($this->queue(), ['waits', 'runs'], 'second');
+        $this->broker()->attach($this->queue(), ['waits', 'runs'], 'second');
         [$waits, $runs] = $this->claim($this->join('a'));
-        $this->broker()->lookUpJobs($this->queue(), ['runs', 'waits'], 'third');
+        $this->broker()->attach($this->queue(), ['runs', 'waits'], 'third');
         $this->end('a', $waits);
         $this->end('a', $runs);
 
@@ -148,8 +148,8 @@ trait SendsMessages
         $other = $this->post('other');
         $this->submit('job', 'last');
         foreach ([1, 2] as $time) {
-            $this->broker()->lookUpJobs($this->queue(), ['job'], 'other');
-            $this->broker()->lookUpJobs($this->queue(), ['job'], 'client');
+            $this->broker()->attach($this->queue(), ['job'], 'other');
+            $this->broker()->attach($this->queue(), ['job'], 'client');
         }
         [$job, $last] = $this->claim($this->join('a'));
         $this->broker()->report($this->queue(), 'a', 'job', 1, 'report');
@@ -158,7 +158,7 @@ trait SendsMessages
             'the reports are there',
         );
         $this->end('a', $job);
-        $this->broker()->lookUpJobs($this->queue(), ['last'], 'other');
+        $this->broker()->attach($this->queue(), ['last'], 'other');
         $this->end('a', $last);
 
         foreach ([$client, $other] as $received) {
@@ -186,7 +186,7 @@ trait SendsMessages
         $close();
         $received = $this->post();
         $this->submit('job');
-        $this->broker()->lookUpJobs($this->queue(), ['job'], 'closed');
+        $this->broker()->attach($this->queue(), ['job'], 'closed');
         $this->end($this->join('a'), $this->claimOne('a'));
 
         Eventually::holds(static fn(): bool => $received->outcomes !== [], 'there is a message');
@@ -228,7 +228,7 @@ trait SendsMessages
         $other = $this->post('other');
         $this->submit('job');
         $delivery = $this->claimOne($this->join('a'));
-        $this->broker()->lookUpJobs($this->queue(), ['job'], 'other');
+        $this->broker()->attach($this->queue(), ['job'], 'other');
         $this->broker()->report($this->queue(), 'a', 'job', $delivery->claimNumber, "\0one");
         $this->broker()->report($this->queue(), 'a', 'job', $delivery->claimNumber, 'two');
 

@@ -79,12 +79,12 @@ trait SettlesJobs
             $this->claimOne('a'),
             SettlementKind::Dead,
             'outcome',
-            '{"why":"caf\u00e9 \"1\"\n2","attempts":3,"owner":"a"}',
+            '{"reason":"caf\u00e9 \"1\"\n2","attempts":3,"owner":"a"}',
         );
         $dead = $this->broker()->listJobs($this->queue(), JobStatus::Dead, 10)['job'];
 
         self::assertSame('outcome', $this->outcome('job'));
-        self::assertSame(["caf\u{e9} \"1\"\n2", 3, 'a'], [$dead['why'], $dead['attempts'], $dead['owner']]);
+        self::assertSame(["caf\u{e9} \"1\"\n2", 3, 'a'], [$dead['reason'], $dead['attempts'], $dead['owner']]);
         self::assertSame([1, 1, 0], $this->statistics('dead', 'died_total', 'running'));
         self::assertSame([], $this->claim('a'));
     }
@@ -255,11 +255,11 @@ trait SettlesJobs
         $this->giveBack('a', $this->claimOne('a'), SettlementKind::Refused); // no other agent exists
         self::assertSame([1, 0, 2], $this->statistics('waiting', 'dead', 'released_total'));
         $this->join('b');
-        $this->end('b', $this->claimOne('b'), SettlementKind::Refused, 'refused by two', '{"why":"refused"}');
+        $this->end('b', $this->claimOne('b'), SettlementKind::Refused, 'refused by two', '{"reason":"refused"}');
 
         self::assertSame('refused by two', $this->outcome('job'));
         self::assertSame([0, 1, 1], $this->statistics('waiting', 'dead', 'died_total'));
-        self::assertSame('refused', $this->broker()->listJobs($this->queue(), JobStatus::Dead, 1)['job']['why']);
+        self::assertSame('refused', $this->broker()->listJobs($this->queue(), JobStatus::Dead, 1)['job']['reason']);
     }
 
     public function testAJobThatIsToBeTriedElsewhereIsAnothersIfThereIsOne(): void

@@ -78,12 +78,12 @@ final class SemCommand extends Command
     {
         $options = SemOptions::of($input);
         $semaphore = Semaphore::open($options->name);
-        $pipe = $semaphore->acquire($options->limit, $options->patience);
+        $pipe = $semaphore->acquire($options->limit, $options->timeout);
         if ($pipe === null) {
             fwrite(\STDERR, \sprintf(
                 "spindle: the semaphore '%s' was not free within %s s; %s\n",
                 TerminalText::escape($options->name),
-                $options->patience,
+                $options->timeout,
                 $options->startsAnyway ? 'going on anyway' : 'nothing was started',
             ));
             if (!$options->startsAnyway) {

@@ -23,14 +23,14 @@ final class SemOptions
     /**
      * @param list<string> $command       a program and its arguments; empty to wait for the end of all commands
      * @param int          $limit         largest number of commands that run at once
-     * @param float        $patience      maximum seconds of the wait, or INF
-     * @param bool         $startsAnyway  whether the command starts when $patience is over
+     * @param float        $timeout       maximum seconds of the wait, or INF
+     * @param bool         $startsAnyway  whether the command starts when $timeout is over
      */
     private function __construct(
         public readonly string $name,
         public readonly array $command,
         public readonly int $limit,
-        public readonly float $patience,
+        public readonly float $timeout,
         public readonly bool $startsAnyway,
         public readonly bool $isForeground,
         public readonly bool $isUngrouped,
@@ -48,13 +48,13 @@ final class SemOptions
                 ? 'give a command, or --wait to wait until all commands have ended'
                 : 'option --wait: nothing is started; remove the command');
         }
-        [$patience, $startsAnyway] = self::patience($given);
+        [$timeout, $startsAnyway] = self::timeout($given);
 
         return new self(
             $given->text('id') ?? self::terminal(),
             $words === [] ? [] : self::command($words),
             $given->flag('wait') ? 1 : self::limit($given),
-            $patience,
+            $timeout,
             $startsAnyway,
             $given->flag('fg'),
             $given->flag('ungroup'),
@@ -94,7 +94,7 @@ final class SemOptions
     }
 
     /** @return array{float, bool} */
-    private static function patience(GivenOptions $given): array
+    private static function timeout(GivenOptions $given): array
     {
         $value = $given->text('st') ?? '0';
         $startsAnyway = $value[0] !== '-';

@@ -8,7 +8,7 @@ for i = 1, idCount do
     deleted = deleted + 1
     call('DEL', P .. 'items:' .. id)
   end
-  call('HDEL', P .. 'why', id)
+  call('HDEL', P .. 'reason', id)
   call('HDEL', P .. 'deadkeys', id)
   call('ZREM', P .. 'died', id)
 end

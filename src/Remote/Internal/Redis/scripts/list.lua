@@ -1,7 +1,7 @@
 -- Returns jobs of a status, each as its id and its details in JSON. ARGV: status, maximum number of jobs.
 local status, limit = ARGV[1], tonumber(ARGV[2])
 local out = {}
-local UNREADABLE = {why = 'its record was changed by hand and cannot be read'}
+local UNREADABLE = {reason = 'its record was changed by hand and cannot be read'}
 -- Returns a decoded table; nil if the bytes can't be decoded.
 local function read(decode, bytes)
   local isRead, value = pcall(decode, bytes)
@@ -20,7 +20,9 @@ if status == 'running' then
       local record = read(cmsgpack.unpack, part[2][i + 1])
       local details = UNREADABLE
       if record then
-        details = {owner = record[7], number = record[1], crashes = record[2], fails = record[3], since = record[10]}
+        details = {
+          owner = record[7], claim_number = record[1], crashes = record[2], failures = record[3], since = record[10],
+        }
       end
       if #out < limit then add(part[2][i], details) end
     end
@@ -30,13 +32,13 @@ elseif status == 'delayed' then
   for i = 1, #due, 2 do
     local record = call('HGET', TRIED, due[i])
     record = record and read(cmsgpack.unpack, record) or {0, 0, 0}
-    add(due[i], {due = tonumber(due[i + 1]), crashes = record[2], fails = record[3]})
+    add(due[i], {due = tonumber(due[i + 1]), crashes = record[2], failures = record[3]})
   end
 elseif status == 'dead' then
   local died = call('ZREVRANGE', P .. 'died', 0, limit - 1, 'WITHSCORES')
   for i = 1, #died, 2 do
-    local why = call('HGET', P .. 'why', died[i])
-    local details = why and why ~= '' and (read(cjson.decode, why) or {why = UNREADABLE.why}) or {}
+    local reason = call('HGET', P .. 'reason', died[i])
+    local details = reason and reason ~= '' and (read(cjson.decode, reason) or {reason = UNREADABLE.reason}) or {}
     details.died = tonumber(died[i + 1])
     add(died[i], details)
   end

@@ -22,7 +22,7 @@
 -- begun    hash    owner -> highest sequence number of a job of the owner that can have started
 -- spared   hash    owner -> 1 if its lease was extended because the engine had not been available
 -- dead     hash    id -> frame of each dead letter
--- why      hash    id -> reason of each dead letter in JSON
+-- reason   hash    id -> reason of each dead letter in JSON
 -- deadkeys hash    id -> key of each dead letter with a key
 -- died     zset    id -> time at which the job became a dead letter
 -- meta     hash    counters, and: "blocked": number of blocked jobs; "entries": expected number of entries of both

@@ -44,7 +44,7 @@ local surplus = call('ZCARD', P .. 'died') - maxDead
 if #dropped == 0 and surplus > 0 then dropped = call('ZRANGE', P .. 'died', 0, math.min(surplus, 1000) - 1) end
 if #dropped > 0 then
   callInParts('HDEL', P .. 'dead', dropped)
-  callInParts('HDEL', P .. 'why', dropped)
+  callInParts('HDEL', P .. 'reason', dropped)
   callInParts('HDEL', P .. 'deadkeys', dropped)
   callInParts('ZREM', P .. 'died', dropped)
   count('forgotten', #dropped)

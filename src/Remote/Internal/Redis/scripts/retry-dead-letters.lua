@@ -7,7 +7,7 @@ for i = 1, idCount do
   local frame = call('HGET', P .. 'dead', id)
   if frame then
     call('HDEL', P .. 'dead', id)
-    call('HDEL', P .. 'why', id)
+    call('HDEL', P .. 'reason', id)
     call('ZREM', P .. 'died', id)
     call('DEL', P .. 'result:' .. id, P .. 'items:' .. id)
     local key = call('HGET', P .. 'deadkeys', id) or ''

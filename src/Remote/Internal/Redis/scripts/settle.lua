@@ -10,10 +10,10 @@ if lastStartable ~= '' then call('HSET', P .. 'begun', owner, lastStartable) end
 
 local ids, settlements, at = {}, {}, 1
 for i = 1, settlementCount do
-  local id, claimNumber, kind, crashes, fails, delay, frame, why
-  id, claimNumber, kind, crashes, fails, delay, frame, why, at = struct.unpack('<Bc0I4BI4I4dI4c0I4c0', packed, at)
+  local id, claimNumber, kind, crashes, failures, delay, frame, reason
+  id, claimNumber, kind, crashes, failures, delay, frame, reason, at = struct.unpack('<Bc0I4BI4I4dI4c0I4c0', packed, at)
   ids[i] = id
-  settlements[i] = {claimNumber, kind, crashes, fails, delay, frame, why}
+  settlements[i] = {claimNumber, kind, crashes, failures, delay, frame, reason}
 end
 
 -- Matches ids that dispatch() has created. Such ids, and ids that begin with the caller's mailbox, are used only once.
@@ -63,7 +63,7 @@ if settlementCount > 0 then
         if hasFlag(record, STREAMED) then call('EXPIRE', P .. 'items:' .. id, retention) end
         if kind == DEAD then
           call('HSET', P .. 'dead', id, call('HGET', JOBS, id) or '')
-          call('HSET', P .. 'why', id, settlement[7])
+          call('HSET', P .. 'reason', id, settlement[7])
           if record[5] ~= '' then call('HSET', P .. 'deadkeys', id, record[5]) end
           call('ZADD', P .. 'died', now, id)
         end

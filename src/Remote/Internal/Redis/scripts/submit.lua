@@ -1,7 +1,7 @@
 -- Adds jobs. Returns the number of accepted jobs and the positions of conflicts. ARGV: jobs, how many these are,
 -- maximum number of jobs in the queue, mailbox, whether the ids can exist, number of the caller's connection.
 local packed, jobCount, maxJobs = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
-local mailbox, mayExist = ARGV[4], ARGV[5] == '1'
+local mailbox, checkIds = ARGV[4], ARGV[5] == '1'
 -- A caller without an answer submits again on another connection. The first submission can arrive later, such as when
 -- the network works again. If its outcomes were dropped by then, jobs would run twice. So it is refused.
 local connection = tonumber(ARGV[6])
@@ -25,9 +25,9 @@ for i = 1, jobCount do
   local id, key, delay, frame
   id, key, delay, frame, at = struct.unpack('<Bc0Bc0dI4c0', packed, at)
   local isKnown, isOther = false, false
-  if mayExist then isKnown, isOther = known(id, frame) end
+  if checkIds then isKnown, isOther = known(id, frame) end
   if isKnown then
-    -- A job with this id was added before. states.lua returns its outcome.
+    -- A job with this id was added before. attach.lua returns its outcome.
     if isOther then conflicts[#conflicts + 1] = ' ' .. (i - 1) end
   elseif room <= 0 then
     break

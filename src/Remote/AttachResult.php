@@ -4,13 +4,14 @@ declare(strict_types=1);
 
 namespace Spindle\Remote;
 
-/** The answer of a broker about one job: whether the job is known, and its outcome. */
-final class JobLookup
+/** The state of a job to which a mailbox was attached: whether the job exists, and its outcome. */
+final class AttachResult
 {
     /**
      * @param bool        $known      whether the job exists or its outcome is kept
      * @param string|null $outcome    the outcome's frame; null without an outcome, or if it did not fit into the answer
-     * @param bool        $hasOutcome whether the job has an outcome. If so and $outcome is null, look up this job alone
+     * @param bool        $hasOutcome whether the job has an outcome. If so and $outcome is null, attach to this job
+     *                                alone
      */
     public function __construct(
         public readonly bool $known,
