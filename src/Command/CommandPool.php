@@ -10,7 +10,7 @@ use Spindle\Command\Internal\CommandDispatcher;
 use Spindle\Command\Internal\Execution;
 use Spindle\Command\Internal\PendingCommand;
 use Spindle\Command\Internal\Run;
-use Spindle\Internal\CommandCarrier;
+use Spindle\Internal\CommandTransport;
 use Spindle\Internal\CpuCount;
 use Spindle\Internal\NumberRange;
 use Spindle\Internal\UnreadResults;
@@ -26,7 +26,7 @@ use Spindle\Statistics;
  * commands have left running. If several fibers run commands at the same time, `$concurrency` limits these commands
  * together.
  *
- * With {@see CommandPoolOptions::$carrier}, a carrier runs the commands instead, for example on other machines.
+ * With {@see CommandPoolOptions::$transport}, a transport runs the commands instead, for example on other machines.
  */
 final class CommandPool implements Lifecycle, Statistics
 {
@@ -34,11 +34,11 @@ final class CommandPool implements Lifecycle, Statistics
 
     /**
      * @param int|null $concurrency maximum number of commands that run at once; null for the number of usable CPUs.
-     *        With a carrier: maximum number of commands that the carrier has at once, running or waiting; null for
+     *        With a transport: maximum number of commands that the transport has at once, running or waiting; null for
      *        256
      * @param int|RetryPolicy $retries maximum retries of a failed command with the default pauses, or a policy
      *
-     * @throws \ValueError when the concurrency is below 1 or above 1,000,000,000 (with a carrier: above 10,000), or
+     * @throws \ValueError when the concurrency is below 1 or above 1,000,000,000 (with a transport: above 10,000), or
      *                     when the retries are below 0 or above 1,000,000,000
      */
     public function __construct(
@@ -48,8 +48,9 @@ final class CommandPool implements Lifecycle, Statistics
     ) {
         $this->dispatcher = new CommandDispatcher(
             self::checkedConcurrency(
-                $concurrency
-                    ?? ($options->carrier === null ? (new CpuCount())->usable() : CommandCarrier::DEFAULT_CONCURRENCY),
+                $concurrency ?? ($options->transport === null
+                    ? (new CpuCount())->usable()
+                    : CommandTransport::DEFAULT_CONCURRENCY),
             ),
             \is_int($retries) ? new RetryPolicy($retries) : $retries,
             $options,
@@ -156,7 +157,7 @@ final class CommandPool implements Lifecycle, Statistics
     /**
      * Changes how many commands run at once. When the number becomes lower, running commands still finish.
      *
-     * @throws \ValueError       when the number is below 1 or above 1,000,000,000 (with a carrier: above 10,000)
+     * @throws \ValueError       when the number is below 1 or above 1,000,000,000 (with a transport: above 10,000)
      * @throws LauncherException when the file descriptor limit is too low for that number, or when a launcher can't be
      *                           started
      */
@@ -168,7 +169,7 @@ final class CommandPool implements Lifecycle, Statistics
     /**
      * Returns the largest concurrency for which the present launchers have enough file descriptors. {@see resize()} may
      * accept a larger one, because it can start more launchers. This method starts launchers if necessary, and suspends
-     * until one of them is ready. With a carrier, returns 10,000.
+     * until one of them is ready. With a transport, returns 10,000.
      *
      * @throws LauncherException when a launcher can't be started
      */
@@ -220,7 +221,7 @@ final class CommandPool implements Lifecycle, Statistics
      * {@see runInOrder()}. If several running commands have the key, the method uses the one that was read first.
      *
      * A launcher sends a small output only at the end of the command, or when this method asks for it. So the first
-     * call may return nothing, and a later call returns the output. With a carrier, no output is sent before the end.
+     * call may return nothing, and a later call returns the output. With a transport, no output is sent before the end.
      *
      * @param int $maxBytes maximum bytes to return of each of the two outputs, from its end
      *
@@ -279,7 +280,7 @@ final class CommandPool implements Lifecycle, Statistics
      * with LauncherException.
      *
      * Blocks until the processes have ended. A process that ignores SIGTERM is killed after half a second, or after the
-     * grace of the pool if that is shorter. With a carrier, suspends until the carrier has ended the commands.
+     * grace of the pool if that is shorter. With a transport, suspends until the transport has ended the commands.
      */
     public function kill(): void
     {

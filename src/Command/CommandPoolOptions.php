@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Command;
 
 use Psr\Log\LoggerInterface;
-use Spindle\Internal\CommandCarrier;
+use Spindle\Internal\CommandTransport;
 use Spindle\Internal\NumberRange;
 use Spindle\LauncherException;
 
@@ -27,9 +27,9 @@ final class CommandPoolOptions
      * @param string|null $temporaryDirectory directory for the unlinked files that hold large outputs; null for the
      *        system's temporary directory
      * @param LoggerInterface|null $logger receives each step at debug level, without output and environment
-     * @param CommandCarrier|null $carrier a {@see \Spindle\Remote\RemoteCommands} runs the commands on other machines;
-     *        null for launchers of this process. With a carrier, `$grace`, `$rerunAfterCrash`, `$startMethod` and
-     *        `$php` have no effect
+     * @param CommandTransport|null $transport a {@see \Spindle\Remote\RemoteCommands} runs the commands on other
+     *        machines; null for launchers of this process. With a transport, `$grace`, `$rerunAfterCrash`,
+     *        `$startMethod` and `$php` have no effect
      * @param float $delay minimum seconds from one start to the next, across all runs and attempts
      *
      * @throws \ValueError when a number is negative, or above 1,000,000,000
@@ -43,7 +43,7 @@ final class CommandPoolOptions
         public readonly ?string $php = null,
         public readonly ?string $temporaryDirectory = null,
         public readonly ?LoggerInterface $logger = null,
-        public readonly ?CommandCarrier $carrier = null,
+        public readonly ?CommandTransport $transport = null,
         public readonly float $delay = 0.0,
     ) {
         NumberRange::seconds('The grace', $grace);

@@ -6,7 +6,7 @@ namespace Spindle\Remote;
 
 use Amp\Cancellation;
 use Amp\CancelledException;
-use Spindle\Internal\CommandCarrier;
+use Spindle\Internal\CommandTransport;
 use Spindle\Lifecycle;
 use Spindle\Remote\Internal\PendingRemoteCommand;
 use Spindle\Remote\Internal\QueueClient;
@@ -16,7 +16,8 @@ use Spindle\Worker\ExecutorClosedException;
 /**
  * Runs the commands of a {@see \Spindle\Command\CommandPool} on the machines where `spindle work` serves the queue.
  *
- *     $pool = new CommandPool(64, options: new CommandPoolOptions(carrier: new RemoteCommands($broker, 'thumbnails')));
+ *     $transport = new RemoteCommands($broker, 'thumbnails');
+ *     $pool = new CommandPool(64, options: new CommandPoolOptions(transport: $transport));
  *
  * A command runs as the agent's user, with the agent's environment and working directory, unless the command sets its
  * own. A command whose agent is lost runs again on another agent.
@@ -24,7 +25,7 @@ use Spindle\Worker\ExecutorClosedException;
  * The whole command, with its environment and input, is stored in the engine: the Redis or Valkey server of a
  * {@see RedisBroker}. It is signed, but not encrypted.
  */
-final class RemoteCommands implements CommandCarrier, Lifecycle
+final class RemoteCommands implements CommandTransport, Lifecycle
 {
     private readonly QueueClient $client;
 
@@ -82,7 +83,7 @@ final class RemoteCommands implements CommandCarrier, Lifecycle
      * @throws TamperedFrameException
      * @throws ExecutorClosedException
      */
-    public function carry(string $encoded, Cancellation $withdrawal, Cancellation $cancellation): string
+    public function execute(string $encoded, Cancellation $withdrawal, Cancellation $cancellation): string
     {
         $command = new PendingRemoteCommand($this->client, $this->client->commandJob($encoded));
 
@@ -91,7 +92,7 @@ final class RemoteCommands implements CommandCarrier, Lifecycle
 
     /**
      * Refuses new commands, and waits until all commands have outcomes, and the engine has confirmed all cancellations.
-     * A pool does not close its carrier, which other pools can use too.
+     * A pool does not close its transport, which other pools can use too.
      *
      * Releases the broker, as {@see RemoteExecutor::close()} does.
      *

@@ -259,7 +259,7 @@ final class RemoteRunTest extends TestCase
             [],
             array_values(
                 (array) preg_grep(
-                    '/^(Spindle\\\\Remote|Predis|Spindle\\\\Worker)\\\\|Elsewhere|CommandCarrier|PortableCommand/',
+                    '/^(Spindle\\\\Remote|Predis|Spindle\\\\Worker)\\\\|Elsewhere|CommandTransport|PortableCommand/',
                     $classes,
                 ),
             ),

@@ -196,7 +196,7 @@ final class WorkTest extends TestCase
         $process = $this->work($lost, ['--queue', $kept, '--workers', '2', '--lease', '6', '--margin', '4']);
         $commands = new CommandPool(
             options: new CommandPoolOptions(
-                carrier: new RemoteCommands(
+                transport: new RemoteCommands(
                     new RedisBroker(Redis::shared()->url()),
                     $lost,
                     new SigningKeys([AgentProgram::KEY]),

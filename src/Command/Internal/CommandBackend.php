@@ -8,7 +8,7 @@ use Spindle\LauncherException;
 
 /**
  * Runs a pool's commands, as many at once as its concurrency: in launchers on this machine ({@see LauncherBackend}), or
- * through a carrier ({@see CarrierBackend}). Reports the ends of attempts to {@see AttemptEvents}.
+ * through a transport ({@see TransportBackend}). Reports the ends of attempts to {@see AttemptEvents}.
  */
 interface CommandBackend
 {
@@ -23,7 +23,7 @@ interface CommandBackend
      * Accepts a command. It is sent with the next {@see flush()}, or earlier, and runs as soon as a slot is free.
      *
      * @throws LauncherException when a launcher can't be started, or credentials have changed since the first attempt
-     * @throws \ValueError       when a carrier can't encode the command
+     * @throws \ValueError       when a transport can't encode the command
      */
     public function assign(PendingCommand $pending): void;
 
@@ -63,6 +63,6 @@ interface CommandBackend
     /** Ends and forgets all commands. Their owners are not notified. */
     public function close(): void;
 
-    /** Suspends until the carrier has ended the commands that {@see close()} cancelled. */
+    /** Suspends until the transport has ended the commands that {@see close()} cancelled. */
     public function awaitEnd(): void;
 }

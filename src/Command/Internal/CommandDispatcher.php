@@ -99,7 +99,7 @@ final class CommandDispatcher implements AttemptEvents
         $this->closing = new FiberQueue();
         $this->store = new CaptureStore($options->temporaryDirectory);
         $this->log = $options->logger === null ? null : new StepLog($options->logger);
-        $this->backend = $options->carrier === null
+        $this->backend = $options->transport === null
             ? new LauncherBackend(
                 $options,
                 $concurrency,
@@ -107,7 +107,7 @@ final class CommandDispatcher implements AttemptEvents
                 UnlinkedFile::prefix($this->store->directory),
                 $this,
             )
-            : new CarrierBackend($options->carrier, $concurrency, $this);
+            : new TransportBackend($options->transport, $concurrency, $this);
         $this->delayedRetries = new DelayedRetries($this);
         $this->delayedStarts = $options->delay <= 0.0 ? null : new DelayedStarts($options->delay, $this);
     }

@@ -35,7 +35,7 @@ final class RemoteCommandsLifecycleTest extends LifecycleContract
     {
         [$started, $gate] = [$this->path('started'), $this->path('gate')];
         $command = Command::shell("touch {$started}; until [ -e {$gate} ]; do sleep 0.01; done");
-        $future = async(static fn(): bool => self::carry($object, $command) !== '');
+        $future = async(static fn(): bool => self::execute($object, $command) !== '');
         Eventually::holds(static fn(): bool => file_exists($started), 'the command runs');
 
         return $future;
@@ -48,7 +48,7 @@ final class RemoteCommandsLifecycleTest extends LifecycleContract
 
     protected function giveMore(Lifecycle $object): void
     {
-        self::carry($object, Command::of('true'));
+        self::execute($object, Command::of('true'));
     }
 
     protected function refusal(): string
@@ -56,10 +56,10 @@ final class RemoteCommandsLifecycleTest extends LifecycleContract
         return ExecutorClosedException::class;
     }
 
-    private static function carry(Lifecycle $object, Command $command): string
+    private static function execute(Lifecycle $object, Command $command): string
     {
         \assert($object instanceof RemoteCommands);
 
-        return $object->carry(PortableCommand::encode($command), new NullCancellation(), new NullCancellation());
+        return $object->execute(PortableCommand::encode($command), new NullCancellation(), new NullCancellation());
     }
 }

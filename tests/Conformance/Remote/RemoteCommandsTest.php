@@ -186,7 +186,7 @@ final class RemoteCommandsTest extends CommandPoolContract
                 lookahead: $lookahead,
                 temporaryDirectory: $temporaryDirectory,
                 logger: $logger,
-                carrier: $commands,
+                transport: $commands,
             ),
         );
     }

@@ -121,19 +121,19 @@ final class ForkedHostTest extends TestCase
         return $other->await()->stdout();
     }
 
-    public function testAForkNeitherEndsNorStartsCommandsThatACarrierHas(): void
+    public function testAForkNeitherEndsNorStartsCommandsThatATransportHas(): void
     {
         $said = $this->path('said');
 
-        self::assertSame(["done\n", "done\n"], Host::call(self::class . '::forkWithCarrier', [$said], timeout: 20));
+        self::assertSame(["done\n", "done\n"], Host::call(self::class . '::forkWithTransport', [$said], timeout: 20));
         self::assertSame(array_fill(0, 5, 'refused'), file($said, \FILE_IGNORE_NEW_LINES));
     }
 
     /** @return list<string> outputs of two commands, of which one waits while a fork tries to end both */
-    public static function forkWithCarrier(string $said): array
+    public static function forkWithTransport(string $said): array
     {
-        $carrier = new AgentPool();
-        $pool = new CommandPool(1, options: new CommandPoolOptions(carrier: $carrier));
+        $transport = new AgentPool();
+        $pool = new CommandPool(1, options: new CommandPoolOptions(transport: $transport));
         $command = Command::shell("while [ ! -e {$said} ]; do sleep 0.01; done; echo done");
         $cancellation = new DeferredCancellation();
         $executions = array_map(

@@ -217,7 +217,7 @@ final class CommandFaultsTest extends TestCase
             4,
             0,
             new CommandPoolOptions(
-                carrier: new RemoteCommands($this->broker(), $this->queue(), self::keys(), $maxCrashes, $options),
+                transport: new RemoteCommands($this->broker(), $this->queue(), self::keys(), $maxCrashes, $options),
             ),
         );
     }

@@ -292,7 +292,7 @@ final class EngineOutagesTest extends TestCase
         $file = $this->path('pid');
         $this->agentAt($redis->url(), $this->queue());
         $pool = new CommandPool(4, 0, new CommandPoolOptions(
-            carrier: new RemoteCommands(new RedisBroker($redis->url()), $this->queue(), self::keys()),
+            transport: new RemoteCommands(new RedisBroker($redis->url()), $this->queue(), self::keys()),
         ));
         $running = new DeferredCancellation();
         $command = Command::shell("echo \$\$ > {$file}; exec sleep 100");

@@ -7,10 +7,10 @@ namespace Spindle\Tests\Integration\Command;
 use Amp\Cancellation;
 use Spindle\Command\CommandPool;
 use Spindle\Command\PortableCommand;
-use Spindle\Internal\CommandCarrier;
+use Spindle\Internal\CommandTransport;
 
 /** Runs commands in its own pool, as an agent does. */
-final class AgentPool implements CommandCarrier
+final class AgentPool implements CommandTransport
 {
     private readonly CommandPool $pool;
 
@@ -19,7 +19,7 @@ final class AgentPool implements CommandCarrier
         $this->pool = new CommandPool(2);
     }
 
-    public function carry(string $encoded, Cancellation $withdrawal, Cancellation $cancellation): string
+    public function execute(string $encoded, Cancellation $withdrawal, Cancellation $cancellation): string
     {
         $result = PortableCommand::decode($encoded)->runOn($this->pool, $cancellation);
 

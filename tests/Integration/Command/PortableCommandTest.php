@@ -17,7 +17,7 @@ use Spindle\Tests\Async;
 use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
 
-/** A command as bytes, and a pool whose carrier runs commands in another pool. */
+/** A command as bytes, and a pool whose transport runs commands in another pool. */
 final class PortableCommandTest extends TestCase
 {
     use EndsInTime;
@@ -45,7 +45,7 @@ final class PortableCommandTest extends TestCase
     public function testACommandThatIsCarriedHasTheResultThatItHasHere(Command $command): void
     {
         $here = (new CommandPool(1))->execute($command);
-        $there = (new CommandPool(1, 0, new CommandPoolOptions(carrier: new AgentPool())))->execute($command);
+        $there = (new CommandPool(1, 0, new CommandPoolOptions(transport: new AgentPool())))->execute($command);
 
         foreach (['command', 'exitCode', 'signal', 'timedOut', 'cancelled', 'error', 'attempts'] as $property) {
             self::assertSame($here->{$property}, $there->{$property}, $property);
@@ -84,7 +84,7 @@ final class PortableCommandTest extends TestCase
     #[DataProvider('ofThisProcess')]
     public function testInputsAndOutputsOfThisProcessAreRefusedByName(\Closure $with, string $message): void
     {
-        $pool = new CommandPool(1, 0, new CommandPoolOptions(carrier: new AgentPool()));
+        $pool = new CommandPool(1, 0, new CommandPoolOptions(transport: new AgentPool()));
         $command = $with(Command::of('true', 'a b')->withEnvironment(['TOKEN' => 'secret value']));
         foreach ([
             static fn() => $pool->execute($command),
@@ -92,7 +92,7 @@ final class PortableCommandTest extends TestCase
         ] as $use) {
             try {
                 $use();
-                self::fail('It can\'t be carried');
+                self::fail('It can\'t be transported');
             } catch (\ValueError $refused) {
                 self::assertStringContainsString($message, $refused->getMessage());
                 self::assertStringEndsWith("true 'a b'", $refused->getMessage());
@@ -113,9 +113,9 @@ final class PortableCommandTest extends TestCase
         self::assertStringContainsString('its output has 10 bytes, more than the 9 of', $outcome);
     }
 
-    public function testAPoolWithACarrierHasAMaximumConcurrency(): void
+    public function testAPoolWithATransportHasAMaximumConcurrency(): void
     {
-        $options = new CommandPoolOptions(carrier: new AgentPool());
+        $options = new CommandPoolOptions(transport: new AgentPool());
         $pool = new CommandPool(10_000, options: $options);
         self::assertSame(10_000, $pool->maxConcurrency());
 
@@ -125,7 +125,7 @@ final class PortableCommandTest extends TestCase
                 self::fail('The concurrency is too high');
             } catch (\ValueError $tooHigh) {
                 self::assertSame(
-                    'The concurrency of a pool with a carrier must be at most 10,000, not 10001',
+                    'The concurrency of a pool with a transport must be at most 10,000, not 10001',
                     $tooHigh->getMessage(),
                 );
             }
@@ -133,9 +133,9 @@ final class PortableCommandTest extends TestCase
         self::assertSame(10_000, $pool->statistics()['max']);
     }
 
-    public function testARetryThatWaitsForTheCarrierIsCancelledBeforeItsNextAttempt(): void
+    public function testARetryThatWaitsForTheTransportIsCancelledBeforeItsNextAttempt(): void
     {
-        $options = new CommandPoolOptions(carrier: new AgentPool());
+        $options = new CommandPoolOptions(transport: new AgentPool());
         $pool = new CommandPool(1, new RetryPolicy(1, delay: 0.0), $options);
         $failing = Async::run(static fn(): CommandResult => $pool->execute(Command::of('false')));
         $blocking = Async::run(static fn(): CommandResult => $pool->execute(Command::of('sleep', '60')));

@@ -76,7 +76,7 @@ final class Runner
         $this->pool = new CommandPool(1, $options->outcome->retries, new CommandPoolOptions(
             lookahead: $options->dependsOnStartTime() ? 0 : $options->input->inputs->lookahead(),
             logger: $logger,
-            carrier: $options->start->carrier,
+            transport: $options->start->transport,
             delay: $options->start->delay,
             grace: $options->start->grace,
         ));
@@ -145,7 +145,9 @@ final class Runner
                 '--jobs',
                 (string) $concurrency,
                 "at most {$this->maxConcurrency}"
-                    . ($this->options->start->carrier === null ? ', or raise the limit of open files (ulimit -n)' : ''),
+                    . ($this->options->start->transport === null
+                        ? ', or raise the limit of open files (ulimit -n)'
+                        : ''),
             );
         }
         $this->control->resize($concurrency);

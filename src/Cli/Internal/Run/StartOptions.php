@@ -8,7 +8,7 @@ use Spindle\Cli\Internal\GivenBroker;
 use Spindle\Cli\Internal\GivenOptions;
 use Spindle\Cli\Internal\UsageException;
 use Spindle\Command\CommandPoolOptions;
-use Spindle\Internal\CommandCarrier;
+use Spindle\Internal\CommandTransport;
 use Spindle\Remote\RemoteCommands;
 
 /** Reads the options that say when and where jobs run. */
@@ -18,10 +18,10 @@ final class StartOptions
     private const LOCAL = ['nice', 'work-dir', 'term-seq', 'load', 'memfree', 'noswap'];
 
     /**
-     * @param float               $delay       minimum time between two starts, in seconds
-     * @param float               $grace       seconds between SIGTERM and SIGKILL for a job that is ended
-     * @param CommandCarrier|null $carrier     runs the jobs on other machines; null to run them here
-     * @param MachineLimits|null  $machine     checks whether the machine has room for another job; null for no limits
+     * @param float                 $delay     minimum time between two starts, in seconds
+     * @param float                 $grace     seconds between SIGTERM and SIGKILL for a job that is ended
+     * @param CommandTransport|null $transport runs the jobs on other machines; null to run them here
+     * @param MachineLimits|null    $machine   checks whether the machine has room for another job; null for no limits
      */
     private function __construct(
         public readonly JobsOption $jobs,
@@ -29,7 +29,7 @@ final class StartOptions
         public readonly float $delay,
         public readonly float $grace,
         public readonly JobEnvironment $environment,
-        public readonly ?CommandCarrier $carrier,
+        public readonly ?CommandTransport $transport,
         public readonly ?MachineLimits $machine,
     ) {}
 
@@ -47,7 +47,7 @@ final class StartOptions
                 );
             }
         }
-        $default = $given->text('queue') === null ? null : (string) CommandCarrier::DEFAULT_CONCURRENCY;
+        $default = $given->text('queue') === null ? null : (string) CommandTransport::DEFAULT_CONCURRENCY;
 
         return new self(
             JobsOption::parse($given->text('jobs') ?? $default),
@@ -55,7 +55,7 @@ final class StartOptions
             $given->duration('delay') ?? 0.0,
             self::grace($given),
             JobEnvironment::of($given, $words, $input->strings),
-            self::carrier($given),
+            self::transport($given),
             MachineLimits::of($given),
         );
     }
@@ -78,7 +78,7 @@ final class StartOptions
         return (int) ($match[1] ?? 0) / 1000;
     }
 
-    private static function carrier(GivenOptions $given): ?CommandCarrier
+    private static function transport(GivenOptions $given): ?CommandTransport
     {
         $queue = $given->text('queue');
         foreach (['broker', 'broker-file'] as $name) {

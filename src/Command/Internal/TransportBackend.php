@@ -9,11 +9,11 @@ use Amp\DeferredCancellation;
 use Amp\Future;
 use Spindle\Command\CommandResult;
 use Spindle\Command\PortableCommand;
-use Spindle\Internal\CommandCarrier;
+use Spindle\Internal\CommandTransport;
 use Spindle\LauncherException;
 
-/** Passes commands to a carrier, at most `$concurrency` at once. Others wait here. Slots go to the lanes in turn. */
-final class CarrierBackend implements CommandBackend
+/** Passes commands to a transport, at most `$concurrency` at once. Others wait here. Slots go to the lanes in turn. */
+final class TransportBackend implements CommandBackend
 {
     /** @var \WeakReference<AttemptEvents> */
     private readonly \WeakReference $events;
@@ -23,12 +23,12 @@ final class CarrierBackend implements CommandBackend
 
     /**
      * @var array<int, array{PendingCommand, DeferredCancellation, DeferredCancellation}>
-     *        commands that the carrier has, by id, each with the `$withdrawal` and the `$cancellation` of
-     *        {@see CommandCarrier::carry()}
+     *        commands that the transport has, by id, each with the `$withdrawal` and the `$cancellation` of
+     *        {@see CommandTransport::execute()}
      */
-    private array $carried = [];
+    private array $sent = [];
 
-    /** @var array<int, Future<mixed>> calls of the carrier that have not returned, by the id of the command */
+    /** @var array<int, Future<mixed>> calls of the transport that have not returned, by the id of the command */
     private array $calls = [];
 
     private bool $isPaused = false;
@@ -36,9 +36,9 @@ final class CarrierBackend implements CommandBackend
     /** Id of the process that submitted the commands. A fork must neither start nor cancel them. */
     private int $ownerPid = 0;
 
-    /** @throws \ValueError when the concurrency is too high for a carrier */
+    /** @throws \ValueError when the concurrency is too high for a transport */
     public function __construct(
-        private readonly CommandCarrier $carrier,
+        private readonly CommandTransport $transport,
         private int $concurrency,
         AttemptEvents $events,
     ) {
@@ -72,7 +72,7 @@ final class CarrierBackend implements CommandBackend
         if ($this->leaveToParent()) {
             return;
         }
-        [, , $cancellation] = $this->carried[$pending->id] ?? [null, null, null];
+        [, , $cancellation] = $this->sent[$pending->id] ?? [null, null, null];
         $cancellation === null ? $this->cancelWaiting($pending) : $cancellation->cancel();
     }
 
@@ -81,7 +81,7 @@ final class CarrierBackend implements CommandBackend
         if ($this->leaveToParent()) {
             return;
         }
-        [, $withdrawal] = $this->carried[$pending->id] ?? [null, null];
+        [, $withdrawal] = $this->sent[$pending->id] ?? [null, null];
         $withdrawal === null ? $this->cancelWaiting($pending) : $withdrawal->cancel();
     }
 
@@ -104,7 +104,7 @@ final class CarrierBackend implements CommandBackend
 
     public function running(): array
     {
-        return array_map(static fn(array $carried): PendingCommand => $carried[0], $this->carried);
+        return array_map(static fn(array $sent): PendingCommand => $sent[0], $this->sent);
     }
 
     public function pause(): void
@@ -120,7 +120,7 @@ final class CarrierBackend implements CommandBackend
         }
     }
 
-    /** @throws \ValueError when the concurrency is too high for a carrier */
+    /** @throws \ValueError when the concurrency is too high for a transport */
     public function resize(int $concurrency): void
     {
         self::check($concurrency);
@@ -132,14 +132,14 @@ final class CarrierBackend implements CommandBackend
 
     public function maxConcurrency(): int
     {
-        return CommandCarrier::MAX_CONCURRENCY;
+        return CommandTransport::MAX_CONCURRENCY;
     }
 
     public function close(): void
     {
-        $carried = $this->isFork() ? [] : $this->carried;
-        $this->carried = $this->waiting = [];
-        foreach ($carried as [, , $cancellation]) {
+        $sent = $this->isFork() ? [] : $this->sent;
+        $this->sent = $this->waiting = [];
+        foreach ($sent as [, , $cancellation]) {
             $cancellation->cancel();
         }
     }
@@ -153,9 +153,9 @@ final class CarrierBackend implements CommandBackend
 
     private static function check(int $concurrency): void
     {
-        if ($concurrency > CommandCarrier::MAX_CONCURRENCY) {
+        if ($concurrency > CommandTransport::MAX_CONCURRENCY) {
             throw new \ValueError(
-                "The concurrency of a pool with a carrier must be at most 10,000, not {$concurrency}",
+                "The concurrency of a pool with a transport must be at most 10,000, not {$concurrency}",
             );
         }
     }
@@ -172,7 +172,7 @@ final class CarrierBackend implements CommandBackend
             return false;
         }
         $commands = $this->commands();
-        $this->carried = $this->waiting = $this->calls = [];
+        $this->sent = $this->waiting = $this->calls = [];
         $this->events->get()?->onLost($commands, LauncherException::forked(...));
 
         return true;
@@ -180,7 +180,7 @@ final class CarrierBackend implements CommandBackend
 
     private function fillSlots(): void
     {
-        while (!$this->isPaused && $this->waiting !== [] && \count($this->carried) < $this->concurrency) {
+        while (!$this->isPaused && $this->waiting !== [] && \count($this->sent) < $this->concurrency) {
             $lane = array_key_first($this->waiting);
             $commands = $this->waiting[$lane];
             [$pending, $command] = reset($commands);
@@ -188,17 +188,17 @@ final class CarrierBackend implements CommandBackend
             if ($commands !== []) {
                 $this->waiting[$lane] = $commands; // the lane moves to the end
             }
-            $this->carryOne($pending, $command);
+            $this->sendOne($pending, $command);
         }
     }
 
-    private function carryOne(PendingCommand $pending, string $command): void
+    private function sendOne(PendingCommand $pending, string $command): void
     {
         [$withdrawal, $cancellation] = [new DeferredCancellation(), new DeferredCancellation()];
-        $this->carried[$pending->id] = [$pending, $withdrawal, $cancellation];
+        $this->sent[$pending->id] = [$pending, $withdrawal, $cancellation];
         $this->calls[$pending->id] = \Amp\async(function () use ($pending, $command, $withdrawal, $cancellation): void {
             try {
-                $outcome = $this->carrier->carry(
+                $outcome = $this->transport->execute(
                     $command,
                     $withdrawal->getCancellation(),
                     $cancellation->getCancellation(),
@@ -221,7 +221,7 @@ final class CarrierBackend implements CommandBackend
             return;
         }
         unset($this->calls[$pending->id]);
-        if (isset($this->carried[$pending->id])) {
+        if (isset($this->sent[$pending->id])) {
             $notify();
         }
     }
@@ -255,7 +255,7 @@ final class CarrierBackend implements CommandBackend
 
     private function release(PendingCommand $pending): void
     {
-        unset($this->carried[$pending->id]);
+        unset($this->sent[$pending->id]);
         $this->fillSlots();
     }
 }

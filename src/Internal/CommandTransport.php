@@ -9,16 +9,16 @@ use Amp\CancelledException;
 use Spindle\SpindleException;
 
 /** Runs the commands of a {@see \Spindle\Command\CommandPool} on other machines. Receives and returns encoded bytes. */
-interface CommandCarrier
+interface CommandTransport
 {
-    /** Default for the number of commands that a carrier may have at once, running or waiting. */
+    /** Default for the number of commands that a transport may have at once, running or waiting. */
     public const DEFAULT_CONCURRENCY = 256;
 
     public const MAX_CONCURRENCY = 10_000;
 
     /**
      * Runs a command, and suspends the caller until the command has ended. If the process that runs the command is
-     * lost, the carrier may run the command again.
+     * lost, the transport may run the command again.
      *
      * @param string       $encoded      command as {@see \Spindle\Command\PortableCommand::encode()} returns it
      * @param Cancellation $withdrawal   prevents the start of a waiting command, and has no effect on a running one
@@ -30,5 +30,5 @@ interface CommandCarrier
      * @throws CancelledException when the command was never started
      * @throws SpindleException   when the outcome is not known
      */
-    public function carry(string $encoded, Cancellation $withdrawal, Cancellation $cancellation): string;
+    public function execute(string $encoded, Cancellation $withdrawal, Cancellation $cancellation): string;
 }
