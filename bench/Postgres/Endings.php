@@ -178,6 +178,6 @@ final readonly class Endings
 
     private function options(): PostgresOptions
     {
-        return PostgresOptions::of($this->target->dsn())->with(['applicationName' => $this->application]);
+        return PostgresOptions::fromDsn($this->target->dsn())->with(['applicationName' => $this->application]);
     }
 }

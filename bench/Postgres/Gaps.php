@@ -125,7 +125,7 @@ final readonly class Gaps
     /** @return \Closure(): bool */
     private function tls(): \Closure
     {
-        $options = PostgresOptions::of($this->target->tlsDsn());
+        $options = PostgresOptions::fromDsn($this->target->tlsDsn());
 
         return static fn(): bool => self::answers($options);
     }
@@ -141,6 +141,6 @@ final readonly class Gaps
 
     private function options(): PostgresOptions
     {
-        return PostgresOptions::of($this->target->dsn());
+        return PostgresOptions::fromDsn($this->target->dsn());
     }
 }

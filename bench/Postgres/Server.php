@@ -87,7 +87,7 @@ final readonly class Server
     public static function at(#[\SensitiveParameter] string $dsn): self
     {
         try {
-            $options = PostgresOptions::of($dsn);
+            $options = PostgresOptions::fromDsn($dsn);
             $host = $options->hosts[0];
             $password = $options->password();
 

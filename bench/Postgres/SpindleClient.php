@@ -65,7 +65,7 @@ final readonly class SpindleClient implements Client
         $right = true;
         foreach ($load->steps as $step) {
             $result = $link->query($step->sql, [$id]);
-            $right = $step->isRight($id, $step->reads ? $result->value() : null, $result->affected) && $right;
+            $right = $step->isRight($id, $step->reads ? $result->value() : null, $result->affectedRows) && $right;
         }
 
         return $right;

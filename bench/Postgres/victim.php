@@ -16,5 +16,5 @@ require dirname(__DIR__) . '/bootstrap.php';
 /** @var array{string, string} $argv */
 [, $application] = $argv;
 PostgresConnection::connect(
-    PostgresOptions::of(Target::fromEnvironment()->dsn())->with(['applicationName' => $application]),
+    PostgresOptions::fromDsn(Target::fromEnvironment()->dsn())->with(['applicationName' => $application]),
 )->query(Endings::SLEEP);

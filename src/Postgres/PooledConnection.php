@@ -80,7 +80,7 @@ final class PooledConnection implements PostgresLink
         array $parameters = [],
         ?Cancellation $cancellation = null,
     ): int {
-        return $this->connectionSession()->query($sql, $parameters, $cancellation)->affected;
+        return $this->connectionSession()->query($sql, $parameters, $cancellation)->affectedRows;
     }
 
     public function stream(

@@ -11,14 +11,14 @@ final class Postgres
     private const MAX_NAME_BYTES = 63;
 
     /**
-     * Quotes a name, or a name after its schema: identifier('schema', 'table') returns `"schema"."table"`.
+     * Quotes a name, or a name after its schema: quoteIdentifier('schema', 'table') returns `"schema"."table"`.
      *
      * Quoted names are case-sensitive. A quotation mark in a name is doubled.
      *
      * @throws \ValueError when a name is empty, contains a NUL byte, or has more than 63 bytes. The server would
      *     truncate a longer name
      */
-    public static function identifier(string $name, string ...$names): string
+    public static function quoteIdentifier(string $name, string ...$names): string
     {
         return implode('.', array_map(static function (string $one): string {
             if ($one === '' || \strlen($one) > self::MAX_NAME_BYTES || str_contains($one, "\0")) {

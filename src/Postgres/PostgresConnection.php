@@ -50,7 +50,7 @@ final class PostgresConnection implements Lifecycle, PostgresLink
     /**
      * Connects to a server. Suspends until the connection is ready.
      *
-     * @param string|PostgresOptions $options a DSN for {@see PostgresOptions::of()}, or options
+     * @param string|PostgresOptions $options a DSN for {@see PostgresOptions::fromDsn()}, or options
      *
      * @throws ConnectionFailedException when no host accepts the connection
      * @throws AuthenticationException when the server refuses the login, does not prove its identity, or requests an
@@ -62,7 +62,7 @@ final class PostgresConnection implements Lifecycle, PostgresLink
         string|PostgresOptions $options = '',
         ?Cancellation $cancellation = null,
     ): self {
-        $options = \is_string($options) ? PostgresOptions::of($options) : $options;
+        $options = \is_string($options) ? PostgresOptions::fromDsn($options) : $options;
 
         $session = (new SessionFactory($options))->open($cancellation);
         $logger = $options->logger;
@@ -86,7 +86,7 @@ final class PostgresConnection implements Lifecycle, PostgresLink
         array $parameters = [],
         ?Cancellation $cancellation = null,
     ): int {
-        return $this->connectionSession->query($sql, $parameters, $cancellation)->affected;
+        return $this->connectionSession->query($sql, $parameters, $cancellation)->affectedRows;
     }
 
     public function stream(

@@ -54,7 +54,7 @@ final readonly class PostgresHost implements \Stringable
      *
      * @throws \ValueError when the text is not a host
      */
-    public static function of(#[\SensitiveParameter] string $text): self
+    public static function fromString(#[\SensitiveParameter] string $text): self
     {
         if (str_starts_with($text, '/') || filter_var($text, \FILTER_VALIDATE_IP, \FILTER_FLAG_IPV6) !== false) {
             return new self($text);

@@ -30,7 +30,7 @@ final readonly class PostgresOptions
     private ?\SensitiveParameterValue $password;
 
     /**
-     * Creates options. Unlike {@see of()}, the constructor does not read libpq's environment variables.
+     * Creates options. Unlike {@see fromDsn()}, the constructor does not read libpq's environment variables.
      *
      * @param string|list<PostgresHost|string> $hosts hosts in the order of attempts: a list, or "db1,db2:5433"; empty
      *     for the Unix socket of this machine
@@ -117,7 +117,7 @@ final readonly class PostgresOptions
      *
      * @throws \ValueError when the DSN or an environment variable is invalid; the message never contains the password
      */
-    public static function of(#[\SensitiveParameter] string $dsn): self
+    public static function fromDsn(#[\SensitiveParameter] string $dsn): self
     {
         return Keywords::options(ConnectionString::parse($dsn));
     }
@@ -173,7 +173,7 @@ final readonly class PostgresOptions
     {
         $list = [];
         foreach ($hosts as $host) {
-            $list[] = \is_string($host) ? PostgresHost::of(trim($host)) : $host;
+            $list[] = \is_string($host) ? PostgresHost::fromString(trim($host)) : $host;
         }
 
         return $list !== []

@@ -55,7 +55,7 @@ final class PostgresPool implements Lifecycle, PostgresLink, Statistics
     private readonly \Closure $warn;
 
     /**
-     * @param string|PostgresOptions $options a DSN for {@see PostgresOptions::of()}, or options
+     * @param string|PostgresOptions $options a DSN for {@see PostgresOptions::fromDsn()}, or options
      * @param int $maxConnections maximum number of connections, at least 1
      *
      * @throws \ValueError when the DSN is invalid, or a number is out of its range
@@ -66,7 +66,7 @@ final class PostgresPool implements Lifecycle, PostgresLink, Statistics
         int $maxConnections = 10,
         ?PostgresPoolOptions $poolOptions = null,
     ) {
-        $this->options = \is_string($options) ? PostgresOptions::of($options) : $options;
+        $this->options = \is_string($options) ? PostgresOptions::fromDsn($options) : $options;
         $this->poolOptions = $poolOptions ?? new PostgresPoolOptions();
         if ($maxConnections < 1 || $maxConnections < $this->poolOptions->minConnections) {
             throw new \ValueError(
@@ -108,7 +108,7 @@ final class PostgresPool implements Lifecycle, PostgresLink, Statistics
         array $parameters = [],
         ?Cancellation $cancellation = null,
     ): int {
-        return $this->query($sql, $parameters, $cancellation)->affected;
+        return $this->query($sql, $parameters, $cancellation)->affectedRows;
     }
 
     public function stream(

@@ -57,7 +57,7 @@ final class ProtocolException extends \RuntimeException implements PostgresExcep
      * @param string $type name of the type
      * @param string $reason reason as a clause, without the value; '' if there is none
      */
-    public static function value(string $type, string $reason = ''): self
+    public static function unreadableValue(string $type, string $reason = ''): self
     {
         return new self(
             "PostgreSQL sent a value of the type {$type} that can't be read" . ($reason === '' ? '' : ": {$reason}"),

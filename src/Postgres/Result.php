@@ -31,13 +31,13 @@ final class Result implements \IteratorAggregate, \Countable
      * @internal
      *
      * @param int<0, max> $count number of rows
-     * @param int $affected number of rows that the statement wrote or returned
+     * @param int $affectedRows number of rows that the statement wrote or returned
      */
     public function __construct(
         private readonly ?Columns $columns,
         private readonly Exchange $rows,
         private readonly int $count,
-        public readonly int $affected,
+        public readonly int $affectedRows,
     ) {}
 
     /** @return list<string> names of the columns */
@@ -86,7 +86,7 @@ final class Result implements \IteratorAggregate, \Countable
      *
      * @return list<list<mixed>>
      */
-    public function lists(): array
+    public function allNumeric(): array
     {
         /** @var list<list<mixed>> $rows lists, because each key is the column's position */
         $rows = $this->columns === null
@@ -98,7 +98,7 @@ final class Result implements \IteratorAggregate, \Countable
 
     /**
      * Returns all rows as lists of scalars, for callers that convert values themselves. Values of bool, integers,
-     * floats and bytea are as in {@see lists()}. All other values are strings in PostgreSQL's own format.
+     * floats and bytea are as in {@see allNumeric()}. All other values are strings in PostgreSQL's own format.
      *
      * @return list<list<bool|float|int|string|null>>
      */
@@ -165,7 +165,7 @@ final class Result implements \IteratorAggregate, \Countable
             throw UnexpectedResultException::noColumns();
         }
 
-        return array_column($this->lists(), 0);
+        return array_column($this->allNumeric(), 0);
     }
 
     /**
@@ -181,7 +181,7 @@ final class Result implements \IteratorAggregate, \Countable
             throw UnexpectedResultException::pairs(\count($this->columnNames()));
         }
         $pairs = [];
-        foreach ($this->lists() as [$key, $value]) {
+        foreach ($this->allNumeric() as [$key, $value]) {
             $pairs[self::key($this->columnNames()[0], $key, $pairs)] = $value;
         }
 
@@ -236,7 +236,7 @@ final class Result implements \IteratorAggregate, \Countable
      */
     public function mapTo(string $class): array
     {
-        return RowObjects::for($class, $this->columnNames())->of($this->lists());
+        return RowObjects::for($class, $this->columnNames())->of($this->allNumeric());
     }
 
     /** @return iterable<list<array<string, mixed>>> */

@@ -52,7 +52,7 @@ final class UnexpectedResultException extends \RuntimeException implements Postg
     public static function duplicateColumn(string $column): self
     {
         return new self(
-            "Two columns are named \"{$column}\". Rename one with AS, or read the rows with lists()",
+            "Two columns are named \"{$column}\". Rename one with AS, or read the rows with allNumeric()",
         );
     }
 

@@ -220,6 +220,6 @@ final class Services extends Container
 
     private static function databaseOptions(Settings $settings): PostgresOptions
     {
-        return PostgresOptions::of($settings->database)->with(['applicationName' => 'aircraft']);
+        return PostgresOptions::fromDsn($settings->database)->with(['applicationName' => 'aircraft']);
     }
 }

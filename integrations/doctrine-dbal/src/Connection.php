@@ -212,7 +212,7 @@ final class Connection implements DriverConnection
         try {
             // Unwraps the JSON string "json". A pool that encodes strings has sent it with two more quotes.
             $sql = "SELECT current_setting('server_version'), $1::jsonb #>> '{}'";
-            [[$version, $text]] = $this->connection->query($sql, ['"json"'])->lists();
+            [[$version, $text]] = $this->connection->query($sql, ['"json"'])->allNumeric();
             if ($text !== 'json') {
                 throw new \LogicException(
                     'A pool for Doctrine needs the option json: JsonMode::Arrays, because Doctrine itself encodes JSON',

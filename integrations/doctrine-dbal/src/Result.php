@@ -60,7 +60,7 @@ final class Result implements DriverResult
 
     public function rowCount(): int
     {
-        return $this->result->affected ?? 0;
+        return $this->result->affectedRows ?? 0;
     }
 
     public function columnCount(): int

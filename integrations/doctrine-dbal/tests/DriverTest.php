@@ -416,7 +416,7 @@ final class DriverTest extends TestCase
 
     public function testAPoolThatEncodesStringsAsJsonIsRefused(): void
     {
-        $options = PostgresOptions::of(Cluster::shared()->dsn())->with(['json' => JsonMode::Lossless]);
+        $options = PostgresOptions::fromDsn(Cluster::shared()->dsn())->with(['json' => JsonMode::Lossless]);
         $this->pool = new PostgresPool($options);
 
         $this->expectException(\LogicException::class);
@@ -523,7 +523,7 @@ final class DriverTest extends TestCase
 
     public function testConnectionsWithTheSameParametersShareAPool(): void
     {
-        $options = PostgresOptions::of(Cluster::shared()->dsn());
+        $options = PostgresOptions::fromDsn(Cluster::shared()->dsn());
         $parameters = [
             'driverClass' => Driver::class,
             'host' => $options->hosts[0]->host,

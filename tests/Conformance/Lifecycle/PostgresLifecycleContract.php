@@ -37,7 +37,7 @@ abstract class PostgresLifecycleContract extends LifecycleContract
 
     protected function options(): PostgresOptions
     {
-        return PostgresOptions::of(Cluster::shared()->dsn());
+        return PostgresOptions::fromDsn(Cluster::shared()->dsn());
     }
 
     protected function begin(Lifecycle $object): Future

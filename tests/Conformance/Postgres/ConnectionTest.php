@@ -49,7 +49,7 @@ final class ConnectionTest extends ConnectionContract
             }
             $client->readToEnd();
         });
-        $connection = PostgresConnection::connect(PostgresOptions::of($server->dsn()));
+        $connection = PostgresConnection::connect(PostgresOptions::fromDsn($server->dsn()));
         $futures = array_map(
             static fn(int $i): Future => Async::run(static fn(): mixed => $connection->query("SELECT {$i}")->value()),
             range(0, 9),
@@ -99,7 +99,7 @@ final class ConnectionTest extends ConnectionContract
                 $session->complete($command);
             }
         });
-        $connection = PostgresConnection::connect(PostgresOptions::of($server->dsn()));
+        $connection = PostgresConnection::connect(PostgresOptions::fromDsn($server->dsn()));
         $future = Async::run(static function () use ($connection): array {
             $payloads = [];
             foreach ($connection->listen('news') as $received) {

@@ -157,8 +157,8 @@ final class FormatsAgreeTest extends PostgresContract
             return [
                 $result->columnNames(),
                 \count($result),
-                $result->affected,
-                TypeCases::comparable($result->lists()),
+                $result->affectedRows,
+                TypeCases::comparable($result->allNumeric()),
             ];
         } catch (QueryException $thrown) {
             return [

@@ -88,7 +88,7 @@ abstract class PostgresContract extends TestCase
     protected function options(mixed ...$changes): PostgresOptions
     {
         /** @var array<string, mixed> $changes */
-        return PostgresOptions::of(Cluster::shared()->dsn())->with(
+        return PostgresOptions::fromDsn(Cluster::shared()->dsn())->with(
             [
                 'applicationName' => $this->application,
                 'settings' => ['TimeZone' => 'UTC'],
@@ -106,7 +106,7 @@ abstract class PostgresContract extends TestCase
     /** Returns options for connecting through a network that may misbehave. */
     protected function throughProxy(FaultyProxy $proxy): PostgresOptions
     {
-        $options = PostgresOptions::of(
+        $options = PostgresOptions::fromDsn(
             Cluster::shared()->tcpDsn(host: $proxy->host, port: (string) $proxy->port, sslmode: 'disable'),
         );
 
@@ -217,7 +217,7 @@ abstract class PostgresContract extends TestCase
 
     protected static function assertUsable(PostgresLink $link): void
     {
-        self::assertSame([[42, 'ok']], $link->query('SELECT $1::int, $2::text', [42, 'ok'])->lists());
+        self::assertSame([[42, 'ok']], $link->query('SELECT $1::int, $2::text', [42, 'ok'])->allNumeric());
     }
 
     /**

@@ -37,7 +37,7 @@ final class Secrets
     public static function shown(string $dsn, string $table, array $kinds): string
     {
         \assert(\ini_get('zend.exception_ignore_args') === '0');
-        $options = PostgresOptions::of($dsn);
+        $options = PostgresOptions::fromDsn($dsn);
         $password = (string) $options->password();
         $shown = [];
         $links = [

@@ -355,7 +355,9 @@ final class CommitFaultsTest extends TestCase
 
     private function options(): PostgresOptions
     {
-        return PostgresOptions::of(Cluster::shared()->tcpDsn(port: (string) $this->proxy->port, sslmode: 'disable'));
+        $dsn = Cluster::shared()->tcpDsn(port: (string) $this->proxy->port, sslmode: 'disable');
+
+        return PostgresOptions::fromDsn($dsn);
     }
 
     private function connect(): PostgresConnection

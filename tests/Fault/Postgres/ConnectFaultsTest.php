@@ -512,7 +512,7 @@ final class ConnectFaultsTest extends TestCase
     public function testAConnectionThatIsCutAnywhereIsAFailureOrAWholeSession(): void
     {
         $proxy = FaultyProxy::before(Cluster::shared());
-        $options = PostgresOptions::of(Cluster::shared()->tcpDsn(host: $proxy->host, port: (string) $proxy->port));
+        $options = PostgresOptions::fromDsn(Cluster::shared()->tcpDsn(host: $proxy->host, port: (string) $proxy->port));
         fclose((new Connector($options))->connect()->stream);
         $all = $proxy->passed(Direction::ToClient);
         self::assertGreaterThan(300, $all);
@@ -539,7 +539,7 @@ final class ConnectFaultsTest extends TestCase
         $proxy = FaultyProxy::before(Cluster::shared());
         $proxy->slice(1);
 
-        $session = (new Connector(PostgresOptions::of(
+        $session = (new Connector(PostgresOptions::fromDsn(
             Cluster::shared()->tcpDsn(host: $proxy->host, port: (string) $proxy->port),
         )))->connect();
 

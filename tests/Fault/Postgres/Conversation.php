@@ -51,7 +51,8 @@ final class Conversation
             'for the first time' => static fn(PostgresConnection $connection): mixed
                 => $connection->query('two rows')->all(),
             'again' => static fn(PostgresConnection $connection): mixed => $connection->query('two rows')->all(),
-            'and again' => static fn(PostgresConnection $connection): mixed => $connection->query('two rows')->lists(),
+            'and again' => static fn(PostgresConnection $connection): mixed
+                => $connection->query('two rows')->allNumeric(),
             'with a parameter' => static fn(PostgresConnection $connection): mixed
                 => $connection->query('two rows of a parameter', ['x'])->all(),
             'with a parameter again' => static fn(PostgresConnection $connection): mixed
@@ -62,7 +63,7 @@ final class Conversation
                         static fn(mixed $value): string => md5(\is_scalar($value) ? (string) $value : ''),
                         $row,
                     ),
-                $connection->query('large')->lists(),
+                $connection->query('large')->allNumeric(),
             ),
             'no rows' => static fn(PostgresConnection $connection): mixed => $connection->query('no rows')->all(),
             'nothing' => static fn(PostgresConnection $connection): mixed => $connection->query('')->all(),
@@ -74,7 +75,7 @@ final class Conversation
                 => $connection->query('an error after rows')->all(),
             'in a pipeline' => static fn(PostgresConnection $connection): mixed
                 => array_map(Outcome::describe(...), Outcome::ofAll(array_map(
-                    static fn(string $sql): \Closure => static fn(): array => $connection->query($sql)->lists(),
+                    static fn(string $sql): \Closure => static fn(): array => $connection->query($sql)->allNumeric(),
                     ['two rows', 'an error', 'two rows', 'no rows', 'an error after rows', 'two rows', 'of a pipeline'],
                 ))),
             'streamed' => static fn(PostgresConnection $connection): mixed => $list($connection->stream('streamed')),
@@ -96,14 +97,15 @@ final class Conversation
             },
             'a transaction' => static fn(PostgresConnection $connection): mixed
                 => $connection->transaction(static fn(Transaction $outer): array => [
-                    $outer->query('two rows')->lists(),
+                    $outer->query('two rows')->allNumeric(),
                     Outcome::describe(Outcome::of(
                         static fn(): mixed
                             => $outer->transaction(
-                                static fn(Transaction $transaction): mixed => $transaction->query('an error')->lists(),
+                                static fn(Transaction $transaction): mixed
+                                    => $transaction->query('an error')->allNumeric(),
                             ),
                     )),
-                    $outer->query('two rows')->lists(),
+                    $outer->query('two rows')->allNumeric(),
                 ]),
             'heard' => static function (PostgresConnection $connection): array {
                 $heard = [];
@@ -117,9 +119,10 @@ final class Conversation
 
                 return $heard;
             },
-            'the end' => static fn(PostgresConnection $connection): mixed => $connection->query('the end')->lists(),
+            'the end' => static fn(PostgresConnection $connection): mixed
+                => $connection->query('the end')->allNumeric(),
             'after the end' => static fn(PostgresConnection $connection): mixed
-                => $connection->query('two rows')->lists(),
+                => $connection->query('two rows')->allNumeric(),
         ];
     }
 

@@ -308,7 +308,7 @@ final class FloodTest extends TestCase
         $cluster = self::$cluster ?? throw new \LogicException('There is no cluster');
 
         return PostgresConnection::connect(
-            $way === null ? $cluster->dsn() : PostgresOptions::of($cluster->tcpDsn())->with(['tls' => $way]),
+            $way === null ? $cluster->dsn() : PostgresOptions::fromDsn($cluster->tcpDsn())->with(['tls' => $way]),
         );
     }
 

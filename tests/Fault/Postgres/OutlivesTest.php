@@ -222,7 +222,7 @@ final class OutlivesTest extends TestCase
     public function testAGapBeginsAtTheLastSignOfLifeOfTheConnection(): void
     {
         $name = $this->table;
-        $listener = (new PostgresPool(PostgresOptions::of(
+        $listener = (new PostgresPool(PostgresOptions::fromDsn(
             Cluster::shared()->dsn(application_name: $name),
         )))->listen($name);
         Cluster::ask("SELECT pg_notify('{$name}', 'first') FROM pg_sleep(0)");
@@ -270,7 +270,7 @@ final class OutlivesTest extends TestCase
 
     private static function options(): PostgresOptions
     {
-        return PostgresOptions::of(Cluster::shared()->dsn());
+        return PostgresOptions::fromDsn(Cluster::shared()->dsn());
     }
 
     /** @param \Generator<mixed>|null $rows a generator that has begun */

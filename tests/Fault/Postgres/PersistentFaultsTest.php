@@ -34,7 +34,7 @@ final class PersistentFaultsTest extends TestCase
     public static function findItAgain(): array
     {
         $cluster = Cluster::start();
-        $options = PostgresOptions::of($cluster->dsn())->with(['persistent' => true]);
+        $options = PostgresOptions::fromDsn($cluster->dsn())->with(['persistent' => true]);
         $open = static fn(): PipelinedSession => (new SessionFactory($options))->open(null);
         $open()->close();
         $children = array_keys(Processes::childrenOf((int) $cluster->postmasterPid()));

@@ -323,7 +323,7 @@ final class PoolFaultsTest extends TestCase
                 (SELECT count(*) FROM pg_cursors), (SELECT count(*) FROM pg_listening_channels()),
                 (SELECT count(*) FROM pg_prepared_statements WHERE from_sql), pg_backend_pid(),
                 current_setting('client_connection_check_interval')
-            SQL)->lists()[0]);
+            SQL)->allNumeric()[0]);
         $before = $look();
         $changes = [
             "SET work_mem = '1MB'", 'SET search_path = pg_catalog', 'SET ROLE pg_monitor',
@@ -394,7 +394,7 @@ final class PoolFaultsTest extends TestCase
             $pool->query(
                 "SELECT current_setting('work_mem'), (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' "
                     . "AND pid = pg_backend_pid()), to_regclass('pg_temp.hidden')::text",
-            )->lists(),
+            )->allNumeric(),
         );
         self::assertSame(1, $pool->statistics()['opened_total']);
         $pool->close();
@@ -416,7 +416,7 @@ final class PoolFaultsTest extends TestCase
                     ),
             );
             $connection->release();
-            self::assertSame([], $pool->query("SELECT a FROM {$table}")->lists());
+            self::assertSame([], $pool->query("SELECT a FROM {$table}")->allNumeric());
             self::assertSame(
                 1,
                 $pool->transaction(
@@ -590,7 +590,7 @@ final class PoolFaultsTest extends TestCase
     {
         $proxy = FaultyProxy::before(Cluster::shared());
         $pool = new PostgresPool(
-            PostgresOptions::of(Cluster::shared()->tcpDsn(port: (string) $proxy->port, sslmode: 'disable')),
+            PostgresOptions::fromDsn(Cluster::shared()->tcpDsn(port: (string) $proxy->port, sslmode: 'disable')),
             4,
             new PostgresPoolOptions(acquireTimeout: 20),
         );

@@ -286,7 +286,7 @@ final class PoolSharingTest extends TestCase
         $proxy = FaultyProxy::before(Cluster::shared());
         $proxy->delay(0.02);
         $pool = new PostgresPool(
-            PostgresOptions::of(Cluster::shared()->tcpDsn(port: (string) $proxy->port, sslmode: 'disable')),
+            PostgresOptions::fromDsn(Cluster::shared()->tcpDsn(port: (string) $proxy->port, sslmode: 'disable')),
             1,
         );
         self::assertAllShare($pool, static function () use ($pool): void {
@@ -340,7 +340,7 @@ final class PoolSharingTest extends TestCase
 
         self::assertSame(
             [[0], [2], [3]],
-            $pool->query("SELECT n FROM {$table} ORDER BY n")->lists(),
+            $pool->query("SELECT n FROM {$table} ORDER BY n")->allNumeric(),
             'a fiber that waits is not let go',
         );
         $pool->close();

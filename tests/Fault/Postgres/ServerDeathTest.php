@@ -80,7 +80,7 @@ final class ServerDeathTest extends TestCase
         }
         self::assertSame($oids[0], $oids[1], 'one number of two types');
 
-        $options = PostgresOptions::of($first->dsn())->with(
+        $options = PostgresOptions::fromDsn($first->dsn())->with(
             [
                 'hosts' => [
                     new PostgresHost($first->host, $first->port),

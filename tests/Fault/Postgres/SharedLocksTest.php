@@ -122,7 +122,7 @@ final class SharedLocksTest extends TestCase
     public function testAReadThatWaitsForALockGivesWayWhileMoreStatementsAreSent(): void
     {
         // With a read timeout, the connection records its writes.
-        $options = PostgresOptions::of(Cluster::shared()->dsn())->with(['readTimeout' => self::ENDS_WITHIN]);
+        $options = PostgresOptions::fromDsn(Cluster::shared()->dsn())->with(['readTimeout' => self::ENDS_WITHIN]);
         $pool = $this->pool(2, options: $options);
         $blocked = null;
         $sent = [];
@@ -156,7 +156,8 @@ final class SharedLocksTest extends TestCase
     public function testReadsThatAllWaitForTheSameLockGiveWayToEachOtherUntilTheyAreAnswered(): void
     {
         $journal = new Journal();
-        $pool = $this->pool(2, options: PostgresOptions::of(Cluster::shared()->dsn())->with(['logger' => $journal]));
+        $options = PostgresOptions::fromDsn(Cluster::shared()->dsn())->with(['logger' => $journal]);
+        $pool = $this->pool(2, options: $options);
         $read = fn(): mixed => $pool->query("SELECT 1 FROM {$this->table} WHERE i = \$1", [1])->value();
         $reads = [];
         $pool->transaction(function (Transaction $transaction) use ($read, $journal, &$reads): void {
@@ -185,7 +186,7 @@ final class SharedLocksTest extends TestCase
                 $this->asked += str_contains((string) $message, 'cancel request') ? 1 : 0;
             }
         };
-        $options = PostgresOptions::of(
+        $options = PostgresOptions::fromDsn(
             Cluster::shared()->tcpDsn(port: (string) $proxy->port, sslmode: 'disable'),
         )->with(['logger' => $logger]);
         $pool = $this->pool(2, options: $options);
@@ -218,7 +219,7 @@ final class SharedLocksTest extends TestCase
         $proxy = FaultyProxy::before(Cluster::shared());
         $proxy->delay(0.15);
         $journal = new Journal();
-        $options = PostgresOptions::of(
+        $options = PostgresOptions::fromDsn(
             Cluster::shared()->tcpDsn(port: (string) $proxy->port, sslmode: 'disable'),
         )->with(['logger' => $journal]);
         // On a machine that is busy one may stand still.

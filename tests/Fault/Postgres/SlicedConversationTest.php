@@ -115,11 +115,11 @@ final class SlicedConversationTest extends TestCase
 
         return [
             $copied,
-            $connection->query('SELECT * FROM sliced ORDER BY id')->lists(),
+            $connection->query('SELECT * FROM sliced ORDER BY id')->allNumeric(),
             $connection->query('SELECT * FROM sliced WHERE name = $1', ['name 7'])->all(),
             $connection->query(
                 'SELECT 1::int2, 2::int8, 3.5::float8, NULL, true, ARRAY[1, NULL], \'{"a": [1]}\'::jsonb',
-            )->lists(),
+            )->allNumeric(),
             iterator_to_array($connection->stream('SELECT id, name FROM sliced ORDER BY id')),
             iterator_to_array($connection->copyTo('COPY (SELECT id, name FROM sliced ORDER BY id) TO STDOUT')),
             Outcome::describe(Outcome::of(static fn(): mixed => $connection->execute('INSERT INTO sliced VALUES (5)'))),

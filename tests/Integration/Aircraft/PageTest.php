@@ -54,7 +54,7 @@ final class PageTest extends TestCase
         $this->seed(60);
         $stored = $this->database()
             ->query('SELECT number, title, serial_number, assembly_date::text FROM aircraft ORDER BY number')
-            ->lists();
+            ->allNumeric();
         $page = $this->page();
         $page->awaitPlace('Page 1');
         self::assertSame(\array_slice($stored, 0, 25), $page->rows());
@@ -546,7 +546,7 @@ final class PageTest extends TestCase
     {
         return $this->database()
             ->query('SELECT number, title, serial_number, assembly_date::text FROM aircraft ORDER BY number')
-            ->lists();
+            ->allNumeric();
     }
 
     /** Sends a request as another client. */

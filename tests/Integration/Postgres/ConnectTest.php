@@ -36,7 +36,7 @@ final class ConnectTest extends TestCase
 
     public function testASessionIsReadyAndHasItsSettings(): void
     {
-        $options = PostgresOptions::of(Cluster::shared()->dsn())->with(
+        $options = PostgresOptions::fromDsn(Cluster::shared()->dsn())->with(
             [
                 'applicationName' => 'connect test',
                 'statementTimeout' => 4.5,
@@ -68,7 +68,7 @@ final class ConnectTest extends TestCase
     {
         $role = self::role("password 'x'");
         Cluster::ask("alter role {$role} set client_connection_check_interval = '7s'");
-        $session = (new Connector(PostgresOptions::of(Cluster::shared()->dsn(user: $role))))->connect();
+        $session = (new Connector(PostgresOptions::fromDsn(Cluster::shared()->dsn(user: $role))))->connect();
 
         self::assertSame([['7s']], self::ask($session, 'show client_connection_check_interval'));
         self::end($session);
@@ -79,13 +79,13 @@ final class ConnectTest extends TestCase
         $this->expectException(ConnectionFailedException::class);
         $this->expectExceptionMessage('unrecognized configuration parameter "nonsense" (42704)');
         (new Connector(
-            PostgresOptions::of(Cluster::shared()->dsn())->with(['settings' => ['nonsense' => '1']]),
+            PostgresOptions::fromDsn(Cluster::shared()->dsn())->with(['settings' => ['nonsense' => '1']]),
         ))->connect();
     }
 
     public function testAPasswordIsProvedOverTcp(): void
     {
-        $options = PostgresOptions::of(Cluster::shared()->tcpDsn())->with(
+        $options = PostgresOptions::fromDsn(Cluster::shared()->tcpDsn())->with(
             ['authentication' => [AuthenticationMethod::Scram]],
         );
         $session = (new Connector($options))->connect();
@@ -98,7 +98,8 @@ final class ConnectTest extends TestCase
     public function testAWrongPasswordIsReportedButNotShown(): void
     {
         try {
-            (new Connector(PostgresOptions::of(Cluster::shared()->tcpDsn(password: 'my wrong secret'))))->connect();
+            $dsn = Cluster::shared()->tcpDsn(password: 'my wrong secret');
+            (new Connector(PostgresOptions::fromDsn($dsn)))->connect();
             self::fail('It was taken');
         } catch (AuthenticationException $failure) {
             self::assertSame('28P01', $failure->sqlState);
@@ -117,12 +118,12 @@ final class ConnectTest extends TestCase
         $cluster = Cluster::shared();
         $file = $this->file('pgpass', "127.0.0.1:{$cluster->port}:*:{$cluster->user}:{$cluster->password}\n", 0o600);
         $dsn = "host=127.0.0.1 port={$cluster->port} user={$cluster->user} dbname=postgres passfile={$file}";
-        self::end((new Connector(PostgresOptions::of($dsn)))->connect());
+        self::end((new Connector(PostgresOptions::fromDsn($dsn)))->connect());
 
         chmod($file, 0o644);
         $this->expectException(AuthenticationException::class);
         $this->expectExceptionMessage("the password file {$file} is ignored");
-        (new Connector(PostgresOptions::of($dsn)))->connect();
+        (new Connector(PostgresOptions::fromDsn($dsn)))->connect();
     }
 
     #[RequiresPhpExtension('intl')]
@@ -131,7 +132,7 @@ final class ConnectTest extends TestCase
         $role = self::role("password '\u{2168}\u{AD} e\u{301}'");
         foreach (["\u{2168}\u{AD} e\u{301}", "IX\u{A0}\u{E9}"] as $password) {
             self::end(
-                (new Connector(PostgresOptions::of(
+                (new Connector(PostgresOptions::fromDsn(
                     Cluster::shared()->tcpDsn(user: $role, password: $password),
                 )))->connect(),
             );
@@ -153,16 +154,15 @@ final class ConnectTest extends TestCase
             . base64_encode(hash_hmac('sha256', 'Server Key', $salted, true));
         $role = self::role("password '{$verifier}'");
 
-        self::end(
-            (new Connector(PostgresOptions::of(Cluster::shared()->tcpDsn(user: $role, password: 'secret'))))->connect(),
-        );
+        $dsn = Cluster::shared()->tcpDsn(user: $role, password: 'secret');
+        self::end((new Connector(PostgresOptions::fromDsn($dsn)))->connect());
         $this->addToAssertionCount(1);
     }
 
     public function testMissingDatabaseObjectsAreReportedWithTheirSqlState(): void
     {
         try {
-            (new Connector(PostgresOptions::of(Cluster::shared()->dsn(dbname: 'nowhere'))))->connect();
+            (new Connector(PostgresOptions::fromDsn(Cluster::shared()->dsn(dbname: 'nowhere'))))->connect();
             self::fail('It was there');
         } catch (ConnectionFailedException $failure) {
             self::assertSame('3D000', $failure->sqlState);
@@ -186,7 +186,7 @@ final class ConnectTest extends TestCase
             }
         };
         $session = (new Connector(
-            PostgresOptions::of(
+            PostgresOptions::fromDsn(
                 "host={$this->path()},{$cluster->host} port=1,{$cluster->port} user={$cluster->user}",
             )->with(['logger' => $steps]),
         ))->connect();
@@ -198,7 +198,7 @@ final class ConnectTest extends TestCase
 
     public function testACancelRequestUsesASeparateConnection(): void
     {
-        $connector = new Connector(PostgresOptions::of(Cluster::shared()->tcpDsn()));
+        $connector = new Connector(PostgresOptions::fromDsn(Cluster::shared()->tcpDsn()));
         $session = $connector->connect();
         $query = Async::run(static fn() => self::ask($session, 'select pg_sleep(60)'));
         self::awaitQuery($session->pid);
@@ -211,7 +211,7 @@ final class ConnectTest extends TestCase
 
     public function testAQueryAfterADeliveredCancelRequestIsNotCancelled(): void
     {
-        $connector = new Connector(PostgresOptions::of(Cluster::shared()->dsn()));
+        $connector = new Connector(PostgresOptions::fromDsn(Cluster::shared()->dsn()));
         $session = $connector->connect();
         for ($i = 0; $i < 30; ++$i) {
             $connector->cancel($session);
@@ -231,7 +231,7 @@ final class ConnectTest extends TestCase
             $hosts = implode(',', array_column($clusters, 'host'));
             $ports = implode(',', array_column($clusters, 'port'));
             try {
-                $session = (new Connector(PostgresOptions::of(
+                $session = (new Connector(PostgresOptions::fromDsn(
                     "host={$hosts} port={$ports} user=postgres target_session_attrs={$target}",
                 )))->connect();
                 self::end($session);
@@ -292,7 +292,7 @@ final class ConnectTest extends TestCase
                 . "set password_encryption = 'md5'; create role bymd5 login password 'secret'",
             $cluster->dsn(),
         );
-        $options = PostgresOptions::of($cluster->tcpDsn(host: 'localhost', sslrootcert: $certificates->authority));
+        $options = PostgresOptions::fromDsn($cluster->tcpDsn(host: 'localhost', sslrootcert: $certificates->authority));
         $by = static fn(PostgresOptions $options): OpenedConnection => (new Connector($options))->connect();
 
         foreach ([

@@ -58,7 +58,7 @@ final class PersistentTest extends TestCase
                     (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()),
                     (SELECT count(*) FROM pg_listening_channels()),
                     (SELECT count(*) FROM pg_cursors WHERE is_holdable) AS \"initial state\"",
-            )->lists()[0];
+            )->allNumeric()[0];
             $db->executeScript("SET statement_timeout TO '7s'; SET my.own TO 'changed'; LISTEN a; PREPARE p AS SELECT 1;
                 CREATE TEMP TABLE t (i int); SELECT pg_advisory_lock(7);
                 DECLARE c CURSOR WITH HOLD FOR SELECT 1");
@@ -111,7 +111,7 @@ final class PersistentTest extends TestCase
         $cluster = Cluster::start(options: new TemporaryPostgresOptions(certificate: $certificate, key: $key));
         $this->startFpm();
         $page = $this->page(
-            '$rows = $db->query("SELECT pid, ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()")->lists();'
+            '$rows = $db->query("SELECT pid, ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()")->allNumeric();'
                 . 'echo json_encode($rows[0]);',
             $cluster->tcpDsn(),
             tls: TlsMode::VerifyFull,
@@ -400,7 +400,7 @@ final class PersistentTest extends TestCase
             use function Amp\delay;
 
             require {autoload};
-            $options = PostgresOptions::of({dsn})->with(['persistent' => true, ...{options}]);
+            $options = PostgresOptions::fromDsn({dsn})->with(['persistent' => true, ...{options}]);
             $db = PostgresConnection::connect($options);
             {body}
             PHP, [

@@ -87,7 +87,7 @@ final class PgbouncerTest extends TestCase
             'pgbouncer listens',
         );
 
-        return PostgresOptions::of(
+        return PostgresOptions::fromDsn(
             "host=127.0.0.1 port={$port} user={$cluster->user} dbname={$cluster->database} sslmode=disable",
         );
     }

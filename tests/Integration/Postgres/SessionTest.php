@@ -241,7 +241,9 @@ final class SessionTest extends TestCase
         /** @var array<string, mixed> $named */
         $named = $changes;
 
-        return (new SessionFactory(PostgresOptions::of($dsn ?? Cluster::shared()->dsn())->with($named)))->open(null);
+        $options = PostgresOptions::fromDsn($dsn ?? Cluster::shared()->dsn())->with($named);
+
+        return (new SessionFactory($options))->open(null);
     }
 
     private static function answerOf(int $bytes): string

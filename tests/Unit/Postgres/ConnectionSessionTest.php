@@ -35,7 +35,7 @@ final class ConnectionSessionTest extends TestCase
                 $held->release($session);
             });
             delay(0);
-            $waiting = async(static fn(): int => $held->query('SELECT 1', [], null)->affected);
+            $waiting = async(static fn(): int => $held->query('SELECT 1', [], null)->affectedRows);
             delay(9);
             self::assertSame('', file_get_contents($file));
             delay(2);

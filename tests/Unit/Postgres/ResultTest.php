@@ -49,7 +49,7 @@ final class ResultTest extends TestCase
 
         self::assertSame($named, $result->all());
         self::assertSame($named, iterator_to_array($result));
-        self::assertSame($lists, $result->lists());
+        self::assertSame($lists, $result->allNumeric());
         self::assertSame(range(1, 1_000), $result->column());
         self::assertSame(['a', 'b', 'c'], $result->columnNames());
         self::assertCount(1_000, $result);
@@ -73,7 +73,7 @@ final class ResultTest extends TestCase
 
         self::assertSame(
             [null, null, [], [], []],
-            [$result->one(), $result->value(), $result->all(), $result->lists(), $result->column()],
+            [$result->one(), $result->value(), $result->all(), $result->allNumeric(), $result->column()],
         );
     }
 
@@ -85,7 +85,7 @@ final class ResultTest extends TestCase
 
         self::assertCount(2, $result);
         self::assertThrows(ProtocolException::class, $result->all(...));
-        self::assertThrows(ProtocolException::class, $result->lists(...));
+        self::assertThrows(ProtocolException::class, $result->allNumeric(...));
         self::assertSame([[1, 'nonsense'], [2, null]], $result->scalars());
         self::assertThrows(ProtocolException::class, static fn(): array => iterator_to_array($result));
         self::assertSame(
@@ -112,7 +112,7 @@ final class ResultTest extends TestCase
             }
         }
         self::assertThrows(UnexpectedResultException::class, static fn(): array => iterator_to_array($twice));
-        self::assertSame([[1, 2]], $twice->lists());
+        self::assertSame([[1, 2]], $twice->allNumeric());
     }
 
     public function testAStatementWithoutRowsHasNone(): void
@@ -122,11 +122,11 @@ final class ResultTest extends TestCase
         self::assertSame(
             [7, [], 0, [], [], [], null],
             [
-                $result->affected,
+                $result->affectedRows,
                 $result->columnNames(),
                 \count($result),
                 $result->all(),
-                $result->lists(),
+                $result->allNumeric(),
                 $result->scalars(),
                 $result->one(),
             ],
@@ -173,7 +173,7 @@ final class ResultTest extends TestCase
                     $rows->add(self::padded($chunk), $chunk === $bytes ? 1 : 2);
                 }
                 $result = self::of($columns, $rows, $rows->rowCount);
-                self::assertThrows(ProtocolException::class, $result->lists(...), $name);
+                self::assertThrows(ProtocolException::class, $result->allNumeric(...), $name);
             }
         }
     }

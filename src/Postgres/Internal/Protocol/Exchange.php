@@ -302,7 +302,7 @@ final class Exchange
                         Columns::BYTES => $bytes,
                         Types::INT => (string) (int) $bytes === $bytes
                             ? (int) $bytes
-                            : throw ProtocolException::value('integer'),
+                            : throw ProtocolException::unreadableValue('integer'),
                         default => $columns->types->decode($columns->oids[$index], $bytes),
                     };
                 }

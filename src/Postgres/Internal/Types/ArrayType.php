@@ -165,6 +165,6 @@ final readonly class ArrayType implements ListValuedType
 
     private static function malformed(): ProtocolException
     {
-        return ProtocolException::value('array');
+        return ProtocolException::unreadableValue('array');
     }
 }

@@ -10,7 +10,7 @@ final readonly class BooleanType implements Type
 {
     public function decode(#[\SensitiveParameter] string $text): bool
     {
-        return $text === 't' || ($text === 'f' ? false : throw ProtocolException::value('boolean'));
+        return $text === 't' || ($text === 'f' ? false : throw ProtocolException::unreadableValue('boolean'));
     }
 
     public function encode(#[\SensitiveParameter] mixed $value): string

@@ -19,7 +19,7 @@ final readonly class ByteaType implements Type
             ? hex2bin(substr($text, 2))
             : false;
 
-        return $bytes === false ? throw ProtocolException::value('bytea') : $bytes;
+        return $bytes === false ? throw ProtocolException::unreadableValue('bytea') : $bytes;
     }
 
     public function encode(#[\SensitiveParameter] mixed $value): string

@@ -56,7 +56,8 @@ final readonly class DateTimeType implements Type
         } catch (ProtocolException $exception) {
             throw $exception;
         } catch (\Exception) {
-            throw ProtocolException::value($this->name); // the message of PHP's exception would contain the text
+            // The message of PHP's exception would contain the text.
+            throw ProtocolException::unreadableValue($this->name);
         }
     }
 
@@ -78,7 +79,7 @@ final readonly class DateTimeType implements Type
     {
         if (preg_match(self::ISO_PATTERN, $text, $parts, \PREG_UNMATCHED_AS_NULL) !== 1) {
             return Scalar::infinity($text)
-                ?? throw ProtocolException::value($this->name, 'the setting DateStyle must be ISO');
+                ?? throw ProtocolException::unreadableValue($this->name, 'the setting DateStyle must be ISO');
         }
         [, $year, $month, $day, $hour, $minute, $second, $fraction, $offset, $beforeChrist] = $parts;
 

@@ -14,7 +14,7 @@ final readonly class FloatType implements Type
             return (float) $text;
         }
 
-        return $text === 'NaN' ? \NAN : Scalar::infinity($text) ?? throw ProtocolException::value('float');
+        return $text === 'NaN' ? \NAN : Scalar::infinity($text) ?? throw ProtocolException::unreadableValue('float');
     }
 
     public function encode(#[\SensitiveParameter] mixed $value): string

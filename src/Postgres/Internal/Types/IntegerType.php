@@ -12,7 +12,7 @@ final readonly class IntegerType implements Type
     {
         $value = (int) $text;
 
-        return (string) $value === $text ? $value : throw ProtocolException::value('integer');
+        return (string) $value === $text ? $value : throw ProtocolException::unreadableValue('integer');
     }
 
     public function encode(#[\SensitiveParameter] mixed $value): string

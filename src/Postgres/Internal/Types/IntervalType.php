@@ -31,7 +31,10 @@ final readonly class IntervalType implements Type
             [, $years, $months, $days, $hours, $minutes, $sign, $seconds, $fraction] = $parts;
         } else {
             return Scalar::infinity($text)
-                ?? throw ProtocolException::value('interval', 'the setting IntervalStyle must be postgres or iso_8601');
+                ?? throw ProtocolException::unreadableValue(
+                    'interval',
+                    'the setting IntervalStyle must be postgres or iso_8601',
+                );
         }
         $interval = new \DateInterval('PT0S');
         [$interval->y, $interval->m, $interval->d] = [(int) $years, (int) $months, (int) $days];

@@ -27,7 +27,9 @@ final readonly class MultirangeType implements ListValuedType
             $delimiter = ',';
         }
 
-        return $ranges !== [] && substr($text, $at) === '}' ? $ranges : throw ProtocolException::value('multirange');
+        return $ranges !== [] && substr($text, $at) === '}'
+            ? $ranges
+            : throw ProtocolException::unreadableValue('multirange');
     }
 
     public function encode(#[\SensitiveParameter] mixed $value): string

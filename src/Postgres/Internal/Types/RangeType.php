@@ -30,14 +30,14 @@ final readonly class RangeType implements Type
         $at = 0;
         $range = $this->read($text, $at);
 
-        return $at === \strlen($text) ? $range : throw ProtocolException::value('range');
+        return $at === \strlen($text) ? $range : throw ProtocolException::unreadableValue('range');
     }
 
     /** @param int $at offset of the range; set to the offset after the range */
     public function read(#[\SensitiveParameter] string $text, int &$at): Range
     {
         if (preg_match(self::RANGE_PATTERN, $text, $parts, \PREG_UNMATCHED_AS_NULL, $at) !== 1) {
-            throw ProtocolException::value('range');
+            throw ProtocolException::unreadableValue('range');
         }
         $at += \strlen($parts[0]);
 

@@ -149,13 +149,13 @@ trait CarriesTypes
         foreach ([$bytes, strrev($bytes), "{$bytes}{$bytes}", '', "\0", "\0\0"] as $value) {
             self::assertSame(
                 [[$value, \strlen($value), [$value, null]]],
-                $connection->query('SELECT $1::bytea, length($1), ARRAY[$1, NULL]', [$value])->lists(),
+                $connection->query('SELECT $1::bytea, length($1), ARRAY[$1, NULL]', [$value])->allNumeric(),
             );
         }
         foreach (range(0, 255) as $byte) {
             self::assertSame(
                 [\chr($byte), $byte],
-                $connection->query('SELECT $1::bytea, get_byte($1, 0)', [\chr($byte)])->lists()[0],
+                $connection->query('SELECT $1::bytea, get_byte($1, 0)', [\chr($byte)])->allNumeric()[0],
             );
         }
     }

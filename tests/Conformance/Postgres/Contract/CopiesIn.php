@@ -40,7 +40,7 @@ trait CopiesIn
         self::assertSame(7, $link->copyFrom("COPY {$table} (id, name) FROM STDIN", $rows));
         self::assertSame(
             array_map(array_values(...), $rows),
-            $link->query("SELECT * FROM {$table} ORDER BY id")->lists(),
+            $link->query("SELECT * FROM {$table} ORDER BY id")->allNumeric(),
         );
     }
 
@@ -59,7 +59,7 @@ trait CopiesIn
             '1.50',
         ];
         $link->copyFrom("COPY {$table} FROM STDIN", [$row, ["\0", null, '[1]', [Letter::B], 1, true, Digit::Two, 2]]);
-        $copied = $link->query("SELECT * FROM {$table}")->lists();
+        $copied = $link->query("SELECT * FROM {$table}")->allNumeric();
 
         self::assertEquals($row, $copied[0]);
         self::assertSame(["\0", null, [1], ['b'], 1.0, true, 2, '2'], $copied[1]);
@@ -71,7 +71,7 @@ trait CopiesIn
         $table = self::table('a text, "B, (c)" text, d int DEFAULT 9');
         $link->copyFrom("copy public.{$table} ( \"B, (c)\" , a ) from stdin ;", [['b', 'a']]);
 
-        self::assertSame([['a', 'b', 9]], $link->query("SELECT * FROM {$table}")->lists());
+        self::assertSame([['a', 'b', 9]], $link->query("SELECT * FROM {$table}")->allNumeric());
     }
 
     public function testTextIsCopiedHoweverItIsCut(): void
@@ -83,7 +83,7 @@ trait CopiesIn
             self::assertSame(3, $link->copyFrom("COPY {$table} FROM STDIN", str_split($text, $size)));
             self::assertSame(
                 [[1, 'a'], [2, null], [3, 'ä\\']],
-                $link->query("DELETE FROM {$table} RETURNING *")->lists(),
+                $link->query("DELETE FROM {$table} RETURNING *")->allNumeric(),
             );
         }
     }
@@ -100,7 +100,10 @@ trait CopiesIn
                 ["id;name\n1;\"a;\n\"\"b\"\"\"\n", "2;\n"],
             ),
         );
-        self::assertSame([[1, "a;\n\"b\""], [2, null]], $link->query("SELECT * FROM {$table} ORDER BY id")->lists());
+        self::assertSame(
+            [[1, "a;\n\"b\""], [2, null]],
+            $link->query("SELECT * FROM {$table} ORDER BY id")->allNumeric(),
+        );
     }
 
     public function testNothingMayBeCopied(): void
@@ -129,7 +132,7 @@ trait CopiesIn
         self::assertSame(3_000, $link->copyFrom("COPY {$table} FROM STDIN", $rows()));
         self::assertSame(
             [[3_000, 4_501_500, 600_000]],
-            $link->query("SELECT count(*), sum(id)::int, sum(length(name))::int FROM {$table}")->lists(),
+            $link->query("SELECT count(*), sum(id)::int, sum(length(name))::int FROM {$table}")->allNumeric(),
         );
     }
 

@@ -51,12 +51,12 @@ trait GivesRows
     {
         $link = $this->link();
         foreach (['plain', 'Camel Case', 'with "quotes"', "semi; -- 'colon", 'ünïcode', str_repeat('x', 63)] as $name) {
-            $quoted = Postgres::identifier($name);
+            $quoted = Postgres::quoteIdentifier($name);
             self::assertSame([$name], $link->query("SELECT 1 AS {$quoted}")->columnNames());
         }
-        self::assertSame('"pg_catalog"."pg_class"', Postgres::identifier('pg_catalog', 'pg_class'));
+        self::assertSame('"pg_catalog"."pg_class"', Postgres::quoteIdentifier('pg_catalog', 'pg_class'));
         foreach (['', "a\0b", str_repeat('x', 64)] as $name) {
-            self::thrown(\ValueError::class, static fn(): string => Postgres::identifier($name));
+            self::thrown(\ValueError::class, static fn(): string => Postgres::quoteIdentifier($name));
         }
     }
 
@@ -70,14 +70,14 @@ trait GivesRows
         self::assertSame($rows, iterator_to_array($result), 'a second time');
         self::assertSame(['number', 'letter'], $result->columnNames());
         self::assertCount(3, $result);
-        self::assertSame(3, $result->affected);
+        self::assertSame(3, $result->affectedRows);
     }
 
     public function testRowsAreHadWithoutNames(): void
     {
         $result = $this->link()->query(self::THREE);
 
-        self::assertSame([[1, 'a'], [2, 'b'], [3, 'c']], $result->lists());
+        self::assertSame([[1, 'a'], [2, 'b'], [3, 'c']], $result->allNumeric());
         self::assertSame([1, 2, 3], $result->column());
     }
 
@@ -99,12 +99,12 @@ trait GivesRows
         self::assertNull($result->one());
         self::assertNull($result->value());
         self::assertSame([], $result->all());
-        self::assertSame([], $result->lists());
+        self::assertSame([], $result->allNumeric());
         self::assertSame([], $result->column());
         self::assertSame([], iterator_to_array($result));
         self::assertSame(['number', 'letter'], $result->columnNames());
         self::assertCount(0, $result);
-        self::assertSame(0, $result->affected);
+        self::assertSame(0, $result->affectedRows);
         self::assertUsable($link);
     }
 
@@ -130,10 +130,10 @@ trait GivesRows
         $table = self::table('i int');
         $result = $link->query("INSERT INTO {$table} SELECT generate_series(1, 3)");
 
-        self::assertSame(3, $result->affected);
+        self::assertSame(3, $result->affectedRows);
         self::assertSame([], $result->columnNames());
         self::assertSame([], $result->all());
-        self::assertSame([], $result->lists());
+        self::assertSame([], $result->allNumeric());
         self::assertNull($result->one());
         self::assertCount(0, $result);
         self::thrown(UnexpectedResultException::class, $result->value(...));
@@ -147,10 +147,10 @@ trait GivesRows
         $result = $link->query('SELECT FROM generate_series(1, 3)');
 
         self::assertCount(3, $result);
-        self::assertSame(3, $result->affected);
+        self::assertSame(3, $result->affectedRows);
         self::assertSame([], $result->columnNames());
         self::assertSame([[], [], []], $result->all());
-        self::assertSame([[], [], []], $result->lists());
+        self::assertSame([[], [], []], $result->allNumeric());
         self::assertSame([], $link->query('SELECT')->one());
         self::thrown(UnexpectedResultException::class, $link->query('SELECT')->value(...));
         self::thrown(UnexpectedResultException::class, $result->column(...));
@@ -166,7 +166,7 @@ trait GivesRows
                 self::thrown(UnexpectedResultException::class, $take)->getMessage(),
             );
         }
-        self::assertSame([[1, 2, 3]], $result->lists());
+        self::assertSame([[1, 2, 3]], $result->allNumeric());
         self::assertSame([1], $result->column());
         self::assertSame(1, $result->value());
         self::assertSame(['a', 'b c', 'b c'], $result->columnNames());
@@ -231,7 +231,7 @@ trait GivesRows
         self::assertSame(0, $link->execute("ALTER TABLE {$table} ADD b int"));
         self::assertSame(
             [[1, 'a'], [2, 'b'], [3, 'x']],
-            $link->query("SELECT id, name FROM {$table} ORDER BY id")->lists(),
+            $link->query("SELECT id, name FROM {$table} ORDER BY id")->allNumeric(),
         );
     }
 
@@ -243,8 +243,8 @@ trait GivesRows
             "INSERT INTO {$table} (name) SELECT chr(96 + i) FROM generate_series(1, 3) AS i RETURNING id, name",
         );
 
-        self::assertSame(3, $result->affected);
-        self::assertSame([[1, 'a'], [2, 'b'], [3, 'c']], $result->lists());
+        self::assertSame(3, $result->affectedRows);
+        self::assertSame([[1, 'a'], [2, 'b'], [3, 'c']], $result->allNumeric());
     }
 
     public function testAnEmptyStatementDoesNothing(): void
@@ -253,7 +253,7 @@ trait GivesRows
         foreach (['', ' ', ';', '-- nothing', '/* nothing */ ;'] as $nothing) {
             foreach ([1, 2] as $_) {
                 $result = $link->query($nothing);
-                self::assertSame([0, 0, []], [\count($result), $result->affected, $result->all()]);
+                self::assertSame([0, 0, []], [\count($result), $result->affectedRows, $result->all()]);
             }
         }
         self::assertUsable($link);

@@ -41,7 +41,7 @@ trait LimitsSizes
             $growth = self::growth(static function () use ($connection, $sql): void {
                 $thrown = self::thrown(
                     ResultTooLargeException::class,
-                    static fn(): array => $connection->query($sql)->lists(),
+                    static fn(): array => $connection->query($sql)->allNumeric(),
                 );
                 self::assertSame(2_000_000, $thrown->limit);
                 self::assertStringContainsString('maxValueBytes', $thrown->getMessage());

@@ -124,7 +124,7 @@ trait LogsSteps
     public function testNoValueAndNoPasswordIsLogged(): void
     {
         $journal = new Journal();
-        $options = \Spindle\Postgres\PostgresOptions::of(Cluster::shared()->tcpDsn())->with(
+        $options = \Spindle\Postgres\PostgresOptions::fromDsn(Cluster::shared()->tcpDsn())->with(
             ['logger' => $journal, 'applicationName' => $this->options()->applicationName],
         );
         $connection = PostgresConnection::connect($options);

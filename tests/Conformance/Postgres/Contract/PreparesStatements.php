@@ -144,7 +144,7 @@ trait PreparesStatements
             $this->connect()->execute("ALTER TABLE {$table} ADD c{$i} int DEFAULT {$i}");
             $futures = array_map(
                 static fn(): mixed
-                    => Async::run(static fn(): mixed => $connection->query("SELECT * FROM {$table}")->lists()),
+                    => Async::run(static fn(): mixed => $connection->query("SELECT * FROM {$table}")->allNumeric()),
                 range(1, 20),
             );
             foreach ($futures as $future) {
@@ -340,7 +340,8 @@ trait PreparesStatements
             self::withoutTimeLimit($connection);
             self::assertSame(
                 [['a', ['a']]],
-                $connection->query("SELECT a, b FROM {$table} UNION VALUES ('a'::{$type}, '{a}'::{$type}[])")->lists(),
+                $connection->query("SELECT a, b FROM {$table} UNION VALUES ('a'::{$type}, '{a}'::{$type}[])")
+                    ->allNumeric(),
             );
             $connection->close();
         }

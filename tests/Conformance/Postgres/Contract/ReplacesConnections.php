@@ -207,7 +207,7 @@ trait ReplacesConnections
         foreach ($futures as $future) {
             self::assertSame('3D000', self::thrown(ConnectionFailedException::class, $future->await(...))->sqlState);
         }
-        $options = PostgresOptions::of(Cluster::shared()->tcpDsn())->with(
+        $options = PostgresOptions::fromDsn(Cluster::shared()->tcpDsn())->with(
             ['password' => 'wrong'],
         );
         $thrown = self::thrown(AuthenticationException::class, static fn() => (new PostgresPool($options))->acquire());

@@ -32,7 +32,7 @@ trait RunsScripts
             UPDATE {$table} SET name = 'ä' WHERE id = 2
             SQL);
 
-        self::assertSame([[1, ';'], [2, 'ä']], $link->query("SELECT * FROM {$table} ORDER BY id")->lists());
+        self::assertSame([[1, ';'], [2, 'ä']], $link->query("SELECT * FROM {$table} ORDER BY id")->allNumeric());
     }
 
     public function testAnErrorInAScriptUndoesAllOfIt(): void
@@ -51,7 +51,7 @@ trait RunsScripts
         self::assertSame("{$table}_pkey", $thrown->constraint);
         self::assertSame(
             [[0, null]],
-            $link->query("SELECT count(*), to_regclass('{$table}_2') FROM {$table}")->lists(),
+            $link->query("SELECT count(*), to_regclass('{$table}_2') FROM {$table}")->allNumeric(),
         );
     }
 

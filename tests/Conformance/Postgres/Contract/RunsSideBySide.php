@@ -27,7 +27,7 @@ trait RunsSideBySide
                 static fn(): array
                     => $pool->query(
                         'SELECT clock_timestamp() AS begun, pg_sleep(0.2), clock_timestamp() AS ended',
-                    )->lists()[0],
+                    )->allNumeric()[0],
             ),
             range(1, 10),
         ) as $future) {
@@ -42,13 +42,13 @@ trait RunsSideBySide
         self::assertSame([[1, null], [2, null]], Async::alone(function (): array {
             $pool = $this->pool(1);
             $second = Async::run(
-                static fn(): array => $pool->query('SELECT 2, pg_sleep(0.05)::text || NULL')->lists()[0],
+                static fn(): array => $pool->query('SELECT 2, pg_sleep(0.05)::text || NULL')->allNumeric()[0],
             );
 
             return [
                 $pool->transaction(
                     static fn(Transaction $transaction): array
-                        => $transaction->query('SELECT 1, pg_sleep(0.05)::text || NULL')->lists()[0],
+                        => $transaction->query('SELECT 1, pg_sleep(0.05)::text || NULL')->allNumeric()[0],
                 ),
                 $second->await(),
             ];

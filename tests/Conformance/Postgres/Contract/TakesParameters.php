@@ -27,9 +27,9 @@ trait TakesParameters
         foreach ([1, 2] as $_) {
             self::assertSame(
                 [['b', 'a', 'b']],
-                $link->query('SELECT $2::text, $1::text, $2::text', ['a', 'b'])->lists(),
+                $link->query('SELECT $2::text, $1::text, $2::text', ['a', 'b'])->allNumeric(),
             );
-            self::assertSame([[2, 1, 2]], $link->query('SELECT $2::int, $1::int, $2::int', [1, 2])->lists());
+            self::assertSame([[2, 1, 2]], $link->query('SELECT $2::int, $1::int, $2::int', [1, 2])->allNumeric());
         }
     }
 
@@ -39,7 +39,7 @@ trait TakesParameters
 
         self::assertSame(
             [[$text, null, true]],
-            $this->link()->query('SELECT $1::text, $2::text, $3::bool', [$text, null, true])->lists(),
+            $this->link()->query('SELECT $1::text, $2::text, $3::bool', [$text, null, true])->allNumeric(),
         );
     }
 
@@ -130,7 +130,7 @@ trait TakesParameters
             self::assertStringNotContainsString('secret', $thrown->getMessage());
             $link->execute($sql, $row);
         }
-        self::assertSame([['a', 1], ['b', null]], $link->query("SELECT * FROM {$table} ORDER BY a")->lists());
+        self::assertSame([['a', 1], ['b', null]], $link->query("SELECT * FROM {$table} ORDER BY a")->allNumeric());
     }
 
     public function testANulByteInATextIsNotCutOff(): void
@@ -173,10 +173,10 @@ trait TakesParameters
         $link = $this->link();
 
         self::assertSame('a', $link->query('SELECT $1', ['a'])->value());
-        self::assertSame([3, '1.5'], $link->query('SELECT $1 + 1, $2 + 1.0', [2, '0.5'])->lists()[0]);
+        self::assertSame([3, '1.5'], $link->query('SELECT $1 + 1, $2 + 1.0', [2, '0.5'])->allNumeric()[0]);
         self::assertSame(
             [['x']],
-            $link->query('SELECT a FROM (VALUES ($1)) AS v (a) WHERE a = ANY ($2)', ['x', ['x', 'y']])->lists(),
+            $link->query('SELECT a FROM (VALUES ($1)) AS v (a) WHERE a = ANY ($2)', ['x', ['x', 'y']])->allNumeric(),
         );
         self::assertSame(1, $link->query('SELECT 1 LIMIT $1', [1])->value());
     }
@@ -190,11 +190,12 @@ trait TakesParameters
                 $link->query(
                     'SELECT $1::text, $2::numeric, $3::int2, $4::float8, $5::bytea, $6::jsonb',
                     [5, 5, 5, 5, 5, 5],
-                )->lists()[0],
+                )->allNumeric()[0],
             );
             self::assertSame(
                 ['0.1', '0.1', 0.1, '0.1'],
-                $link->query('SELECT $1::text, $2::numeric, $3::float8, $4::bytea', [0.1, 0.1, 0.1, 0.1])->lists()[0],
+                $link->query('SELECT $1::text, $2::numeric, $3::float8, $4::bytea', [0.1, 0.1, 0.1, 0.1])
+                    ->allNumeric()[0],
             );
         }
     }

@@ -35,7 +35,7 @@ final class PasswordFileTest extends TestCase
     {
         $file = $this->file('pgpass', self::CONTENT, 0o600);
         $find = static fn(string $host, string $database = 'shop', string $user = 'app')
-            => PasswordFile::find($file, PostgresHost::of($host), $database, $user);
+            => PasswordFile::find($file, PostgresHost::fromString($host), $database, $user);
 
         self::assertSame('first', $find('db'));
         self::assertSame('any:port\\', $find('db:7', user: 'other'));
@@ -55,20 +55,20 @@ final class PasswordFileTest extends TestCase
         $file = $this->file('pgpass', self::CONTENT, 0o640);
 
         self::assertFalse(PasswordFile::isPrivate($file));
-        self::assertNull(PasswordFile::find($file, PostgresHost::of('db'), 'shop', 'app'));
+        self::assertNull(PasswordFile::find($file, PostgresHost::fromString('db'), 'shop', 'app'));
     }
 
     public function testAMissingFileContainsNoPassword(): void
     {
-        self::assertNull(PasswordFile::find($this->path('none'), PostgresHost::of('db'), 'shop', 'app'));
+        self::assertNull(PasswordFile::find($this->path('none'), PostgresHost::fromString('db'), 'shop', 'app'));
     }
 
     public function testAnExistingFileInTheHomeDirectoryIsUsed(): void
     {
         putenv("HOME={$this->path()}");
-        self::assertNull(PostgresOptions::of('host=db user=u')->passwordFile);
+        self::assertNull(PostgresOptions::fromDsn('host=db user=u')->passwordFile);
 
         $file = $this->file('.pgpass', '', 0o600);
-        self::assertSame($file, PostgresOptions::of('host=db user=u')->passwordFile);
+        self::assertSame($file, PostgresOptions::fromDsn('host=db user=u')->passwordFile);
     }
 }

@@ -105,7 +105,7 @@ final class PostgresOptionsTest extends TestCase
     #[DataProvider('dsns')]
     public function testAConnectionStringIsRead(string $dsn, array $expected): void
     {
-        $options = PostgresOptions::of($dsn);
+        $options = PostgresOptions::fromDsn($dsn);
 
         $found = [
             ...get_object_vars($options),
@@ -162,7 +162,7 @@ final class PostgresOptionsTest extends TestCase
     public function testAMalformedDsnIsReportedWithoutThePassword(string $dsn, string $message): void
     {
         try {
-            PostgresOptions::of($dsn);
+            PostgresOptions::fromDsn($dsn);
             self::fail('It was taken');
         } catch (\ValueError $error) {
             self::assertStringContainsString($message, $error->getMessage());
@@ -185,7 +185,7 @@ final class PostgresOptionsTest extends TestCase
             putenv($variable);
         }
 
-        $options = PostgresOptions::of('');
+        $options = PostgresOptions::fromDsn('');
 
         self::assertSame('h1:7 h2:7', implode(' ', $options->hosts));
         self::assertSame(
@@ -216,7 +216,7 @@ final class PostgresOptionsTest extends TestCase
         putenv('PGPASSWORD=other');
         putenv('PGPORT=7');
 
-        $options = PostgresOptions::of('host=db user=u password=mine');
+        $options = PostgresOptions::fromDsn('host=db user=u password=mine');
 
         self::assertSame(
             ['db:7', null, 'mine'],
@@ -231,18 +231,18 @@ final class PostgresOptionsTest extends TestCase
 
         self::assertSame(
             ['db', '10.0.0.1'],
-            [PostgresOptions::of('user=u')->hosts[0]->host, PostgresOptions::of('user=u')->hosts[0]->address],
+            [PostgresOptions::fromDsn('user=u')->hosts[0]->host, PostgresOptions::fromDsn('user=u')->hosts[0]->address],
         );
     }
 
     public function testAServiceIsNotPassedOverInSilence(): void
     {
         putenv('PGSERVICE=shop');
-        self::assertSame('db:5432', (string) PostgresOptions::of('host=db user=u')->hosts[0]);
+        self::assertSame('db:5432', (string) PostgresOptions::fromDsn('host=db user=u')->hosts[0]);
 
         $this->expectException(\ValueError::class);
         $this->expectExceptionMessage('PGSERVICE');
-        PostgresOptions::of('user=u');
+        PostgresOptions::fromDsn('user=u');
     }
 
     public function testWithoutAHostItIsTheSocketOfThisMachinesServer(): void
@@ -250,7 +250,7 @@ final class PostgresOptionsTest extends TestCase
         $host = (new PostgresOptions(user: 'u'))->hosts[0];
 
         self::assertContains($host->host, ['/var/run/postgresql', '/tmp']);
-        self::assertSame("{$host->host}/.s.PGSQL.7", (string) PostgresOptions::of('user=u port=7')->hosts[0]);
+        self::assertSame("{$host->host}/.s.PGSQL.7", (string) PostgresOptions::fromDsn('user=u port=7')->hosts[0]);
     }
 
     public function testTheUserIsTheOperatingSystemsOne(): void
@@ -259,13 +259,13 @@ final class PostgresOptionsTest extends TestCase
 
         self::assertSame(
             [$name, $name],
-            [PostgresOptions::of('host=db')->user, PostgresOptions::of('host=db')->database],
+            [PostgresOptions::fromDsn('host=db')->user, PostgresOptions::fromDsn('host=db')->database],
         );
     }
 
     public function testThePasswordIsShownNowhere(): void
     {
-        $options = PostgresOptions::of('postgres://u:' . rawurlencode(self::PASSWORD) . '@h')->with(
+        $options = PostgresOptions::fromDsn('postgres://u:' . rawurlencode(self::PASSWORD) . '@h')->with(
             ['password' => self::PASSWORD, 'connectTimeout' => 1.0],
         );
 
@@ -337,7 +337,7 @@ final class PostgresOptionsTest extends TestCase
                     : "@:/?&=%'\\ ,[]#"[mt_rand(0, 13)];
             }
             try {
-                PostgresOptions::of($text);
+                PostgresOptions::fromDsn($text);
             } catch (\ValueError) {
             }
         }
@@ -440,7 +440,7 @@ final class PostgresOptionsTest extends TestCase
     #[DataProvider('tlsModes')]
     public function testEveryServerIsVerifiedUnlessItIsOnThisMachine(string $dsn, TlsMode $mode): void
     {
-        $options = PostgresOptions::of("user=u {$dsn}");
+        $options = PostgresOptions::fromDsn("user=u {$dsn}");
 
         self::assertSame($mode, $options->tlsFor($options->hosts[0]));
     }
