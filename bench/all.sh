@@ -95,13 +95,13 @@ measure() {
             bench commands -n "$many" --rounds "$rounds" ;;
         memory)
             title 'The same with 500 MB held: >= 0.97 of its own at 0 MB, and on PHP 8.2 >= 12 x the in-process pool'
-            bench commands -n "$many" --rounds "$rounds" --memory 0,500 --start auto --peers proc_open ;;
+            bench commands -n "$many" --rounds "$rounds" --memory 0,500 --start-method auto --peers proc_open ;;
         without-ffi)
             title 'Without FFI: >= the in-process pool at 0 MB on PHP 8.2, >= 0.95 of it on 8.4, flat in memory'
-            bench commands -n "$many" --rounds "$rounds" --memory 0,500 --start proc_open --peers proc_open ;;
+            bench commands -n "$many" --rounds "$rounds" --memory 0,500 --start-method proc_open --peers proc_open ;;
         sleep)
             title 'Tasks that sleep 1 to 10 ms, 16 at once: >= 0.9 of the ideal, or of the limit where that is lower'
-            bench commands -n "$many" --rounds "$rounds" -j 16 --tasks sleep --peers proc_open,json-lines ;;
+            bench commands -n "$many" --rounds "$rounds" -j 16 --workload sleep --peers proc_open,json-lines ;;
         shell-line)
             title '/bin/true as a shell line: >= 1.4 x sh -c in C'
             bench shell-line -n "$many" --rounds "$rounds" ;;

@@ -19,21 +19,21 @@ require __DIR__ . '/bootstrap.php';
 
 /** @var non-empty-list<string> $argv */
 $options = Options::read($argv, [
-    'max' => '100',
+    'n' => '100',
     'samples' => '5',
     'php' => [],
     'iterations' => '1000000',
     'json' => '',
 ], <<<'TEXT'
     Usage: php bench/contexts.php [options]; defaults are in parentheses
-      --max N           create N at once, then wait for them (100)
+      -n N              create N at once, then wait for them (100)
       --samples N       measure each N times, in turn (5)
       --php PATH        measure this PHP; may be given several times (the PHP that runs the benchmark)
       --iterations N    run N iterations of the CPU work that is the same on each PHP (1000000)
       --json FILE       write the raw data to FILE
 
     TEXT);
-[$max, $samples, $iterations] = [$options->int('max'), $options->int('samples'), $options->int('iterations')];
+[$count, $samples, $iterations] = [$options->int('n'), $options->int('samples'), $options->int('iterations')];
 $json = $options->output('json');
 $paths = $options->all('php') === [] ? [PHP_BINARY] : $options->all('php');
 
@@ -53,7 +53,7 @@ foreach ($paths as $path) {
 
 $report = new Report(
     [
-        'max' => $max,
+        'n' => $count,
         'samples' => $samples,
         'php' => $paths,
         'iterations' => $iterations,
@@ -66,7 +66,7 @@ $same = static function (string $told) use (&$result): bool {
 };
 $work = array_map(static fn(MeasuredPhp $php): Series => $php->work($iterations, $same), $all);
 $created = array_map(static fn(MeasuredPhp $php): array => array_map(
-    static fn(Way $way): Series => $php->creation($way, $max),
+    static fn(Way $way): Series => $php->creation($way, $count),
     array_filter(Way::cases(), static fn(Way $way): bool => $php->missing[$way->value] === null),
 ), $all);
 Rounds::run(array_merge($work, ...array_map(array_values(...), $created)), $samples);
@@ -74,7 +74,7 @@ Rounds::run(array_merge($work, ...array_map(array_values(...), $created)), $samp
 foreach ($all as $number => $php) {
     $series = array_values($created[$number]);
     $forks = array_values(array_filter($series, static fn(Series $one): bool => $one->label === Way::Fork->label()));
-    $report->table("{$php->name}, {$php->path}: created, {$max} at once", $series, [
+    $report->table("{$php->name}, {$php->path}: created, {$count} at once", $series, [
         Column::median('each second'),
         Column::range(),
         ...($forks === [] ? [] : [Column::ratioTo('÷ forks', $forks[0])]),

@@ -18,11 +18,12 @@ use Spindle\Command\CommandPoolOptions;
 require __DIR__ . '/bootstrap.php';
 
 /** @var non-empty-list<string> $argv */
-$options = Options::read($argv, ['n' => '1000000', 'j' => '8', 'start' => 'auto'], <<<'TEXT'
+$options = Options::read($argv, ['n' => '1000000', 'j' => '8', 'start-method' => 'auto'], <<<'TEXT'
     Usage: php bench/generator.php [options]
       -n N              commands (1000000)
       -j N              so many at once (8)
-      --start METHOD    auto, posix_spawn or proc_open (auto)
+      --start-method METHOD
+                        auto, posix_spawn or proc_open (auto)
 
     TEXT);
 $count = $options->int('n');

@@ -28,7 +28,7 @@ $options = Options::read(
         'seconds' => '3',
         'peers' => 'all',
         'autoload' => [],
-        'deadline' => '10',
+        'head-timeout' => '10',
         'json' => '',
         ...Entrants::OPTIONS,
     ],
@@ -45,7 +45,8 @@ $options = Options::read(
           --peers LIST        compare with these, separated by commas: bare, fpm, workerman, react, amp;
                               or all that are installed, or none (all)
           --autoload FILE     load workerman, react or amp through FILE; may be given several times
-          --deadline SECONDS  wait this long for the head of a request, which slow clients exceed (10)
+          --head-timeout SECONDS
+                              wait this long for the head of a request, which slow clients exceed (10)
           --against DIR       also measure the checkout of Spindle in DIR, and print the ratios to it
           --first             measure only the first of Spindle's contestants, without peers
           --json FILE         write the raw data to FILE

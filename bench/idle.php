@@ -21,10 +21,11 @@ use function Amp\delay;
 require __DIR__ . '/bootstrap.php';
 
 /** @var non-empty-list<string> $argv */
-$options = Options::read($argv, ['seconds' => '60', 'start' => 'auto'], <<<'TEXT'
+$options = Options::read($argv, ['seconds' => '60', 'start-method' => 'auto'], <<<'TEXT'
     Usage: php bench/idle.php [options]
       --seconds N       of each of the two phases (60)
-      --start METHOD    auto, posix_spawn or proc_open (auto)
+      --start-method METHOD
+                        auto, posix_spawn or proc_open (auto)
 
     TEXT);
 $seconds = $options->int('seconds');

@@ -20,10 +20,11 @@ use Spindle\Command\CommandPoolOptions;
 require __DIR__ . '/bootstrap.php';
 
 /** @var non-empty-list<string> $argv */
-$options = Options::read($argv, ['megabytes' => '10240', 'start' => 'auto'], <<<'TEXT'
+$options = Options::read($argv, ['megabytes' => '10240', 'start-method' => 'auto'], <<<'TEXT'
     Usage: php bench/output.php [options]
       --megabytes N     of output (10240)
-      --start METHOD    auto, posix_spawn or proc_open (auto)
+      --start-method METHOD
+                        auto, posix_spawn or proc_open (auto)
 
     TEXT);
 $bytes = $options->int('megabytes') << 20;

@@ -47,7 +47,7 @@ final readonly class Comparison
         $this->throughput = new Throughput($this->wrk, $options->seconds);
         $this->servers = new Servers(
             $options->autoloaders,
-            $options->deadline,
+            $options->headTimeout,
             \in_array(Measurement::Tls, $options->only, true) && self::hasTls(),
         );
         foreach ($options->contestants() as $one) {
@@ -282,11 +282,11 @@ final readonly class Comparison
         $this->table(
             $series,
             \sprintf(
-                '%s: %d and %d, a deadline of %d s',
+                '%s: %d and %d, a head timeout of %d s',
                 $what->title(),
                 $load->connections,
                 self::IDLE_CONNECTIONS,
-                $this->options->deadline,
+                $this->options->headTimeout,
             ),
             [
                 Column::median('p99 ÷ without them', 2),

@@ -26,7 +26,7 @@ final readonly class ComparisonOptions
      * @param float                       $seconds     duration of each measurement
      * @param list<Contestant>            $peers
      * @param list<string>                $autoloaders files
-     * @param int                         $deadline    seconds for the head of a request
+     * @param int                         $headTimeout seconds for the head of a request
      */
     private function __construct(
         public array $only,
@@ -36,7 +36,7 @@ final readonly class ComparisonOptions
         public float $seconds,
         private array $peers,
         public array $autoloaders,
-        public int $deadline,
+        public int $headTimeout,
         public Entrants $entrants,
     ) {}
 
@@ -56,7 +56,7 @@ final readonly class ComparisonOptions
             $options->seconds('seconds'),
             $entrants->peers($peers),
             array_map(self::file(...), $options->all('autoload')),
-            $options->int('deadline'),
+            $options->int('head-timeout'),
             $entrants,
         );
     }
@@ -77,7 +77,7 @@ final readonly class ComparisonOptions
             'rounds' => $this->rounds,
             'seconds' => $this->seconds,
             'peers' => array_column($this->peers, 'value'),
-            'deadline' => $this->deadline,
+            'head-timeout' => $this->headTimeout,
         ];
     }
 

@@ -34,7 +34,7 @@ final readonly class Comparison
             'n' => (string) $options->int('n'),
             'j' => (string) $options->int('j'),
             'command' => $options->text('command'),
-            'tasks' => $options->text('tasks'),
+            'tasks' => $options->text('workload'),
         ];
         Workload::of($work['tasks'], $work['command'], 1);
 

@@ -103,9 +103,11 @@ final readonly class Options
     /** @throws UsageException when the value is not the name of a start method */
     public function start(): StartMethod
     {
-        return StartMethod::tryFrom($this->text('start'))
+        $name = $this->text('start-method');
+
+        return StartMethod::tryFrom($name)
             ?? throw new UsageException(
-                "option --start: '{$this->text('start')}' is not allowed; give auto, posix_spawn or proc_open",
+                "option --start-method: '{$name}' is not allowed; give auto, posix_spawn or proc_open",
             );
     }
 

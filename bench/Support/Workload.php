@@ -30,7 +30,7 @@ final readonly class Workload
             'echo' => self::echoes($count),
             'sleep' => self::sleeps($count),
             default => throw new UsageException(
-                "option --tasks: '{$tasks}' is not allowed; give command, echo or sleep",
+                "option --workload: '{$tasks}' is not allowed; give command, echo or sleep",
             ),
         };
     }

@@ -60,7 +60,7 @@ final class BenchCommandTest extends TestCase
             '1',
             '--peers',
             'none',
-            '--start',
+            '--start-method',
             'proc_open',
             '--command',
             'printf "a b" | wc -c',
@@ -138,7 +138,7 @@ final class BenchCommandTest extends TestCase
     {
         $process = self::spindle(
             'contexts',
-            '--max',
+            '--count',
             '4',
             '--samples',
             '1',
@@ -176,9 +176,9 @@ final class BenchCommandTest extends TestCase
         $mistakes = [
             "argument 'servers' is not a benchmark; give one of: {$benchmarks}" => ['servers'],
             "option --memory: 'much' is not allowed; {$number} 0" => ['commands', '--memory', 'much'],
-            "option --start: 'fork' is not allowed; give auto, posix_spawn or proc_open" => [
+            "option --start-method: 'fork' is not allowed; give auto, posix_spawn or proc_open" => [
                 'commands',
-                '--start',
+                '--start-method',
                 'fork',
             ],
             "option --only: 'everything' is not allowed; give all, or some of bulk, single, objects, mix, cpu, echo,"
@@ -222,7 +222,7 @@ final class BenchCommandTest extends TestCase
                 'amp',
             ],
             "option --backlog: '10' is not allowed; {$number} 1000" => ['remote', '--backlog', '10'],
-            "option --max: '0' is not allowed; {$number} 1" => ['contexts', '--max', '0'],
+            "option -n: '0' is not allowed; {$number} 1" => ['contexts', '--count', '0'],
             "option --command: 'exit 3' fails with exit code 3; give a line that succeeds" => [
                 'commands',
                 '--command',

@@ -7,7 +7,8 @@ declare(strict_types=1);
  * benchmarks. To measure again, on a machine that does nothing else:
  *
  *     bin/spindle bench commands -n 2000 --rounds 3 --json bench/figures/commands.json
- *     bin/spindle bench commands --memory 0,500 --peers proc_open --start posix_spawn --json bench/figures/memory.json
+ *     bin/spindle bench commands --memory 0,500 --peers proc_open --start-method posix_spawn \
+ *         --json bench/figures/memory.json
  *     bin/spindle bench tasks --only objects -n 50000 --rounds 3 --json bench/figures/tasks.json
  *     bin/spindle bench postgres --only select -n 50000 --rounds 3 --connections 4 --fibers 64 \
  *         --json bench/figures/postgres.json

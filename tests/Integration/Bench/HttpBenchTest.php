@@ -37,7 +37,7 @@ final class HttpBenchTest extends TestCase
         'New connections beside' => [1, 0],
         'Connections that are kept and idle: 500' => [1, 1],
         'Plain text on kept connections for a long time, .*: 1,000 requests' => [1, 0],
-        'Healthy clients .*: 5 and 500, a deadline of 1 s' => [1, 0],
+        'Healthy clients .*: 5 and 500, a head timeout of 1 s' => [1, 0],
         'Plain text over TLS' => [1, 0],
     ];
 
@@ -56,7 +56,7 @@ final class HttpBenchTest extends TestCase
             '5',
             '--peers',
             'bare',
-            '--deadline',
+            '--head-timeout',
             '1',
             '--json',
             $json,

@@ -16,7 +16,7 @@ final class ScriptsTest extends TestCase
     public static function scripts(): iterable
     {
         yield 'sleep' => [
-            ['commands.php', '--tasks', 'sleep', '-n', '20', '--rounds', '1', '--peers', 'json-lines'],
+            ['commands.php', '--workload', 'sleep', '-n', '20', '--rounds', '1', '--peers', 'json-lines'],
             '/^\| ideal: sleep alone +\| +\d/m',
         ];
         yield 'generator' => [['generator.php', '-n', '20'], '/^\| 20 +\| +[\d,]+ \|( +\d+\.\d \|){4}$/m'];

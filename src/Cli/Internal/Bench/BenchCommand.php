@@ -71,22 +71,23 @@ final class BenchCommand extends Command
         'first' => "all except contexts: Measure only the first\nof Spindle's contestants, without peers",
     ];
 
-    /** Options with a value: option of the script, shortcut, mode, and help text in lines of at most 47 columns. */
+    /** Options with a value: option of the script, shortcut, mode, and help text in lines of at most 45 columns. */
     private const OPTIONS = [
         'memory' => ['--memory', null, self::VALUE, <<<'TEXT'
             commands: Hold N megabytes in the measuring
             process; a list such as 0,100 [default: 0]
             TEXT],
         'count' => ['-n', 'n', self::VALUE, <<<'TEXT'
-            all except contexts: Run N commands, tasks or
-            queries in each measurement, N requests of
-            soak and get, N rows of bulk
+            Run N commands, tasks or queries in each
+            measurement, N requests of soak and get,
+            N rows of bulk; contexts: Create N threads,
+            forks or processes at once
             [default: 3000 commands, 1000000 requests of
             soak, 1000000 rows of bulk, 20000 requests of
-            get, 100000 remote tasks; other measurements
-            have numbers of their own]
+            get, 100000 remote tasks, 100 contexts; other
+            measurements have numbers of their own]
             TEXT],
-        'jobs' => ['-j', 'j', self::VALUE, 'commands: Run N commands at once [default: 8]'],
+        'jobs' => ['-j', 'j', self::VALUE, "commands: Run N commands at once\n[default: 8]"],
         'rounds' => ['--rounds', null, self::VALUE, <<<'TEXT'
             all except contexts: Measure each contestant
             N times [default: 5]
@@ -95,20 +96,20 @@ final class BenchCommand extends Command
             commands: Run this shell line, whose output
             must always be the same [default: echo hi]
             TEXT],
-        'tasks' => ['--tasks', null, self::VALUE, <<<'TEXT'
+        'workload' => ['--workload', null, self::VALUE, <<<'TEXT'
             commands: command runs the line of --command;
             echo and sleep run tasks of TaskRunner.php's
             own benchmark [default: command]
             TEXT],
-        'start' => ['--start', null, self::VALUE, <<<'TEXT'
+        'start-method' => ['--start-method', null, self::VALUE, <<<'TEXT'
             commands: Start commands by posix_spawn or
             proc_open; auto measures both if available
             [default: auto]
             TEXT],
         'peers' => ['--peers', null, self::VALUE, <<<'TEXT'
-            all except remote, contexts: Compare with these
-            peers, separated by commas; none, or all that
-            are installed [default: all]
+            all except remote, contexts: Compare with
+            these peers, separated by commas; none, or
+            all that are installed [default: all]
             TEXT],
         'only' => ['--only', null, self::VALUE, <<<'TEXT'
             Run only these measurements, separated by
@@ -119,8 +120,8 @@ final class BenchCommand extends Command
             rows, parameter, stream, copy, sleep, gaps,
             cancel, acquire
             http: text, text-same, json, echo, one,
-            connections, two, wait, idle, soak, slow, tls,
-            psr7, collide, crowd
+            connections, two, wait, idle, soak, slow,
+            tls, psr7, collide, crowd
             http-client: get, upstream, events, download,
             upload
             aircraft: crud, latency, sleep, certificates,
@@ -132,31 +133,31 @@ final class BenchCommand extends Command
             workers [default: 1,2,4,8]
             TEXT],
         'contexts' => ['--contexts', null, self::VALUE, <<<'TEXT'
-            tasks: Run workers as process, fork or thread;
-            a list is allowed [default: process]
+            tasks: Run workers as process, fork or
+            thread; a list is allowed [default: process]
             TEXT],
         'connections' => ['--connections', null, self::VALUE, <<<'TEXT'
             postgres: Use these numbers of connections in
             select, cells, unit and update [default: 1, 4
             or 8 for each measurement; cells: 1,2,4,8,16]
             http: Open N connections [default: 50]
-            aircraft: Open N connections to the database in
-            latency and sleep [default: 100]
+            aircraft: Open N connections to the database
+            in latency and sleep [default: 100]
             TEXT],
         'fibers' => ['--fibers', null, self::VALUE, <<<'TEXT'
             postgres: Share the connections among these
             numbers of fibers [default: 1, 64 or 256 for
             each measurement; cells: 8,64,256,1024]
-            http-client: Send these numbers of requests at
-            the same time in get [default: 64]
+            http-client: Send these numbers of requests
+            at the same time in get [default: 64]
             TEXT],
         'megabytes' => ['--megabytes', null, self::VALUE, <<<'TEXT'
-            http-client: Transfer N times 1048576 bytes in
-            download and upload [default: 1024]
+            http-client: Transfer N times 1048576 bytes
+            in download and upload [default: 1024]
             TEXT],
         'streams' => ['--streams', null, self::VALUE, <<<'TEXT'
-            http-client: Open N streams in events, at most
-            1000 [default: 1000]
+            http-client: Open N streams in events, at
+            most 1000 [default: 1000]
             TEXT],
         'bytes' => ['--bytes', null, self::VALUE, <<<'TEXT'
             tasks: Send strings of N bytes in echo
@@ -165,51 +166,52 @@ final class BenchCommand extends Command
             [default: 33554432]
             TEXT],
         'iterations' => ['--iterations', null, self::VALUE, <<<'TEXT'
-            tasks, contexts: Repeat the work of a CPU-bound
-            task N times [default: 10000000; contexts:
-            1000000]
+            tasks, contexts: Repeat the work of a
+            CPU-bound task N times [default: 10000000;
+            contexts: 1000000]
             TEXT],
-        'pumice' => ['--pumice', null, self::VALUE, "tasks: Compare cpu with Pumice, whose source is\nin this folder"],
+        'pumice' => ['--pumice', null, self::VALUE, "tasks: Compare cpu with Pumice, whose source\nis in this folder"],
         'limit' => ['--limit', null, self::VALUE, <<<'TEXT'
             tasks, postgres: Stop a measurement after N
-            seconds, because some peers hang [default: 900;
-            postgres: 600]
+            seconds, because some peers hang
+            [default: 900; postgres: 600]
             TEXT],
         'dsn' => ['--dsn', null, self::VALUE, <<<'TEXT'
             postgres: Measure the server of this DSN
             [default: a temporary server]
             TEXT],
         'clients' => ['--clients', null, self::VALUE, <<<'TEXT'
-            aircraft: Use N clients at once; twice as many
-            in sleep, eight times as many with 50 ms of
-            latency [default: 50]
+            aircraft: Use N clients at once; twice as
+            many in sleep, eight times as many with 50 ms
+            of latency [default: 50]
             TEXT],
         'cycles' => ['--cycles', null, self::VALUE, <<<'TEXT'
-            aircraft: Run N cycles of create, read, update
-            and delete for each client of crud [default:
-            200]
+            aircraft: Run N cycles of create, read,
+            update and delete for each client of crud
+            [default: 200]
             TEXT],
         'seconds' => ['--seconds', null, self::VALUE, <<<'TEXT'
             http: Load the server for N seconds in each
             measurement [default: 3]
-            aircraft: The same in latency and certificates
-            [default: 5]
+            aircraft: The same in latency and
+            certificates [default: 5]
             TEXT],
         'swoole' => ['--swoole', null, self::VALUE, <<<'TEXT'
             aircraft: Compare crud with Swoole, whose
             extension is this file
             TEXT],
         'undici' => ['--undici', null, self::VALUE, <<<'TEXT'
-            http-client: Compare get with undici, which npm
-            has installed in this folder
+            http-client: Compare get with undici, which
+            npm has installed in this folder
             TEXT],
         'autoload' => ['--autoload', null, self::VALUES, <<<'TEXT'
-            http: Load peers through this Composer autoload
-            file
+            http: Load peers through this Composer
+            autoload file
             TEXT],
-        'deadline' => ['--deadline', null, self::VALUE, <<<'TEXT'
-            http: Wait N seconds for the head of a request;
-            the clients of slow exceed it [default: 10]
+        'head-timeout' => ['--head-timeout', null, self::VALUE, <<<'TEXT'
+            http: Wait N seconds for the head of a
+            request; the clients of slow exceed it
+            [default: 10]
             TEXT],
         'kills' => ['--kills', null, self::VALUE, <<<'TEXT'
             remote: Kill N workers, and a quarter as many
@@ -219,7 +221,6 @@ final class BenchCommand extends Command
             remote: Put N jobs into the long queue of
             backlog [default: 1000000]
             TEXT],
-        'max' => ['--max', null, self::VALUE, "contexts: Create N threads, forks or processes\nat once [default: 100]"],
         'samples' => ['--samples', null, self::VALUE, "contexts: Measure each context N times\n[default: 5]"],
         'php' => ['--php', null, self::VALUES, <<<'TEXT'
             contexts: Measure this PHP program [default:
@@ -246,7 +247,7 @@ final class BenchCommand extends Command
             ->addArgument(
                 'what',
                 InputArgument::REQUIRED,
-                "The benchmark: commands, tasks, postgres, http,\nhttp-client, aircraft, remote or contexts",
+                "The benchmark: commands, tasks, postgres,\nhttp, http-client, aircraft, remote or\ncontexts",
             );
         foreach (self::FLAGS as $name => $help) {
             $this->addOption($name, null, InputOption::VALUE_NONE, $help);

@@ -22,7 +22,7 @@ final class ComparisonOptionsTest extends TestCase
         'seconds' => '3',
         'peers' => 'all',
         'autoload' => [],
-        'deadline' => '10',
+        'head-timeout' => '10',
     ];
 
     public function testAllIsMeasuredWithAllUnlessToldOtherwise(): void
