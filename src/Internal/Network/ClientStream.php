@@ -288,7 +288,7 @@ final class ClientStream
         return (string) stream_socket_recvfrom($this->stream(), 100, \STREAM_PEEK);
     }
 
-    /** Returns whether the server has sent nothing and not closed the connection. Consumes a byte that has arrived. */
+    /** Returns whether neither bytes nor the end of the connection have arrived. Consumes a byte that has arrived. */
     public function isSilent(): bool
     {
         $stream = $this->stream();

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Internal\Launcher\Process;
 
-/** Jobs that wait for a slot. Each run has a lane. Lanes get slots in turn: no small run waits for a large one. */
+/** Jobs that wait for a slot. Each run has a lane. Lanes get slots in turn, so no small run waits for a large one. */
 final class WaitingJobs
 {
     /** @var array<int, non-empty-array<int, LauncherJob>> jobs by lane and id; the lane of the next job comes first */
