@@ -8,6 +8,7 @@ use Spindle\Cli\Internal\Bench\BenchCommand;
 use Spindle\Cli\Internal\ExitStatus;
 use Spindle\Cli\Internal\OutputClosedException;
 use Spindle\Cli\Internal\Queue\QueueCommand;
+use Spindle\Cli\Internal\Run\KnownOptions\OptionHelp;
 use Spindle\Cli\Internal\Run\KnownOptions\OptionParser;
 use Spindle\Cli\Internal\Run\KnownOptions\OptionTable;
 use Spindle\Cli\Internal\Run\RunCommand;
@@ -21,7 +22,6 @@ use Spindle\LauncherException;
 use Spindle\Remote\BrokerRefusedException;
 use Spindle\SpindleException;
 use Symfony\Component\Console\Application;
-use Symfony\Component\Console\Command\HelpCommand;
 use Symfony\Component\Console\Command\ListCommand;
 use Symfony\Component\Console\Exception\CommandNotFoundException;
 use Symfony\Component\Console\Exception\ExceptionInterface;
@@ -173,9 +173,9 @@ final class ConsoleApplication extends Application
         return $arguments;
     }
 
-    private static function helpCommand(): HelpCommand
+    private static function helpCommand(): OptionHelp
     {
-        $command = new HelpCommand();
+        $command = new OptionHelp();
         $command->setDescription('Shows help for a command')
             ->setHelp('<info>spindle help run</info> and <info>spindle run --help</info> print the same text.');
 

@@ -41,6 +41,18 @@ final class HelpTest extends TestCase
         }
     }
 
+    /** @param list<string> $command */
+    #[TestWith([['run', '--help']])]
+    #[TestWith([['help', 'run']])]
+    #[TestWith([['--ansi', 'run', '--help']])]
+    public function testAnOptionHasTheNameOfItsValue(array $command): void
+    {
+        $help = (string) preg_replace('/\e\S+?m/', '', $this->ran($command)->getOutput());
+
+        self::assertStringContainsString("  -I, --replace=R                  Use R instead of {}\n", $help);
+        self::assertStringContainsString('      --term-seq=SEQUENCE          End a job by TERM, ', $help);
+    }
+
     #[TestWith(['--help'])]
     #[TestWith(['run --help'])]
     #[TestWith(['--version'])]
