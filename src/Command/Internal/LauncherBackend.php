@@ -17,7 +17,7 @@ use Spindle\LauncherException;
  */
 final class LauncherBackend implements CommandBackend
 {
-    /** How long starts are retried when all launchers lack descriptors or processes for the next command, in ns. */
+    /** Nanoseconds for which starts are retried while all launchers lack descriptors or processes for them. */
     private const EXHAUSTED_TIMEOUT_NANOSECONDS = 1_000_000_000;
 
     /** With `rerunAfterCrash`, a command fails when more than this number of launchers have died while they ran it. */

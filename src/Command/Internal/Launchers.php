@@ -53,7 +53,7 @@ final class Launchers
     /** Number of commands that each launcher has descriptors for; null until the first launcher is ready. */
     private ?int $maxConcurrencyPerLauncher = null;
 
-    /** How launchers start processes: posix_spawn or proc_open; '' until the first launcher is ready. */
+    /** Function by which launchers start processes: posix_spawn or proc_open; '' until the first launcher is ready. */
     private string $startMethod = '';
 
     /** Fibers that wait in {@see maxConcurrency()}. */

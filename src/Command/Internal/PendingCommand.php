@@ -20,7 +20,7 @@ final class PendingCommand
     public Capture $stdout;
     public Capture $stderr;
 
-    /** Why output could not be stored or passed on. The command is ended, and its result has this error. */
+    /** Reason why output could not be stored or passed on. The command is ended, and its result has this error. */
     public ?string $outputError = null;
 
     /** Exception from the input or an output callback. The command is ended, and its owner gets the exception. */

@@ -22,7 +22,7 @@ use Spindle\LauncherException;
  */
 final class Run implements PendingCommandOwner, InputConsumer
 {
-    /** How long results are returned before the event loop runs again, in nanoseconds. */
+    /** Nanoseconds for which results are returned before the event loop runs again. */
     private const SLICE_NANOSECONDS = 1_000_000;
 
     /** The lookahead is 0 when the commands in the window and their inputs have this number of bytes, or more. */
@@ -63,7 +63,7 @@ final class Run implements PendingCommandOwner, InputConsumer
     private int $succeeded = 0;
     private int $failed = 0;
 
-    /** When the event loop ran last, in nanoseconds of {@see hrtime()}. */
+    /** Time of the event loop's last turn, in nanoseconds of {@see hrtime()}. */
     private int $lastLoopTurn = 0;
 
     private readonly Condition $changed;

@@ -14,7 +14,7 @@ final class FiberQueue
 {
     /**
      * Maximum number of fibers that are resumed in one iteration of the event loop. The loop resumes fibers within each
-     * other, so the trace of an exception that one of them creates has the frames of all fibers resumed before it.
+     * other. So the trace of an exception in one of them has the frames of all fibers that were resumed before it.
      */
     private const MAX_RESUMED_AT_ONCE = 64;
 

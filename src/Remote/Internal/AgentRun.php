@@ -40,7 +40,7 @@ final class AgentRun
     private ?string $stopTimer = null;
     private ?\Throwable $failure = null;
 
-    /** Why a claimed job could not be verified. Set only if the agent stops because it could verify no job. */
+    /** Reason why a claimed job could not be verified. Set only if the agent stops because it could verify none. */
     private ?TamperedFrameException $refusal = null;
 
     /** Time of {@see Clock::now()} at which the lease ends unless it is renewed. */

@@ -61,7 +61,7 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
     /** @var array<string, BrokerRefusedException> why the engine does not return outcomes, by job id */
     private array $refused = [];
 
-    /** Why the map ends early: a cancellation or kill(). Outcomes are then dropped. Thrown once no job is pending. */
+    /** Reason for an early end: a cancellation or kill(). Outcomes are then dropped. Thrown once no job is pending. */
     private ?\Throwable $abortReason = null;
 
     /** Condition on which the caller's loop waits. */

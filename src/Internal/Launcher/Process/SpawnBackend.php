@@ -8,9 +8,9 @@ namespace Spindle\Internal\Launcher\Process;
  * Starts processes with posix_spawn and gets all events from one epoll instance, through FFI.
  * Exits of children and of adopted orphans arrive as SIGCHLD through a signalfd (docs/decisions/0002-exit-events.md).
  *
- * An event may concern a descriptor that was closed here, and whose number is perhaps used again: until its exec, a new
- * child has a copy of the descriptor, which keeps it in the epoll set. Such an event is harmless, because all
- * descriptors in the set are non-blocking, and an event without a job is ignored.
+ * An event may concern a descriptor that was closed here, and whose number is perhaps used again: a new child keeps a
+ * copy of it in the epoll set until its exec. Such an event is harmless, because all descriptors in the set are
+ * non-blocking, and an event without a job is ignored.
  */
 final class SpawnBackend implements Backend
 {

@@ -38,10 +38,10 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
     /** Condition on which {@see awaitBytes()} waits until the socket is readable or closed. */
     private readonly Condition $changed;
 
-    /** Why {@see fail()} has closed the stream; null if it is open, or was closed without a reason. */
+    /** Reason for which {@see fail()} has closed the stream; null if it is open, or was closed without a reason. */
     private ?string $failure = null;
 
-    /** When the engine last sent bytes, or accepted bytes of {@see $unsent}, by {@see Clock::now()}. */
+    /** Time by {@see Clock::now()} at which the engine last sent bytes, or accepted bytes of {@see $unsent}. */
     private float $lastProgress;
 
     /** Id of the process that opened the stream. A fork shares the socket, and must not read or write. */

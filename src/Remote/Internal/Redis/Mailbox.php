@@ -36,7 +36,7 @@ final class Mailbox
     /** @var DeferredFuture<null>|null null once the first attempt has ended */
     private ?DeferredFuture $firstAttempt;
 
-    /** Why the engine has refused the last attempt to open the mailbox; null if that attempt was not refused. */
+    /** Reason why the engine has refused the last attempt to open the mailbox; null if that attempt was not refused. */
     private ?BrokerRefusedException $refusal = null;
 
     /**

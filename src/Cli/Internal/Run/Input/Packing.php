@@ -13,7 +13,7 @@ final class Packing
     private const POINTER_BYTES = 8;
 
     /**
-     * @param int|null $maxRecords   records of a job; null for as many as fit; 0 for one, whose values are left out
+     * @param int|null $maxRecords   records of a job; null for as many as fit; 0 for one, whose values are not inserted
      * @param int      $maxBytes     largest size of the command's words, each with a byte for its end
      * @param int      $limit        of the system, for the command's bytes plus a pointer to each word
      * @param bool     $isSpread     whether the last records are distributed among the jobs that run at once

@@ -29,7 +29,7 @@ final class QuotedPlace
 
     /**
      * Characters in double quotes after which a plain value needs no quotes of its own. A line feed is not one of them:
-     * if it follows $name and a backslash, the shell removes both, and the value would become part of the name.
+     * after $name and a backslash, the shell removes both. So the value would become part of the name.
      */
     private const BEFORE_IN_DOUBLE_PATTERN = '~[ \t"/.:=,-]\w*$~D';
 

@@ -34,8 +34,8 @@ final class Replacement
     }
 
     /**
-     * Returns the texts that replace the replacement string: for a list, one for each value of $listed; otherwise one,
-     * or none if the job has no value at $position.
+     * Returns the texts that replace the replacement string. For a list, that is one for each value of $listed. Any
+     * other replacement string has one text, or none if the job has no value at $position.
      *
      * @param list<string> $values of the job
      * @param list<string> $listed values that a list stands for

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal\Run\KnownOptions;
 
-/** How `spindle run` treats an option of GNU parallel or xargs. */
+/** Treatment of an option of GNU parallel or xargs by `spindle run`. */
 enum Meaning: string
 {
     case Same = 'same';

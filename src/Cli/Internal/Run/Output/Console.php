@@ -27,7 +27,7 @@ final class Console implements ProgressConsole
     /** @var list<string> lines that are written after the current group, or in the next turn of the event loop */
     private array $pendingLines = [];
 
-    /** Why a line outside a group could not be written. The next group throws it. */
+    /** Exception because of a line that could not be written outside a group. The next group throws it. */
     private OutputClosedException|OutputFailedException|null $failure = null;
 
     public function __construct(

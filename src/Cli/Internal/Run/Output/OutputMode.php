@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal\Run\Output;
 
-/** When the output of a job is printed. */
+/** Time at which the output of a job is printed. */
 enum OutputMode
 {
     /** All output at once, when the job has ended. */

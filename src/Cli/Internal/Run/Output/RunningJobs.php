@@ -7,8 +7,8 @@ namespace Spindle\Cli\Internal\Run\Output;
 use Spindle\Cli\Internal\Run\Input\InputJob;
 
 /**
- * The running jobs, each with the time at which it was first seen running. To get the exact time, launchers would have
- * to report each start, or the pool would have to record it, which would slow down runs of short jobs.
+ * The running jobs, each with the time at which it was first seen running. The exact time would have to be reported by
+ * the launchers, or recorded by the pool. That would slow down runs of short jobs.
  */
 final class RunningJobs
 {

@@ -33,7 +33,7 @@ final class ScreenTerminal
 
     private bool $isGone = false;
 
-    /** When to check for the foreground again, in nanoseconds of hrtime(); null in the foreground. */
+    /** Time of the next check for the foreground, in nanoseconds of hrtime(); null in the foreground. */
     private int|float|null $nextCheck = 0;
 
     /** Whether {@see watchEnds()} has arranged that the settings are restored at the end. */

@@ -11,7 +11,7 @@ use Spindle\Cli\Internal\Run\Input\JobValues;
 
 /**
  * Each job reads one block of standard input: the option --pipe. The block is a temporary file, which is the standard
- * input of the command, so that no process has to copy the block while the command reads.
+ * input of the command. So no process has to copy the block while the command reads.
  */
 final class BlockInputs implements JobInputs
 {
