@@ -9,7 +9,7 @@ use Psr\Http\Message\ServerRequestInterface;
 use Spindle\Http\Internal\Middleware\Body;
 
 /**
- * One request in an access log. The properties have the values of the request; only {@see combined()} escapes them.
+ * One request in an access log. The properties are not escaped; {@see combined()} escapes them.
  *
  * @see https://httpd.apache.org/docs/2.4/logs.html#combined
  */
@@ -23,7 +23,7 @@ final readonly class AccessLogEntry
 
     /**
      * @param string   $version   such as "1.1"
-     * @param int|null $bytes     of the response's body; null when unknown
+     * @param int|null $bytes     size of the response's body; null when unknown
      * @param float    $duration  seconds from the request to the response
      * @param string   $client    IP address; '' when unknown
      * @param string   $requestId '' when there is none
@@ -44,7 +44,8 @@ final readonly class AccessLogEntry
     }
 
     /**
-     * The request's id comes from RequestId. The address comes from TrustedProxies, otherwise from the connection.
+     * Creates the entry of a request, with the id that the middleware RequestId has set. The client's address is the
+     * one that TrustedProxies has set, or without that middleware the address of the connection.
      *
      * @param ResponseInterface|null $response null when only the status is known
      * @param float                  $duration seconds
@@ -114,7 +115,6 @@ final readonly class AccessLogEntry
         return $value === '' ? '-' : self::escape($value);
     }
 
-    /** Replaces unsafe bytes by "\x" and their hexadecimal code. */
     private static function escape(string $text): string
     {
         return (string) preg_replace_callback(

@@ -53,7 +53,7 @@ final class FairMutex
         $this->fiber = $weak;
     }
 
-    /** Whether the calling fiber is known to hold the mutex. */
+    /** Returns whether the calling fiber is known to hold the mutex. */
     public function isMine(): bool
     {
         return $this->isLocked && $this->hasKnownHolder && $this->fiber?->get() === \Fiber::getCurrent();

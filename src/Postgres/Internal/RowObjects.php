@@ -130,7 +130,7 @@ final class RowObjects
         return $objects;
     }
 
-    /** Whether of() passed a wrong type to the constructor. A call within the constructor can cause the same error. */
+    /** Returns whether of() passed a wrong type to the constructor. A call within the constructor can fail likewise. */
     private function isWrongArgument(\TypeError $error): bool
     {
         return str_contains($error->getMessage(), '__construct(): Argument #')

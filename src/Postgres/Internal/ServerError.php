@@ -145,7 +145,7 @@ final readonly class ServerError
         return $this->sqlState() === '25006';
     }
 
-    /** Whether the prepared statement may be out of date. A function that it calls can raise the same error. */
+    /** Returns whether the prepared statement may be out of date. A function that it calls can raise the same error. */
     public function isStale(): bool
     {
         return $this->concernsStatementName() || match ($this->sqlState()) {
@@ -155,19 +155,19 @@ final readonly class ServerError
         };
     }
 
-    /** Whether a value was refused, perhaps because a parameter's type has changed since the preparation. */
+    /** Returns whether a value was refused, perhaps because a parameter's type has changed since the preparation. */
     public function mayComeFromOldTypes(): bool
     {
         return \in_array($this->sqlState(), ['22003', '22007', '22008', '22P02', '42804'], true);
     }
 
-    /** Whether a prepared statement's name is unknown or in use already, because other clients use the session too. */
+    /** Returns whether a prepared statement's name is unknown or in use, because other clients use the session too. */
     public function concernsStatementName(): bool
     {
         return \in_array($this->sqlState(), ['26000', '42P05'], true);
     }
 
-    /** Whether the server stopped a statement because of a cancel request, rather than a time limit. */
+    /** Returns whether the server stopped a statement because of a cancel request, rather than a time limit. */
     public function isCancellation(): bool
     {
         // A time limit has the same SQLSTATE, so only the message distinguishes them. A translated message of a time

@@ -74,23 +74,23 @@ final class SessionChanges
     /** @param list<string> $setup statements that set up the session, to be repeated after changes are undone */
     public function __construct(private readonly array $setup) {}
 
-    /** Whether the statement may change session state that outlasts its transaction. */
+    /** Returns whether the statement may change session state that outlasts its transaction. */
     public static function mayChangeSession(string $sql): bool
     {
         return preg_match(self::SESSION_CHANGE_PATTERN, $sql) !== 0;
     }
 
     /**
-     * Whether the statement may change what the text of other statements means. For example, with another search_path,
-     * role or temporary table, names refer to other objects. The server does not report such a change, so afterwards
-     * the driver must not use statements that it prepared before the change.
+     * Returns whether the statement may change what the text of other statements means. For example, with another
+     * search_path, role or temporary table, names refer to other objects. The server does not report such a change, so
+     * afterwards the driver must not use statements that it prepared before the change.
      */
     public static function mayChangeMeaning(string $sql): bool
     {
         return preg_match(self::MEANING_CHANGE_PATTERN, $sql) !== 0;
     }
 
-    /** Whether the statement may begin or end a transaction or a savepoint. */
+    /** Returns whether the statement may begin or end a transaction or a savepoint. */
     public static function controlsTransaction(string $sql): bool
     {
         return preg_match(self::TRANSACTION_PATTERN, $sql) !== 0;
@@ -106,13 +106,13 @@ final class SessionChanges
         return preg_match(self::ROLLBACK_PATTERN, $sql) !== 0;
     }
 
-    /** Whether the statement ends a transaction and begins another one. */
+    /** Returns whether the statement ends a transaction and begins another one. */
     public static function chainsTransactions(string $sql): bool
     {
         return stripos($sql, 'chain') !== false && preg_match(self::CHAIN_PATTERN, $sql) !== 0;
     }
 
-    /** Whether the statement may prepare or deallocate statements in SQL. */
+    /** Returns whether the statement may prepare or deallocate statements in SQL. */
     public static function mayChangePrepared(string $sql): bool
     {
         return preg_match(self::PREPARED_PATTERN, $sql) === 1;
@@ -143,13 +143,13 @@ final class SessionChanges
         return $this->hasAny;
     }
 
-    /** Whether PREPARE or DEALLOCATE may have been used. Then undoScript() deallocates the driver's statements, too. */
+    /** Returns whether PREPARE or DEALLOCATE may have been used. If so, undoScript() deallocates all statements. */
     public function mayHaveChangedPrepared(): bool
     {
         return $this->preparedMayDiffer;
     }
 
-    /** Whether SQL texts may mean something else now. If so, undoScript() makes prepared statements out of date. */
+    /** Returns whether SQL texts may have another meaning now. If so, undoScript() changes their meaning back. */
     public function mayHaveChangedMeaning(): bool
     {
         return $this->meaningMayDiffer;

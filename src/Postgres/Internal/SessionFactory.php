@@ -132,7 +132,7 @@ final class SessionFactory
         return $this->options->readTimeout;
     }
 
-    /** Whether a session can still be used. False if the options require writes, and the server has refused a write. */
+    /** Returns whether a session can still be used: false if the options require writes, and the server refused one. */
     public function suits(PipelinedSession $session): bool
     {
         return !$this->mustWrite || !$session->isReadOnly();

@@ -82,7 +82,7 @@ final class SqlText
         return self::isCopyWith($sql, 'FROM STDIN') || self::isCopyWith($sql, 'TO STDOUT');
     }
 
-    /** Whether an error certainly undoes all that the statement did, so that the statement may be sent again. */
+    /** Returns whether an error certainly undoes all that the statement did, so that it may be sent again. */
     public static function isRepeatable(string $sql): bool
     {
         return preg_match(

@@ -216,7 +216,8 @@ final class ClosureReader
     /**
      * @param array<int, \PhpToken> $own
      *
-     * @return list<array{string, string}> class and method of possible static calls; `{` for a computed method
+     * @return list<array{string, string}> class and method of each call with `::`, as written; `{` for a computed
+     *     method
      */
     private function staticCalls(array $own): array
     {

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Worker\Internal;
 
-/** The source of a closure. Its properties are compared with those that reflection reports for a closure object. */
+/** The source of a closure. Its properties are compared with reflection of a closure object, to find its source. */
 final class ClosureSource
 {
     private static int $count = 0;
@@ -206,7 +206,7 @@ final class ClosureSource
         return serialize($signature);
     }
 
-    /** Reads $boundCount from the closure's text form: no method counts undefined variables of an arrow function. */
+    /** Reads $boundCount from the text of the reflection: no method of it counts undefined variables. */
     private static function boundCount(\ReflectionFunction $closure): int
     {
         preg_match_all('/^\s*- Bound Variables \[(\d+)\] {$/m', (string) $closure, $counts);

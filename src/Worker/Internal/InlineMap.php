@@ -76,7 +76,7 @@ final class InlineMap implements InputConsumer
         }
     }
 
-    /** Makes map() throw after the running task, unless it has an array's last value. Does not wait for the input. */
+    /** Makes map() throw after the running task, unless that task has the last value of an array. */
     public function close(): void
     {
         $this->input->close(ExecutorClosedException::closedBeforeInputEnd());

@@ -20,7 +20,7 @@ final class MapInput implements InputConsumer
     /** Number of tasks that have been put into batches. */
     public int $pulledCount = 0;
 
-    /** Size of the arguments of these tasks in bytes. */
+    /** Bytes of the arguments of all tasks that have been put into batches. */
     public float $pulledBytes = 0.0;
 
     /** Number of values in the input; PHP_INT_MAX if it is unknown. */

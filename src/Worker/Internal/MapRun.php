@@ -60,7 +60,7 @@ final class MapRun implements Source
     /** Number of tasks whose results the loop has read. */
     private int $deliveredCount = 0;
 
-    /** Bytes of the arguments of these tasks. */
+    /** Bytes of the arguments of the tasks whose results the loop has read. */
     private float $deliveredBytes = 0.0;
 
     /** Whether no more results will be read, because the loop has ended or was cancelled, or the pool was killed. */

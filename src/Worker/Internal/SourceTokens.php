@@ -46,7 +46,6 @@ final class SourceTokens
         return $token !== null && $token->id < 256 ? $token->text : '';
     }
 
-    /** Returns the index of the bracket that belongs to this one. */
     public function partner(int $bracket): int
     {
         return $this->partners[$bracket];

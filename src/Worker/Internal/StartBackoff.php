@@ -7,7 +7,7 @@ namespace Spindle\Worker\Internal;
 use Revolt\EventLoop;
 use Spindle\Internal\WeakTimer;
 
-/** Counts workers that ended before they began a task. Decides when the pool gives up: it fails the waiting tasks. */
+/** Counts workers that ended before they began a task. Decides when the pool gives up and fails the waiting tasks. */
 final class StartBackoff
 {
     /** After this many consecutive failures, each of which left the pool without a worker, the pool gives up. */

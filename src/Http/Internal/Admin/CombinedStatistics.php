@@ -14,7 +14,7 @@ final readonly class CombinedStatistics
     /**
      * @param list<HttpServerStatistics> $processes one for each process that has answered
      * @param Totals $others last known counters of all other processes, also of ended ones. Without these, totals could
-     *     decrease, which Prometheus takes for a restart (https://prometheus.io/docs/concepts/metric_types/#counter)
+     *     decrease, which is a restart for Prometheus (https://prometheus.io/docs/concepts/metric_types/#counter)
      */
     public function __construct(public array $processes, Totals $others = new Totals())
     {
@@ -22,7 +22,6 @@ final readonly class CombinedStatistics
         array_map($this->totals->add(...), $processes);
     }
 
-    /** Returns whether at least one process is not stopping. */
     public function isReady(): bool
     {
         return \in_array(false, array_column($this->processes, 'stopping'), true);

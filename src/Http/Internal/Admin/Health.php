@@ -11,7 +11,7 @@ use Spindle\Http\Response;
 /** Responds to /healthz. Logs the reasons of failures, but does not send them, because they may contain addresses. */
 final class Health
 {
-    /** @var array<string, string> for each check that fails: the reason that was logged, by the check's name */
+    /** @var array<string, string> logged reasons of the checks that fail now, by name of the check */
     private array $failing = [];
 
     public function __construct(private readonly ServerOverview $overview, private readonly LoggerInterface $logger) {}

@@ -23,7 +23,7 @@ final class FileAnswer
             'ETag' => $file->etag($now),
             'Accept-Ranges' => 'bytes',
         ]);
-        // For other methods, the handler has already acted on the request, so a condition comes too late.
+        // Conditions apply only to GET and HEAD. For other methods, the handler has already acted on the request.
         if (!\in_array($request->getMethod(), ['GET', 'HEAD'], true)) {
             return $response->withBody($file->whole());
         }

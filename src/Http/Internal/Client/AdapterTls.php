@@ -12,8 +12,8 @@ final class AdapterTls
     private function __construct() {}
 
     /**
-     * @param string|null $caFile null for that of `$default`; the same holds for `$certificate`
-     * @param string|null $key null if `$certificate` contains the key; if both are null, for that of `$default`
+     * @param string|null $caFile null to use that of `$default`; `$certificate` likewise
+     * @param string|null $key null if `$certificate` contains the key. If both are null, the key of `$default` is used
      *
      * @throws \ValueError when a file can't be read
      */

@@ -22,7 +22,7 @@ final class AddressGuard
         '2002::/16', // 6to4 can reach any IPv4 address: RFC 3056.
     ];
 
-    /** Begins addresses that a gateway translates to the IPv4 address in their last four bytes: RFC 6052, 2.1. */
+    /** Prefix of addresses that a gateway translates to the IPv4 address in their last 4 bytes: RFC 6052, 2.1. */
     private const NAT64_PREFIX = "\0\x64\xff\x9b\0\0\0\0\0\0\0\0";
 
     private function __construct() {}

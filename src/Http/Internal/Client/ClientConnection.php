@@ -43,7 +43,7 @@ final class ClientConnection
     /** Time by hrtime() at which the current wait ends. */
     public int $deadline = \PHP_INT_MAX;
 
-    /** Times by hrtime() when the connection was opened, and when its last request ended. */
+    /** Times by hrtime(): when the connection was opened, and when its last request ended. */
     public readonly int $openedAt;
     public int $freeSince = 0;
 
@@ -113,11 +113,7 @@ final class ClientConnection
         $this->close();
     }
 
-    /**
-     * Begins a request.
-     *
-     * @param int $deadline time by hrtime() at which the request must be complete
-     */
+    /** @param int $deadline time by hrtime() at which the request must be complete */
     public function begin(RequestOptions $options, int $deadline, ?Cancellation $cancellation): void
     {
         [$this->options, $this->totalDeadline, $this->cancellation] = [$options, $deadline, $cancellation];
@@ -223,7 +219,6 @@ final class ClientConnection
             && !$this->hasEnded;
     }
 
-    /** Returns whether the deadline of the whole request has not passed. */
     public function isWithinLimit(): bool
     {
         return hrtime(true) < $this->totalDeadline;

@@ -16,7 +16,6 @@ final readonly class ClientExchange
     /** Seconds to wait for the server's permission to send the body: RFC 9110, 10.1.1. */
     private const CONTINUE_TIMEOUT = 1.0;
 
-    /** Maximum number of interim responses before the final one. */
     public const MAX_INTERIM_RESPONSES = 20;
 
     /** Methods whose requests need no Content-Length when they have no body: RFC 9110, 8.6. */
@@ -40,8 +39,8 @@ final readonly class ClientExchange
      * Sends the request, and receives the head of the final response. If the response arrives before the body is sent,
      * the upload continues while the response is read. A status of 400 or more stops the upload (RFC 9112, 9.5).
      *
-     * @return array{ResponseHead, Upload|null} the head, and the upload of a streamed body, which may still be running;
-     *     null for a string, and for a body that the server has rejected
+     * @return array{ResponseHead, Upload|null} the head, and the upload of a streamed body, which may still be running.
+     *     There is no upload for a string, and for a body that the server has rejected
      *
      * @throws TimedOutException|MalformedResponseException|ConnectionEndedException|ClosedException
      * @throws UnreadableBodyException

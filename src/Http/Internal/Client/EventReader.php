@@ -12,7 +12,6 @@ use Spindle\Http\ServerSentEvent;
 /** Parses a stream of server-sent events: https://html.spec.whatwg.org/multipage/server-sent-events.html. */
 final class EventReader
 {
-    /** Maximum bytes of one event. */
     private const MAX_EVENT_BYTES = 16_777_216;
 
     private string $buffer = '';

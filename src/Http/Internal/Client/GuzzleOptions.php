@@ -11,7 +11,7 @@ use Spindle\Http\Client\RequestOptions;
 /** The options of Guzzle that concern a handler. Guzzle's middleware handles all other options. */
 final readonly class GuzzleOptions
 {
-    /** Options that are refused: this handler does not support them, and the request would differ without them. */
+    /** Options that are refused. This handler does not support them, and to ignore them would change the request. */
     private const UNSUPPORTED = [
         'curl' => 'use the options of Spindle\Http\Client\HttpClient',
         'stream_context' => 'use the options of Spindle\Http\Client\HttpClient',
@@ -143,7 +143,8 @@ final readonly class GuzzleOptions
             'no_proxy' => implode(',', array_filter(\is_array($except) ? $except : [$except], is_string(...))),
         ], is_string(...));
 
-        // An unsupported proxy fails only requests that need it: Guzzle may have copied it from the environment.
+        // An unsupported proxy fails only the requests that need it, because Guzzle may have read it from the
+        // environment.
         return Proxy::fromEnvironment(preg_replace('~^tcp://~i', 'http://', $variables));
     }
 

@@ -248,7 +248,10 @@ final class OriginPool
         return null;
     }
 
-    /** Wakes the next request if a connection is free. It may wait only because an earlier one has not resumed yet. */
+    /**
+     * Wakes the next request if a connection is free. A request also waits while an earlier one that was woken has not
+     * resumed yet.
+     */
     private function wakeIfFree(): void
     {
         if ($this->idle !== [] || $this->size() < $this->options->maxConnections) {

@@ -88,7 +88,6 @@ final class OriginPools
         return $this->pools[$key];
     }
 
-    /** Returns the number of connections. */
     public function size(): int
     {
         return $this->sum(static fn(OriginPool $pool): int => $pool->size());

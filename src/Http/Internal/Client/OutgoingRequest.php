@@ -10,11 +10,7 @@ use Psr\Http\Message\StreamInterface;
 use Spindle\Http\Internal\Message\Fields;
 use Spindle\Http\Internal\Message\IterableStream;
 
-/**
- * A request that a client sends.
- *
- * @phpstan-import-type FieldMap from Fields
- */
+/** @phpstan-import-type FieldMap from Fields */
 final readonly class OutgoingRequest
 {
     /** Methods that can be repeated if the connection ended before an answer: RFC 9110, 9.2.2. */
@@ -63,7 +59,7 @@ final readonly class OutgoingRequest
 
     /**
      * Returns the request with a single Cookie field, as RFC 6265, 5.4 requires. It has the request's own cookies, and
-     * those of a jar with other names.
+     * those cookies of a jar that have other names.
      *
      * @param string $ofJar value of a Cookie field; '' for none
      */

@@ -60,7 +60,8 @@ final readonly class ResponseHead
             throw new MalformedResponseException('the response has an unsupported Transfer-Encoding');
         }
         $length = self::length($fields);
-        // A proxy may find another end of such a body (RFC 9112, 6.3), so the connection is not used again.
+        // With Transfer-Encoding in HTTP/1.0, or together with Content-Length, a proxy may find another end of the body
+        // (RFC 9112, 6.3). So the connection is not used again.
         $isAmbiguous = $coding !== '' && ($isHttp10 || $length !== null);
         $connectionOptions = isset($fields['connection']) ? Fields::members($fields['connection'][1]) : [];
 

@@ -16,7 +16,7 @@ use Spindle\Http\HttpException;
  */
 final class NameTree
 {
-    /** Brackets around one white-space character count as empty, as in PHP. Two of them are a key. */
+    /** Brackets around one white-space character count as empty, as in PHP. Two such characters are a key. */
     private const KEY_PATTERN = '/\G\[(?:\s?+\]|([^\]]++)\])/';
 
     /** @var array<mixed> */

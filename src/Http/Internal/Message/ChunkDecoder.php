@@ -17,7 +17,7 @@ final class ChunkDecoder
 
     private const MAX_SIZE_DIGITS = 15;
 
-    /** Bytes of the chunk's data to decode; 0 before the line end after the data; null before or in another line. */
+    /** Undecoded bytes of a chunk's data; 0 if the data's line end is next; null if a size or trailer line is next. */
     private ?int $remaining = null;
 
     /** Whether the last chunk was decoded, so that the trailer section follows. */

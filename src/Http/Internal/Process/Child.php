@@ -114,7 +114,7 @@ final class Child
         Signals::send($this->pid, \SIGCONT); // a suspended process (SIGSTOP) could not read the message
     }
 
-    /** Called when the process has reported that it ends. It then has as much time as after {@see Message::Stop}. */
+    /** Called when the process has reported that it ends. It gets as much time as after {@see Message::Stop}. */
     public function leaves(string $why): void
     {
         $this->endReason = $why;
@@ -128,7 +128,10 @@ final class Child
         Signals::send($this->pid, \SIGKILL);
     }
 
-    /** Pings the process. Kills it after too many unanswered pings: time would also pass in a suspended supervisor. */
+    /**
+     * Pings the process. Kills it after too many unanswered pings. These are counted instead of time, because time also
+     * passes while the supervisor is suspended.
+     */
     public function ping(float $blockTimeout): void
     {
         if ($this->readyAt === null) {

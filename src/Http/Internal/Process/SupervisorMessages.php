@@ -10,6 +10,5 @@ interface SupervisorMessages
     /** Called with each message except answers to queries. May suspend. */
     public function handleMessage(Message $message, int $number, string $payload): void;
 
-    /** Called when the supervisor has ended. */
     public function handleSupervisorEnd(): void;
 }

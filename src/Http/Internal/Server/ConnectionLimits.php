@@ -93,7 +93,6 @@ final class ConnectionLimits
         return min($this->options->maxConnections, $this->maxDescriptors() - $this->uploads->count);
     }
 
-    /** Returns how many uploaded files can be open at once. */
     public function maxFiles(): int
     {
         return intdiv($this->maxDescriptors(), self::UPLOAD_SHARE_DIVISOR);

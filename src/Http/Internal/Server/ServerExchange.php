@@ -73,7 +73,8 @@ final class ServerExchange implements RequestExchange
         }
         $body = new BodyStream($this->connection, $this);
 
-        // An empty body refers to this object, and releaseReferences() is not called for it. So it is not kept.
+        // The body refers to this object. releaseReferences() is not called for an empty body, so that is not kept
+        // here.
         return $this->head->length === 0 ? $body : $this->body = $body;
     }
 

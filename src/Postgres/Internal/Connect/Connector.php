@@ -18,7 +18,7 @@ use Spindle\Postgres\ProtocolException;
 use Spindle\Postgres\TargetSession;
 use Spindle\Postgres\TlsMode;
 
-/** Opens connections to the first server that offers the requested kind of session. */
+/** Opens connections to the first server whose session matches `PostgresOptions::$targetSession`. */
 final class Connector
 {
     /** Maximum seconds of a cancel request, from connecting to the end of its connection. */
@@ -137,7 +137,7 @@ final class Connector
      *
      * @return OpenedConnection|null null when the session can't be used; the caller must close the stream
      *
-     * @throws AttemptFailedException when the server is not of the requested kind any more
+     * @throws AttemptFailedException when the server does not match `$target` any more
      */
     private function reuseSession(
         ClientStream $socket,
@@ -183,7 +183,7 @@ final class Connector
      *
      * @return string bytes received after the answer
      *
-     * @throws AttemptFailedException when the server is not of the requested kind any more, or does not answer
+     * @throws AttemptFailedException when the server does not match `$target` any more, or does not answer
      */
     private function checkRole(ClientStream $socket, TargetSession $target, array $facts, Deadline $deadline): string
     {

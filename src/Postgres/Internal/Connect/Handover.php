@@ -95,7 +95,7 @@ final readonly class Handover
         return $read;
     }
 
-    /** Masks the key for cancel requests, or reverses that. The server's log and statistics may show the queries. */
+    /** Masks or unmasks the key for cancel requests, because the server's log and statistics may show the queries. */
     private static function mask(#[\SensitiveParameter] string $key, #[\SensitiveParameter] string $secret): string
     {
         $mask = hash_hmac(self::HASH, 'key for cancel requests', $secret, true);

@@ -17,8 +17,8 @@ use Spindle\Postgres\ProtocolException;
 use Spindle\Postgres\TargetSession;
 
 /**
- * Tries the addresses of all hosts in their order, until one offers a session of the requested kind. Each attempt gets
- * a share of the remaining time, so that a host that does not answer can't use all of that time.
+ * Tries the addresses of all hosts in their order, until a session matches `PostgresOptions::$targetSession`. Each
+ * attempt gets a share of the remaining time, so that a host that does not answer can't use all of that time.
  *
  * @template T
  */
@@ -36,7 +36,7 @@ final readonly class HostSearch
     }
 
     /**
-     * @return T the first session of the requested kind
+     * @return T the first session that matches `PostgresOptions::$targetSession`
      *
      * @throws ConnectionFailedException when no host offers a session in time
      * @throws AuthenticationException when a login failed; after that, no other host is tried
@@ -55,7 +55,7 @@ final readonly class HostSearch
             ?? throw $this->attempts->failure();
     }
 
-    /** @return T|null null when no host offers a session of the kind `$target` */
+    /** @return T|null null when no host offers a session that matches `$target` */
     private function tryHosts(TargetSession $target, Deadline $deadline): mixed
     {
         $left = \count($this->options->hosts);

@@ -20,7 +20,7 @@ final class PasswordFile
     /** Folders in which PostgreSQL creates its socket by default: on Debian, and on other systems. */
     private const DEFAULT_FOLDERS = ['/var/run/postgresql', '/tmp'];
 
-    /** Whether the file exists and no other user has access to it. As in libpq, {@see find()} ignores other files. */
+    /** Returns whether the file exists and no other user has access. As in libpq, {@see find()} ignores other files. */
     public static function isPrivate(string $file): bool
     {
         clearstatcache(false, $file);

@@ -63,7 +63,7 @@ final class SaslPrep
             : $prepared;
     }
 
-    /** Whether all characters are assigned in the Unicode version of RFC 3454. */
+    /** Returns whether all characters are assigned in the Unicode version of RFC 3454. */
     private static function isKnown(#[\SensitiveParameter] string $text): bool
     {
         foreach (self::characters($text) as $character) {
@@ -77,7 +77,7 @@ final class SaslPrep
     }
 
     /**
-     * Whether the text has no right-to-left characters, or begins and ends with them and has no left-to-right
+     * Returns whether the text has no right-to-left characters, or begins and ends with them and has no left-to-right
      * characters: RFC 3454, section 6.
      */
     private static function isOfOneDirection(#[\SensitiveParameter] string $text): bool

@@ -98,7 +98,7 @@ final class SessionSetup
         return $this->statements;
     }
 
-    /** Whether another process answers than the one that was reported at the login, as happens behind a pooler. */
+    /** Returns whether the answers are from another process than the login, as happens behind a pooler. */
     public function isPooled(SimpleQueries $answers): bool
     {
         return $this->serverIndex !== null && ($answers->rows($this->serverIndex)[0][0] ?? 't') === 'f';
@@ -110,7 +110,7 @@ final class SessionSetup
         return $this->serverIndex === null ? null : $answers->rows($this->serverIndex)[0][1] ?? null;
     }
 
-    /** @throws AttemptFailedException when the session is not of the requested kind, or a setting is refused */
+    /** @throws AttemptFailedException when the session does not match `$target`, or a setting is refused */
     public function check(SimpleQueries $answers): void
     {
         $error = ($this->roleIndex === null ? null : $answers->error($this->roleIndex))
@@ -127,7 +127,7 @@ final class SessionSetup
         );
     }
 
-    /** @throws AttemptFailedException when the server is not of the requested kind */
+    /** @throws AttemptFailedException when the server does not match `$target` */
     private function checkRole(bool $isStandby, bool $isReadOnly): void
     {
         $suits = match ($this->target) {

@@ -108,7 +108,7 @@ final class Startup
         return $answer;
     }
 
-    /** Whether {@see compute()} must be called. Until compute() returns bytes, no messages are processed. */
+    /** Returns whether {@see compute()} must be called. Until it returns bytes, no messages are processed. */
     public function needsCompute(): bool
     {
         return $this->computing;

@@ -68,7 +68,7 @@ final class HoldingFibers
         }
     }
 
-    /** Whether the current fiber holds a connection; outside of fibers, whether {main} does. */
+    /** Returns whether the current fiber holds a connection; outside of fibers, whether {main} does. */
     public function includesCurrent(): bool
     {
         $fiber = \Fiber::getCurrent();

@@ -77,7 +77,7 @@ final class PooledSession
             && $this->idleChecks < self::MAX_IDLE_CHECKS + $this->roundTripChecks;
     }
 
-    /** Whether a further query, which usually takes `$cost` nanoseconds, may use the session and is answered soon. */
+    /** Returns whether a further query of about `$cost` nanoseconds may use the session and is answered soon. */
     public function answersSoon(int $cost): bool
     {
         return !$this->isExclusive && !$this->isReserved && ($this->borrowers === 0

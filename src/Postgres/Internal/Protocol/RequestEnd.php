@@ -10,7 +10,7 @@ namespace Spindle\Postgres\Internal\Protocol;
  */
 final class RequestEnd
 {
-    /** PHP calls its destructor unless there was a fatal error. error_get_last() could show a later error. */
+    /** Object whose destructor PHP calls, except after a fatal error. error_get_last() could show a later error. */
     private static ?self $probe = null;
 
     private static bool $areDestructorsCalled = false;

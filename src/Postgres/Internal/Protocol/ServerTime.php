@@ -21,7 +21,7 @@ final class ServerTime
     /** Value of {@see BusyTime::until()} at the last answer. */
     private int $busyAtAnswer = 0;
 
-    /** Number after the last exchange of the first write whose exchanges are not all answered. */
+    /** For the first write whose exchanges are not all answered: the number after its last exchange. */
     private int $writeTail = 0;
 
     private int $writtenAt = 0;

@@ -74,7 +74,7 @@ final readonly class IntervalType implements Type
         );
     }
 
-    /** Whether the properties do not show what the interval means, as for "next weekday" of createFromDateString(). */
+    /** Returns whether the properties do not define the interval, as for "next weekday" of createFromDateString(). */
     private static function isRelative(#[\SensitiveParameter] \DateInterval $value): bool
     {
         if ((get_object_vars($value)['from_string'] ?? false) !== true) {

@@ -70,7 +70,7 @@ final class JsonMarks
         return $value;
     }
 
-    /** Whether PHP's JSON functions read and write the number without a change. */
+    /** Returns whether PHP's JSON functions read and write the number without a change. */
     private static function isExact(string $number): bool
     {
         return preg_match('/^(?:0|-?[1-9]\d{0,17})$/D', $number) === 1

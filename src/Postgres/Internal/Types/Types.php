@@ -101,8 +101,8 @@ final class Types
     }
 
     /**
-     * Whether the encoding of a value depends on the type of its parameter. null, integers and floats are sent with the
-     * same text for all types. For booleans, numeric types need 0 or 1, and JSON needs false or true.
+     * Returns whether the encoding of a value depends on the type of its parameter. null, integers and floats are sent
+     * with the same text for all types. For booleans, numeric types need 0 or 1, and JSON needs false or true.
      */
     public static function needsType(#[\SensitiveParameter] mixed $value): bool
     {

@@ -19,7 +19,10 @@ final class ForkHost
     private const SIGCONT = 18;
     private const READ_BYTES = 1 << 16;
 
-    /** Longest wait for the exit of a worker whose socket or standard error was closed: a task may have closed them. */
+    /**
+     * Longest wait for the exit of a worker whose socket or standard error was closed. The wait has a limit, because a
+     * task may have closed them, and the worker then continues.
+     */
     private const EXIT_TIMEOUT_MILLISECONDS = 50;
 
     /** @var array<int, int> process ids by worker */
