@@ -112,7 +112,6 @@ final readonly class GuzzleOptions
         return $this->options[Guzzle::SINK] ?? null;
     }
 
-    /** Calls the callback that the option contains, if there is one. */
     public function call(string $name, mixed ...$arguments): void
     {
         $callback = $this->options[$name] ?? null;

@@ -246,7 +246,6 @@ final class Connector
         return $startup;
     }
 
-    /** Returns the credentials, with the password of the options or of the password file. */
     private function credentials(ClientStream $socket, PostgresHost $host): LoginCredentials
     {
         $file = $this->options->passwordFile;
