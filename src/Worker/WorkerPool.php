@@ -185,7 +185,7 @@ final class WorkerPool implements Executor, Statistics
      *
      * - `workers`: existing workers; `in_use`: workers with a task; `max`: the pool's size
      * - `waiting`: submitted tasks that no worker has, and tasks that were taken back or wait for a retry
-     * - `run_total`: ended attempts; `failed_total`: failed attempts; `crashed_total`: attempts whose worker crashed
+     * - `attempts_total`: ended attempts; `failed_total`: failed ones; `crashed_total`: those whose worker crashed
      */
     public function statistics(): array
     {

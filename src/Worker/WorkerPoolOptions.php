@@ -10,8 +10,8 @@ use Spindle\Internal\NumberRange;
 /** Options of a pool besides its size and retries. */
 final class WorkerPoolOptions
 {
-    /** Smallest maxAge in seconds. A worker that expires before its first task would be replaced again and again. */
-    private const MIN_AGE_SECONDS = 0.001;
+    /** Smallest maxLifetime, in seconds. A worker that expires before its first task would be replaced endlessly. */
+    private const MIN_LIFETIME_SECONDS = 0.001;
 
     /** Smallest memory limit in bytes. PHP and Composer's autoloader need half of it. */
     private const MIN_MEMORY_LIMIT = 8 << 20;
@@ -25,9 +25,9 @@ final class WorkerPoolOptions
      * @param float $grace seconds between TERM and KILL for a worker whose task is ended
      * @param float $idleTimeout seconds without a task after which a worker ends; INF for never
      * @param int|null $maxTasks tasks after which a worker is replaced; null for no limit
-     * @param float|null $maxAge seconds after which a worker is replaced; null for no limit
-     * @param int|null $maxGrowth bytes by which a worker's memory may grow before it is replaced, measured between
-     *     tasks; null for no limit
+     * @param float|null $maxLifetime seconds after which a worker is replaced; null for no limit
+     * @param int|null $maxMemoryGrowth bytes by which a worker's memory may grow before it is replaced, measured
+     *     between tasks; null for no limit
      * @param string|null $memoryLimit memory_limit of a worker, "8M" or more, or "-1" for none; null for this process's
      * @param string|null $bootstrap PHP file that each worker loads before its first task, after the Composer
      *     autoloaders of this process, which are found automatically
@@ -52,8 +52,8 @@ final class WorkerPoolOptions
         public readonly float $grace = 1.0,
         public readonly float $idleTimeout = 60.0,
         public readonly ?int $maxTasks = null,
-        public readonly ?float $maxAge = null,
-        public readonly ?int $maxGrowth = null,
+        public readonly ?float $maxLifetime = null,
+        public readonly ?int $maxMemoryGrowth = null,
         public readonly ?string $memoryLimit = null,
         ?string $bootstrap = null,
         public readonly ?\Closure $initialize = null,
@@ -67,7 +67,11 @@ final class WorkerPoolOptions
         public readonly ?ResultBudget $budget = null,
     ) {
         $this->checkSeconds();
-        NumberRange::positiveCounts(['maxTasks' => $maxTasks, 'maxGrowth' => $maxGrowth, 'maxResult' => $maxResult]);
+        NumberRange::positiveCounts([
+            'maxTasks' => $maxTasks,
+            'maxMemoryGrowth' => $maxMemoryGrowth,
+            'maxResult' => $maxResult,
+        ]);
         if ($bootstrap !== null && !is_file($bootstrap)) {
             throw new \ValueError("The bootstrap '{$bootstrap}' is not an existing file");
         }
@@ -95,7 +99,7 @@ final class WorkerPoolOptions
     /** @throws \ValueError */
     private function checkSeconds(): void
     {
-        $endless = ['idleTimeout' => $this->idleTimeout, 'maxAge' => $this->maxAge];
+        $endless = ['idleTimeout' => $this->idleTimeout, 'maxLifetime' => $this->maxLifetime];
         $limits = [
             'timeout' => $this->timeout,
             'startTimeout' => $this->startTimeout,
@@ -104,10 +108,10 @@ final class WorkerPoolOptions
         foreach (array_filter($limits, static fn(?float $seconds): bool => $seconds !== null) as $name => $seconds) {
             NumberRange::positiveSeconds("The option {$name}", $seconds);
         }
-        if ($this->maxAge !== null && $this->maxAge < self::MIN_AGE_SECONDS) {
-            $least = self::MIN_AGE_SECONDS;
+        if ($this->maxLifetime !== null && $this->maxLifetime < self::MIN_LIFETIME_SECONDS) {
+            $least = self::MIN_LIFETIME_SECONDS;
 
-            throw new \ValueError("The option maxAge must be {$least} or more seconds, not {$this->maxAge}");
+            throw new \ValueError("The option maxLifetime must be {$least} or more seconds, not {$this->maxLifetime}");
         }
         NumberRange::seconds('The grace', $this->grace);
     }

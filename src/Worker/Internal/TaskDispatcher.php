@@ -121,7 +121,7 @@ final class TaskDispatcher implements PoolEvents
             'max' => $this->workers->size,
             'workers' => \count($workers),
             'waiting' => $this->submissions->demand() + $this->backlog->taskCount(),
-            'run_total' => $this->outcomes->attemptCount,
+            'attempts_total' => $this->outcomes->attemptCount,
             'failed_total' => $this->outcomes->failedCount,
             'crashed_total' => $this->outcomes->crashedCount,
         ];

@@ -137,10 +137,10 @@ final class WorkerHandle
     /** Returns how many more tasks the worker can be given; 0 if it must be replaced once its tasks are done. */
     public function tasksLeft(WorkerPoolOptions $options): int
     {
-        if ($options->maxAge !== null && (hrtime(true) - $this->readyAt) / 1e9 >= $options->maxAge) {
+        if ($options->maxLifetime !== null && (hrtime(true) - $this->readyAt) / 1e9 >= $options->maxLifetime) {
             return 0;
         }
-        if ($options->maxGrowth !== null && $this->memory - $this->initialMemory > $options->maxGrowth) {
+        if ($options->maxMemoryGrowth !== null && $this->memory - $this->initialMemory > $options->maxMemoryGrowth) {
             return 0;
         }
         if ($options->maxTasks === null) {

@@ -63,7 +63,7 @@ final class WorkerSettings
             'siblings' => min(\PHP_INT_MAX >> 1, WorkerBoot::siblings() * $siblings),
             'timed' => $this->options->timeout !== null,
             'maxResult' => $this->maxResult,
-            'maxGrowth' => $this->options->maxGrowth,
+            'maxMemoryGrowth' => $this->options->maxMemoryGrowth,
             'restoresState' => $this->options->restoreState,
         ];
     }

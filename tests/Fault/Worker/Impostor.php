@@ -49,7 +49,7 @@ final class Impostor
             'siblings' => 1,
             'timed' => false,
             'maxResult' => 1 << 20,
-            'maxGrowth' => null,
+            'maxMemoryGrowth' => null,
             'restoresState' => false,
         ];
     }

@@ -169,7 +169,8 @@ final class MapMemoryTest extends TestCase
     /** Waits until no more tasks run, because their results have no room. */
     private static function awaitFull(WorkerPool $pool): void
     {
-        Eventually::standsStill(static fn(): int => (int) $pool->statistics()['run_total'], 'no more tasks run', 30.0);
+        $attempts = static fn(): int => (int) $pool->statistics()['attempts_total'];
+        Eventually::standsStill($attempts, 'no more tasks run', 30.0);
     }
 
     /** @return \Closure(int): (int|string) */

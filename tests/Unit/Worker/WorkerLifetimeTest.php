@@ -39,29 +39,29 @@ final class WorkerLifetimeTest extends TestCase
             static fn(WorkerHandle $worker) => $worker->outcomeCount = 3,
             true,
         ];
-        yield 'young' => [new WorkerPoolOptions(maxAge: 30.0), $nothing, false];
+        yield 'young' => [new WorkerPoolOptions(maxLifetime: 30.0), $nothing, false];
         yield 'before its age' => [
-            new WorkerPoolOptions(maxAge: 30.0),
+            new WorkerPoolOptions(maxLifetime: 30.0),
             static fn(WorkerHandle $worker) => $worker->readyAt -= 29_000_000_000,
             false,
         ];
         yield 'at its age' => [
-            new WorkerPoolOptions(maxAge: 30.0),
+            new WorkerPoolOptions(maxLifetime: 30.0),
             static fn(WorkerHandle $worker) => $worker->readyAt -= 30_000_000_000,
             true,
         ];
         yield 'of any age' => [
-            new WorkerPoolOptions(maxAge: \INF),
+            new WorkerPoolOptions(maxLifetime: \INF),
             static fn(WorkerHandle $worker) => $worker->readyAt = 0,
             false,
         ];
         yield 'as large as it may be' => [
-            new WorkerPoolOptions(maxGrowth: 10),
+            new WorkerPoolOptions(maxMemoryGrowth: 10),
             static fn(WorkerHandle $worker) => $worker->memory += 10,
             false,
         ];
         yield 'too large' => [
-            new WorkerPoolOptions(maxGrowth: 10),
+            new WorkerPoolOptions(maxMemoryGrowth: 10),
             static fn(WorkerHandle $worker) => $worker->memory += 11,
             true,
         ];
@@ -96,7 +96,7 @@ final class WorkerLifetimeTest extends TestCase
     public function testAWorkerAtItsAgeMayBeGivenNoTask(): void
     {
         $worker = $this->worker();
-        $options = new WorkerPoolOptions(maxAge: 30.0);
+        $options = new WorkerPoolOptions(maxLifetime: 30.0);
         self::assertSame(\PHP_INT_MAX, $worker->tasksLeft($options));
         $worker->readyAt -= 31_000_000_000;
 

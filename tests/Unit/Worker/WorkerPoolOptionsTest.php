@@ -34,9 +34,9 @@ final class WorkerPoolOptionsTest extends TestCase
             static fn() => new WorkerPoolOptions(idleTimeout: 1e10),
             'idleTimeout must be more than 0',
         ];
-        yield 'maxAge too short for a task' => [
-            static fn() => new WorkerPoolOptions(maxAge: 1e-300),
-            'maxAge must be 0.001 or more',
+        yield 'maxLifetime too short for a task' => [
+            static fn() => new WorkerPoolOptions(maxLifetime: 1e-300),
+            'maxLifetime must be 0.001 or more',
         ];
         yield 'too many retries' => [
             static fn() => new WorkerPool(1, \PHP_INT_MAX),
@@ -46,7 +46,10 @@ final class WorkerPoolOptionsTest extends TestCase
             static fn() => new WorkerPoolOptions(idleTimeout: 0.0),
             'idleTimeout must be more than 0',
         ];
-        yield 'maxAge 0' => [static fn() => new WorkerPoolOptions(maxAge: 0.0), 'maxAge must be more than 0'];
+        yield 'maxLifetime 0' => [
+            static fn() => new WorkerPoolOptions(maxLifetime: 0.0),
+            'maxLifetime must be more than 0',
+        ];
         yield 'startTimeout 0' => [
             static fn() => new WorkerPoolOptions(startTimeout: 0.0),
             'startTimeout must be more than 0',
@@ -58,7 +61,10 @@ final class WorkerPoolOptionsTest extends TestCase
             'grace must be 0 or more',
         ];
         yield 'maxTasks 0' => [static fn() => new WorkerPoolOptions(maxTasks: 0), 'maxTasks must be at least 1'];
-        yield 'maxGrowth 0' => [static fn() => new WorkerPoolOptions(maxGrowth: 0), 'maxGrowth must be at least 1'];
+        yield 'maxMemoryGrowth 0' => [
+            static fn() => new WorkerPoolOptions(maxMemoryGrowth: 0),
+            'maxMemoryGrowth must be at least 1',
+        ];
         yield 'maxResult 0' => [static fn() => new WorkerPoolOptions(maxResult: 0), 'maxResult must be at least 1'];
         yield 'a bootstrap file that is not there' => [
             static fn() => new WorkerPoolOptions(bootstrap: '/not/there.php'),
@@ -128,8 +134,8 @@ final class WorkerPoolOptionsTest extends TestCase
             grace: 0.0,
             idleTimeout: \INF,
             maxTasks: 1,
-            maxAge: \INF,
-            maxGrowth: 1,
+            maxLifetime: \INF,
+            maxMemoryGrowth: 1,
             bootstrap: __FILE__,
         );
 

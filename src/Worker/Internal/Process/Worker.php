@@ -51,7 +51,8 @@ final class Worker
     /**
      * @param int    $sharedMemoryKey key of the shared memory, see {@see SharedFlags}; 0 for none
      * @param bool   $timed whether to record in the shared memory when each task starts
-     * @param int|null $maxGrowth bytes by which the memory may grow; then the pool gets the rest of the batch back
+     * @param int|null $maxMemoryGrowth bytes by which the memory may grow; then the pool gets back the rest of the
+     *     batch
      * @param bool   $restoresState whether to restore {@see InitialState} after each task
      * @param bool   $isThread    whether this is a thread, which gets no signals and runs shutdown functions too late
      */
@@ -62,7 +63,7 @@ final class Worker
         int $sharedMemoryKey,
         private readonly bool $timed,
         int $maxResult,
-        private readonly ?int $maxGrowth,
+        private readonly ?int $maxMemoryGrowth,
         private readonly bool $restoresState,
         private readonly bool $isThread,
     ) {
@@ -378,7 +379,7 @@ final class Worker
 
     private function hasGrown(): bool
     {
-        return $this->maxGrowth !== null && memory_get_usage() - $this->initialMemory > $this->maxGrowth;
+        return $this->maxMemoryGrowth !== null && memory_get_usage() - $this->initialMemory > $this->maxMemoryGrowth;
     }
 
     private function mapTask(int $code): \Closure

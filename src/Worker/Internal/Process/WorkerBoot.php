@@ -194,7 +194,7 @@ final class WorkerBoot
     {
         /**
          * @var array{
-         *     key: string, timed: bool, maxResult: int, maxGrowth: int|null, restoresState: bool, depth: int,
+         *     key: string, timed: bool, maxResult: int, maxMemoryGrowth: int|null, restoresState: bool, depth: int,
          *     siblings: int, sharedMemoryKey: int, secret: string, id: int, socket: string, files: list<string>,
          *     initialize: string|null,
          * } $settings
@@ -210,7 +210,7 @@ final class WorkerBoot
             $settings['sharedMemoryKey'],
             $settings['timed'],
             $settings['maxResult'],
-            $settings['maxGrowth'],
+            $settings['maxMemoryGrowth'],
             $settings['restoresState'],
             $isThread,
         );

@@ -116,7 +116,7 @@ trait IsolatesTasks
 
     public function testAWorkerDoesNotGrowByWhatItIsGivenAndWhatItReturns(): void
     {
-        $pool = $this->pool(1, maxGrowth: 4 << 20);
+        $pool = $this->pool(1, maxMemoryGrowth: 4 << 20);
         $workers = [];
         for ($i = 0; $i < 4; ++$i) {
             foreach ($pool->map(

@@ -263,7 +263,7 @@ trait SurvivesCrashes
                 'max' => 1,
                 'workers' => 1,
                 'waiting' => 2,
-                'run_total' => 0,
+                'attempts_total' => 0,
                 'failed_total' => 0,
                 'crashed_total' => 0,
             ],
@@ -278,7 +278,7 @@ trait SurvivesCrashes
 
         self::assertSame(
             [0, 6, 2, 1],
-            [$figures['waiting'], $figures['run_total'], $figures['failed_total'], $figures['crashed_total']],
+            [$figures['waiting'], $figures['attempts_total'], $figures['failed_total'], $figures['crashed_total']],
         );
         $pool->close();
         self::assertSame([0, 0], [$pool->statistics()['in_use'], $pool->statistics()['workers']]);
