@@ -120,7 +120,7 @@ final class ConsoleApplication extends Application
                 'ansi',
                 null,
                 InputOption::VALUE_NEGATABLE,
-                "Force colours on or off [default: on\nfor a terminal unless NO_COLOR is\nset]",
+                "Force colours on or off [default:\non for a terminal unless NO_COLOR\nis set]",
             ),
             new InputOption(
                 'verbose',

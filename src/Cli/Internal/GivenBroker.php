@@ -33,15 +33,15 @@ final class GivenBroker
                 'broker',
                 null,
                 InputOption::VALUE_REQUIRED,
-                "Connect to the broker at this\naddress: redis://host:port/database,\n"
-                    . "rediss:// for TLS, or unix:///path.\nA password is refused. [default: from\n"
-                    . '--broker-file or SPINDLE_BROKER]',
+                "Connect to the broker at this\naddress:\nredis://host:port/database,\n"
+                    . "rediss:// for TLS, or unix:///path.\nA password is refused. [default:\n"
+                    . "from --broker-file or\nSPINDLE_BROKER]",
             )
             ->addOption(
                 'broker-file',
                 null,
                 InputOption::VALUE_REQUIRED,
-                "Read the address, with a password,\nfrom this file, which only its owner\nmay read",
+                "Read the address, with a password,\nfrom this file, which only its\nowner may read",
             );
     }
 

@@ -66,7 +66,7 @@ final class WorkCommand extends Command
     private const VALUES = InputOption::VALUE_REQUIRED | InputOption::VALUE_IS_ARRAY;
     private const FLAG = InputOption::VALUE_NONE;
 
-    /** The options after those of the broker, in their order in the help, with lines of at most 37 columns. */
+    /** The options after those of the broker, in their order in the help, with lines of at most 35 columns. */
     private const OPTIONS = [
         'workers' => [self::VALUE, <<<'TEXT'
             Run up to N tasks at once [default:
@@ -91,9 +91,9 @@ final class WorkCommand extends Command
             [default: 1]
             TEXT],
         'margin' => [self::VALUE, <<<'TEXT'
-            End running jobs N seconds before the
-            end of the lease if it could not be
-            renewed [default: 3]
+            End running jobs N seconds before
+            the end of the lease if it could
+            not be renewed [default: 3]
             TEXT],
         'no-lease-guard' => [self::FLAG, <<<'TEXT'
             Do not start the process that ends
@@ -101,29 +101,29 @@ final class WorkCommand extends Command
             blocked
             TEXT],
         'outcome-retention' => [self::VALUE, <<<'TEXT'
-            Keep outcomes for N seconds [default:
-            3600]
+            Keep outcomes for N seconds
+            [default: 3600]
             TEXT],
         'max-result' => [self::VALUE, <<<'TEXT'
-            Fail tasks whose result has more than
-            N bytes [default: 16777216]
+            Fail tasks whose result has more
+            than N bytes [default: 16777216]
             TEXT],
         'max-dead-letters' => [self::VALUE, <<<'TEXT'
-            Keep at most N dead letters, and drop
-            older ones [default: 100000]
+            Keep at most N dead letters, and
+            drop older ones [default: 100000]
             TEXT],
-        'dead-letter-retention' => [self::VALUE, <<<'TEXT'
+        'dead-retention' => [self::VALUE, <<<'TEXT'
             Keep dead letters for this time, in
             seconds or as 12h [default: 30d]
             TEXT],
         'stop-timeout' => [self::VALUE, <<<'TEXT'
-            Wait N seconds for running jobs after
-            INT or TERM, and then give them back
-            [default: 25]
+            Wait N seconds for running jobs
+            after INT or TERM, and then give
+            them back [default: 25]
             TEXT],
         'admin' => [self::VALUE, <<<'TEXT'
-            Serve /metrics, /healthz, /livez and
-            a status page on this address
+            Serve /metrics, /healthz, /livez
+            and a status page on this address
             TEXT],
         'admin-host' => [self::VALUES, <<<'TEXT'
             Also accept this host name at the
@@ -134,8 +134,8 @@ final class WorkCommand extends Command
             TEXT],
         'allow-root' => [self::FLAG, 'Allow running as root'],
         'log-format' => [self::VALUE, <<<'TEXT'
-            Write text or json lines to standard
-            error [default: text]
+            Write text or json lines to
+            standard error [default: text]
             TEXT],
         'quiet' => [self::FLAG, 'Log only warnings and errors'],
     ];
@@ -154,7 +154,7 @@ final class WorkCommand extends Command
                 'queue',
                 null,
                 self::VALUES,
-                "Serve this queue. Several queues\nshare the workers by weights such as\nNAME=3\n",
+                "Serve this queue. Several queues\nshare the workers by weights such\nas NAME=3\n",
             );
         GivenBroker::addOptions($this);
         foreach (self::OPTIONS as $name => [$mode, $help]) {

@@ -152,11 +152,11 @@ final class WorkOptions
                 $given->duration('stop-timeout') ?? self::DEFAULT_STOP_TIMEOUT,
                 !$given->flag('no-lease-guard'),
                 $given->number('max-dead-letters', 'a number of dead letters from 1 on') ?? $defaults->maxDeadLetters,
-                $given->duration('dead-letter-retention') ?? $defaults->deadLetterRetention,
+                $given->duration('dead-retention') ?? $defaults->deadLetterRetention,
             );
         } catch (\ValueError $invalid) {
             throw new UsageException(
-                'options --outcome-retention, --max-result, --max-dead-letters, --dead-letter-retention: '
+                'options --outcome-retention, --max-result, --max-dead-letters, --dead-retention: '
                     . lcfirst($invalid->getMessage()),
             );
         }
