@@ -243,7 +243,7 @@ final class HostedContext implements Context, ContextEvents
         }
     }
 
-    /** @return array<int, array<string, mixed>> settings of threads that were not started while another was ended */
+    /** @return array<int, array<string, mixed>> settings of threads whose start the host has not read yet */
     private function unreadStarts(): array
     {
         $first = $this->requestedEnds === [] ? \PHP_INT_MAX : min($this->requestedEnds);

@@ -40,9 +40,13 @@ final class Child
     /** Number of pings since the last answer to a ping. Pings of {@see probe()} do not count. */
     private int $unansweredPings = 0;
 
-    /** Times of the next {@see probe()} and of its unanswered ping; whether the ping was followed by a signal. */
+    /** Time of the next {@see probe()}. */
     private int $probeAt = \PHP_INT_MAX;
+
+    /** Time of the unanswered ping of {@see probe()}; null if there is none. */
     private ?int $probedAt = null;
+
+    /** Whether a trace signal was sent after that ping. */
     private bool $traced = false;
 
     /** Error that prevented the start of the application, as a sentence; null if the process reported none. */

@@ -17,8 +17,8 @@ use Spindle\Internal\MalformedFrameException;
 final class Children implements \IteratorAggregate
 {
     /**
-     * Maximum nanoseconds of one wait. Needed because a signal that arrives right before a wait does not end the wait.
-     * With ext-uv or ext-event, no signal ends a wait.
+     * Maximum nanoseconds of one wait. A signal that arrives right before a wait does not end the wait. With ext-uv or
+     * ext-event, no signal ends a wait.
      */
     private const MAX_WAIT_NANOSECONDS = 1_000_000_000;
 

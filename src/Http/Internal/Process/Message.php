@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Process;
 
-/** Messages with a number and a payload. Processes send those up to 13, and the supervisor sends the others. */
+/** Types of messages that have a number and a payload. Processes send those up to 13, the supervisor the others. */
 enum Message: int
 {
     /** The process serves. Payload: two doubles, the maximum seconds until its end after Stop and after HandOver. */
@@ -27,7 +27,7 @@ enum Message: int
     /** The answer to the {@see self::Question} with this number. */
     case Answer = 7;
 
-    /** The answer to use if the {@see self::Answer}, which follows, is too late. */
+    /** An answer that is used if the {@see self::Answer} that follows it arrives too late. */
     case PreliminaryAnswer = 8;
 
     /** The process ends, and has answered all requests that had arrived. */

@@ -34,7 +34,7 @@ final class ServingProcess implements SupervisorMessages
      */
     public const TRACE_SIGNAL = \SIGWINCH;
 
-    /** Minimum nanoseconds from a ping to a {@see TRACE_SIGNAL} of the supervisor. Earlier ones are from a terminal. */
+    /** Minimum nanoseconds from a ping to the supervisor's {@see TRACE_SIGNAL}. Earlier signals are from a terminal. */
     private const MIN_BLOCK_NANOSECONDS = 400_000_000;
 
     /** Maximum frames of a backtrace. They are enough to name a function with its callers. */

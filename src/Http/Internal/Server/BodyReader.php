@@ -27,7 +27,7 @@ final class BodyReader
         private readonly Service $service,
     ) {}
 
-    /** Returns the whole body; null unless its length is known and allowed, and all of it has arrived and is unread. */
+    /** Returns the whole body if its length is known and allowed, and all of it has arrived unread; otherwise null. */
     public function whole(ServerExchange $exchange): ?string
     {
         return !$exchange->ended

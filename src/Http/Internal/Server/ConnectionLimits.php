@@ -54,7 +54,7 @@ final class ConnectionLimits
     /** Nanoseconds until the next search: after one that closed nothing, or after {@see closeSlowConnections()}. */
     private const SEARCH_PAUSE_NANOSECONDS = 50_000_000;
 
-    /** Duration of a series of waits for room after which the server counts as full; maximum gap in the series. */
+    /** Duration of a series of waits for room after which the server counts as full; maximum gap between two waits. */
     private const FULL_AFTER_NANOSECONDS = 1_000_000_000;
     private const REPEAT_WITHIN_NANOSECONDS = 300_000_000;
 

@@ -34,7 +34,7 @@ final class RateWindow
      *
      * @param int $request number of the request, unique per connection
      *
-     * @return int start of the window by hrtime(), as if there had been no time between its waits
+     * @return int now by hrtime(), minus the time that the server has waited in this window so far
      */
     public function startWait(int $request): int
     {

@@ -19,7 +19,7 @@ use Spindle\Http\Response;
  */
 final class ResponseWriter
 {
-    /** Fields of a handler that are not sent, except Upgrade with status 426: {@see isSent()}. */
+    /** Fields of a handler's response that are not sent, except Upgrade with status 426: {@see isSent()}. */
     private const CONNECTION_FIELDS = [
         'keep-alive' => true,
         'proxy-connection' => true,
@@ -36,7 +36,6 @@ final class ResponseWriter
         'date' => true,
     ] + self::CONNECTION_FIELDS;
 
-    /** Statuses whose responses have no body. */
     public const BODILESS_STATUSES = [204 => true, 205 => true, 304 => true];
 
     /** Maximum bytes of a stream that is read before the response begins, and then sent like a string. */

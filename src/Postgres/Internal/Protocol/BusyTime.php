@@ -23,7 +23,7 @@ final class BusyTime
 
     private static int $busyNanoseconds = 0;
 
-    /** Returns the process's busy nanoseconds up to `$now`, the current time by hrtime(), or up to 2.5 ms earlier. */
+    /** Returns the process's busy nanoseconds until `$now`, the current time by hrtime(). They may be 2.5 ms old. */
     public static function until(int $now): int
     {
         if ($now - self::$readAt >= self::PRECISION_NANOSECONDS) {
