@@ -167,7 +167,7 @@ final class HttpServer implements Lifecycle
         }
         $this->refuseConnections(false);
         foreach ($this->service->connections as $connection) {
-            $connection->close(ClientLeftException::stopped());
+            $connection->close(ClientDisconnectedException::stopped());
         }
     }
 

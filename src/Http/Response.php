@@ -155,8 +155,9 @@ final class Response implements ResponseInterface
      * Sends chunks as an iterator yields them. The next chunk is requested when the previous one was sent. An iterator
      * that suspends does not block other requests.
      *
-     * When the client disconnects, a generator gets a {@see ClientLeftException} at its `yield`. A generator that is
-     * waiting gets it at its next `yield`. `finally` blocks run, and can suspend. Other iterators are not called again.
+     * When the client disconnects, a generator gets a {@see ClientDisconnectedException} at its `yield`. A generator
+     * that is waiting gets it at its next `yield`. `finally` blocks run, and can suspend. Other iterators are not
+     * called again.
      *
      * @param iterable<string>                   $chunks
      * @param array<string, string|list<string>> $headers
@@ -200,10 +201,10 @@ final class Response implements ResponseInterface
      * A comment is sent first, and whenever no event has come for `$heartbeat` seconds. Comments keep proxies from
      * closing the connection, and let the server detect that a client has disconnected.
      *
-     * When the client disconnects, a generator gets a {@see ClientLeftException} at its `yield`, so that its `finally`
-     * blocks run. A generator that is waiting continues up to its next `yield`. To end it sooner, pass the request's
-     * cancellation to the operation that waits. Exceptions that the generator throws after the disconnect are not
-     * reported. The generator ends the same way when the server stops or is reloaded, and the browser reconnects.
+     * When the client disconnects, a generator gets a {@see ClientDisconnectedException} at its `yield`, so that its
+     * `finally` blocks run. A generator that is waiting continues up to its next `yield`. To end it sooner, pass the
+     * request's cancellation to the operation that waits. Exceptions that the generator throws after the disconnect are
+     * not reported. The generator ends the same way when the server stops or is reloaded, and the browser reconnects.
      *
      * @param iterable<ServerSentEvent|string>   $events    a string is the data of an event
      * @param array<string, string|list<string>> $headers

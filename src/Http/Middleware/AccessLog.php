@@ -19,8 +19,8 @@ use Spindle\Internal\LineFile;
 /**
  * Logs each response of a handler in Apache's combined format. Quotes, backslashes and all bytes except printable ASCII
  * are written as \xhh. An exception is logged with the status of its response, unless its cause is the cancellation of
- * the request ({@see \Spindle\Http\ClientLeftException}). The duration, which only a logger gets, ends when the handler
- * returns, before the body is sent. If the body is empty or its size is unknown, the size is logged as "-".
+ * the request ({@see \Spindle\Http\ClientDisconnectedException}). The duration, which only a logger gets, ends when the
+ * handler returns, before the body is sent. If the body is empty or its size is unknown, the size is logged as "-".
  *
  * Responses that the server sends without calling a handler are not logged. It sends them if a head is malformed, too
  * large or late, or if there are too many concurrent requests. Its statistics count them by status. If a handler

@@ -6,7 +6,7 @@ namespace Spindle\Http\Internal\Answer;
 
 use Psr\Http\Message\StreamInterface;
 use Revolt\EventLoop;
-use Spindle\Http\ClientLeftException;
+use Spindle\Http\ClientDisconnectedException;
 use Spindle\Http\Internal\Message\ForwardOnly;
 use Spindle\Http\ServerSentEvent;
 use Spindle\Internal\Async\Condition;
@@ -142,7 +142,7 @@ final class EventStream implements StreamInterface
             $this->fail($failure);
         }
         if ($this->closed || $this->failure !== null) {
-            $this->endGenerator($this->failure ?? ClientLeftException::closed());
+            $this->endGenerator($this->failure ?? ClientDisconnectedException::closed());
         }
         $this->running = false;
         $this->wake();

@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Http\Internal\Message;
 
 use Psr\Http\Message\StreamInterface;
-use Spindle\Http\ClientLeftException;
+use Spindle\Http\ClientDisconnectedException;
 
 /** A body produced while it is sent. A read returns the next piece, or as much of it as was requested. */
 final class IterableStream implements StreamInterface
@@ -127,8 +127,10 @@ final class IterableStream implements StreamInterface
     private static function endGenerator(\Iterator $pieces): void
     {
         try {
-            $pieces instanceof \Generator && $pieces->valid() ? $pieces->throw(ClientLeftException::closed()) : null;
-        } catch (ClientLeftException) {
+            if ($pieces instanceof \Generator && $pieces->valid()) {
+                $pieces->throw(ClientDisconnectedException::closed());
+            }
+        } catch (ClientDisconnectedException) {
         }
     }
 }

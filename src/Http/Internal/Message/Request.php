@@ -209,7 +209,7 @@ final class Request implements ServerRequestInterface
 
     /**
      * Returns the body. A read suspends until bytes have arrived. The read throws an {@see HttpException} when the body
-     * is too large, too slow or malformed, and a ClientLeftException when the client has closed the connection.
+     * is too large, too slow or malformed, and a ClientDisconnectedException when the client has closed the connection.
      *
      * JSON, urlencoded forms and short bodies of other types can be read again, also after {@see getParsedBody()}. A
      * multipart form can be read only once: after getParsedBody(), its body is at the end.

@@ -4,18 +4,18 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Middleware;
 
-use Spindle\Http\ClientLeftException;
+use Spindle\Http\ClientDisconnectedException;
 
 /** Detects exceptions that follow from the cancellation of a request. */
 final class ClientDisconnect
 {
     private function __construct() {}
 
-    /** Returns whether the exception or one of its previous exceptions is a {@see ClientLeftException}. */
+    /** Returns whether the exception or one of its previous exceptions is a {@see ClientDisconnectedException}. */
     public static function caused(\Throwable $failure): bool
     {
         for ($cause = $failure; $cause !== null; $cause = $cause->getPrevious()) {
-            if ($cause instanceof ClientLeftException) {
+            if ($cause instanceof ClientDisconnectedException) {
                 return true;
             }
         }

@@ -9,7 +9,7 @@ use Amp\DeferredCancellation;
 use Nyholm\Psr7\Stream;
 use Psr\Http\Message\StreamInterface;
 use Psr\Log\LoggerInterface;
-use Spindle\Http\ClientLeftException;
+use Spindle\Http\ClientDisconnectedException;
 use Spindle\Http\HttpException;
 use Spindle\Http\Internal\Form\BodyParser;
 use Spindle\Http\Internal\Form\Form;
@@ -95,7 +95,7 @@ final class SapiExchange implements RequestExchange
 
     public function clientLeft(): void
     {
-        $this->cancellation->cancel(ClientLeftException::closed());
+        $this->cancellation->cancel(ClientDisconnectedException::closed());
     }
 
     /** @throws HttpException */

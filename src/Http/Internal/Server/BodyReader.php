@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Server;
 
-use Spindle\Http\ClientLeftException;
+use Spindle\Http\ClientDisconnectedException;
 use Spindle\Http\HttpException;
 use Spindle\Http\Internal\Message\BadMessageException;
 use Spindle\Http\Internal\Message\RequestParser;
@@ -43,7 +43,7 @@ final class BodyReader
      * @return string '' at the end of the body
      *
      * @throws HttpException when the body is malformed or arrives too slowly, or there is no memory for it
-     * @throws ClientLeftException when the client has ended its side, or the connection is closed
+     * @throws ClientDisconnectedException when the client has ended its side, or the connection is closed
      */
     public function receive(ServerExchange $exchange): string
     {
@@ -77,7 +77,7 @@ final class BodyReader
     {
         if ($this->timed->closed || $exchange->ended) {
             throw $exchange->cancelReason ?? ($this->timed->closed
-                ? ClientLeftException::bodyIncomplete()
+                ? ClientDisconnectedException::bodyIncomplete()
                 : new \LogicException('The body is not available any more, because the request was answered'));
         }
     }
@@ -98,7 +98,7 @@ final class BodyReader
             throw new \LogicException('Another fiber is reading the body');
         }
         if ($timed->peerEnded) {
-            throw ClientLeftException::bodyIncomplete();
+            throw ClientDisconnectedException::bodyIncomplete();
         }
         $timed->transport->resume();
         $timed->enterBody();

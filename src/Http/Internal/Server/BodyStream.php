@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Http\Internal\Server;
 
 use Psr\Http\Message\StreamInterface;
-use Spindle\Http\ClientLeftException;
+use Spindle\Http\ClientDisconnectedException;
 use Spindle\Http\HttpException;
 use Spindle\Http\Internal\BodyLimited;
 use Spindle\Http\Internal\Message\Fields;
@@ -220,7 +220,7 @@ final class BodyStream implements StreamInterface, BodyLimited
         if ($this->refusal !== null) {
             throw $this->refusal;
         }
-        $connection = $this->connection->connection() ?? throw ClientLeftException::bodyIncomplete();
+        $connection = $this->connection->connection() ?? throw ClientDisconnectedException::bodyIncomplete();
         $limit = $this->limit ?? $connection->service->options->maxBody;
         $length = $this->exchange->head->length;
         if ($length > $limit) {

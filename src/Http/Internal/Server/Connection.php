@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Server;
 
-use Spindle\Http\ClientLeftException;
+use Spindle\Http\ClientDisconnectedException;
 use Spindle\Http\Internal\App\HandlerResult;
 use Spindle\Http\Internal\Message\BadMessageException;
 use Spindle\Http\Internal\Message\Head;
@@ -104,7 +104,7 @@ final class Connection implements TransportEvents
     public function evict(): void
     {
         ++$this->service->counters->evicted;
-        $this->close($this->exchange === null ? null : ClientLeftException::crowdedOut());
+        $this->close($this->exchange === null ? null : ClientDisconnectedException::evicted());
     }
 
     /**
@@ -124,7 +124,7 @@ final class Connection implements TransportEvents
             return true;
         }
         $this->peerLeft = true;
-        $this->transport->isBroken() ? $this->close() : $this->exchange?->cancel(ClientLeftException::closed());
+        $this->transport->isBroken() ? $this->close() : $this->exchange?->cancel(ClientDisconnectedException::closed());
 
         return false;
     }
@@ -138,7 +138,9 @@ final class Connection implements TransportEvents
                 : $this->responder->refuseMessage(408, 'The head of the request did not arrive in time'),
             Phase::Handler => $this->handlerTimeout(),
             Phase::Body => $this->timed->continueBody() ? null : $this->bodyReader?->failTooSlow(),
-            Phase::Discard => $this->timed->continueBody() ? null : $this->close(ClientLeftException::tooSlow()),
+            Phase::Discard => $this->timed->continueBody()
+                ? null
+                : $this->close(ClientDisconnectedException::tooSlow()),
             Phase::Write => $this->timed->checkProgress(),
             Phase::Linger => $this->transport->sending ? $this->timed->checkProgress() : $this->close(),
             Phase::Handshake, Phase::Idle => $this->close(),
@@ -149,16 +151,17 @@ final class Connection implements TransportEvents
     /**
      * Closes the connection at once. A running handler continues until it notices that its request is cancelled.
      *
-     * @param ClientLeftException|null $why reason for the cancellation; null if the client has closed the connection
+     * @param ClientDisconnectedException|null $why reason for the cancellation; null if the client has closed the
+     *     connection
      */
-    public function close(?ClientLeftException $why = null): void
+    public function close(?ClientDisconnectedException $why = null): void
     {
         if ($this->timed->closed) {
             return;
         }
         $this->timed->close();
         $this->service->removeConnection($this);
-        $this->exchange?->cancel($why ?? ClientLeftException::closed());
+        $this->exchange?->cancel($why ?? ClientDisconnectedException::closed());
         $this->responder->closeBody();
         $this->bodyReader?->wake();
         $this->timed->wakeWriters();
@@ -176,10 +179,10 @@ final class Connection implements TransportEvents
             $exchange->ended = true; // a later response of the handler is dropped
             $this->responder->countAnswer(503, $exchange, (int) hrtime(true));
             $this->responder->refuseNow(503, 'The server is stopping', $exchange->head->method);
-            $exchange->cancel(ClientLeftException::stopped());
+            $exchange->cancel(ClientDisconnectedException::stopped());
             $this->timed->discardReceived();
         }
-        $this->close(ClientLeftException::stopped());
+        $this->close(ClientDisconnectedException::stopped());
     }
 
     /** Ends this side of the connection. First answers the current request with 500 if its response has not begun. */
@@ -264,7 +267,7 @@ final class Connection implements TransportEvents
             return;
         }
         $this->transport->pause();
-        $this->exchange?->cancel(ClientLeftException::closed());
+        $this->exchange?->cancel(ClientDisconnectedException::closed());
         $this->bodyReader?->wake();
     }
 
@@ -409,7 +412,7 @@ final class Connection implements TransportEvents
             $service->scheduleDeadlineCheck($timed->deadline);
         }
         if ($this->peerLeft) {
-            $exchange->cancel(ClientLeftException::closed());
+            $exchange->cancel(ClientDisconnectedException::closed());
         }
         $exchange->fiber = \Fiber::getCurrent();
 

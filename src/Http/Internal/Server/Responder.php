@@ -7,7 +7,7 @@ namespace Spindle\Http\Internal\Server;
 use Psr\Http\Message\ResponseInterface;
 use Psr\Http\Message\StreamInterface;
 use Revolt\EventLoop;
-use Spindle\Http\ClientLeftException;
+use Spindle\Http\ClientDisconnectedException;
 use Spindle\Http\Internal\Message\RequestParser;
 use Spindle\Http\Response;
 
@@ -57,7 +57,8 @@ final class Responder
         if (!\is_string($body) && !$exchange->awaitsContinue()) {
             $body = ResponseWriter::shortBody($body) ?? $body;
             if (!$this->isCurrent($exchange)) {
-                throw ClientLeftException::closed(); // reading the body may suspend, and the client may leave then
+                // Reading the body may suspend, and the client may leave then.
+                throw ClientDisconnectedException::closed();
             }
         }
         if (\is_string($body)) {
@@ -102,7 +103,7 @@ final class Responder
                 if ($exchange->awaitsContinue()) {
                     // the first piece may need the request body: reading that sends "100 Continue" before the head
                     $pieces->current();
-                    $this->isCurrent($exchange) || throw ClientLeftException::closed();
+                    $this->isCurrent($exchange) || throw ClientDisconnectedException::closed();
                     $headStart = $headEnd = \strlen($timed->outgoing);
                 }
             }
@@ -174,7 +175,7 @@ final class Responder
         );
         $this->countAnswer(503, $exchange, (int) hrtime(true));
         $this->refuse(503, 'The request took too long', $exchange->head->method);
-        $exchange->cancel(ClientLeftException::handlerTimeout($seconds));
+        $exchange->cancel(ClientDisconnectedException::handlerTimeout($seconds));
     }
 
     /** Refuses the request that the parser is reading. */

@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Http\Internal\Server;
 
 use Revolt\EventLoop;
-use Spindle\Http\ClientLeftException;
+use Spindle\Http\ClientDisconnectedException;
 use Spindle\Internal\Async\FiberQueue;
 
 /**
@@ -229,7 +229,7 @@ final class TimedTransport
         }
         $this->transport->sentBytes > $this->sentBefore
             ? $this->enterWrite($phase)
-            : $this->abort(ClientLeftException::tooSlow());
+            : $this->abort(ClientDisconnectedException::tooSlow());
     }
 
     /** Returns when a connection without a running handler can be evicted, by hrtime(); null if it can't be. */
@@ -356,8 +356,8 @@ final class TimedTransport
         } while ($bytes !== '' && $this->transport->receivedBytes < $maxBytes);
     }
 
-    /** @param ClientLeftException|null $why see {@see Connection::close()} */
-    public function abort(?ClientLeftException $why = null): void
+    /** @param ClientDisconnectedException|null $why see {@see Connection::close()} */
+    public function abort(?ClientDisconnectedException $why = null): void
     {
         $this->connection?->close($why);
     }

@@ -13,7 +13,7 @@ use Psr\Http\Message\ServerRequestInterface;
 use Psr\Http\Server\RequestHandlerInterface;
 use Revolt\EventLoop\Driver\StreamSelectDriver;
 use Spindle\Http\Application;
-use Spindle\Http\ClientLeftException;
+use Spindle\Http\ClientDisconnectedException;
 use Spindle\Http\HttpException;
 use Spindle\Http\HttpServer;
 use Spindle\Http\Internal\Answer\EventStream;
@@ -228,7 +228,7 @@ final class HandlerTest extends TestCase
 
         self::assertSame('went on', $ended->getFuture()->await());
         self::assertInstanceOf(CancelledException::class, $thrown);
-        self::assertInstanceOf(ClientLeftException::class, $thrown->getPrevious());
+        self::assertInstanceOf(ClientDisconnectedException::class, $thrown->getPrevious());
         Eventually::holds(fn(): bool => $this->server()->statistics()->connections === 0, 'the connection is gone');
         self::assertSame([], $this->log()->all);
     }

@@ -9,7 +9,7 @@ use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Psr\Http\Message\ServerRequestInterface;
 use Psr\Http\Message\UploadedFileInterface;
-use Spindle\Http\ClientLeftException;
+use Spindle\Http\ClientDisconnectedException;
 use Spindle\Http\FormLimits;
 use Spindle\Http\HttpException;
 use Spindle\Http\HttpServerOptions;
@@ -395,7 +395,7 @@ final class RequestBodyTest extends TestCase
         delay(0.01);
         $client->close();
 
-        self::assertSame(ClientLeftException::class, $told->getFuture()->await());
+        self::assertSame(ClientDisconnectedException::class, $told->getFuture()->await());
         Eventually::holds(fn(): bool => $this->server()->statistics()->connections === 0, 'the connection is gone');
         self::assertSame(
             [[], 1],

@@ -11,7 +11,7 @@ use Amp\Future;
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
 use PHPUnit\Framework\TestCase;
 use Psr\Http\Message\ServerRequestInterface;
-use Spindle\Http\ClientLeftException;
+use Spindle\Http\ClientDisconnectedException;
 use Spindle\Http\HttpServer;
 use Spindle\Http\HttpServerOptions;
 use Spindle\Http\Response;
@@ -254,7 +254,7 @@ final class StoppingTest extends TestCase
             return $thrown !== null;
         }, 'the handler is cancelled');
         self::assertInstanceOf(CancelledException::class, $thrown);
-        self::assertInstanceOf(ClientLeftException::class, $thrown->getPrevious());
+        self::assertInstanceOf(ClientDisconnectedException::class, $thrown->getPrevious());
         self::assertSame('The server stopped', $thrown->getPrevious()->getMessage());
     }
 

@@ -9,7 +9,7 @@ use Amp\DeferredFuture;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Revolt\EventLoop;
-use Spindle\Http\ClientLeftException;
+use Spindle\Http\ClientDisconnectedException;
 use Spindle\Http\Internal\Answer\EventStream;
 use Spindle\Http\Response;
 use Spindle\Http\ServerSentEvent;
@@ -197,7 +197,7 @@ final class EventsResponseTest extends TestCase
         $body->close();
         Eventually::holds(fn(): bool => \count($this->done()) === 4, 'it has cleaned up, which may take time');
 
-        self::assertSame(['made 1', ClientLeftException::class, 'cleaning up', 'clean'], $this->done());
+        self::assertSame(['made 1', ClientDisconnectedException::class, 'cleaning up', 'clean'], $this->done());
         self::assertSame(['', true], [$body->read(1000), $body->eof()]);
     }
 
@@ -215,7 +215,7 @@ final class EventsResponseTest extends TestCase
         self::assertSame([], $this->done());
         $event->complete('too late');
         Eventually::holds(fn(): bool => \count($this->done()) === 4, 'it has cleaned up');
-        self::assertSame(['made too late', ClientLeftException::class, 'cleaning up', 'clean'], $this->done());
+        self::assertSame(['made too late', ClientDisconnectedException::class, 'cleaning up', 'clean'], $this->done());
         self::assertSame(['', true], [$body->read(1000), $body->eof()]);
     }
 
@@ -324,7 +324,7 @@ final class EventsResponseTest extends TestCase
                     while (true) {
                         try {
                             yield 'first';
-                        } catch (ClientLeftException) {
+                        } catch (ClientDisconnectedException) {
                             $this->log[] = 'will not go';
                         }
                     }
@@ -418,7 +418,7 @@ final class EventsResponseTest extends TestCase
                 $this->log[] = "made {$event}";
                 yield $event;
             }
-        } catch (ClientLeftException|\TypeError $why) {
+        } catch (ClientDisconnectedException|\TypeError $why) {
             $this->log[] = $why::class;
             throw $why;
         } finally {

@@ -8,7 +8,7 @@ use Nyholm\Psr7\ServerRequest;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Psr\Log\AbstractLogger;
-use Spindle\Http\ClientLeftException;
+use Spindle\Http\ClientDisconnectedException;
 use Spindle\Http\HttpException;
 use Spindle\Http\Internal\AccessLogEntry;
 use Spindle\Http\Middleware\AccessLog;
@@ -133,10 +133,10 @@ final class AccessLogTest extends TestCase
         try {
             AccessLog::toLogger($records)->process(
                 new ServerRequest('GET', '/'),
-                new Handler(ClientLeftException::closed()),
+                new Handler(ClientDisconnectedException::closed()),
             );
             self::fail('It was answered');
-        } catch (ClientLeftException) {
+        } catch (ClientDisconnectedException) {
             self::assertSame([], $records->all);
         }
     }

@@ -11,7 +11,7 @@ use Nyholm\Psr7\ServerRequest;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Psr\Http\Message\ResponseInterface;
-use Spindle\Http\ClientLeftException;
+use Spindle\Http\ClientDisconnectedException;
 use Spindle\Http\HttpException;
 use Spindle\Http\Middleware\Errors;
 use Spindle\Tests\ReadsErrorLog;
@@ -122,7 +122,9 @@ final class ErrorsTest extends TestCase
     {
         yield 'a refusal' => [new HttpException(400, 'no', previous: new \JsonException('Syntax error'))];
         yield 'what has no cause' => [new HttpException(503, 'later')];
-        yield 'a client that left' => [new HttpException(503, 'later', previous: ClientLeftException::closed())];
+        yield 'a client that left' => [
+            new HttpException(503, 'later', previous: ClientDisconnectedException::closed()),
+        ];
     }
 
     #[DataProvider('answersThatNobodyIsToldOf')]
@@ -291,14 +293,14 @@ final class ErrorsTest extends TestCase
     public static function departures(): iterable
     {
         $cancellation = new DeferredCancellation();
-        $cancellation->cancel(ClientLeftException::closed());
+        $cancellation->cancel(ClientDisconnectedException::closed());
         try {
             $cancellation->getCancellation()->throwIfRequested();
         } catch (CancelledException $cancelled) {
             yield 'a cancellation' => [$cancelled];
             yield 'what came of one' => [new \RuntimeException('The query was cancelled', 0, $cancelled)];
         }
-        yield 'itself' => [ClientLeftException::bodyIncomplete()];
+        yield 'itself' => [ClientDisconnectedException::bodyIncomplete()];
     }
 
     #[DataProvider('departures')]

@@ -6,7 +6,7 @@ namespace Spindle\Tests\Unit\Http\Server;
 
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
 use PHPUnit\Framework\TestCase;
-use Spindle\Http\ClientLeftException;
+use Spindle\Http\ClientDisconnectedException;
 use Spindle\Http\HttpException;
 use Spindle\Http\Internal\Server\Phase;
 use Spindle\Http\Internal\Server\ServerExchange;
@@ -179,7 +179,7 @@ final class BodyReaderTest extends TestCase
         try {
             $this->reader->receive($exchange);
             self::fail('the body is incomplete');
-        } catch (ClientLeftException) {
+        } catch (ClientDisconnectedException) {
             self::assertSame('', $this->received(), 'the client is not asked to continue');
         }
     }
@@ -191,7 +191,7 @@ final class BodyReaderTest extends TestCase
         $this->connection->close();
 
         self::assertNull($this->reader->whole($exchange));
-        $this->expectException(ClientLeftException::class);
+        $this->expectException(ClientDisconnectedException::class);
         $this->reader->receive($exchange);
     }
 
@@ -201,7 +201,7 @@ final class BodyReaderTest extends TestCase
         $bytes = Async::run(fn(): string => $this->reader->receive($exchange));
         delay(0);
         $exchange->ended = true;
-        $exchange->cancel(ClientLeftException::stopped());
+        $exchange->cancel(ClientDisconnectedException::stopped());
         $this->reader->wake();
 
         $this->expectExceptionMessage('The server stopped');

@@ -86,8 +86,8 @@ final readonly class ErrorIndex
         Http\SupervisorException::class => 'Install ext-pcntl, or serve with one process.',
         Http\UnsupportedFunctionException::class => 'Return a `Response` with the header, cookie or status. The message'
             . ' names the replacement.',
-        Http\ClientLeftException::class => 'Pass the request\'s cancellation to what the handler waits for, and end the'
-            . ' work.',
+        Http\ClientDisconnectedException::class => 'Pass the request\'s cancellation to what the handler waits for, and'
+            . ' end the work.',
         Http\Middleware\AccessLogException::class => 'Create the directory, and let the server\'s user write there.',
         Client\HttpClientException::class => 'Catch it to handle every failure of the HTTP client.',
         Client\ConnectFailedException::class => 'Check host, port and proxy, or raise the option that the message'

@@ -10,7 +10,7 @@ use Spindle\SpindleException;
  * The reason why a request was cancelled: the client closed the connection or was too slow, the handler exceeded its
  * deadline, or the server stopped.
  */
-final class ClientLeftException extends \RuntimeException implements SpindleException
+final class ClientDisconnectedException extends \RuntimeException implements SpindleException
 {
     private function __construct(string $message)
     {
@@ -36,7 +36,7 @@ final class ClientLeftException extends \RuntimeException implements SpindleExce
     }
 
     /** @internal */
-    public static function crowdedOut(): self
+    public static function evicted(): self
     {
         return new self('The connection was closed to make room for others, because the client was too slow');
     }
