@@ -4,8 +4,8 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal\Queue;
 
+use Spindle\Cli\Internal\BrokerOptions;
 use Spindle\Cli\Internal\ExitStatus;
-use Spindle\Cli\Internal\GivenBroker;
 use Symfony\Component\Console\Command\Command;
 use Symfony\Component\Console\Input\InputArgument;
 use Symfony\Component\Console\Input\InputInterface;
@@ -56,7 +56,7 @@ final class QueueCommand extends Command
     protected function configure(): void
     {
         [$value, $flag] = [InputOption::VALUE_REQUIRED, InputOption::VALUE_NONE];
-        GivenBroker::addOptions($this
+        BrokerOptions::addOptions($this
             ->setDescription('Shows, retries and deletes the jobs of a queue')
             ->setHelp(self::HELP)
             ->addUsage('show thumbnails')

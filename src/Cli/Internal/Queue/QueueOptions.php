@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal\Queue;
 
-use Spindle\Cli\Internal\GivenBroker;
+use Spindle\Cli\Internal\BrokerOptions;
 use Spindle\Cli\Internal\GivenOptions;
 use Spindle\Cli\Internal\UsageException;
 use Spindle\Remote\Broker;
@@ -63,8 +63,8 @@ final class QueueOptions
 
         return new self(
             $action,
-            GivenBroker::queueName('the name of the queue', $queue),
-            GivenBroker::broker($given),
+            BrokerOptions::queueName('the name of the queue', $queue),
+            BrokerOptions::broker($given),
             self::ids($action, $given, $input),
             self::statuses($input),
             self::limit($given),

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal\Run;
 
-use Spindle\Cli\Internal\GivenBroker;
+use Spindle\Cli\Internal\BrokerOptions;
 use Spindle\Cli\Internal\GivenOptions;
 use Spindle\Cli\Internal\UsageException;
 use Spindle\Command\CommandPoolOptions;
@@ -92,9 +92,9 @@ final class StartOptions
         return $queue === null
             ? null
             : new RemoteCommands(
-                GivenBroker::broker($given),
-                GivenBroker::queueName('option --queue', $queue),
-                GivenBroker::keys(),
+                BrokerOptions::broker($given),
+                BrokerOptions::queueName('option --queue', $queue),
+                BrokerOptions::keys(),
             );
     }
 }

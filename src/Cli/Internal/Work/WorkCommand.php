@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal\Work;
 
-use Spindle\Cli\Internal\GivenBroker;
+use Spindle\Cli\Internal\BrokerOptions;
 use Spindle\Cli\Internal\PhpMessages;
 use Spindle\Cli\Internal\StandardErrorLog;
 use Symfony\Component\Console\Command\Command;
@@ -156,7 +156,7 @@ final class WorkCommand extends Command
                 self::VALUES,
                 "Serve this queue. Several queues\nshare the workers by weights such\nas NAME=3\n",
             );
-        GivenBroker::addOptions($this);
+        BrokerOptions::addOptions($this);
         foreach (self::OPTIONS as $name => [$mode, $help]) {
             $this->addOption($name, null, $mode, $help);
         }

@@ -5,8 +5,8 @@ declare(strict_types=1);
 namespace Spindle\Cli\Internal\Work;
 
 use Spindle\Cli\Internal\AdminHostOption;
+use Spindle\Cli\Internal\BrokerOptions;
 use Spindle\Cli\Internal\Duration;
-use Spindle\Cli\Internal\GivenBroker;
 use Spindle\Cli\Internal\GivenOptions;
 use Spindle\Cli\Internal\UsageException;
 use Spindle\Internal\CpuCount;
@@ -53,13 +53,13 @@ final class WorkOptions
     {
         $given = new GivenOptions($input);
         $queues = self::distribute(self::weights($input), self::workers($given));
-        $broker = GivenBroker::broker($given);
+        $broker = BrokerOptions::broker($given);
         self::rejectRoot($given);
 
         return new self(
             $queues,
             $broker,
-            GivenBroker::keys(),
+            BrokerOptions::keys(),
             self::agent($given),
             self::admin($given),
             AdminHostOption::names($input),
@@ -76,7 +76,7 @@ final class WorkOptions
         $weights = [];
         foreach ($queues as $queue) {
             $weight = preg_match('/^([^=]*)=([1-9]\d{0,3})$/D', $queue, $match) === 1 ? (int) $match[2] : 1;
-            $name = GivenBroker::queueName('option --queue', $match[1] ?? $queue);
+            $name = BrokerOptions::queueName('option --queue', $match[1] ?? $queue);
             if (isset($weights[$name])) {
                 throw new UsageException(
                     "option --queue: '{$name}' is given twice; give each queue once, with a weight for more workers "

@@ -16,7 +16,7 @@ use Symfony\Component\Console\Input\InputOption;
  * Reads the broker's address (--broker, --broker-file or SPINDLE_BROKER), the signing keys (SPINDLE_KEY_FILE) and names
  * of queues. No error message contains a password.
  */
-final class GivenBroker
+final class BrokerOptions
 {
     private const VARIABLE = 'SPINDLE_BROKER';
     private const PACKAGE = 'predis/predis';
