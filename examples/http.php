@@ -58,4 +58,4 @@ echo str_contains($get('/numbers'), "\r\n\r\n2\r\n1\n\r\n2\r\n2\n\r\n2\r\n3\n\r\
     : "no chunks\n";
 echo strtok($get('/else'), "\r"), "\n";
 $server->close();           // after all received requests are answered
-printf("%d requests were answered\n", array_sum($server->statistics()->answered));
+printf("%d requests were answered\n", array_sum($server->statistics()->answeredRequests));

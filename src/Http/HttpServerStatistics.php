@@ -28,19 +28,20 @@ final readonly class HttpServerStatistics
     ];
 
     /**
-     * @param float $started Unix time
+     * @param float $startedAt Unix time
      * @param int $inFlight requests whose handler has not returned
      * @param int $connections open connections
-     * @param int $accepted connections accepted so far
-     * @param int $rejected connections that were closed immediately, because their IPv4 address or IPv6 /64 network had
-     *     too many open connections
-     * @param int $evicted connections that were closed to make room for others, because their clients kept the server
-     *     waiting
+     * @param int $acceptedConnections connections accepted so far
+     * @param int $rejectedConnections connections that were closed immediately, because their IPv4 address or IPv6 /64
+     *     network had too many open connections
+     * @param int $evictedConnections connections that were closed to make room for others, because their clients kept
+     *     the server waiting
      * @param int $maxConnections how many connections can be open at present
      * @param bool $full whether new connections have waited for a second or more because there is no room for them
-     * @param array<int, int> $answered requests that were answered, by status
-     * @param array<int, int> $refused messages that were refused before a handler saw them, by status
-     * @param int $abandoned requests that got no response, because the client or the server closed the connection
+     * @param array<int, int> $answeredRequests requests that were answered, by status
+     * @param array<int, int> $refusedRequests messages that were refused before a handler saw them, by status
+     * @param int $abandonedRequests requests that got no response, because the client or the server closed the
+     *     connection
      * @param list<int> $durationCounts histogram of the time from a request's head to its response: the number of
      *     responses in each bucket. A response counts only in the first bucket whose bound its time does not exceed
      * @param float $totalDuration sum of these times, in seconds
@@ -53,19 +54,19 @@ final readonly class HttpServerStatistics
      */
     public function __construct(
         public int $pid,
-        public float $started,
+        public float $startedAt,
         public bool $stopping,
         public int $inFlight,
         public int $connections,
-        public int $accepted,
-        public int $rejected,
-        public int $evicted,
+        public int $acceptedConnections,
+        public int $rejectedConnections,
+        public int $evictedConnections,
         public int $maxConnections,
         public bool $full,
-        public int $handshakesFailed,
-        public array $answered,
-        public array $refused,
-        public int $abandoned,
+        public int $failedHandshakes,
+        public array $answeredRequests,
+        public array $refusedRequests,
+        public int $abandonedRequests,
         public array $durationCounts,
         public float $totalDuration,
         public array $routes,
@@ -81,19 +82,19 @@ final readonly class HttpServerStatistics
         /**
          * @var array{
          *     pid: int,
-         *     started: float,
+         *     startedAt: float,
          *     stopping: bool,
          *     inFlight: int,
          *     connections: int,
-         *     accepted: int,
-         *     rejected: int,
-         *     evicted: int,
+         *     acceptedConnections: int,
+         *     rejectedConnections: int,
+         *     evictedConnections: int,
          *     maxConnections: int,
          *     full: bool,
-         *     handshakesFailed: int,
-         *     answered: array<int, int>,
-         *     refused: array<int, int>,
-         *     abandoned: int,
+         *     failedHandshakes: int,
+         *     answeredRequests: array<int, int>,
+         *     refusedRequests: array<int, int>,
+         *     abandonedRequests: int,
          *     durationCounts: list<int>,
          *     totalDuration: float,
          *     routes: array<string, array{int, float, int}>,

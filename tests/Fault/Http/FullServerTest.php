@@ -77,9 +77,9 @@ final class FullServerTest extends TestCase
         self::assertSame(
             [4, 1, 0, 3, 3],
             [
-                $statistics->accepted,
-                $statistics->evicted,
-                $statistics->rejected,
+                $statistics->acceptedConnections,
+                $statistics->evictedConnections,
+                $statistics->rejectedConnections,
                 $statistics->connections,
                 $statistics->maxConnections,
             ],
@@ -131,7 +131,7 @@ final class FullServerTest extends TestCase
 
         self::assertSame(200, $client->get('/')->response()->status);
         self::assertLessThan(1.8, microtime(true) - $begun, 'it is before any deadline');
-        self::assertSame(1, $this->server()->statistics()->evicted);
+        self::assertSame(1, $this->server()->statistics()->evictedConnections);
     }
 
     public function testAConnectionThatIsNewIsNotClosedBeforeItCouldSendItsRequest(): void
@@ -146,7 +146,8 @@ final class FullServerTest extends TestCase
             self::assertSame(200, $client->response()->status);
             $client->close();
         }
-        self::assertSame([12, 0], [$this->server()->statistics()->accepted, $this->server()->statistics()->evicted]);
+        $statistics = $this->server()->statistics();
+        self::assertSame([12, 0], [$statistics->acceptedConnections, $statistics->evictedConnections]);
     }
 
     public function testWithoutIdleConnectionsTheNextResponseEndsItsConnection(): void
@@ -156,7 +157,8 @@ final class FullServerTest extends TestCase
         Eventually::holds(fn(): bool => $this->server()->statistics()->inFlight === 2, 'both are handled');
         $waiting = $this->client()->get('/');
         delay(self::PATIENCE);
-        self::assertSame([2, 0], [$this->server()->statistics()->accepted, $this->server()->statistics()->evicted]);
+        $statistics = $this->server()->statistics();
+        self::assertSame([2, 0], [$statistics->acceptedConnections, $statistics->evictedConnections]);
         $this->gate->complete();
 
         foreach ($busy as $client) {
@@ -190,10 +192,10 @@ final class FullServerTest extends TestCase
             $left -= 4_000;
         });
         $slow = [$this->client()->send($request), $this->client()->send($request)];
-        Eventually::holds(fn(): bool => $this->server()->statistics()->accepted === 3, 'all are taken');
+        Eventually::holds(fn(): bool => $this->server()->statistics()->acceptedConnections === 3, 'all are taken');
 
         self::assertSame(200, $this->client()->get('/')->response()->status);
-        self::assertSame(1, $this->server()->statistics()->evicted);
+        self::assertSame(1, $this->server()->statistics()->evictedConnections);
         EventLoop::cancel($sending);
         $quick->sendConcurrently(str_repeat('x', $left));
         self::assertSame('answer', $quick->response()->body);
@@ -213,7 +215,8 @@ final class FullServerTest extends TestCase
 
             return $isAdmitted;
         }, 'the slow one makes room', 30);
-        self::assertSame([1, 2], [$this->server()->statistics()->evicted, $this->server()->statistics()->accepted]);
+        $statistics = $this->server()->statistics();
+        self::assertSame([1, 2], [$statistics->evictedConnections, $statistics->acceptedConnections]);
         unset($slow);
     }
 
@@ -232,7 +235,7 @@ final class FullServerTest extends TestCase
             'there is room for another request',
             30,
         );
-        self::assertSame(2, $this->server()->statistics()->evicted);
+        self::assertSame(2, $this->server()->statistics()->evictedConnections);
         unset($slow);
     }
 
@@ -242,14 +245,18 @@ final class FullServerTest extends TestCase
     {
         $this->serve($this->answer(...), new HttpServerOptions(maxConnections: 8));
         $greedy = array_map(fn(): RawClient => $this->client()->send($requests), range(1, 8));
-        Eventually::holds(fn(): bool => $this->server()->statistics()->rejected === 4, 'half of them are closed');
+        Eventually::holds(
+            fn(): bool => $this->server()->statistics()->rejectedConnections === 4,
+            'half of them are closed',
+        );
         $begun = microtime(true);
 
         for ($i = 0; $i < 4; ++$i) {
             self::assertSame(200, $this->elsewhere()->get('/')->response()->status);
         }
         self::assertLessThan(0.4, microtime(true) - $begun, 'none had to wait');
-        self::assertSame([0, 8], [$this->server()->statistics()->evicted, $this->server()->statistics()->connections]);
+        $statistics = $this->server()->statistics();
+        self::assertSame([0, 8], [$statistics->evictedConnections, $statistics->connections]);
         self::assertCount(1, $this->log()->all);
         self::assertStringContainsString('IPv4 address or IPv6 /64 network', $this->log()->messages()[0]);
         self::assertStringContainsString('maxConnectionsPerAddress', $this->log()->messages()[0]);
@@ -276,7 +283,8 @@ final class FullServerTest extends TestCase
         self::assertSame(200, $this->client()->get('/')->response()->status);
         self::assertTrue($clients[0]->isEnded());
         self::assertSame(200, $other->get('/')->response()->status, 'though it was idle for longer');
-        self::assertSame([1, 0], [$this->server()->statistics()->evicted, $this->server()->statistics()->rejected]);
+        $statistics = $this->server()->statistics();
+        self::assertSame([1, 0], [$statistics->evictedConnections, $statistics->rejectedConnections]);
     }
 
     public function testConnectionsOfOneAddressAreLimited(): void
@@ -285,7 +293,7 @@ final class FullServerTest extends TestCase
         [$first, $second, $third] = [$this->client()->get('/wait'), $this->client()->get('/wait'), $this->client()];
 
         self::assertSame('', $third->rest());
-        self::assertSame(1, $this->server()->statistics()->rejected);
+        self::assertSame(1, $this->server()->statistics()->rejectedConnections);
         $this->gate->complete();
         self::assertSame([200, 200], [$first->response()->status, $second->response()->status]);
         $first->close();
@@ -306,7 +314,7 @@ final class FullServerTest extends TestCase
             [200, 200, 200, 200, 200],
             array_map(static fn(RawClient $client): int => $client->response()->status, $busy),
         );
-        self::assertSame(0, $this->server()->statistics()->rejected);
+        self::assertSame(0, $this->server()->statistics()->rejectedConnections);
     }
 
     public function testTheConnectionsOfAProxyAreClosedLast(): void
@@ -363,7 +371,7 @@ final class FullServerTest extends TestCase
             $this->idle();
             self::assertFalse($this->server()->statistics()->full);
         }
-        self::assertGreaterThan(2, $this->server()->statistics()->evicted);
+        self::assertGreaterThan(2, $this->server()->statistics()->evictedConnections);
     }
 
     private function idle(): RawClient

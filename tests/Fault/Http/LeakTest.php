@@ -71,7 +71,7 @@ final class LeakTest extends TestCase
         $round = static fn() => $client->send($request)->response();
 
         self::assertLessThan(self::NOTHING * self::ROUNDS, self::growth($round));
-        self::assertSame(1, $this->server()->statistics()->accepted);
+        self::assertSame(1, $this->server()->statistics()->acceptedConnections);
     }
 
     /** @return iterable<string, array{string}> */

@@ -128,7 +128,7 @@ final class LeavingClientsTest extends TestCase
             static fn(RawClient $client) => $client->send($bytes),
             static fn(RawClient $client) => $client->reset(),
         );
-        self::assertSame(5, $this->server()->statistics()->handshakesFailed);
+        self::assertSame(5, $this->server()->statistics()->failedHandshakes);
     }
 
     public function testAClientThatEndsItsSideStillGetsItsResponse(): void
@@ -140,7 +140,7 @@ final class LeavingClientsTest extends TestCase
         });
 
         self::assertStringEndsWith("\r\n\r\nstill answered", $this->client()->get('/')->end()->rest());
-        self::assertSame([200 => 1], $this->server()->statistics()->answered);
+        self::assertSame([200 => 1], $this->server()->statistics()->answeredRequests);
     }
 
     public function testAClientThatEndsItsSideStillGetsAllItsResponses(): void
@@ -169,7 +169,7 @@ final class LeavingClientsTest extends TestCase
 
         self::assertSame('', $this->client()->end()->rest());
         self::assertSame('', $this->client()->send("GET / HTTP/1.1\r\n")->end()->rest());
-        self::assertSame([[], []], [$this->server()->statistics()->answered, $this->log()->all]);
+        self::assertSame([[], []], [$this->server()->statistics()->answeredRequests, $this->log()->all]);
     }
 
     /**
@@ -273,7 +273,8 @@ final class LeavingClientsTest extends TestCase
         }
         Eventually::holds(
             fn(): bool
-                => $this->server()->statistics()->accepted === 5 && $this->server()->statistics()->connections === 0,
+                => $this->server()->statistics()->acceptedConnections === 5
+                    && $this->server()->statistics()->connections === 0,
             'all were taken',
         );
 

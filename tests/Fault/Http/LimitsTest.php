@@ -50,7 +50,7 @@ final class LimitsTest extends TestCase
         $response = $client->response();
         self::assertSame([$status, 'close'], [$response->status, $response->header('connection')]);
         self::assertTrue($client->isEnded());
-        self::assertSame([$status => 1], $this->server()->statistics()->refused);
+        self::assertSame([$status => 1], $this->server()->statistics()->refusedRequests);
     }
 
     public function testAHeadThatArrivesAByteAtATimeTimesOut(): void
@@ -93,7 +93,7 @@ final class LimitsTest extends TestCase
         $this->serve(self::answer(...), new HttpServerOptions(headTimeout: 0.2));
 
         self::assertSame('', $this->client()->rest());
-        self::assertSame([], $this->server()->statistics()->refused);
+        self::assertSame([], $this->server()->statistics()->refusedRequests);
     }
 
     public function testAnIdleConnectionIsClosed(): void
@@ -198,7 +198,8 @@ final class LimitsTest extends TestCase
 
         Eventually::holds(
             fn(): bool
-                => $this->server()->statistics()->accepted === 1 && $this->server()->statistics()->connections === 0,
+                => $this->server()->statistics()->acceptedConnections === 1
+                    && $this->server()->statistics()->connections === 0,
             'it is given up',
         );
         self::assertLessThan(4 * self::MIB, memory_get_usage() - $before, 'and what it was to get is gone');
@@ -278,7 +279,7 @@ final class LimitsTest extends TestCase
         $statistics = $this->server()->statistics();
         self::assertSame(
             [[200 => 1, 503 => 1], [], 0],
-            [$statistics->answered, $statistics->refused, $statistics->abandoned],
+            [$statistics->answeredRequests, $statistics->refusedRequests, $statistics->abandonedRequests],
         );
         self::assertSame(['The handler of {method} {target} did not answer within 0.2 s'], $this->log()->messages());
     }

@@ -135,7 +135,7 @@ final class Metrics
             $this->totals->fullServers,
         );
         $metrics = [
-            'spindle_process_start_time_seconds' => ['Start time of a process, as Unix time in seconds.', 'started'],
+            'spindle_process_start_time_seconds' => ['Start time of a process, as Unix time in seconds.', 'startedAt'],
             'spindle_process_memory_bytes' => ['Memory that PHP uses in a process, in bytes.', 'memory'],
             'spindle_event_loop_lag_seconds' => [
                 'Lag of the event loop of a process at the last measurement, in seconds.',

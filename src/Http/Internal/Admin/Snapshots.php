@@ -62,9 +62,9 @@ final readonly class Snapshots
     {
         return [
             'pid' => $process->pid,
-            'started' => $process->started,
+            'started' => $process->startedAt,
             'stopping' => $process->stopping,
-            'answered' => array_sum($process->answered),
+            'answered' => array_sum($process->answeredRequests),
             'inFlight' => $process->inFlight,
             'connections' => $process->connections,
             'lag' => $process->lag,

@@ -55,13 +55,13 @@ final class Totals
     /** Adds only the counters. Meant for a server without a current state: it has ended, or does not answer. */
     public function addCounters(HttpServerStatistics $server): void
     {
-        $this->accepted += $server->accepted;
-        $this->rejected += $server->rejected;
-        $this->evicted += $server->evicted;
-        $this->handshakesFailed += $server->handshakesFailed;
-        $this->answered = self::sum($this->answered, $server->answered);
-        $this->refused = self::sum($this->refused, $server->refused);
-        $this->abandoned += $server->abandoned;
+        $this->accepted += $server->acceptedConnections;
+        $this->rejected += $server->rejectedConnections;
+        $this->evicted += $server->evictedConnections;
+        $this->handshakesFailed += $server->failedHandshakes;
+        $this->answered = self::sum($this->answered, $server->answeredRequests);
+        $this->refused = self::sum($this->refused, $server->refusedRequests);
+        $this->abandoned += $server->abandonedRequests;
         $this->durationCounts = array_values(self::sum($this->durationCounts, $server->durationCounts));
         $this->totalDuration += $server->totalDuration;
         $this->reserveRoutes($server);

@@ -229,7 +229,7 @@ final class AddressesTest extends TestCase
             $client = $this->clients[] = RawClient::connect($address);
             self::assertSame(200, $client->get('/')->response()->status);
         }
-        self::assertSame(3, $server->statistics()->accepted);
+        self::assertSame(3, $server->statistics()->acceptedConnections);
     }
 
     public function testAddressesCanBeAddedLater(): void

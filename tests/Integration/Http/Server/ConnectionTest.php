@@ -34,7 +34,7 @@ final class ConnectionTest extends TestCase
             self::assertSame([200, $target, true], [$response->status, $response->body, $response->keepsConnection()]);
             self::assertNull($response->header('connection'), 'HTTP/1.1 keeps it without a word');
         }
-        self::assertSame(1, $this->server()->statistics()->accepted);
+        self::assertSame(1, $this->server()->statistics()->acceptedConnections);
     }
 
     public function testAConnectionIsClosedIfTheClientRequestsIt(): void
@@ -334,7 +334,7 @@ final class ConnectionTest extends TestCase
         self::assertTrue($client->isEnded());
         $client->close();
         Eventually::holds(fn(): bool => $this->server()->statistics()->connections === 0, 'the connection is closed');
-        self::assertSame([], $this->server()->statistics()->refused);
+        self::assertSame([], $this->server()->statistics()->refusedRequests);
     }
 
     private static function path(ServerRequestInterface $request): Response

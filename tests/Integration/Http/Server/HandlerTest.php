@@ -138,7 +138,7 @@ final class HandlerTest extends TestCase
             ['GET', '/exception'],
             [$this->log()->all[0]['context']['method'], $this->log()->all[0]['context']['target']],
         );
-        self::assertSame([500 => 2, 200 => 1], $this->server()->statistics()->answered);
+        self::assertSame([500 => 2, 200 => 1], $this->server()->statistics()->answeredRequests);
     }
 
     public function testNamesInBracesInAnExceptionAreNotReplacedInTheLog(): void
@@ -249,7 +249,11 @@ final class HandlerTest extends TestCase
         Eventually::holds(fn(): bool => $this->server()->statistics()->connections === 0, 'the connection is gone');
         self::assertSame(
             [[], 1, []],
-            [$this->log()->all, $this->server()->statistics()->abandoned, $this->server()->statistics()->answered],
+            [
+                $this->log()->all,
+                $this->server()->statistics()->abandonedRequests,
+                $this->server()->statistics()->answeredRequests,
+            ],
         );
     }
 

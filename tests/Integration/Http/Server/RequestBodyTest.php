@@ -399,7 +399,7 @@ final class RequestBodyTest extends TestCase
         Eventually::holds(fn(): bool => $this->server()->statistics()->connections === 0, 'the connection is gone');
         self::assertSame(
             [[], 1],
-            [$this->log()->all, $this->server()->statistics()->abandoned],
+            [$this->log()->all, $this->server()->statistics()->abandonedRequests],
             'which is nothing that went wrong here',
         );
     }

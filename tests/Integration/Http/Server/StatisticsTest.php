@@ -56,15 +56,15 @@ final class StatisticsTest extends TestCase
                 $statistics->pid,
                 $statistics->stopping,
                 $statistics->inFlight,
-                $statistics->accepted + $statistics->rejected,
-                $statistics->rejected,
-                $statistics->answered,
-                $statistics->refused,
-                $statistics->abandoned,
-                $statistics->handshakesFailed,
+                $statistics->acceptedConnections + $statistics->rejectedConnections,
+                $statistics->rejectedConnections,
+                $statistics->answeredRequests,
+                $statistics->refusedRequests,
+                $statistics->abandonedRequests,
+                $statistics->failedHandshakes,
             ],
         );
-        self::assertEqualsWithDelta($before, $statistics->started, 5);
+        self::assertEqualsWithDelta($before, $statistics->startedAt, 5);
         self::assertCount(\count(HttpServerStatistics::DURATION_BOUNDS) + 1, $statistics->durationCounts);
         self::assertSame(3, array_sum($statistics->durationCounts));
         self::assertSame(['/{page}'], array_keys($statistics->routes));
@@ -77,7 +77,7 @@ final class StatisticsTest extends TestCase
         $waiting->response();
         self::assertSame(
             [0, [200 => 3, 502 => 1]],
-            [$this->server()->statistics()->inFlight, $this->server()->statistics()->answered],
+            [$this->server()->statistics()->inFlight, $this->server()->statistics()->answeredRequests],
         );
     }
 
@@ -92,7 +92,7 @@ final class StatisticsTest extends TestCase
         $client->until('begun');
         $client->rest();
 
-        self::assertSame([200 => 1], $this->server()->statistics()->answered);
+        self::assertSame([200 => 1], $this->server()->statistics()->answeredRequests);
     }
 
     public function testARequestThatTimesOutDuringItsResponseIsCountedOnce(): void
@@ -112,7 +112,7 @@ final class StatisticsTest extends TestCase
         Eventually::holds(function () use (&$late): bool {
             return $late && $this->server()->statistics()->inFlight === 0;
         }, 'the late answer has ended');
-        self::assertSame([503 => 1], $this->server()->statistics()->answered);
+        self::assertSame([503 => 1], $this->server()->statistics()->answeredRequests);
     }
 
     public function testOpenConnectionsAreCounted(): void
@@ -122,7 +122,7 @@ final class StatisticsTest extends TestCase
         Eventually::holds(fn(): bool => $this->server()->statistics()->connections === 3, 'three are open');
         $clients[0]->close();
         Eventually::holds(fn(): bool => $this->server()->statistics()->connections === 2, 'two are open');
-        self::assertSame(3, $this->server()->statistics()->accepted);
+        self::assertSame(3, $this->server()->statistics()->acceptedConnections);
     }
 
     public function testTheDurationOfAResponseIsThatOfItsHandler(): void

@@ -245,8 +245,8 @@ final class StoppingTest extends TestCase
             [
                 $response->status,
                 $response->header('connection'),
-                $server->statistics()->answered,
-                $server->statistics()->abandoned,
+                $server->statistics()->answeredRequests,
+                $server->statistics()->abandonedRequests,
             ],
         );
         self::assertSame('', $client->rest());

@@ -89,7 +89,7 @@ final class TlsTest extends TestCase
         } catch (\RuntimeException $refused) {
             self::assertStringContainsString('handshake failed', $refused->getMessage());
         }
-        Eventually::holds(fn(): bool => $this->server()->statistics()->handshakesFailed === 1, 'it is counted');
+        Eventually::holds(fn(): bool => $this->server()->statistics()->failedHandshakes === 1, 'it is counted');
         self::assertSame(200, $this->secureClient()->get('/')->response()->status, 'others are served');
     }
 
@@ -163,7 +163,7 @@ final class TlsTest extends TestCase
             [200, 200],
             [$before->get('/')->response()->status, $this->secureClient()->get('/')->response()->status],
         );
-        self::assertSame(1, $this->server()->statistics()->handshakesFailed);
+        self::assertSame(1, $this->server()->statistics()->failedHandshakes);
         self::assertCount(1, $this->log()->all, 'the fault is logged');
         self::assertStringContainsString($path, $this->log()->messages()[0]);
     }
@@ -218,7 +218,7 @@ final class TlsTest extends TestCase
         $client = $this->client()->get('/');
 
         self::assertStringNotContainsString('HTTP/1.1 200', $client->rest());
-        self::assertSame([1, []], [$this->server()->statistics()->handshakesFailed, $this->log()->all]);
+        self::assertSame([1, []], [$this->server()->statistics()->failedHandshakes, $this->log()->all]);
         self::assertSame(200, $this->secureClient()->get('/')->response()->status);
     }
 

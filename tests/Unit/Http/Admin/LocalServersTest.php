@@ -34,8 +34,8 @@ final class LocalServersTest extends TestCase
 
         self::assertCount(1, $all);
         self::assertSame(
-            [getmypid(), $servers[0]->statistics()->started, false],
-            [$together->pid, $together->started, $together->stopping],
+            [getmypid(), $servers[0]->statistics()->startedAt, false],
+            [$together->pid, $together->startedAt, $together->stopping],
         );
         self::assertSame(
             ['db' => ['in_use' => 3], 'one' => ['in_use' => 1], 'two' => ['in_use' => 2]],
