@@ -16,9 +16,6 @@ use Spindle\Postgres\ConnectionLostException;
  */
 final class PendingCommit
 {
-    /** Seconds without an answer after which a warning is logged. */
-    private const WARN_AFTER_SECONDS = 60;
-
     /** Maximum seconds to wait for the answer after a cancellation. */
     private const CANCELLATION_TIMEOUT = 5;
 
@@ -26,14 +23,11 @@ final class PendingCommit
 
     private bool $isGivenUp = false;
 
-    /** @var list<string> */
-    private array $timers = [];
+    /** Id of the timer that limits the wait after a cancellation. */
+    private ?string $timer = null;
 
     /** @param \Closure(string): void $warn */
-    private function __construct(private readonly Session $session, private readonly \Closure $warn)
-    {
-        $this->timers[] = EventLoop::unreference(EventLoop::delay(self::WARN_AFTER_SECONDS, $this->warn(...)));
-    }
+    private function __construct(private readonly Session $session, private readonly \Closure $warn) {}
 
     /**
      * @param \Closure(string): void $warn
@@ -43,6 +37,8 @@ final class PendingCommit
     public static function await(Session $session, \Closure $warn, ?Cancellation $cancellation): void
     {
         $commit = new self($session, $warn);
+        $warning = CommitWarning::of($session);
+        $warning->start($commit->warn(...));
         $id = $cancellation?->subscribe($commit->startTimeLimit(...)) ?? '';
         try {
             $session->query('COMMIT');
@@ -56,8 +52,11 @@ final class PendingCommit
             );
         } finally {
             $commit->isDone = true;
+            $warning->stop();
             $cancellation?->unsubscribe($id);
-            array_map(EventLoop::cancel(...), $commit->timers);
+            if ($commit->timer !== null) {
+                EventLoop::cancel($commit->timer);
+            }
         }
     }
 
@@ -68,7 +67,7 @@ final class PendingCommit
                 'A COMMIT has waited for %d s for the answer of the server process %d. That process may be stopped, or '
                     . 'it waits for synchronous replication or deferred constraints. To limit this wait, set the '
                     . 'option readTimeout or pass a cancellation.',
-                self::WARN_AFTER_SECONDS,
+                CommitWarning::AFTER_SECONDS,
                 $this->session->backendPid(),
             ));
         }
@@ -78,7 +77,7 @@ final class PendingCommit
     private function startTimeLimit(): void
     {
         if (!$this->isDone) {
-            $this->timers[] = EventLoop::delay(self::CANCELLATION_TIMEOUT, $this->giveUp(...));
+            $this->timer = EventLoop::delay(self::CANCELLATION_TIMEOUT, $this->giveUp(...));
         }
     }
 

@@ -64,6 +64,7 @@ final class SessionFactory
         ConnectionClosedException::class,
         ConnectionFailedException::class,
         ConnectionLostException::class,
+        CommitWarning::class,
         CompositeCancellation::class,
         DeferredFuture::class,
         DriverSuspension::class,
