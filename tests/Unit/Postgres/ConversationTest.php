@@ -95,6 +95,28 @@ final class ConversationTest extends TestCase
         }
     }
 
+    public function testABeginIsAnsweredAheadOfItsStatementForAnySplitOfTheBytes(): void
+    {
+        $begin = Message::parseComplete() . Message::bindComplete() . Message::commandComplete('BEGIN');
+        $insert = Message::bindComplete() . Message::commandComplete('INSERT 0 7') . Message::readyForQuery('T');
+        $error = Message::errorResponse('22012', 'division by zero') . Message::readyForQuery('E');
+        foreach ([$insert => ['INSERT 0 7', 'T', null], $error => ['BEGIN', 'E', '22012']] as $answer => $expected) {
+            $bytes = $begin . $answer;
+            for ($split = 0; $split < \strlen($bytes); ++$split) {
+                $conversation = new Conversation();
+                [$exchange] = self::exchanges($conversation, 1);
+                $exchange->begins = true;
+                $conversation->receive(substr($bytes, 0, $split));
+                $conversation->receive(substr($bytes, $split));
+
+                self::assertSame(
+                    [...$expected, true],
+                    [$exchange->tag, $exchange->status, $exchange->serverError?->sqlState(), $exchange->done],
+                );
+            }
+        }
+    }
+
     public function testARowThatIsTooLargeIsSkippedForAnySplitOfItsBytes(): void
     {
         $bytes = Message::bindComplete()

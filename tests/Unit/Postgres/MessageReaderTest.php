@@ -71,6 +71,34 @@ final class MessageReaderTest extends TestCase
         self::assertSame('1', $reader->next());
     }
 
+    public function testOnlyTheNextMessagesAreSkipped(): void
+    {
+        $reader = new MessageReader();
+        $reader->add(Message::parseComplete() . Message::bindComplete());
+
+        self::assertFalse($reader->skip(Message::bindComplete()));
+        self::assertTrue($reader->skip(Message::parseComplete()));
+        self::assertFalse($reader->skip(Message::bindComplete() . Message::bindComplete()));
+        self::assertSame('2', $reader->next());
+        self::assertFalse($reader->skip(Message::bindComplete()));
+    }
+
+    public function testItIsKnownWhetherBytesFollowAnAnswer(): void
+    {
+        $answer = Message::bindComplete() . Message::commandComplete('UPDATE 1') . Message::readyForQuery();
+        $reader = new MessageReader();
+        $reader->add($answer . $answer . 'N');
+
+        $isLast = [];
+        while ($reader->nextAnswer()) {
+            $isLast[] = $reader->isLast;
+        }
+        $reader->add(substr(Message::errorResponse('00000', 'notice', severity: 'NOTICE'), 1) . $answer);
+        $reader->next();
+        $reader->nextAnswer();
+        self::assertSame([false, false, true], [...$isLast, $reader->isLast]);
+    }
+
     public function testAnIncompleteOrUnusualAnswerIsNotRead(): void
     {
         $answer = Message::bindComplete()

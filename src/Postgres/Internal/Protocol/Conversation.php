@@ -20,6 +20,9 @@ final class Conversation
     /** Messages with rows of more bytes than this count as large: {@see $hasLargeRows}. */
     private const LARGE_ROWS_BYTES = 0x10_0000;
 
+    /** Answer to a BEGIN that succeeds: ParseComplete, BindComplete, CommandComplete. */
+    private const BEGIN_ANSWER = "1\0\0\0\4" . "2\0\0\0\4" . "C\0\0\0\x0aBEGIN\0";
+
     /** Transaction status in the last answer: I, T or E. */
     public string $status = 'I';
 
@@ -80,6 +83,9 @@ final class Conversation
         $reader = $this->reader;
         $reader->add($bytes);
         $exchange = $this->exchanges[$this->head] ?? null;
+        if ($exchange !== null && $exchange->begins && $reader->skip(self::BEGIN_ANSWER)) {
+            $this->onCommandComplete($exchange, "BEGIN\0");
+        }
         while ($this->fatalError === null) {
             if ($exchange !== null && $reader->nextAnswer()) {
                 if ($reader->rowCount > 0 && !$exchange->discarded) {
@@ -88,6 +94,9 @@ final class Conversation
                 $exchange->tag = $reader->tag;
                 $exchange->hasOutcome = true;
                 $exchange = $this->finishExchange($exchange, $reader->status);
+                if ($reader->isLast) {
+                    return;
+                }
                 continue;
             }
             $type = $reader->next();

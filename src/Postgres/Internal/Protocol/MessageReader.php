@@ -54,6 +54,9 @@ final class MessageReader
 
     public string $status = '';
 
+    /** Whether no byte follows the last answer of {@see nextAnswer()}. */
+    public bool $isLast = false;
+
     public function __construct(private readonly SizeLimits $limits = new SizeLimits()) {}
 
     public function add(#[\SensitiveParameter] string $bytes): void
@@ -76,6 +79,18 @@ final class MessageReader
     public function hasPartialMessage(): bool
     {
         return $this->skipBytes > 0 || $this->next < \strlen($this->buffer);
+    }
+
+    /** Reads certain messages, if they are the next ones and complete. Returns false when nothing was read. */
+    public function skip(string $messages): bool
+    {
+        $length = \strlen($messages);
+        if (substr($this->buffer, $this->next, $length) !== $messages) {
+            return false;
+        }
+        $this->next += $length;
+
+        return true;
     }
 
     /**
@@ -116,6 +131,7 @@ final class MessageReader
         $this->rowCount = $rows;
         $this->end = $end;
         $this->next = $at + 6;
+        $this->isLast = $at === $last;
 
         return true;
     }

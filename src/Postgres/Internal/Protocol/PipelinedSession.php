@@ -27,6 +27,9 @@ final class PipelinedSession implements Session
     /** Whether {@see query()} measures times for {@see lastQueryNanoseconds()}, which makes it slightly slower. */
     public bool $isTimed = false;
 
+    /** @var array<string, string> messages that execute a BEGIN, by its text: one for each isolation level */
+    private static array $beginMessages = [];
+
     /** Number of the last portal; part of its name. */
     private int $lastPortal = 0;
 
@@ -288,7 +291,7 @@ final class PipelinedSession implements Session
         $this->preparation->keepTentative();
         // The messages are sent ahead of the next statement, without a Sync between them. So if BEGIN fails, the server
         // skips that statement.
-        $this->pipeline->pendingBegin = FrontendMessages::parse('', $sql)
+        $this->pipeline->pendingBegin = self::$beginMessages[$sql] ??= FrontendMessages::parse('', $sql)
             . implode('', FrontendMessages::bind("\0\0\0\0", [], "\0\0"))
             . FrontendMessages::EXECUTE;
     }
