@@ -30,7 +30,13 @@ trait SuspendsOneCaller
             $this->main = EventLoop::getSuspension();
         }
         try {
-            $this->main === null ? self::suspendFiber() : $this->main->suspend();
+            if ($this->main !== null) {
+                $this->main->suspend();
+            } elseif (OutputBuffers::$sharedLevel === null) {
+                \Fiber::suspend();
+            } else {
+                self::suspendWithBuffers();
+            }
         } catch (\FiberError $blocked) {
             throw CannotWaitException::because($blocked);
         } finally {
@@ -40,9 +46,9 @@ trait SuspendsOneCaller
     }
 
     /** Suspends the caller's fiber, and keeps its output buffers separate from those of other fibers. */
-    private static function suspendFiber(): void
+    private static function suspendWithBuffers(): void
     {
-        $buffers = OutputBuffers::$sharedLevel === null ? [] : OutputBuffers::setAside();
+        $buffers = OutputBuffers::setAside();
         if ($buffers === []) {
             \Fiber::suspend();
 

@@ -232,6 +232,12 @@ final class ConnectionSession implements SessionLender
         if ($this->isUseEnded) {
             return;
         }
+        if ($this->sharedStatements === 0 && !$this->mutex->isLocked && $this->belongsToThisProcess()) {
+            // The usual case: no call of another fiber is in progress or waiting.
+            $this->endUse();
+
+            return;
+        }
         try {
             $this->lock(null, static fn() => null);
         } catch (\LogicException) {
@@ -290,7 +296,9 @@ final class ConnectionSession implements SessionLender
     /** Suspends until no borrower has the session, and counts one more shared statement. */
     private function beginShared(?Cancellation $cancellation): void
     {
-        $this->ensureAccepts();
+        if ($this->acceptedProcess !== getmypid()) {
+            $this->ensureAccepts();
+        }
         if ($this->mutex->isLocked) {
             $warning = EventLoop::unreference(EventLoop::delay(self::WARN_AFTER_SECONDS, $this->warnOfLongWait(...)));
             try {
@@ -301,7 +309,9 @@ final class ConnectionSession implements SessionLender
                 EventLoop::cancel($warning);
             }
         }
-        $this->ensureUsable();
+        if ($this->isUseEnded || $this->isTransactionEnded) {
+            $this->ensureUsable();
+        }
         ++$this->sharedStatements;
     }
 

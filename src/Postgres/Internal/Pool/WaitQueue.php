@@ -106,7 +106,7 @@ final class WaitQueue
      */
     public function next(PooledSession $pooled): ?WaitingFiber
     {
-        $sharing = $this->sharing->first();
+        $sharing = $this->sharing->count > 0 ? $this->sharing->first() : null;
         if ($pooled->borrowers > 0) {
             return $sharing !== null && $pooled->answersSoon($sharing->cost) ? $sharing : null;
         }

@@ -119,8 +119,11 @@ final class Cancelling
 
     public function cancelTimers(): void
     {
-        foreach (array_filter([$this->timer, $this->recentTimer], is_string(...)) as $timer) {
-            EventLoop::cancel($timer);
+        if ($this->timer !== null) {
+            EventLoop::cancel($this->timer);
+        }
+        if ($this->recentTimer !== null) {
+            EventLoop::cancel($this->recentTimer);
         }
         $this->timer = $this->recentTimer = null;
     }

@@ -49,7 +49,10 @@ final class Pipeline
 
     public readonly ServerTime $serverTime;
 
-    /** @var (\Closure(list<Exchange>): void)|null called with exchanges that progressed, before their callers resume */
+    /**
+     * @var (\Closure(list<Exchange>): void)|null called with exchanges that progressed, before their callers resume.
+     *     Not called for a single exchange without {@see Exchange::$cost}
+     */
     public ?\Closure $onAnswered = null;
 
     public ?Exchange $copying = null;
@@ -59,6 +62,9 @@ final class Pipeline
 
     /** Messages that begin a transaction, to be sent ahead of the next submitted exchange. */
     public string $pendingBegin = '';
+
+    /** Why the connection has ended; null while it is open. Only this class writes the property. */
+    public ConnectionLostException|ConnectionClosedException|null $endReason = null;
 
     /** Held by a fiber that runs a COPY, or that waits in {@see submit()} until all earlier exchanges are answered. */
     public readonly FairMutex $copyMutex;
@@ -110,9 +116,6 @@ final class Pipeline
 
     /** Id of the process that opened the connection. A fork must not use the connection. */
     private readonly int $ownerPid;
-
-    /** Why the connection has ended; null while it is open. */
-    private ConnectionLostException|ConnectionClosedException|null $endReason = null;
 
     /**
      * @param resource $stream non-blocking
@@ -251,21 +254,26 @@ final class Pipeline
         } else {
             $this->outbox->add($bytes);
         }
-        if ($isOnly) {
+        if (!$isOnly) {
+            if ($this->isPaused) {
+                // The answer arrives after the rows of a stream, so reading must go on.
+                $this->pause(false);
+            }
+        } elseif (!$this->isExpectingAnswers || $this->readTimeout !== null) {
             $this->startExpecting();
-        } elseif ($this->isPaused) {
-            // The answer arrives after the rows of a stream, so reading must go on.
-            $this->pause(false);
         }
-        if (!$this->isFlushScheduled) {
-            $this->flushSoon($isOnly && $this->hadOneExchange);
+        if ($this->isFlushScheduled || $this->isAwaitingWritable) {
+            return;
         }
+        $isOnly && $this->hadOneExchange ? $this->flush() : $this->flushSoon();
     }
 
     public function write(#[\SensitiveParameter] string $bytes): void
     {
         $this->outbox->add($bytes);
-        $this->flushSoon(false);
+        if (!$this->isFlushScheduled && !$this->isAwaitingWritable) {
+            $this->flushSoon();
+        }
     }
 
     public function unwrittenBytes(): int
@@ -495,32 +503,29 @@ final class Pipeline
         }));
     }
 
-    /** Writes the outbox: now, or together with all exchanges that are sent in this iteration of the event loop. */
-    private function flushSoon(bool $now): void
+    /** Writes the outbox together with all exchanges that are sent in this iteration of the event loop. */
+    private function flushSoon(): void
     {
-        if ($this->isFlushScheduled || $this->isAwaitingWritable) {
-            return;
-        }
-        if ($now) {
-            $this->flush();
-        } else {
-            $this->isFlushScheduled = true;
-            EventLoop::queue($this->flush);
-        }
+        $this->isFlushScheduled = true;
+        EventLoop::queue($this->flush);
     }
 
     /** Writes as many bytes of the outbox as the stream accepts. */
     private function flush(): void
     {
         $this->isFlushScheduled = false;
-        if ($this->endReason !== null || !$this->isKnownOwner && $this->endIfForked()) {
+        $isFork = !$this->isKnownOwner && $this->ownerPid !== getmypid();
+        if ($this->endReason !== null || $isFork && $this->endIfForked()) {
             return;
         }
         $exchanges = $this->conversation->exchanges;
+        $last = $exchanges[$this->conversation->tail - 1] ?? null;
         $this->hadOneExchange = \count($exchanges) === 1;
         $size = $this->outbox->size;
         $isWritable = $this->outbox->flush($this->stream);
-        $this->serverTime->recordWrite($this->conversation->head, $this->conversation->tail, hrtime(true));
+        if (!$this->hadOneExchange || $last?->isTimed === true) {
+            $this->serverTime->recordWrite($this->conversation->head, $this->conversation->tail, hrtime(true));
+        }
         $hasWritten = $this->outbox->size < $size;
         if ($this->readTimeout !== null && $hasWritten && ($this->isAwaitingWritable || $this->copying !== null)) {
             $this->readTimeoutStart = hrtime(true);
@@ -535,7 +540,6 @@ final class Pipeline
             $this->isAwaitingWritable = !$this->isAwaitingWritable;
             $this->isAwaitingWritable ? EventLoop::enable($this->writable) : EventLoop::disable($this->writable);
         }
-        $last = $exchanges[$this->conversation->tail - 1] ?? null;
         if (!$this->isAwaitingWritable && $last !== null && $last->copyResponse !== '') {
             $last->wake();
         }
@@ -554,7 +558,7 @@ final class Pipeline
 
     private function receive(): void
     {
-        if ($this->endReason !== null || $this->endIfForked()) {
+        if ($this->endReason !== null || $this->ownerPid !== getmypid() && $this->endIfForked()) {
             return;
         }
         for ($reads = 0; $this->endReason === null && !$this->isPaused; ++$reads) {
@@ -649,7 +653,8 @@ final class Pipeline
         $conversation = $this->conversation;
         $awake = $conversation->toWake;
         $conversation->toWake = [];
-        if ($this->onAnswered !== null) {
+        // The listener has no use for a statement of a borrower, which is alone on its connection.
+        if ($this->onAnswered !== null && ($awake[0]->cost >= 0 || isset($awake[1]))) {
             $this->isKnownOwner = true;
             ($this->onAnswered)($awake);
             $this->isKnownOwner = false;

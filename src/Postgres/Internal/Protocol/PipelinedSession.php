@@ -112,7 +112,7 @@ final class PipelinedSession implements Session
         $isBusy = $pipeline->cancelling->blocksSending
             || $pipeline->pendingCloses !== ''
             || $pipeline->copyMutex->isLocked;
-        if ($isBusy || $mustBeFirst && $pipeline->conversation->exchanges !== [] || !$pipeline->isOpen()) {
+        if ($isBusy || $mustBeFirst && $pipeline->conversation->exchanges !== [] || $pipeline->endReason !== null) {
             return false;
         }
         $exchange->binary = true;
@@ -281,7 +281,7 @@ final class PipelinedSession implements Session
 
     public function isOpen(): bool
     {
-        return $this->pipeline->isOpen();
+        return $this->pipeline->endReason === null;
     }
 
     public function begin(string $sql, ?Cancellation $cancellation): void
