@@ -340,6 +340,6 @@ final class CommandPool implements Lifecycle, Statistics
 
     private static function checkedConcurrency(int $concurrency): int
     {
-        return NumberRange::count('The concurrency of a pool', $concurrency, 1);
+        return NumberRange::checkCount('The concurrency of a pool', $concurrency, 1);
     }
 }

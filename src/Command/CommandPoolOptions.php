@@ -46,8 +46,8 @@ final class CommandPoolOptions
         public readonly ?CommandTransport $transport = null,
         public readonly float $delay = 0.0,
     ) {
-        NumberRange::seconds('The grace', $grace);
-        NumberRange::seconds('The delay', $delay);
-        NumberRange::count('The lookahead', $lookahead, 0);
+        NumberRange::checkSeconds('The grace', $grace);
+        NumberRange::checkSeconds('The delay', $delay);
+        NumberRange::checkCount('The lookahead', $lookahead, 0);
     }
 }

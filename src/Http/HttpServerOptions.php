@@ -82,7 +82,7 @@ final readonly class HttpServerOptions
         public float $stopTimeout = 30.0,
         public float $blockWarning = 0.5,
     ) {
-        NumberRange::timeLimits([
+        NumberRange::checkTimeLimits([
             'headTimeout' => $headTimeout,
             'tlsTimeout' => $tlsTimeout,
             'idleTimeout' => $idleTimeout,
@@ -92,7 +92,7 @@ final readonly class HttpServerOptions
             'idleGrace' => $idleGrace,
             'stopTimeout' => $stopTimeout,
         ]);
-        NumberRange::positiveCounts([
+        NumberRange::checkPositiveCounts([
             'maxTarget' => $maxTarget,
             'maxHead' => $maxHead,
             'maxFields' => $maxFields,

@@ -55,7 +55,7 @@ final readonly class SupervisorOptions
         public ?string $memoryLimit = null,
         public ?bool $traceBlocks = null,
     ) {
-        NumberRange::positiveCounts([
+        NumberRange::checkPositiveCounts([
             'processes' => $processes,
             'maxRequests' => $maxRequests,
             'maxMemory' => $maxMemory,

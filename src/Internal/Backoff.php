@@ -25,8 +25,8 @@ final class Backoff
         private readonly float $maxDelay,
         private readonly float $jitter,
     ) {
-        NumberRange::seconds('The delay before a retry', $delay);
-        NumberRange::seconds('The maxDelay before a retry', $maxDelay);
+        NumberRange::checkSeconds('The delay before a retry', $delay);
+        NumberRange::checkSeconds('The maxDelay before a retry', $maxDelay);
         if (!($factor >= 1)) {
             throw new \ValueError("The factor of retry delays must be 1 or more, not {$factor}");
         }

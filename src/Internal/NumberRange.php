@@ -20,7 +20,7 @@ final class NumberRange
      *
      * @throws \ValueError unless the number is from 0 to {@see MAX_SECONDS}
      */
-    public static function seconds(string $what, float $seconds): float
+    public static function checkSeconds(string $what, float $seconds): float
     {
         return $seconds >= 0 && $seconds <= self::MAX_SECONDS
             ? $seconds
@@ -30,7 +30,7 @@ final class NumberRange
     }
 
     /** @throws \ValueError unless the number is above 0 and at most {@see MAX_SECONDS} */
-    public static function positiveSeconds(string $what, float $seconds): float
+    public static function checkPositiveSeconds(string $what, float $seconds): float
     {
         return $seconds > 0 && $seconds <= self::MAX_SECONDS
             ? $seconds
@@ -46,7 +46,7 @@ final class NumberRange
      *
      * @throws \ValueError unless each number is above 0
      */
-    public static function timeLimits(array $options): void
+    public static function checkTimeLimits(array $options): void
     {
         foreach ($options as $name => $seconds) {
             if ($seconds !== null && !($seconds > 0)) {
@@ -62,7 +62,7 @@ final class NumberRange
      *
      * @throws \ValueError unless each number is at least 1
      */
-    public static function positiveCounts(array $options): void
+    public static function checkPositiveCounts(array $options): void
     {
         foreach ($options as $name => $number) {
             if ($number !== null && $number < 1) {
@@ -72,7 +72,7 @@ final class NumberRange
     }
 
     /** @throws \ValueError unless the number is from `$minimum` to {@see MAX_COUNT} */
-    public static function count(string $what, int $number, int $minimum): int
+    public static function checkCount(string $what, int $number, int $minimum): int
     {
         return $number >= $minimum && $number <= self::MAX_COUNT
             ? $number

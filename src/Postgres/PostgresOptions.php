@@ -222,7 +222,7 @@ final readonly class PostgresOptions
 
     private function checkNumbers(): void
     {
-        NumberRange::timeLimits([
+        NumberRange::checkTimeLimits([
             'connectTimeout' => $this->connectTimeout,
             'statementTimeout' => $this->statementTimeout,
             'readTimeout' => $this->readTimeout,

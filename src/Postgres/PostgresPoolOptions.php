@@ -37,7 +37,7 @@ final readonly class PostgresPoolOptions
         public ?float $leakAfter = 60.0,
         public ?\Closure $onWarning = null,
     ) {
-        NumberRange::timeLimits([
+        NumberRange::checkTimeLimits([
             'acquireTimeout' => $acquireTimeout,
             'idleTimeout' => $idleTimeout,
             'maxLifetime' => $maxLifetime,

@@ -47,9 +47,9 @@ final class AgentOptions
         if ($stopTimeout !== null && !($stopTimeout >= 0)) {
             throw new \ValueError("The stop timeout must be 0 or more seconds, not {$stopTimeout}");
         }
-        NumberRange::count('The bytes of a result', $maxResult, 1);
-        NumberRange::seconds('The lease', $lease);
-        NumberRange::seconds('The retention of outcomes', $outcomeRetention);
+        NumberRange::checkCount('The bytes of a result', $maxResult, 1);
+        NumberRange::checkSeconds('The lease', $lease);
+        NumberRange::checkSeconds('The retention of outcomes', $outcomeRetention);
         if ($maxDeadLetters < 1 || !($deadLetterRetention >= 1)) {
             throw new \ValueError('A queue must keep 1 dead letter or more, for 1 second or more');
         }

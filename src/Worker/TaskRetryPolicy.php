@@ -37,7 +37,7 @@ final class TaskRetryPolicy
         public readonly float $maxDelay = 60.0,
         public readonly float $jitter = 0.5,
     ) {
-        NumberRange::count('The number of retries', $retries, 0);
+        NumberRange::checkCount('The number of retries', $retries, 0);
         $this->backoff = new Backoff($delay, $factor, $maxDelay, $jitter);
     }
 

@@ -67,7 +67,7 @@ final class WorkerPoolOptions
         public readonly ?ResultBudget $budget = null,
     ) {
         $this->checkSeconds();
-        NumberRange::positiveCounts([
+        NumberRange::checkPositiveCounts([
             'maxTasks' => $maxTasks,
             'maxMemoryGrowth' => $maxMemoryGrowth,
             'maxResult' => $maxResult,
@@ -106,14 +106,14 @@ final class WorkerPoolOptions
             ...array_diff($endless, [\INF]),
         ];
         foreach (array_filter($limits, static fn(?float $seconds): bool => $seconds !== null) as $name => $seconds) {
-            NumberRange::positiveSeconds("The option {$name}", $seconds);
+            NumberRange::checkPositiveSeconds("The option {$name}", $seconds);
         }
         if ($this->maxLifetime !== null && $this->maxLifetime < self::MIN_LIFETIME_SECONDS) {
             $least = self::MIN_LIFETIME_SECONDS;
 
             throw new \ValueError("The option maxLifetime must be {$least} or more seconds, not {$this->maxLifetime}");
         }
-        NumberRange::seconds('The grace', $this->grace);
+        NumberRange::checkSeconds('The grace', $this->grace);
     }
 
     private static function absolute(string $path): string

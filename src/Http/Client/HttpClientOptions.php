@@ -34,7 +34,7 @@ final readonly class HttpClientOptions
         public RequestOptions $request = new RequestOptions(),
         public ?CookieJar $cookies = null,
     ) {
-        NumberRange::timeLimits([
+        NumberRange::checkTimeLimits([
             'acquireTimeout' => $acquireTimeout,
             'idleTimeout' => $idleTimeout,
             'maxLifetime' => $maxLifetime,

@@ -42,7 +42,7 @@ final readonly class RequestOptions
         public TlsOptions $tls = new TlsOptions(),
         public bool $blocksPrivateAddresses = false,
     ) {
-        NumberRange::timeLimits([
+        NumberRange::checkTimeLimits([
             'connectTimeout' => $connectTimeout,
             'firstByteTimeout' => $firstByteTimeout,
             'readTimeout' => $readTimeout,

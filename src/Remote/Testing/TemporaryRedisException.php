@@ -42,7 +42,7 @@ final class TemporaryRedisException extends \RuntimeException implements Spindle
     }
 
     /** @param string $command name of the command, without its arguments, which may be secret */
-    public static function refused(string $command, string $error): self
+    public static function errorReply(string $command, string $error): self
     {
         return new self("Redis answered {$command} with an error", $error, ': ');
     }

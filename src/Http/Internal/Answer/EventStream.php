@@ -7,7 +7,7 @@ namespace Spindle\Http\Internal\Answer;
 use Psr\Http\Message\StreamInterface;
 use Revolt\EventLoop;
 use Spindle\Http\ClientDisconnectedException;
-use Spindle\Http\Internal\Message\ForwardOnly;
+use Spindle\Http\Internal\Message\ReadOnlyStream;
 use Spindle\Http\ServerSentEvent;
 use Spindle\Internal\Async\Condition;
 
@@ -21,7 +21,7 @@ use Spindle\Internal\Async\Condition;
  */
 final class EventStream implements StreamInterface
 {
-    use ForwardOnly;
+    use ReadOnlyStream;
 
     private const COMMENT = ":\n\n";
 

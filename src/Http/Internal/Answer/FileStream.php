@@ -5,12 +5,12 @@ declare(strict_types=1);
 namespace Spindle\Http\Internal\Answer;
 
 use Psr\Http\Message\StreamInterface;
-use Spindle\Http\Internal\Message\ForwardOnly;
+use Spindle\Http\Internal\Message\ReadOnlyStream;
 
 /** A part of an open file as a stream, without bytes that are appended later. A truncation ends the stream early. */
 final class FileStream implements StreamInterface
 {
-    use ForwardOnly;
+    use ReadOnlyStream;
 
     /** @var resource|null */
     private $file;

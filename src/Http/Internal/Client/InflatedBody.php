@@ -7,13 +7,13 @@ namespace Spindle\Http\Internal\Client;
 use Psr\Http\Message\StreamInterface;
 use Spindle\Http\Client\InvalidResponseException;
 use Spindle\Http\Internal\Message\Fields;
-use Spindle\Http\Internal\Message\ForwardOnly;
+use Spindle\Http\Internal\Message\ReadOnlyStream;
 use Spindle\Internal\Warnings;
 
 /** The body of a response, decompressed while it is read: RFC 1952. A short body can be read again. */
 final class InflatedBody implements StreamInterface
 {
-    use ForwardOnly;
+    use ReadOnlyStream;
 
     /** Compressed bytes per step. Deflate expands at most 1032:1, so a step produces at most about 4 MiB. */
     private const STEP_BYTES = 4096;

@@ -12,8 +12,8 @@ use Spindle\Http\Client\InvalidResponseException;
 use Spindle\Http\Client\RequestTimeoutException;
 use Spindle\Http\Internal\Message\BadMessageException;
 use Spindle\Http\Internal\Message\ChunkDecoder;
-use Spindle\Http\Internal\Message\ForwardOnly;
 use Spindle\Http\Internal\Message\MessageLimits;
+use Spindle\Http\Internal\Message\ReadOnlyStream;
 
 /**
  * The body of a response, received while it is read. At its end, the connection is free for the next request. A body
@@ -22,7 +22,7 @@ use Spindle\Http\Internal\Message\MessageLimits;
  */
 final class ResponseBody implements StreamInterface
 {
-    use ForwardOnly;
+    use ReadOnlyStream;
 
     /** Maximum bytes that read() keeps, so that the body can be read again. */
     private const MAX_KEPT_BYTES = 65_536;

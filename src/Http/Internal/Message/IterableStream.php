@@ -10,7 +10,7 @@ use Spindle\Http\ClientDisconnectedException;
 /** A body produced while it is sent. A read returns the next piece, or as much of it as was requested. */
 final class IterableStream implements StreamInterface
 {
-    use ForwardOnly;
+    use ReadOnlyStream;
 
     /** Maximum number of empty pieces that one read skips. After these, read() returns '', so that other fibers run. */
     private const MAX_EMPTY_PIECES = 100;

@@ -5,13 +5,13 @@ declare(strict_types=1);
 namespace Spindle\Http\Internal\Middleware;
 
 use Psr\Http\Message\StreamInterface;
-use Spindle\Http\Internal\Message\ForwardOnly;
 use Spindle\Http\Internal\Message\IterableStream;
+use Spindle\Http\Internal\Message\ReadOnlyStream;
 
 /** Compresses a body while it is read. If its size is unknown, clients can decompress each piece at once. */
 final class GzipStream implements StreamInterface
 {
-    use ForwardOnly;
+    use ReadOnlyStream;
 
     private const CHUNK_BYTES = 16_384;
 

@@ -9,7 +9,7 @@ use Spindle\Http\ClientDisconnectedException;
 use Spindle\Http\HttpException;
 use Spindle\Http\Internal\BodyLimited;
 use Spindle\Http\Internal\Message\Fields;
-use Spindle\Http\Internal\Message\ForwardOnly;
+use Spindle\Http\Internal\Message\ReadOnlyStream;
 use Spindle\Internal\Warnings;
 
 /**
@@ -21,7 +21,7 @@ use Spindle\Internal\Warnings;
  */
 final class BodyStream implements StreamInterface, BodyLimited
 {
-    use ForwardOnly;
+    use ReadOnlyStream;
 
     /** Maximum bytes of a body that is kept without the slow checks of its media type and of the free memory. */
     private const MAX_SHORT_BODY_BYTES = 65_536;

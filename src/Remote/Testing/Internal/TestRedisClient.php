@@ -70,7 +70,7 @@ final class TestRedisClient
 
         return match ($line[0]) {
             '+' => $rest,
-            '-' => throw TemporaryRedisException::refused($this->command, $rest),
+            '-' => throw TemporaryRedisException::errorReply($this->command, $rest),
             ':' => (int) $rest,
             '$' => $rest === '-1' ? null : $this->bytes((int) $rest),
             '*' => $rest === '-1' ? null : $this->items((int) $rest),

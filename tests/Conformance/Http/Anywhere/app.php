@@ -14,7 +14,7 @@ use Psr\Http\Message\ServerRequestInterface;
 use Psr\Http\Message\StreamInterface;
 use Psr\Http\Message\UploadedFileInterface;
 use Spindle\Http\HttpException;
-use Spindle\Http\Internal\Message\ForwardOnly;
+use Spindle\Http\Internal\Message\ReadOnlyStream;
 use Spindle\Http\Middleware\BodyLimit;
 use Spindle\Http\MiddlewareStack;
 use Spindle\Http\Response;
@@ -40,7 +40,7 @@ $left = static function (ServerRequestInterface $request): bool {
 
 /** Returns no bytes for 50 ms, then whether it was read all the time. */
 $hesitant = static fn(): StreamInterface => new class implements StreamInterface {
-    use ForwardOnly;
+    use ReadOnlyStream;
 
     private int $asked = 0;
     private int $readyAt = 0;

@@ -5,12 +5,12 @@ declare(strict_types=1);
 namespace Spindle\Tests\Integration\Http\Server;
 
 use Psr\Http\Message\StreamInterface;
-use Spindle\Http\Internal\Message\ForwardOnly;
+use Spindle\Http\Internal\Message\ReadOnlyStream;
 
 /** A stream that returns all its bytes at once, even if fewer are requested. */
 final class Generous implements StreamInterface
 {
-    use ForwardOnly;
+    use ReadOnlyStream;
 
     private bool $ended = false;
 

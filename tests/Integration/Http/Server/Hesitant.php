@@ -5,12 +5,12 @@ declare(strict_types=1);
 namespace Spindle\Tests\Integration\Http\Server;
 
 use Psr\Http\Message\StreamInterface;
-use Spindle\Http\Internal\Message\ForwardOnly;
+use Spindle\Http\Internal\Message\ReadOnlyStream;
 
 /** A stream without data at present, which returns '' instead of suspending. */
 final class Hesitant implements StreamInterface
 {
-    use ForwardOnly;
+    use ReadOnlyStream;
 
     public string $bytes = '';
     public int $asked = 0;

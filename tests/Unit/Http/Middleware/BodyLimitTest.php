@@ -10,7 +10,7 @@ use PHPUnit\Framework\TestCase;
 use Psr\Http\Message\StreamInterface;
 use Spindle\Http\HttpException;
 use Spindle\Http\Internal\BodyLimited;
-use Spindle\Http\Internal\Message\ForwardOnly;
+use Spindle\Http\Internal\Message\ReadOnlyStream;
 use Spindle\Http\Middleware\BodyLimit;
 
 final class BodyLimitTest extends TestCase
@@ -93,7 +93,7 @@ final class BodyLimitTest extends TestCase
     private static function body(): object
     {
         return new class implements StreamInterface, BodyLimited {
-            use ForwardOnly;
+            use ReadOnlyStream;
 
             /** @var list<int> */
             public array $limits = [];

@@ -5,12 +5,12 @@ declare(strict_types=1);
 namespace Spindle\Tests\Unit\Http\Middleware;
 
 use Psr\Http\Message\StreamInterface;
-use Spindle\Http\Internal\Message\ForwardOnly;
+use Spindle\Http\Internal\Message\ReadOnlyStream;
 
 /** A body that returns one piece per read, even an empty one. */
 final class Pieces implements StreamInterface
 {
-    use ForwardOnly;
+    use ReadOnlyStream;
 
     public bool $closed = false;
 

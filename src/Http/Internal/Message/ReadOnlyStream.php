@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Http\Internal\Message;
 
 /** Default methods of a PSR-7 stream that is read once, from its beginning to its end. */
-trait ForwardOnly
+trait ReadOnlyStream
 {
     public function __toString(): string
     {
