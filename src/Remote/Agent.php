@@ -164,8 +164,9 @@ final class Agent implements Lifecycle, Statistics
     }
 
     /**
-     * Claims no more jobs, finishes the running ones, gives back those that have not started, and waits until
-     * {@see run()} has returned. After {@see AgentOptions::$stopTimeout}, ends the running jobs as {@see kill()} does.
+     * Claims no more jobs, finishes the running ones, gives back those that no worker has, and waits until {@see run()}
+     * has returned. A job that was handed to a worker runs, even if that worker is still starting. After
+     * {@see AgentOptions::$stopTimeout}, ends the running jobs as {@see kill()} does.
      *
      * Has no effect in a fork of the process that runs the agent.
      *

@@ -15,9 +15,10 @@ final class JobRetryPolicy
      * @param int   $maxAttempts number of failed attempts after which the job is a dead letter; 1 for no retry. An
      *                           attempt fails if the task throws or exceeds its time limit
      * @param int   $maxCrashes  number of crashes of the job's worker or agent after which the job is a dead letter
-     * @param float $delay       seconds before the second attempt
+     * @param float $delay       seconds after which the second attempt can start. The job then joins the end of the
+     *                           queue, so the attempt starts later if other jobs are waiting
      * @param float $factor      factor by which each further delay is longer
-     * @param float $maxDelay    maximum delay in seconds
+     * @param float $maxDelay    maximum of such a delay in seconds. The wait in the queue comes in addition
      * @param float $jitter      random fraction of a delay: with 0.5, a delay has from half to all of its length
      *
      * @throws \ValueError when a number is out of its range
