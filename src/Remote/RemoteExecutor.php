@@ -103,10 +103,11 @@ final class RemoteExecutor implements Executor
      * get there later, because sending is retried for {@see RemoteOptions::$brokerRetryTimeout}. With an $id, the
      * caller can dispatch the same task again, or {@see attach()} to it. Without an $id, it can't find the task.
      *
-     * @param string|null $id           the caller's id, such as an order number; null for a new id. While the queue has
-     *                                  a task with this id or keeps its outcome, dispatching the same task again
-     *                                  succeeds but does not run it again, even with another key or delay. A different
-     *                                  task is refused. A closure at another place in the code is a different task
+     * @param string|null $id           the caller's id, such as an order number, of 1 to 128 printable ASCII characters
+     *                                  without spaces; null for a new id. While the queue has a task with this id or
+     *                                  keeps its outcome, dispatching the same task again succeeds but does not run it
+     *                                  again, even with another key or delay. A different task is refused. A closure at
+     *                                  another place in the code is a different task
      * @param string      $exclusiveKey tasks with the same key never run at the same time; '' for no key
      * @param float       $delay        seconds of the engine's clock before the task can run
      *
@@ -145,7 +146,7 @@ final class RemoteExecutor implements Executor
      * @return Future<mixed>
      *
      * @throws ExecutorClosedException
-     * @throws \ValueError when the id is not valid
+     * @throws \ValueError when {@see dispatch()} accepts no such id
      */
     public function attach(string $id, ?Cancellation $cancellation = null): Future
     {
@@ -166,7 +167,7 @@ final class RemoteExecutor implements Executor
      * @throws BrokerException
      * @throws ExecutorClosedException
      * @throws CancelledException
-     * @throws \ValueError        when the id is not valid
+     * @throws \ValueError        when {@see dispatch()} accepts no such id
      */
     public function status(string $id, ?Cancellation $cancellation = null): ?JobStatus
     {

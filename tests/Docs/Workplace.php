@@ -122,7 +122,7 @@ final class Workplace
     {
         // Tests may run as root, which an agent otherwise refuses.
         $line = str_replace('spindle work ', 'spindle work --allow-root ', $line);
-        $process = $this->process(['sh', '-c', "exec {$line}"]);
+        $process = $this->process(['sh', '-c', "exec {$line}"])->setTimeout(null);
         $process->start();
         $this->lasting[] = $process;
     }
@@ -207,12 +207,13 @@ final class Workplace
         );
     }
 
-    /** Links the packages of this checkout and `vendor/bin/spindle`. */
+    /** Links the packages of this checkout, `vendor/bin/spindle` and `vendor/bin/phpunit`. */
     private function install(): void
     {
         $vendor = "{$this->folder}/vendor";
         mkdir("{$vendor}/bin", recursive: true);
         symlink(self::project() . '/bin/spindle', "{$vendor}/bin/spindle");
+        symlink(self::project() . '/vendor/bin/phpunit', "{$vendor}/bin/phpunit");
         foreach (array_diff(Text::names(self::project() . '/vendor'), ['bin']) as $name) {
             symlink(self::project() . "/vendor/{$name}", "{$vendor}/{$name}");
         }
@@ -221,10 +222,7 @@ final class Workplace
     public function remove(): void
     {
         foreach (array_reverse($this->lasting) as $process) {
-            if ($process->isRunning()) {
-                $process->signal(\SIGTERM);
-                $process->wait();
-            }
+            $process->stop(self::DEADLINE);
         }
         (new Process(['rm', '-rf', $this->folder]))->mustRun();
     }
