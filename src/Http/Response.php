@@ -50,7 +50,7 @@ final class Response implements ResponseInterface
 
     private string $reason = '';
 
-    /** @var string|false|null result of {@see reusableHead()}; false before its first call */
+    /** @var string|false|null result of {@see makeReusableHead()}; false before its first call */
     private string|false|null $reusableHead = false;
 
     /**
@@ -264,12 +264,23 @@ final class Response implements ResponseInterface
         return $this->body;
     }
 
-    /** @internal Returns the head without Date and Content-Length; null if it has to be adapted to each request. */
-    public function reusableHead(): ?string
+    /**
+     * @internal Returns the whole response; null if its body is a stream, or if its head depends on the request.
+     *
+     * @param string $date line with the date
+     */
+    public function bytes(string $date): ?string
     {
-        return $this->reusableHead !== false ? $this->reusableHead : $this->reusableHead = $this->makeReusableHead();
+        $head = $this->reusableHead !== false ? $this->reusableHead : $this->reusableHead = $this->makeReusableHead();
+        if ($head === null || !\is_string($this->body)) {
+            return null;
+        }
+        $length = \strlen($this->body);
+
+        return "{$head}{$date}Content-Length: {$length}\r\n\r\n{$this->body}";
     }
 
+    /** Returns the head without Date and Content-Length; null if it depends on the request. */
     private function makeReusableHead(): ?string
     {
         if (isset(ResponseWriter::BODILESS_STATUSES[$this->status])) {
@@ -323,7 +334,7 @@ final class Response implements ResponseInterface
     private static function template(string $type): self
     {
         $response = new self(200, ['Content-Type' => $type]);
-        $response->reusableHead();
+        $response->reusableHead = $response->makeReusableHead();
         if (\count(self::$templates) < self::MAX_TEMPLATES) {
             self::$templates[$type] = $response;
         }

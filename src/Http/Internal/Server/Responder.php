@@ -53,20 +53,12 @@ final class Responder
             && (!$service->closesAfterResponse || $this->parser->holdsHead())
             && $timed->requestCount < $service->options->maxRequests
             && ($head->length === 0 || $this->canDiscard($exchange));
-        $body = $response instanceof Response ? $response->body() : $response->getBody();
-        if (!\is_string($body) && !$exchange->awaitsContinue()) {
-            $body = ResponseWriter::shortBody($body) ?? $body;
-            if (!$this->isCurrent($exchange)) {
-                // Reading the body may suspend, and the client may leave then.
-                throw ClientDisconnectedException::closed();
-            }
-        }
-        if (\is_string($body)) {
-            $timed->outgoing .= $service->writer->complete($response, $body, $head, $keepAlive, $now);
-        } else {
-            $keepAlive = $this->answerByStream($response, $body, $exchange, $keepAlive, $now);
-        }
-        if (!$keepAlive) {
+        $bytes = $keepAlive && $response instanceof Response && $head->method !== 'HEAD' && $head->version === '1.1'
+            ? $response->bytes($service->writer->date($now))
+            : null;
+        if ($bytes !== null) {
+            $timed->outgoing .= $bytes;
+        } elseif (!$this->answerByParts($response, $exchange, $keepAlive, $now)) {
             $timed->closeAfterResponse = true;
         }
         $service->counters->countAnswer(
@@ -82,6 +74,39 @@ final class Responder
         return $this->parser->holdsBody()
             || !$exchange->awaitsContinue()
                 && ($this->parser->remaining() ?? \PHP_INT_MAX) <= self::MAX_DISCARDED_BYTES;
+    }
+
+    /**
+     * Sends a response whose head depends on the request, or whose body is a stream.
+     *
+     * @return bool whether the connection can be kept
+     */
+    private function answerByParts(
+        ResponseInterface $response,
+        ServerExchange $exchange,
+        bool $keepAlive,
+        int $now,
+    ): bool {
+        $body = $response instanceof Response ? $response->body() : $response->getBody();
+        if (!\is_string($body) && !$exchange->awaitsContinue()) {
+            $body = ResponseWriter::shortBody($body) ?? $body;
+            if (!$this->isCurrent($exchange)) {
+                // Reading the body may suspend, and the client may leave then.
+                throw ClientDisconnectedException::closed();
+            }
+        }
+        if (!\is_string($body)) {
+            return $this->answerByStream($response, $body, $exchange, $keepAlive, $now);
+        }
+        $this->timed->outgoing .= $this->service->writer->complete(
+            $response,
+            $body,
+            $exchange->head,
+            $keepAlive,
+            $now,
+        );
+
+        return $keepAlive;
     }
 
     /** @return bool whether the connection can be kept */

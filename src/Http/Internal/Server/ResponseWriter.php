@@ -74,13 +74,16 @@ final class ResponseWriter
         bool &$keepAlive,
         int $now,
     ): string {
-        if ($keepAlive && $request->method !== 'HEAD' && $request->version === '1.1') {
+        if (
+            $keepAlive
+            && !$response instanceof Response
+            && $request->method !== 'HEAD'
+            && $request->version === '1.1'
+        ) {
             $length = \strlen($body);
-            $head = $response instanceof Response ? $response->reusableHead() : $this->reusableHead($response, $length);
+            $head = $this->reusableHead($response, $length);
             if ($head !== null) {
-                $date = $now < $this->dateExpiresAt ? $this->date : $this->formatDate($now);
-
-                return "{$head}{$date}Content-Length: {$length}\r\n\r\n{$body}";
+                return "{$head}{$this->date($now)}Content-Length: {$length}\r\n\r\n{$body}";
             }
         }
         $status = $response->getStatusCode();
@@ -231,7 +234,7 @@ final class ResponseWriter
      */
     public function refusal(int $status, string $message, string $method, int $now): string
     {
-        $date = $now < $this->dateExpiresAt ? $this->date : $this->formatDate($now);
+        $date = $this->date($now);
         $length = \strlen($message) + 1;
 
         return self::statusLine($status, Status::reason($status))
@@ -262,7 +265,7 @@ final class ResponseWriter
         $given = null;
         $lines = '';
         $connectionOptions = [];
-        $date = $now < $this->dateExpiresAt ? $this->date : $this->formatDate($now);
+        $date = $this->date($now);
         foreach (Fields::of($response->getHeaders()) as $key => [$name, $values]) {
             if ($key === 'content-length') {
                 $given = $values[0];
@@ -336,11 +339,14 @@ final class ResponseWriter
         return "HTTP/1.1 {$status} " . (preg_match('/^[\t\x20-\x7e\x80-\xff]*+$/D', $reason) === 1 ? $reason : '');
     }
 
-    /** Formats the Date line, and caches it for a second. RFC 9110, 6.6.1. */
-    private function formatDate(int $now): string
+    /** Returns the Date line, which is formatted at most once a second. RFC 9110, 6.6.1. */
+    public function date(int $now): string
     {
-        $this->dateExpiresAt = $now + self::NANOSECONDS_PER_SECOND;
+        if ($now >= $this->dateExpiresAt) {
+            $this->dateExpiresAt = $now + self::NANOSECONDS_PER_SECOND;
+            $this->date = 'Date: ' . gmdate('D, d M Y H:i:s') . " GMT\r\n";
+        }
 
-        return $this->date = 'Date: ' . gmdate('D, d M Y H:i:s') . " GMT\r\n";
+        return $this->date;
     }
 }
