@@ -14,9 +14,11 @@ final class HandlerResult
     /** @throws \TypeError when it is no response */
     public static function response(mixed $result, \Closure $handler): ResponseInterface
     {
-        if ($result instanceof ResponseInterface) {
-            return $result;
-        }
+        return $result instanceof ResponseInterface ? $result : throw self::notAResponse($result, $handler);
+    }
+
+    public static function notAResponse(mixed $result, \Closure $handler): \TypeError
+    {
         $function = new \ReflectionFunction($handler);
         $instead = match (true) {
             \is_string($result) => 'Spindle\Http\Response::text($text) or html($html)',
@@ -24,7 +26,7 @@ final class HandlerResult
             default => 'a Psr\Http\Message\ResponseInterface, such as Spindle\Http\Response::text($text)',
         };
 
-        throw new \TypeError(\sprintf(
+        return new \TypeError(\sprintf(
             'The handler in %s on line %d returned %s instead of a response; return %s',
             $function->getFileName(),
             $function->getStartLine(),

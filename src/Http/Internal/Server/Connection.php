@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Server;
 
+use Psr\Http\Message\ResponseInterface;
 use Spindle\Http\ClientDisconnectedException;
 use Spindle\Http\Internal\App\HandlerResult;
 use Spindle\Http\Internal\Message\BadMessageException;
@@ -379,9 +380,16 @@ final class Connection implements TransportEvents
             return;
         }
         try {
-            $isUnwanted || $this->timed->closed
-                ? $this->responder->abandon()
-                : $this->responder->answer(HandlerResult::response($response, $service->handler), $exchange);
+            if ($isUnwanted || $this->timed->closed) {
+                $this->responder->abandon();
+            } else {
+                $this->responder->answer(
+                    $response instanceof ResponseInterface
+                        ? $response
+                        : throw HandlerResult::notAResponse($response, $service->handler),
+                    $exchange,
+                );
+            }
         } catch (\Throwable $failure) {
             $this->responder->answerFailure($failure, $exchange);
         }

@@ -78,7 +78,7 @@ final class Service implements FileDescriptors
     /** @var (\Closure(): void)|null called after a handler returns, if the number of output buffers is not 1 */
     public ?\Closure $tidyOutput = null;
 
-    /** @param \Closure(ServerRequestInterface): ResponseInterface $handler */
+    /** @param \Closure(ServerRequestInterface): mixed $handler a response is expected, but not guaranteed */
     public function __construct(
         public readonly \Closure $handler,
         public readonly HttpServerOptions $options,
