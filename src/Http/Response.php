@@ -46,7 +46,8 @@ final class Response implements ResponseInterface
     /** @var FieldMap */
     private array $fields = [];
 
-    private string|StreamInterface $body = '';
+    /** @var string|StreamInterface without a native type, which PHP would check for each response */
+    private $body = '';
 
     private string $reason = '';
 

@@ -34,9 +34,11 @@ final class RequestParser
         . '|(?i:connection):[ \t]*+(?i:keep-alive)[ \t]*+'
         . ')\r\n)++)(?(4)|(*FAIL))\r\n@';
 
-    private string $buffer = '';
+    /** @var string without a native type, because each request sets it, and checking a type takes time */
+    private $buffer = '';
 
-    private int $offset = 0;
+    /** @var int */
+    private $offset = 0;
 
     /** Reader of the incomplete head; null when no head is incomplete. */
     private ?HeadReader $reader = null;

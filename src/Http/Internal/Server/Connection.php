@@ -45,10 +45,13 @@ final class Connection implements TransportEvents
     private readonly Responder $responder;
     private readonly ConnectionReference $reference;
 
-    /** Whether a fiber runs {@see serve()}. The fiber may be suspended. */
-    private bool $serving = false;
+    // The next two properties have no native types, because each request sets them, and checking a type takes time.
 
-    public ?ServerExchange $exchange = null;
+    /** @var bool whether a fiber runs {@see serve()}; the fiber may be suspended */
+    private $serving = false;
+
+    /** @var ServerExchange|null */
+    public $exchange = null;
 
     /** Whether the client has ended its side, even if earlier bytes are unread. Its requests are then cancelled. */
     private bool $peerLeft = false;
