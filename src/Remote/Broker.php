@@ -263,7 +263,7 @@ interface Broker
      * they are claimed, delayed jobs in the order in which they become claimable, and dead letters latest first.
      * Blocked jobs are not listed.
      *
-     * @return array<string, array<string, int|float|string>> details by id
+     * @return array<string, array<string, int|float|string>> details by id; an integer as the id has the prefix #
      *
      * @throws BrokerException
      */

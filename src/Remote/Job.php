@@ -14,7 +14,8 @@ final class Job
     public const MAX_DELAY_SECONDS = 31_622_400.0;
 
     /**
-     * @param string $id           unique in the queue; at most 128 printable ASCII characters; not an integer
+     * @param string $id           unique in the queue; at most 128 printable ASCII characters; not an integer, to which
+     *                             {@see RemoteExecutor} adds the prefix #
      * @param string $frame        the encoded and signed task or command
      * @param string $exclusiveKey jobs with the same key never run at the same time; at most 128 bytes; '' for no key
      * @param float  $delay        seconds of the engine's clock before the job can run
@@ -70,15 +71,18 @@ final class Job
      */
     public static function checkId(string $id): void
     {
-        if (preg_match('/^(?!-?\d+$)[\x21-\x7e]{1,' . self::MAX_NAME_BYTES . '}$/D', $id) !== 1) {
+        if (preg_match('/^[\x21-\x7e]{1,' . self::MAX_NAME_BYTES . '}$/D', $id) !== 1) {
             $isLong = \strlen($id) > self::MAX_NAME_BYTES;
 
             throw new \ValueError(
                 'The id of a job must have 1 to '
                     . self::MAX_NAME_BYTES
-                    . ' printable ASCII characters without spaces, and be no integer, not '
+                    . ' printable ASCII characters without spaces, not '
                     . ($isLong ? \strlen($id) . ' bytes' : json_encode($id, \JSON_INVALID_UTF8_SUBSTITUTE)),
             );
+        }
+        if (preg_match('/^-?\d+$/D', $id) === 1) {
+            throw new \ValueError("A broker stores no job under an integer such as {$id}. RemoteExecutor adds a #");
         }
     }
 }

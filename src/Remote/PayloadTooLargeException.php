@@ -25,7 +25,7 @@ final class PayloadTooLargeException extends \RuntimeException implements Spindl
     public static function forAgent(string $id, int $size, int $limit): self
     {
         return new self(
-            "The job {$id} has {$size} bytes. "
+            'The job ' . Job::givenId($id) . " has {$size} bytes. "
                 . "With its memory_limit, the agent can read jobs of at most {$limit} bytes. "
                 . 'Raise the memory_limit of the agents, or send less with the task.',
         );

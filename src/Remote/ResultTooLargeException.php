@@ -12,7 +12,7 @@ final class ResultTooLargeException extends \RuntimeException implements Spindle
     public static function of(string $id, int $size, int $limit): self
     {
         return new self(
-            "The result of the job {$id} has {$size} bytes. The limit of its agent is {$limit} "
+            'The result of the job ' . Job::givenId($id) . " has {$size} bytes. The limit of its agent is {$limit} "
                 . '(AgentOptions::$maxResult). Let the task store the result, and return its location.',
         );
     }

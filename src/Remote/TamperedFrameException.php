@@ -11,7 +11,7 @@ final class TamperedFrameException extends \RuntimeException implements SpindleE
 {
     public static function of(string $id, string $why): self
     {
-        return new self("The frame of the job {$id} was refused: {$why}");
+        return new self('The frame of the job ' . Job::givenId($id) . " was refused: {$why}");
     }
 
     /** @internal */

@@ -134,6 +134,29 @@ final class QueueTest extends TestCase
         }
     }
 
+    public function testAnIdIsShownAsItWasGiven(): void
+    {
+        $queue = self::newQueue();
+        foreach (['817', '#817', '-3', '#x'] as $id) {
+            self::broker()->submit($queue, [new Job(Job::storedId($id), 'frame')], 10_000, '', false);
+            self::killSubmitted($queue, 1);
+        }
+
+        $process = $this->ranRemote(['queue', 'show', $queue, '--no-ansi']);
+        self::assertMatchesRegularExpression(
+            "~^  #x    .*\n  -3    .*\n  #817  .*\n  817   .*\n~m",
+            $process->getOutput(),
+        );
+        $jobs = (array) ($this->json(['show', $queue])['jobs'] ?? null);
+        $ids = array_column((array) ($jobs['dead'] ?? null), 'id');
+        self::assertSame(['#x', '-3', '#817', '817'], $ids);
+        foreach ($ids as $id) {
+            $process = $this->ranRemote(['queue', 'delete', $queue, '--', $id]);
+
+            self::assertOutcome(0, "1 job deleted\n", $process);
+        }
+    }
+
     public function testAllDeadLettersAreRetriedHoweverManyThereAre(): void
     {
         $queue = self::newQueue();
@@ -301,6 +324,11 @@ final class QueueTest extends TestCase
     private static function kill(string $queue, int $jobs): void
     {
         self::submit($queue, $jobs, 'dead');
+        self::killSubmitted($queue, $jobs);
+    }
+
+    private static function killSubmitted(string $queue, int $jobs): void
+    {
         self::broker()->renewLease($queue, self::OWNER, 60.0, true, '{}');
         $deliveries = self::broker()->settleAndClaim($queue, self::OWNER, [], $jobs, 60.0)->deliveries;
         $why = json_encode(

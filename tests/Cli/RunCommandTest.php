@@ -624,6 +624,16 @@ final class RunCommandTest extends TestCase
         $this->assertNothingRuns();
     }
 
+    public function testAnErrorShowsTheBeginningOfALongCommand(): void
+    {
+        $process = $this->spindle(['echo', '{}'], str_repeat('x', 200_000) . "\n");
+
+        self::assertMatchesRegularExpression(
+            '/^spindle: echo x{190,200}\x{2026}: could not be started: .+: Argument list too long.*\n$/Du',
+            $process->getErrorOutput(),
+        );
+    }
+
     public function testAFullDiskIsToldInOneLine(): void
     {
         $process = $this->shell('$SPINDLE run -j1 echo ::: a b > /dev/full');

@@ -48,6 +48,12 @@ final class AgentDeathsTest extends TestCase
     private const SHORT = [2.0, 0.2, 0.8];
     private const LONG = [10.0, 1.0, 3.0];
 
+    /** Time without bytes after which an agent with a rare heartbeat waits for no answer. */
+    private const QUIET_NANOSECONDS = 100_000_000;
+
+    /** A heartbeat that is rare enough for {@see mute()}, and a lease that ends soon. */
+    private const RARE = [4.0, 1.0, 1.5];
+
     private string $queue = '';
 
     protected function deadline(): int
@@ -161,8 +167,8 @@ final class AgentDeathsTest extends TestCase
 
     public function testATaskWhoseAgentIsKilledOnceItIsAcknowledgedDoesNotRunAgain(): void
     {
-        [$proxy, $agent, $future, $log] = $this->heldUp();
-        $proxy->mute();
+        [$proxy, $agent, $future, $log] = $this->heldUp(self::RARE);
+        self::mute($proxy);
         touch($this->path('open'));
         Eventually::holds(fn(): bool => $this->statistics()['done_total'] === 1, 'the engine knows');
         $this->kill($agent);
@@ -194,7 +200,7 @@ final class AgentDeathsTest extends TestCase
             return $attempt > 1 ? $attempt : LoggedTasks::die('once');
         });
         Eventually::holds(static fn(): bool => LoggedTasks::started($log) === [1 => 1], 'it runs');
-        $proxy->mute();
+        self::mute($proxy);
         touch($open);
         Eventually::holds(fn(): bool => $this->statistics()['retried_total'] === 1, 'the engine knows');
         $proxy->close();
@@ -363,19 +369,31 @@ final class AgentDeathsTest extends TestCase
     }
 
     /**
+     * @param list<float> $lease
+     *
      * @return array{FaultyProxy, Process, Future<mixed>, string} an agent behind the proxy, whose only task waits for
      *                                                            "open"
      */
-    private function heldUp(): array
+    private function heldUp(array $lease = self::SHORT): array
     {
         $log = $this->path('log');
         $file = $this->path('open');
         $proxy = $this->proxy();
-        $agent = $this->agentAt($this->addressAt($proxy), $this->queue(), 2, ...self::SHORT);
+        $agent = $this->agentAt($this->addressAt($proxy), $this->queue(), 2, ...$lease);
         $future = $this->executor()->submit(static fn(): int => LoggedTasks::runUntil($log, 7, $file));
         Eventually::holds(static fn(): bool => LoggedTasks::started($log) !== [], 'it runs');
 
         return [$proxy, $agent, $future, $log];
+    }
+
+    /** Drops all answers from now on. The agent waits for no earlier one, which would hold up what it sends next. */
+    private static function mute(FaultyProxy $proxy): void
+    {
+        Eventually::holds(
+            static fn(): bool => hrtime(true) - $proxy->lastPassed() > self::QUIET_NANOSECONDS,
+            'the agent waits for no answer',
+        );
+        $proxy->mute();
     }
 
     private function proxy(): FaultyProxy

@@ -6,6 +6,7 @@ namespace Spindle\Cli\Internal\Queue;
 
 use Spindle\Cli\Internal\Duration;
 use Spindle\Cli\Internal\TerminalText;
+use Spindle\Remote\Job;
 use Spindle\Remote\JobStatus;
 
 /** The report of `spindle queue`, as text or as JSON. Control characters in values are escaped. */
@@ -24,7 +25,7 @@ final class QueueReport
 
     /**
      * @param array<string, int>                                           $statistics
-     * @param array<string, array<string, array<string, int|float|string>>> $jobs details of jobs, by status and id
+     * @param array<string, array<string, array<string, int|float|string>>> $jobs details by status and stored id
      */
     public function __construct(
         private readonly string $queue,
@@ -36,7 +37,10 @@ final class QueueReport
     {
         $jobs = array_map(
             static fn(array $jobs): array => array_map(
-                static fn(string $id, array $details): array => ['id' => $id, ...$details],
+                static fn(string $id, array $details): array => [
+                    'id' => Job::givenId($id),
+                    ...$details,
+                ],
                 array_keys($jobs),
                 $jobs,
             ),
@@ -105,7 +109,7 @@ final class QueueReport
         $rows = [['id', ...$columns]];
         foreach ($jobs as $id => $details) {
             $cell = static fn(string $column): string => self::cell($column, $details[$column] ?? '');
-            $rows[] = [TerminalText::escape($id), ...array_map($cell, $columns)];
+            $rows[] = [TerminalText::escape(Job::givenId($id)), ...array_map($cell, $columns)];
         }
         $lines = self::aligned($rows);
         $more = ($this->statistics[$status->value] ?? 0) - \count($jobs);

@@ -8,7 +8,9 @@ use Spindle\Cli\Internal\OutputClosedException;
 use Spindle\Cli\Internal\OutputFailedException;
 use Spindle\Cli\Internal\Run\Input\InputJob;
 use Spindle\Cli\Internal\Run\Output\Console;
+use Spindle\Cli\Internal\Run\Output\FailureNotices;
 use Spindle\Cli\Internal\Run\Output\ResultWriter;
+use Spindle\Cli\Internal\TerminalText;
 use Spindle\Command\Command;
 use Spindle\Command\CommandResult;
 
@@ -62,7 +64,7 @@ final class JobRecorder
     {
         return \sprintf(
             '%s: %s after %.3f s%s%s',
-            $job->commandText(),
+            TerminalText::fit($job->commandText(), FailureNotices::MAX_COMMAND_COLUMNS),
             $error,
             $result->duration,
             $result->attempts > 1 ? ", attempt {$result->attempts}" : '',
