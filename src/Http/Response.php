@@ -46,8 +46,7 @@ final class Response implements ResponseInterface
     /** @var FieldMap */
     private array $fields = [];
 
-    /** @var string|StreamInterface without a native type, which PHP would check for each response */
-    private $body = '';
+    private string|StreamInterface $body = '';
 
     private string $reason = '';
 

@@ -8,28 +8,21 @@ namespace Spindle\Http\Internal\Message;
  * The head of a request: its first line, its header lines, and what these say about the body and the connection.
  *
  * The code that creates a head sets its properties, and no other code does. There is no constructor: it would take
- * twice the time of setting the properties directly, and each request has a head. For the same reason, four properties
- * have no native types.
+ * twice the time of setting the properties directly, and each request has a head.
  */
 final class Head
 {
-    /** @var string */
-    public $method = '';
-
-    /** @var string */
-    public $target = '';
+    public string $method = '';
+    public string $target = '';
 
     /** "1.0" or "1.1". */
     public string $version = '1.1';
 
-    /**
-     * @var string the valid header lines, each with its CRLF. If the target is absolute, the Host line has the target's
-     *     host
-     */
-    public $fields = '';
+    /** The valid header lines, each with its CRLF. If the target is absolute, the Host line has the target's host. */
+    public string $fields = '';
 
-    /** @var string host of an absolute target, or else of the Host field, perhaps with a port; '' for neither */
-    public $host = '';
+    /** Host of an absolute target, or else of the Host field, perhaps with a port; '' if there is neither. */
+    public string $host = '';
 
     /** Bytes of the body; null when it is sent in chunks. */
     public ?int $length = 0;

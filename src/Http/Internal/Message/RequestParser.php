@@ -34,11 +34,9 @@ final class RequestParser
         . '|(?i:connection):[ \t]*+(?i:keep-alive)[ \t]*+'
         . ')\r\n)++)(?(4)|(*FAIL))\r\n@';
 
-    /** @var string without a native type, because each request sets it, and checking a type takes time */
-    private $buffer = '';
+    private string $buffer = '';
 
-    /** @var int */
-    private $offset = 0;
+    private int $offset = 0;
 
     /** Reader of the incomplete head; null when no head is incomplete. */
     private ?HeadReader $reader = null;

@@ -45,13 +45,10 @@ final class Connection implements TransportEvents
     private readonly Responder $responder;
     private readonly ConnectionReference $reference;
 
-    // The next two properties have no native types, because each request sets them, and checking a type takes time.
+    /** Whether a fiber runs {@see serve()}. The fiber may be suspended. */
+    private bool $serving = false;
 
-    /** @var bool whether a fiber runs {@see serve()}; the fiber may be suspended */
-    private $serving = false;
-
-    /** @var ServerExchange|null */
-    public $exchange = null;
+    public ?ServerExchange $exchange = null;
 
     /** Whether the client has ended its side, even if earlier bytes are unread. Its requests are then cancelled. */
     private bool $peerLeft = false;

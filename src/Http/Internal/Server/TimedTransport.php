@@ -20,21 +20,14 @@ final class TimedTransport
     /** Maximum bytes per read of {@see discardReceived()}. */
     private const DISCARD_BYTES = 65_536;
 
-    // The next four properties have no native types, because each request sets them, and checking a type takes time.
-
-    /** @var Phase */
+    /** @var Phase without a native type, which PHP would have to check twice for each request */
     public $phase = Phase::Head;
 
-    /** @var int the time by hrtime() after which {@see Connection::expire()} is called */
-    public $deadline = \PHP_INT_MAX;
+    /** The time by hrtime() after which {@see Connection::expire()} is called. */
+    public int $deadline = \PHP_INT_MAX;
 
-    /** @var int time of the last response, by hrtime() */
-    public $answeredAt = 0;
-
-    /** @var string bytes of responses that are collected but not sent */
-    public $outgoing = '';
-
-    /** Whether {@see flush()} is queued in the event loop. */
+    /** Bytes of responses that are collected but not sent; whether {@see flush()} is queued in the event loop. */
+    public string $outgoing = '';
     private bool $flushQueued = false;
 
     public bool $closeAfterResponse = false;
@@ -49,6 +42,9 @@ final class TimedTransport
 
     /** Number of requests so far, which identifies the current one. */
     public int $requestCount = 0;
+
+    /** Time of the last response, by hrtime(). */
+    public int $answeredAt = 0;
 
     /** Checks the upload rate; created when the server first waits for a body. */
     private ?RateWindow $uploadRate = null;

@@ -53,11 +53,9 @@ final class Transport
     /** Null once the stream is closed, so that the two objects do not keep each other in memory. */
     private ?TransportEvents $events;
 
-    /** @var int bytes received; without a native type, because each request changes it, and a check takes time */
-    public $receivedBytes = 0;
-
-    /** @var int bytes that the kernel has accepted */
-    public $sentBytes = 0;
+    /** Bytes received, and bytes that the kernel has accepted. */
+    public int $receivedBytes = 0;
+    public int $sentBytes = 0;
 
     /** @param resource $stream non-blocking */
     public function __construct(private $stream, private readonly bool $secure, TransportEvents $events)
