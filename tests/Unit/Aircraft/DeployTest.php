@@ -307,8 +307,8 @@ final class DeployTest extends TestCase
         $statistics = (new HttpServer(static fn(): Response => new Response(), new HttpServerOptions()))->statistics();
         $pools = array_map(static fn(Statistics $pool): array => $pool->statistics(), $application->statistics);
         $figures = [
-            'answered' => [200 => 1],
-            'refused' => [400 => 1],
+            'answeredRequests' => [200 => 1],
+            'refusedRequests' => [400 => 1],
             'routes' => ['/aircraft' => [1, 0.1, 0]],
             'pools' => $pools,
         ] + get_object_vars($statistics);
