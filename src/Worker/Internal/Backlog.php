@@ -62,6 +62,9 @@ final class Backlog
     /** Takes up to `$maxTasks` tasks of the first batch that may run. Passes blocked ones to {@see MapRun::block()}. */
     public function shift(int $maxTasks): ?Batch
     {
+        if ($this->waiting === []) {
+            return null;
+        }
         $this->returnBlocked();
         if ($this->batches->isEmpty()) {
             return null;

@@ -28,8 +28,8 @@ final class OutcomeHandler
     /** Number of these attempts that failed because their worker crashed. */
     public int $crashedCount = 0;
 
-    /** Number of generator tasks that have sent an ITEMS frame and have no outcome. */
-    private int $openStreamCount = 0;
+    /** Number of generator tasks that have sent an ITEMS frame and have no outcome. Only this class writes it. */
+    public int $openStreamCount = 0;
 
     public function __construct(
         private readonly TaskRetryPolicy $retry,
@@ -38,15 +38,10 @@ final class OutcomeHandler
         private readonly ?ResultBudget $budget,
     ) {}
 
-    public function openStreamCount(): int
-    {
-        return $this->openStreamCount;
-    }
-
     /** @return bool|null whether the worker's first batch is done; null if these are not results of that batch */
     public function receive(WorkerHandle $worker, string $bytes, int $at, int $length): ?bool
     {
-        $batch = $worker->firstBatch();
+        $batch = $worker->batches[0] ?? null;
         /** @var array{from: int, count: int, flags: int, elapsed: int, longest: int, memory: int, peak: int} $head */
         $head = unpack('Vfrom/Vcount/Cflags/Pelapsed/Plongest/Pmemory/Ppeak', $bytes, $at);
         [$from, $count, $flags] = [$head['from'], $head['count'], $head['flags']];

@@ -28,7 +28,8 @@ final class PoolActivity
     /** Whether the pool object was destroyed while tasks were open. */
     private bool $released = false;
 
-    private bool $closed = false;
+    /** Whether the pool refuses new tasks. Only this class writes this property. */
+    public bool $isClosed = false;
 
     /** Whether the workers are stopping or have ended. */
     private bool $stopping = false;
@@ -128,11 +129,6 @@ final class PoolActivity
         }
     }
 
-    public function isClosed(): bool
-    {
-        return $this->closed;
-    }
-
     /**
      * Refuses new tasks, and waits until all accepted tasks have outcomes and the workers have stopped.
      *
@@ -140,7 +136,7 @@ final class PoolActivity
      */
     public function close(?Cancellation $cancellation): void
     {
-        $this->closed = true;
+        $this->isClosed = true;
         foreach ($this->sources as $source) {
             $source->close();
         }
@@ -158,7 +154,7 @@ final class PoolActivity
     /** Refuses new tasks, and keeps this object alive until all accepted tasks have outcomes. */
     public function release(): void
     {
-        $this->closed = true;
+        $this->isClosed = true;
         $this->closing = true;
         $this->released = true;
         $this->keepLoop();
@@ -191,7 +187,7 @@ final class PoolActivity
 
     public function stopIfSettled(): void
     {
-        $isSettled = $this->closing && $this->outcomes->openStreamCount() === 0 && $this->isSettled();
+        $isSettled = $this->closing && $this->outcomes->openStreamCount === 0 && $this->isSettled();
         if (!$isSettled || $this->stopping) {
             return;
         }
@@ -211,7 +207,7 @@ final class PoolActivity
     /** Called when all workers have ended, or in a fork. Makes calls of close() return, or throw `$failure` if set. */
     public function end(?ExecutorClosedException $failure = null): void
     {
-        $this->closed = true;
+        $this->isClosed = true;
         if ($this->ended) {
             return;
         }
@@ -224,9 +220,9 @@ final class PoolActivity
 
     private function isBusy(): bool
     {
-        return $this->submissions->openCount() > 0
+        return $this->submissions->openCount > 0
             || \count($this->sources) > 1
-            || $this->outcomes->openStreamCount() > 0
+            || $this->outcomes->openStreamCount > 0
             || $this->closing;
     }
 
@@ -239,7 +235,7 @@ final class PoolActivity
             }
         }
 
-        return $this->submissions->openCount() === 0;
+        return $this->submissions->openCount === 0;
     }
 
     private function tick(): void

@@ -79,7 +79,7 @@ final class Submission extends EncodedValue
 
     private function end(): void
     {
-        if ($this->isOver() && $this->onEnd !== null) {
+        if ($this->onEnd !== null && $this->isOver()) {
             ($this->onEnd)();
         }
     }

@@ -12,14 +12,14 @@ final class Submissions implements Source
 {
     private readonly BatchSizing $sizing;
 
-    /** @var \SplQueue<Submission> */
+    /** @var \SplQueue<Submission> tasks that no worker has had, and withdrawn ones before the last of these tasks */
     private \SplQueue $waiting;
 
     /** Whether this process is a fork of the pool's process. A fork does not report failures that nothing awaits. */
     public bool $isForked = false;
 
-    /** Number of tasks without an outcome. */
-    private int $openCount = 0;
+    /** Number of tasks without an outcome. Only this class writes this property. */
+    public int $openCount = 0;
 
     /** Number of tasks that no worker has had. */
     private int $waitingCount = 0;
@@ -45,11 +45,6 @@ final class Submissions implements Source
         ++$this->waitingCount;
     }
 
-    public function openCount(): int
-    {
-        return $this->openCount;
-    }
-
     /** Returns the number of tasks that are lost if the script ends now: they have no outcome and are not cancelled. */
     public function lostCount(): int
     {
@@ -69,7 +64,9 @@ final class Submissions implements Source
             return false;
         }
         $submission->isWaiting = false; // take() skips it later
-        --$this->waitingCount;
+        if (--$this->waitingCount === 0) {
+            $this->waiting = new \SplQueue();
+        }
         $this->fail($submission, $reason);
         $this->countSettled(1);
 
@@ -98,22 +95,22 @@ final class Submissions implements Source
 
     public function take(int $maxTasks, int $workers): ?Batch
     {
-        if ($this->waiting->isEmpty()) {
+        if ($this->waitingCount === 0) {
             return null;
         }
-        $size = min($maxTasks, $this->sizing->size(), max(1, intdiv($this->waitingCount, $workers)));
+        $share = intdiv($this->waitingCount, $workers);
+        $size = $share < 2 ? 1 : min($maxTasks, $this->sizing->size(), $share);
         $tasks = [];
-        while (\count($tasks) < $size && !$this->waiting->isEmpty()) {
+        while (\count($tasks) < $size) {
             $submission = $this->waiting->dequeue();
             if ($submission->isWaiting) {
                 $submission->isWaiting = false;
+                --$this->waitingCount;
                 $tasks[] = $submission;
             }
         }
 
-        $this->waitingCount -= \count($tasks);
-
-        return $tasks === [] ? null : new Batch($this, 0, $tasks, $tasks, true);
+        return new Batch($this, 0, $tasks, $tasks, true);
     }
 
     public function succeeded(Batch $batch, int $from, int $count, string|array $results, int $size): void

@@ -137,7 +137,7 @@ final class TaskDispatcher implements PoolEvents
     /** @throws ExecutorClosedException */
     public function mustBeOpen(): void
     {
-        if ($this->activity->isClosed()) {
+        if ($this->activity->isClosed) {
             throw ExecutorClosedException::closed();
         }
     }
@@ -146,11 +146,11 @@ final class TaskDispatcher implements PoolEvents
     {
         $this->replacement->replaceOutdated();
         $this->submissions->add($submission, $cancellation);
-        if ($this->submissions->openCount() === 1) {
+        if ($this->submissions->openCount === 1) {
             $this->activity->keepLoop();
         }
         try {
-            $this->fill(true);
+            $this->distribute(true);
         } catch (\Throwable $failure) {
             $this->cancel($submission, $failure); // the caller gets no future, and may submit the task again
             throw $failure;
@@ -213,16 +213,21 @@ final class TaskDispatcher implements PoolEvents
      */
     public function fill(bool $areWorkersCurrent = false): void
     {
-        if (!$areWorkersCurrent && $this->isFork()) {
-            return;
+        if ($areWorkersCurrent || !$this->isFork()) {
+            $this->distribute($areWorkersCurrent);
         }
+    }
+
+    /** Does the work of {@see fill()} in the process of the pool. */
+    private function distribute(bool $areWorkersCurrent = false): void
+    {
         $workers = $this->workers->all();
         $hasRoom = $this->assign($workers, $areWorkersCurrent) || $this->workers->mayGrow();
         if ($hasRoom && $this->timeouts->takeBackOverdue($workers)) {
             $this->assign($workers);
         }
         if (!$this->workers->mayGrow()) {
-            if ($this->outcomes->openStreamCount() > 0) {
+            if ($this->outcomes->openStreamCount > 0) {
                 $this->deadlock->check();
             }
 
@@ -268,14 +273,14 @@ final class TaskDispatcher implements PoolEvents
     /** Closes an unreferenced pool: now, or once all submitted tasks have outcomes and no generator is being read. */
     public function release(): void
     {
-        if ($this->activity->isClosed()) {
+        if ($this->activity->isClosed) {
             return;
         }
         $isRead = array_filter(
             $this->workers->all(),
             static fn(WorkerHandle $worker): bool => $worker->stream?->get() !== null,
         ) !== [];
-        $this->submissions->openCount() > 0 || $isRead ? $this->activity->release() : $this->kill(true);
+        $this->submissions->openCount > 0 || $isRead ? $this->activity->release() : $this->kill(true);
     }
 
     /**
@@ -291,8 +296,11 @@ final class TaskDispatcher implements PoolEvents
                 if (\count($worker->batches) >= $depth || ($depth > 1 && $this->timeouts->isOverdue($worker))) {
                     continue;
                 }
-                $maxTasks = $this->workers->maxTasksFor($worker);
+                $maxTasks = $worker->tasksLeft($this->options);
                 if ($maxTasks === 0) {
+                    if ($worker->isIdle()) {
+                        $worker->stop();
+                    }
                     continue;
                 }
                 $batch = $this->backlog->shift($maxTasks)
@@ -320,7 +328,7 @@ final class TaskDispatcher implements PoolEvents
     public function receive(WorkerHandle $worker, int $type, int $id, string $bytes, int $at, int $length): void
     {
         if ($type === WorkerProtocol::RESULTS) {
-            $batch = $worker->firstBatch();
+            $batch = $worker->batches[0] ?? null;
             $done = $this->outcomes->receive($worker, $bytes, $at, $length);
             if ($done === null) {
                 $this->workers->endForInvalidResults($worker);
@@ -328,9 +336,9 @@ final class TaskDispatcher implements PoolEvents
                 $this->batchDone($worker, $batch);
             }
         } elseif ($type === WorkerProtocol::ITEMS) {
-            $openStreamCount = $this->outcomes->openStreamCount();
+            $openStreamCount = $this->outcomes->openStreamCount;
             $this->outcomes->receiveItem($worker, substr($bytes, $at, $length));
-            if ($this->outcomes->openStreamCount() > $openStreamCount) {
+            if ($this->outcomes->openStreamCount > $openStreamCount) {
                 $this->deadlock->check();
             }
         } elseif ($type === WorkerProtocol::REPORT && $this->options->onReport !== null) {
@@ -353,13 +361,13 @@ final class TaskDispatcher implements PoolEvents
         if ($batch->source instanceof MapRun) {
             $this->unwanted->finishIfAbandoned($batch->source);
         }
-        $next = $worker->firstBatch();
+        $next = $worker->batches[0] ?? null;
         if ($next === null) {
             $this->workers->becameIdle($worker);
         } else {
             $this->timeouts->becameFirst($worker, $next);
         }
-        $this->fill();
+        $this->distribute();
         $this->activity->stopIfSettled();
     }
 

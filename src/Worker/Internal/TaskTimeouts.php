@@ -73,20 +73,25 @@ final class TaskTimeouts
      */
     public function takeBackOverdue(array $workers): bool
     {
-        $waiting = false;
-        $idle = $this->workers->mayGrow();
+        $isIdle = $isWaiting = $hasOverdue = false;
         foreach ($workers as $worker) {
             if ($worker->batches === []) {
-                $idle = $idle || $worker->isIdle();
+                $isIdle = $isIdle || $worker->isIdle();
             } elseif ($worker->sharedFlags !== null && $this->hasWaitingTasks($worker)) {
                 if ($this->isOverdue($worker)) {
+                    $hasOverdue = true;
                     $this->takeBack($worker);
                 } else {
-                    $waiting = true;
+                    $isWaiting = true;
                 }
             }
         }
-        if ($waiting && $idle && $this->backlog->batchCount() === 0 && $this->overdueTimer === null) {
+        if (
+            $isWaiting
+            && $this->overdueTimer === null
+            && ($isIdle || $this->workers->mayGrow())
+            && $this->backlog->batchCount() === 0
+        ) {
             $this->overdueTimer = WeakTimer::after(
                 self::OVERDUE_NANOSECONDS / 1e9,
                 $this,
@@ -97,7 +102,7 @@ final class TaskTimeouts
             );
         }
 
-        return $this->backlog->batchCount() > 0;
+        return $hasOverdue && $this->backlog->batchCount() > 0;
     }
 
     public function takeBack(WorkerHandle $worker): void

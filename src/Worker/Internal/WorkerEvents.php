@@ -15,6 +15,9 @@ interface WorkerEvents
     /** Called when a worker was not ready in time, or its connection cannot be accepted. */
     public function failedToStart(WorkerHandle $worker, WorkerStartException $why): void;
 
+    /** Called when a worker gets no more tasks from now on, because it is stopping or is being ended. */
+    public function startedToEnd(): void;
+
     /** Called when a connection has ended. `$protocolError` says how the worker violated the protocol, or is null. */
     public function disconnected(WorkerHandle $worker, ?string $protocolError): void;
 

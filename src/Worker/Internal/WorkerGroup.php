@@ -20,11 +20,11 @@ final class WorkerGroup implements ContextEvents
     /** @var array<int, WorkerHandle> by number */
     public array $workers = [];
 
-    /** Number of workers that get no more tasks and have not ended. */
-    public int $endingCount = 0;
-
     /** Nanoseconds between two comparisons of all user and group ids, as long as the effective ids are the same. */
     private const COMPARE_INTERVAL_NANOSECONDS = 1_000_000;
+
+    /** Whether the workers run as root. */
+    public readonly bool $isOfRoot;
 
     private readonly string $credentials;
     private readonly int $effective;
@@ -43,9 +43,10 @@ final class WorkerGroup implements ContextEvents
         \Closure $context,
         WorkerSettings $settings,
         float $startTimeout,
-        private readonly WorkerEvents $events,
+        public readonly WorkerEvents $events,
     ) {
         $this->credentials = ProcessCredentials::current();
+        $this->isOfRoot = ProcessCredentials::areOfRoot($this->credentials);
         $this->effective = ProcessCredentials::effective();
         $this->autoloaders = self::registeredAutoloaders();
         $this->autoloaderFiles = self::autoloaderFiles();
@@ -69,7 +70,7 @@ final class WorkerGroup implements ContextEvents
         if (ProcessCredentials::effective() !== $this->effective) {
             return true;
         }
-        if (!$this->isOfRoot() || hrtime(true) < $this->nextComparison) {
+        if (!$this->isOfRoot || hrtime(true) < $this->nextComparison) {
             return false;
         }
         $this->nextComparison = hrtime(true) + self::COMPARE_INTERVAL_NANOSECONDS;
@@ -83,7 +84,7 @@ final class WorkerGroup implements ContextEvents
      */
     public function hasFormerPrivileges(): bool
     {
-        return $this->isOfRoot() && $this->hasUserChanged();
+        return $this->isOfRoot && $this->hasUserChanged();
     }
 
     /**
@@ -116,11 +117,6 @@ final class WorkerGroup implements ContextEvents
     private static function registeredAutoloaders(): array
     {
         return class_exists(ClassLoader::class, false) ? ClassLoader::getRegisteredLoaders() : [];
-    }
-
-    public function isOfRoot(): bool
-    {
-        return ProcessCredentials::areOfRoot($this->credentials);
     }
 
     /** Ends all workers of the group and waits for their end. `$drains` is whether to pass on their last output. */

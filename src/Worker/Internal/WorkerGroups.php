@@ -9,7 +9,8 @@ use Spindle\Worker\WorkerPoolOptions;
 /** The group of new workers, and earlier groups, each until its last worker has ended. */
 final class WorkerGroups
 {
-    private WorkerGroup $present;
+    /** The group of new workers. Only this class writes this property. */
+    public WorkerGroup $present;
 
     /** @var array<int, WorkerGroup> by object id */
     private array $former = [];
@@ -22,11 +23,6 @@ final class WorkerGroups
         private readonly WorkerEvents $events,
     ) {
         $this->present = $this->newGroup();
-    }
-
-    public function present(): WorkerGroup
-    {
-        return $this->present;
     }
 
     /** Creates a group for new workers, and returns the previous group. */
@@ -46,17 +42,6 @@ final class WorkerGroups
             unset($this->former[spl_object_id($group)]);
             $group->close();
         }
-    }
-
-    /** Returns the number of workers in all groups that get no more tasks and have not ended. */
-    public function endingCount(): int
-    {
-        $count = $this->present->endingCount;
-        foreach ($this->former as $group) {
-            $count += $group->endingCount;
-        }
-
-        return $count;
     }
 
     public function close(bool $drains): void

@@ -34,8 +34,8 @@ final class WorkerHandle
     /** Whether the worker has finished its bootstrap, and so can run tasks. */
     public bool $ready = false;
 
-    /** Whether the worker gets no more batches, and stops after its current ones. */
-    public bool $retiring = false;
+    /** Whether the worker gets no more batches: it stops after its current ones, or is being ended. */
+    public bool $isEnding = false;
 
     /** Whether the STOP frame was sent. */
     public bool $stopping = false;
@@ -124,19 +124,17 @@ final class WorkerHandle
         return $this->batches[0] ?? null;
     }
 
-    public function getsNoMoreTasks(): bool
-    {
-        return $this->retiring || $this->createKillFailure !== null;
-    }
-
     public function isIdle(): bool
     {
-        return $this->ready && $this->batches === [] && !$this->getsNoMoreTasks();
+        return $this->ready && $this->batches === [] && !$this->isEnding;
     }
 
-    /** Returns how many more tasks the worker can be given; 0 if it must be replaced once its tasks are done. */
+    /** Returns how many more tasks the worker can be given; 0 if it is not ready, or ends once its tasks are done. */
     public function tasksLeft(WorkerPoolOptions $options): int
     {
+        if (!$this->ready || $this->isEnding) {
+            return 0;
+        }
         if ($options->maxLifetime !== null && (hrtime(true) - $this->readyAt) / 1e9 >= $options->maxLifetime) {
             return 0;
         }
@@ -193,8 +191,7 @@ final class WorkerHandle
     /** Ends the worker after its current tasks. Must be called again when those tasks are done. */
     public function stop(): void
     {
-        $this->group->endingCount += $this->getsNoMoreTasks() ? 0 : 1;
-        $this->retiring = true;
+        $this->beginToEnd();
         if ($this->batches === [] && $this->link !== null && !$this->stopping) {
             $this->stopping = true;
             $this->link->send(WorkerProtocol::frame(WorkerProtocol::STOP, 0));
@@ -206,7 +203,7 @@ final class WorkerHandle
     public function end(\Closure $reason): void
     {
         if ($this->createKillFailure === null) {
-            $this->group->endingCount += $this->getsNoMoreTasks() ? 0 : 1;
+            $this->beginToEnd();
             $this->createKillFailure = $reason;
             $this->group->context->end($this->id);
             // a thread that waits for a frame ends only when a frame arrives
@@ -300,6 +297,14 @@ final class WorkerHandle
         $reason = $this->exitReport === '' ? 'exit(' . ($this->exit[0] ?? '') . ')' : $this->exitReport;
 
         return $this->startFailure ?? WorkerStartException::ended($reason ?? $this->exitDescription(), $this->stderr);
+    }
+
+    private function beginToEnd(): void
+    {
+        if (!$this->isEnding) {
+            $this->isEnding = true;
+            $this->group->events->startedToEnd();
+        }
     }
 
     private function endIn(float $seconds): void

@@ -25,10 +25,12 @@ final class WorkerReplacement
     /** Replaces the workers if the user or the autoloaders have changed. Must be called before tasks are added. */
     public function replaceOutdated(): void
     {
-        if ($this->workers->group()->hasUserChanged()) {
+        $group = $this->workers->group();
+        if ($group->hasUserChanged()) {
             $this->replaceForCredentials();
+            $group = $this->workers->group();
         }
-        if ($this->workers->group()->haveAutoloadersChanged()) {
+        if ($group->haveAutoloadersChanged()) {
             $this->replace('autoloaders', true);
         }
     }
@@ -39,7 +41,7 @@ final class WorkerReplacement
      */
     public function replaceForCredentials(): void
     {
-        $mayMove = $this->workers->group()->isOfRoot();
+        $mayMove = $this->workers->group()->isOfRoot;
         if ($this->replace('credentials', $mayMove) && !$mayMove) {
             $this->activity->abort(WorkerStartException::otherCredentials());
         }

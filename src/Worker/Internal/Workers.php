@@ -20,6 +20,9 @@ final class Workers implements WorkerEvents
 
     /** @var array<int, WorkerHandle> workers by number */
     private array $workers = [];
+
+    /** Number of these workers that get no more tasks. */
+    private int $endingCount = 0;
     private int $lastId = 0;
     private ?string $idleTimer = null;
 
@@ -54,13 +57,13 @@ final class Workers implements WorkerEvents
     /** Returns whether the pool has fewer workers than its size. Workers that are ending do not count. */
     public function mayGrow(): bool
     {
-        return $this->surplus() < 0;
+        return \count($this->workers) - $this->endingCount < $this->size;
     }
 
     /** Returns the group of new workers, which also has those that were started after the last {@see replaceAll()}. */
     public function group(): WorkerGroup
     {
-        return $this->groups->present();
+        return $this->groups->present;
     }
 
     /**
@@ -90,7 +93,7 @@ final class Workers implements WorkerEvents
         }
         $room = $this->size;
         foreach ($this->workers as $worker) {
-            if (!$worker->getsNoMoreTasks()) {
+            if (!$worker->isEnding) {
                 --$room;
                 $demand -= $worker->ready ? 0 : 1;
             }
@@ -135,7 +138,7 @@ final class Workers implements WorkerEvents
         if ($worker->outcomeCount > 0) {
             $this->backoff->failureCount = 0;
         }
-        if ($worker->retiring || $worker->tasksLeft($this->options) === 0 || $this->surplus() > 0) {
+        if ($worker->tasksLeft($this->options) === 0 || $this->surplus() > 0) {
             $worker->stop();
         } elseif ($this->idleTimer === null && !$this->closed && is_finite($this->options->idleTimeout)) {
             $this->idleTimer = WeakTimer::after(
@@ -144,20 +147,6 @@ final class Workers implements WorkerEvents
                 static fn(self $workers) => $workers->stopIdle(),
             );
         }
-    }
-
-    /** Returns how many more tasks the worker can be given. Stops an idle worker whose lifetime is over. */
-    public function maxTasksFor(WorkerHandle $worker): int
-    {
-        if (!$worker->ready || $worker->getsNoMoreTasks()) {
-            return 0;
-        }
-        $left = $worker->tasksLeft($this->options);
-        if ($left === 0 && $worker->batches === []) {
-            $worker->stop();
-        }
-
-        return $left;
     }
 
     /** Stops idle workers as long as there are more workers than the pool's size. */
@@ -259,6 +248,11 @@ final class Workers implements WorkerEvents
         };
     }
 
+    public function startedToEnd(): void
+    {
+        ++$this->endingCount;
+    }
+
     public function disconnected(WorkerHandle $worker, ?string $protocolError): void
     {
         $worker->disconnected($protocolError);
@@ -320,13 +314,13 @@ final class Workers implements WorkerEvents
     /** Returns whether the pool has a worker that is not ending. */
     private function hasOthers(): bool
     {
-        return \count($this->workers) > $this->groups->endingCount();
+        return \count($this->workers) > $this->endingCount;
     }
 
     private function hasReady(): bool
     {
         foreach ($this->workers as $worker) {
-            if ($worker->ready && !$worker->getsNoMoreTasks()) {
+            if ($worker->ready && !$worker->isEnding) {
                 return true;
             }
         }
@@ -337,7 +331,7 @@ final class Workers implements WorkerEvents
     private function release(WorkerHandle $worker): void
     {
         $worker->group->startup->forget($worker);
-        $worker->group->endingCount -= $worker->getsNoMoreTasks() ? 1 : 0;
+        $this->endingCount -= $worker->isEnding ? 1 : 0;
         array_map(EventLoop::cancel(...), $worker->timers);
         $worker->link?->close();
         if ($worker->sharedFlags === null) {
@@ -348,7 +342,7 @@ final class Workers implements WorkerEvents
     /** Returns by how much the number of workers exceeds the pool's size; negative if there are fewer. */
     private function surplus(): int
     {
-        return \count($this->workers) - $this->groups->endingCount() - $this->size;
+        return \count($this->workers) - $this->endingCount - $this->size;
     }
 
     private function stopIdle(): void
