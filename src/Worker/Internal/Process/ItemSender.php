@@ -25,7 +25,7 @@ final class ItemSender
     /** @return array{int, int, string}|null next frame that arrived while a generator waited; null if there is none */
     public function shiftFrame(): ?array
     {
-        return array_shift($this->otherFrames);
+        return $this->otherFrames === [] ? null : array_shift($this->otherFrames);
     }
 
     /**

@@ -26,8 +26,11 @@ final class PoolLink implements FrameHandler
 
     private readonly FrameReader $frames;
 
-    /** @var \SplQueue<array{int, int, string}> frames that {@see receive()} has not returned */
-    private readonly \SplQueue $received;
+    /** @var array{int, int, string}|null frame that {@see receive()} returns next */
+    private ?array $next = null;
+
+    /** @var \SplQueue<array{int, int, string}> frames after $next */
+    private readonly \SplQueue $later;
 
     /** Whether no further frame can be read. */
     private bool $isEnded = false;
@@ -39,7 +42,7 @@ final class PoolLink implements FrameHandler
     private function __construct(private readonly mixed $socket)
     {
         $this->frames = new FrameReader(maxType: WorkerProtocol::REAP);
-        $this->received = new \SplQueue();
+        $this->later = new \SplQueue();
     }
 
     /** Connects to an abstract Unix socket. Returns null if no process listens, or the accept queue stays full. */
@@ -90,19 +93,22 @@ final class PoolLink implements FrameHandler
             }
             $this->welcome = null;
         }
-        while ($this->received->isEmpty()) {
+        while ($this->next === null) {
             if ($this->isEnded) {
                 return null;
             }
             $this->read();
         }
+        $frame = $this->next;
+        $this->next = $this->later->isEmpty() ? null : $this->later->dequeue();
 
-        return $this->received->dequeue();
+        return $frame;
     }
 
     public function onFrame(int $type, int $id, string $bytes, int $at, int $length): void
     {
-        $this->received->enqueue([$type, $id, substr($bytes, $at, $length)]);
+        $frame = [$type, $id, substr($bytes, $at, $length)];
+        $this->next === null ? $this->next = $frame : $this->later->enqueue($frame);
     }
 
     /** @return resource stream to wait for, unless {@see isBuffered()} returns true */
@@ -114,7 +120,7 @@ final class PoolLink implements FrameHandler
     /** Returns whether bytes were read that {@see receive()} has not returned. */
     public function isBuffered(): bool
     {
-        return !$this->received->isEmpty() || !$this->frames->isEmpty();
+        return $this->next !== null || !$this->frames->isEmpty();
     }
 
     /** Returns whether part of a frame, or the end of the connection, has arrived. */
@@ -161,7 +167,11 @@ final class PoolLink implements FrameHandler
 
     private function read(): void
     {
-        $bytes = $this->readBytes(max(self::MIN_READ_BYTES, min($this->frames->missing(), self::MAX_READ_BYTES)));
+        $bytes = $this->readBytes(
+            $this->frames->isEmpty()
+                ? self::MIN_READ_BYTES
+                : max(self::MIN_READ_BYTES, min($this->frames->missing(), self::MAX_READ_BYTES)),
+        );
         try {
             $this->isEnded = $bytes === null;
             $this->frames->feed((string) $bytes, $this);
@@ -177,7 +187,7 @@ final class PoolLink implements FrameHandler
      */
     private function readBytes(int $maximum): ?string
     {
-        $bytes = Warnings::read($this->socket, $maximum);
+        $bytes = fread($this->socket, $maximum); // PHP reports no warning when it cannot read from a socket
 
         return ($bytes === '' || $bytes === false) && feof($this->socket) ? null : (string) $bytes;
     }

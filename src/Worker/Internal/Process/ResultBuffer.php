@@ -57,7 +57,9 @@ final class ResultBuffer
     /** Records the duration of a task, or of several tiny ones together. */
     public function recordDuration(int $nanoseconds): void
     {
-        $this->longest = max($this->longest, $nanoseconds);
+        if ($nanoseconds > $this->longest) {
+            $this->longest = $nanoseconds;
+        }
     }
 
     public function add(mixed $value): void
@@ -98,11 +100,11 @@ final class ResultBuffer
     /** @return bool false when the pool has closed the connection */
     public function send(int $flags): bool
     {
-        if ($this->packed->count() > 0) {
-            $this->packValues();
-        }
         $packed = $this->packed;
         $isPacked = $packed->count() > 0;
+        if ($isPacked) {
+            $this->packValues();
+        }
         $count = $isPacked ? $packed->count() : \count($this->values);
         if ($count === 0 && $flags === 0) {
             return true;

@@ -36,6 +36,13 @@ final class Worker
     private readonly WorkerLifecycle $lifecycle;
     private readonly ItemSender $items;
     private ?\Shmop $sharedMemory = null;
+
+    /** Memory with the task's start time: {@see SharedFlags}; null without a time limit. */
+    private ?\Shmop $clock = null;
+
+    /** Context of all tasks that have the same attempt as the last batch. */
+    private ?TaskContext $context = null;
+
     private int $initialMemory = 0;
     private ?InitialState $state = null;
 
@@ -77,7 +84,7 @@ final class Worker
     public function attach(): void
     {
         $this->sharedMemory = $this->lifecycle->begin();
-        $this->items->clock = $this->timed ? $this->sharedMemory : null;
+        $this->clock = $this->items->clock = $this->timed ? $this->sharedMemory : null;
     }
 
     public function hasSharedMemory(): bool
@@ -132,17 +139,22 @@ final class Worker
 
     private function runBatch(int $batch, string &$payload): void
     {
-        /** @var array{code: int, attempt: int, flags: int} $head */
-        $head = unpack('Vcode/Vattempt/Cflags', $payload);
-        TaskContext::enter(new TaskContext($head['attempt'], $this->lifecycle->cancellation(...), $this->report(...)));
+        /** @var array{1: int, 2: int} $head */
+        $head = unpack('V2', $payload);
+        [1 => $code, 2 => $attempt] = $head;
+        $flags = \ord($payload[8]);
+        if ($this->context?->attempt !== $attempt) {
+            $this->context = new TaskContext($attempt, $this->lifecycle->cancellation(...), $this->report(...));
+        }
+        TaskContext::enter($this->context);
         $this->results->begin($batch);
         if ($this->sharedMemory !== null) {
             shmop_write($this->sharedMemory, pack('VV', 0, $batch), 0);
         }
-        $isEager = $this->sharedMemory === null || ($head['flags'] & WorkerProtocol::EAGER) !== 0;
+        $isEager = $this->sharedMemory === null || ($flags & WorkerProtocol::EAGER) !== 0;
         $maxDelay = $isEager ? 0 : self::MAX_RESULT_DELAY_NANOSECONDS;
-        $this->runTasks($head['code'], $maxDelay, ...self::itemsOf($payload, $head['flags']));
-        $this->lifecycle->cleanUp();
+        $this->runTasks($code, $maxDelay, ...self::itemsOf($payload, $flags));
+        $this->lifecycle->repairOutput();
         $this->lifecycle->flush(WorkerProtocol::DONE);
         TaskContext::enter(null);
     }
@@ -154,12 +166,12 @@ final class Worker
      */
     private static function itemsOf(string &$payload, int $flags): array
     {
-        [$kinds, $items] = ($flags & WorkerProtocol::PACKED) !== 0
+        $items = ($flags & WorkerProtocol::PACKED) !== 0
             ? ValuePacking::decode($payload, self::TASKS_HEAD_BYTES)
             : ['', ValuePacking::decodeList($payload, self::TASKS_HEAD_BYTES)];
         $payload = '';
 
-        return [$kinds, $items];
+        return $items;
     }
 
     /**
@@ -178,7 +190,7 @@ final class Worker
         $sharedMemory = $this->sharedMemory;
         $isPlain = $code !== 0 && $kinds === '';
         // Whether more must be done after each task than to add its result.
-        $checksEach = !$isPlain || $this->isTimed() || $maxDelay === 0 || $this->state !== null;
+        $checksEach = !$isPlain || $this->clock !== null || $maxDelay === 0 || $this->state !== null;
         $values = &$this->results->values; // a reference, so that the results are sent even if a task ends the process
         $cancellation = &$this->lifecycle->cancellation;
         $startedAt = $this->results->flushedAt;
@@ -205,22 +217,22 @@ final class Worker
                 } else {
                     $checksEach = $this->addResult($i, $value) || $checksEach;
                 }
-            } catch (\Throwable $thrown) {
+            } catch (\Throwable $value) {
                 $checksEach = true;
-                $this->addFailure($thrown);
+                $this->addFailure($value);
             }
             $loop?->removeLeftovers();
             if ($checksEach || $cancellation !== null) {
-                $this->stopClock();
-                $this->lifecycle->endIfCancelled();
                 $items[$i] = null;
-                self::release($value, $thrown);
-                $this->finishTask($startedAt, $i + 1 < $limit, $maxDelay === 0);
+                $this->finishTask($value, $startedAt, $i + 1 < $limit, $maxDelay === 0);
             }
         }
-        $this->findLoop();
+        $duration = (int) (hrtime(true) - $startedAt);
+        $this->results->recordDuration($duration);
+        if ($duration > SharedFlags::LIMIT_CHECK_NANOSECONDS) { // as in checkBefore()
+            $this->findLoop();
+        }
         $this->lifecycle->state = WorkerLifecycle::RUNNING_OWN_CODE;
-        $this->recordDuration((int) (hrtime(true) - $startedAt));
     }
 
     /**
@@ -230,45 +242,32 @@ final class Worker
      */
     private function checkBefore(int $index, int $limit, int $now, int|float $startedAt, int $maxDelay): array
     {
-        $this->recordDuration((int) ($now - $startedAt));
-        if ($now - $this->results->flushedAt > $maxDelay && $index > 0) {
-            $now = $this->flushBefore($index);
-        }
         if ($index > 0) {
+            $this->recordDuration((int) ($now - $startedAt));
+            if ($now - $this->results->flushedAt > $maxDelay) {
+                $now = $this->flushBefore($index);
+            }
             $this->findLoop(); // misses no task that has loaded the loop: loading takes longer than the check interval
         }
         $limit = $this->readLimit($limit);
         if ($index > 0 && $this->hasGrown()) {
             return [min($limit, $index), $now, 0];
         }
-        if (!$this->isTimed()) {
+        if ($this->clock === null) {
             return [$limit, $now, $now + SharedFlags::LIMIT_CHECK_NANOSECONDS];
         }
         if ($index < $limit) {
-            shmop_write($this->sharedMemory, pack('P', $now), 8);
+            shmop_write($this->clock, pack('P', $now), 8);
         }
 
         return [$limit, $now, 0];
-    }
-
-    /** @phpstan-assert-if-true !null $this->sharedMemory */
-    private function isTimed(): bool
-    {
-        return $this->timed && $this->sharedMemory !== null;
-    }
-
-    private function stopClock(): void
-    {
-        if ($this->isTimed()) {
-            shmop_write($this->sharedMemory, "\0\0\0\0\0\0\0\0", 8);
-        }
     }
 
     /** Runs a submitted task, or a task of a map whose argument is serialized or a long string. */
     private function runPacked(int $code, int $kind, string $bytes): mixed
     {
         return $code === 0
-            ? $this->submittedTask($bytes, $kind)()
+            ? ($this->callables[$bytes] ?? $this->submittedTask($bytes, $kind))()
             : $this->mapTask($code)(self::unpack($kind, $bytes));
     }
 
@@ -299,27 +298,28 @@ final class Worker
         $this->lifecycle->setState(WorkerLifecycle::RUNNING_TASK);
     }
 
-    private function finishTask(int|float $startedAt, bool $hasNext, bool $isEager): void
+    /**
+     * Stops the clock, releases the result or exception of the task, restores the initial state, and sends results.
+     *
+     * @param-out null $value
+     */
+    private function finishTask(mixed &$value, int|float $startedAt, bool $hasNext, bool $isEager): void
     {
+        if ($this->clock !== null) {
+            shmop_write($this->clock, "\0\0\0\0\0\0\0\0", 8);
+        }
+        if ($this->lifecycle->cancellation !== null) {
+            $this->lifecycle->endIfCancelled();
+        }
+        try {
+            $value = null; // may be large
+        } catch (\Throwable $late) { // @phpstan-ignore catch.neverThrown (a destructor may)
+            error_log("A value that a task left behind threw in its destructor: {$late}");
+        }
         $this->state?->restore();
         if ($hasNext && ($isEager || $this->results->isFull)) {
             $this->recordDuration((int) (hrtime(true) - $startedAt));
             $this->lifecycle->flush(0);
-        }
-    }
-
-    /**
-     * Releases values, which may be large. Reports the exception of a destructor.
-     *
-     * @param-out null $value
-     * @param-out null $thrown
-     */
-    private static function release(mixed &$value, ?\Throwable &$thrown): void
-    {
-        try {
-            $value = $thrown = null;
-        } catch (\Throwable $late) { // @phpstan-ignore catch.neverThrown (a destructor may)
-            error_log("A value that a task left behind threw in its destructor: {$late}");
         }
     }
 
@@ -347,7 +347,8 @@ final class Worker
     {
         $this->results->recordDuration($nanoseconds);
         if ($nanoseconds > self::MIN_FORK_NANOSECONDS) {
-            $this->lifecycle->cleanUp();
+            $this->lifecycle->killSelfInFork();
+            $this->lifecycle->repairOutput();
         }
     }
 
@@ -371,10 +372,11 @@ final class Worker
         if ($this->sharedMemory === null) {
             return $count;
         }
-        /** @var array{limit: int, batch: int} $words */
-        $words = unpack('Vlimit/Vbatch', shmop_read($this->sharedMemory, 16 + 8 * ($this->results->batch & 1), 8));
+        $batch = $this->results->batch;
+        /** @var array{1: int} $word */
+        $word = unpack('P', shmop_read($this->sharedMemory, 16 + 8 * ($batch & 1), 8));
 
-        return $words['batch'] === $this->results->batch ? min($count, $words['limit']) : $count;
+        return $word[1] >> 32 === $batch ? min($count, $word[1] & 0xFFFF_FFFF) : $count;
     }
 
     private function hasGrown(): bool
@@ -391,9 +393,6 @@ final class Worker
     {
         if ($kind !== WorkerProtocol::STRING) {
             return TaskCode::decode($code, self::$key);
-        }
-        if (isset($this->callables[$code])) {
-            return $this->callables[$code];
         }
         if (\count($this->callables) >= self::MAX_CACHED_CALLABLES) {
             $this->callables = [];

@@ -139,11 +139,11 @@ final class WorkerLifecycle
         }
     }
 
-    /** Ends this process if a task has forked it. Repairs output buffers that a task left open or closed. */
-    public function cleanUp(): void
+    /** Repairs output buffers that a task left open or closed. Kills this process if it is a task's fork. */
+    public function repairOutput(): void
     {
-        $this->killSelfInFork();
         if (ob_get_level() !== 1) {
+            $this->killSelfInFork();
             // A buffer that cannot be removed stays.
             while (ob_get_level() > 1 && Warnings::suppressed(static fn(): bool => @ob_end_flush()));
             if (ob_get_level() === 0) {
