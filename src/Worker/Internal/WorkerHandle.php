@@ -25,6 +25,9 @@ final class WorkerHandle
     /** A payload of at least this size, in bytes, is sent separately from its header, so that it is not copied. */
     private const MIN_SEPARATE_BYTES = 1 << 16;
 
+    /** Batch ids begin again after this one: shared memory and frames have room for 32 bits. */
+    private const MAX_BATCH_ID = 0x7FFF_FFFF;
+
     public ?WorkerLink $link = null;
 
     /** Process id from the greeting; 0 before the greeting. */
@@ -155,7 +158,7 @@ final class WorkerHandle
     /** Sends a batch. If the worker does not have the code of its tasks, sends the code first. */
     public function send(Batch $batch): void
     {
-        $batch->id = ++$this->lastBatchId;
+        $batch->id = $this->lastBatchId = $this->lastBatchId % self::MAX_BATCH_ID + 1;
         $id = $batch->source->id();
         $code = '';
         if (!isset($this->sentCodes[$id]) && $batch->source->code() !== null) {
