@@ -35,6 +35,9 @@ final class AgentFaultsTest extends TestCase
     /** Short lease, heartbeat and margin in seconds. */
     private const SHORT = [2.0, 0.2, 0.8];
 
+    /** A lease that does not end while large values fill the connection to the engine. */
+    private const LONG = [60.0, 1.0, 3.0];
+
     private string $queue = '';
 
     protected function deadline(): int
@@ -65,6 +68,7 @@ final class AgentFaultsTest extends TestCase
             Redis::shared()->url(),
             $this->queue(),
             8,
+            ...self::LONG,
         );
         $directory = $this->directory('ready');
         $innocent = $executor->submit(static fn(): string => 'small');
@@ -101,6 +105,7 @@ final class AgentFaultsTest extends TestCase
             Redis::shared()->url(),
             $this->queue(),
             8,
+            ...self::LONG,
         );
         $readers = array_map(static fn(int $i) => async(static function () use ($executor, $i): array {
             $sizes = [];
