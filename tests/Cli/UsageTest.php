@@ -53,8 +53,8 @@ final class UsageTest extends TestCase
         ];
         yield 'halt' => [
             ['run', '--halt', 'fail', 'touch ran'],
-            "option --halt: 'fail' is not allowed; give never, or soon or now followed by a comma and a condition,"
-            . ' such as soon,fail=1; conditions are fail=N, fail=N%, success=N, success=N%, done=N and done=N%',
+            "option --halt: 'fail' is not allowed; give never, N%, soon,CONDITION or now,CONDITION,"
+            . ' such as soon,fail=1; CONDITION is fail=N, fail=N%, success=N, success=N%, done=N or done=N%',
         ];
         yield 'a timeout of centuries' => [
             ['run', '--timeout', '999999d', 'touch ran'],

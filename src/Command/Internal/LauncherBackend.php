@@ -293,7 +293,7 @@ final class LauncherBackend implements CommandBackend
         $pending->isMoving = $pending->started = false;
         $pending->cancelled = $pending->cancelled || $pending->isLastAttempt;
         if ($pending->cancelled || $pending->outputError !== null || $pending->thrown !== null) {
-            $this->finish($pending, ResultFactory::cancelled($pending, 'cancelled'));
+            $this->finish($pending, ResultFactory::withoutExit($pending, 'cancelled'));
         } elseif ($pending->canRepeatInput()) {
             $this->events->get()?->onRetryDue($pending);
         } else {

@@ -57,7 +57,7 @@ final class ResultFactory
         );
     }
 
-    /** Creates a result from a frame NOT_STARTED. A withdrawn command is cancelled. A failed start is one attempt. */
+    /** Creates a result from a frame NOT_STARTED: the command was cancelled (code 0), or its start failed. */
     public static function ofNoStart(PendingCommand $pending, string $bytes, int $at, int $length): CommandResult
     {
         $code = \ord($bytes[$at + 1]);
@@ -102,11 +102,11 @@ final class ResultFactory
         $pending->cancelled = true;
         $attempt = $pending->attempts === 0 ? 'it was started' : 'its next attempt';
 
-        return self::cancelled($pending, "cancelled before {$attempt}");
+        return self::withoutExit($pending, "cancelled before {$attempt}");
     }
 
-    /** Creates the result of a command that is not running and will not be started again. */
-    public static function cancelled(PendingCommand $pending, string $error): CommandResult
+    /** Creates a result without exit code and times for a command that neither runs nor will be started again. */
+    public static function withoutExit(PendingCommand $pending, string $error): CommandResult
     {
         return self::result($pending, null, null, false, 0.0, 0.0, $error);
     }

@@ -12,7 +12,7 @@ use Spindle\Command\PortableCommand;
 use Spindle\Internal\CommandTransport;
 use Spindle\LauncherException;
 
-/** Passes commands to a transport, at most `$concurrency` at once. Others wait here. Slots go to the lanes in turn. */
+/** Passes at most `$concurrency` commands at once to a transport. The runs whose commands wait take turns. */
 final class TransportBackend implements CommandBackend
 {
     /** @var \WeakReference<AttemptEvents> */
@@ -165,7 +165,7 @@ final class TransportBackend implements CommandBackend
         return $this->ownerPid !== getmypid();
     }
 
-    /** Returns whether this process is a fork. If so, fails its commands: the parent process gets their outcomes. */
+    /** Returns whether this process is a fork. If so, fails its copies of the parent's commands, which continue. */
     private function leaveToParent(): bool
     {
         if (!$this->isFork()) {

@@ -43,8 +43,8 @@ final readonly class Cors implements MiddlewareInterface
      *                                            always allowed; "*" for all but Authorization
      * @param list<string>        $exposedHeaders response headers that pages may read, in addition to those that are
      *                                            always readable; "*" for all
-     * @param bool                $credentials    whether requests may have cookies and other credentials, and pages may
-     *                                            read the responses
+     * @param bool                $credentials    whether pages may read responses to requests that have cookies or
+     *                                            other credentials
      * @param int|null            $maxAge         seconds for which a browser may cache a preflight's response; null for
      *                                            the browser's default
      *
@@ -153,7 +153,7 @@ final readonly class Cors implements MiddlewareInterface
         return $key !== null && isset($this->origins[$key]) ? $origin : null;
     }
 
-    /** Returns the origin in lower case with its port (0 if it is unknown); null for other text, such as "null". */
+    /** Returns the origin in lower case with its port (0 if unknown); null if it is malformed, or the text "null". */
     private static function normalized(string $origin): ?string
     {
         if (preg_match(self::ORIGIN_PATTERN, strtolower($origin), $part) !== 1) {

@@ -69,7 +69,7 @@ final class ClientStream
     {
         $stream = self::start($uri, $tls, $open);
         $self = new self($stream, $tls);
-        if (ftell($stream) > 0) {
+        if (ftell($stream) > 0) { // PHP has kept the stream since an earlier request
             $self->isReused = true;
             $self->isEncrypted = isset(stream_get_meta_data($stream)['crypto']);
 
@@ -136,14 +136,14 @@ final class ClientStream
     }
 
     /**
-     * Looks up a host, and connects to one of its addresses with {@see toFirst()}.
+     * Looks up a host, and connects to one of its addresses with {@see connectToFirst()}.
      *
      * @throws NetworkException the last address's failure
      * @throws CancelledException
      */
-    public static function toHost(string $host, int $port, ?ClientTls $tls, Deadline $deadline): self
+    public static function connectToHost(string $host, int $port, ?ClientTls $tls, Deadline $deadline): self
     {
-        return self::toFirst(DnsLookup::addresses($host, $deadline), $port, $tls, $deadline);
+        return self::connectToFirst(DnsLookup::addresses($host, $deadline), $port, $tls, $deadline);
     }
 
     /**
@@ -154,7 +154,7 @@ final class ClientStream
      * @throws NetworkException the last address's failure
      * @throws CancelledException
      */
-    public static function toFirst(array $ips, int $port, ?ClientTls $tls, Deadline $deadline): self
+    public static function connectToFirst(array $ips, int $port, ?ClientTls $tls, Deadline $deadline): self
     {
         $last = array_pop($ips);
         foreach ($ips as $i => $ip) {

@@ -11,7 +11,7 @@ use Spindle\Remote\Broker;
 use Spindle\Remote\BrokerException;
 use Spindle\Remote\BrokerUnavailableException;
 
-/** Cancellations of a queue's jobs that the engine has not confirmed. */
+/** Requested cancellations of one queue's jobs. Each is kept until the broker's engine has answered it. */
 final class JobCancellations
 {
     private const MAX_JOBS_PER_REQUEST = 1000;
@@ -31,10 +31,10 @@ final class JobCancellations
     }
 
     /** @param list<string> $ids */
-    public function add(array $ids, bool $claimed): void
+    public function add(array $ids, bool $evenIfClaimed): void
     {
         foreach ($ids as $id) {
-            $this->unsent[$id] = $claimed || ($this->unsent[$id] ?? false);
+            $this->unsent[$id] = $evenIfClaimed || ($this->unsent[$id] ?? false);
         }
     }
 
@@ -74,16 +74,16 @@ final class JobCancellations
     public function send(): \Generator
     {
         while ($this->unsent !== []) {
-            $claimed = reset($this->unsent);
-            $ids = \array_slice(array_keys($this->unsent, $claimed, true), 0, self::MAX_JOBS_PER_REQUEST);
+            $evenIfClaimed = reset($this->unsent);
+            $ids = \array_slice(array_keys($this->unsent, $evenIfClaimed, true), 0, self::MAX_JOBS_PER_REQUEST);
             $keys = array_flip($ids);
             $this->unsent = array_diff_key($this->unsent, $keys);
             $this->sent += $keys;
-            $removed = $this->sendBatch($ids, $claimed);
+            $removed = $this->sendBatch($ids, $evenIfClaimed);
             $this->sent = array_diff_key($this->sent, $keys);
             $this->answered->wakeAll();
             if ($removed === null) {
-                $this->add($ids, $claimed);
+                $this->add($ids, $evenIfClaimed);
 
                 return false;
             }
@@ -98,10 +98,10 @@ final class JobCancellations
      *
      * @return list<string>|null ids of removed and unknown jobs; null when the engine is not available
      */
-    private function sendBatch(array $ids, bool $claimed): ?array
+    private function sendBatch(array $ids, bool $evenIfClaimed): ?array
     {
         try {
-            return $claimed
+            return $evenIfClaimed
                 ? $this->broker->cancel($this->queue, $ids)
                 : $this->broker->cancelUnclaimed($this->queue, $ids);
         } catch (BrokerUnavailableException) {

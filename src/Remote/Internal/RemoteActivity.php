@@ -79,9 +79,8 @@ final class RemoteActivity
     }
 
     /**
-     * Refuses new work, and waits until all work has outcomes and all requests are answered.
-     *
-     * Cancellation: ends only the wait.
+     * Refuses new work, and waits until all work has outcomes and all requests are answered. If the wait is cancelled,
+     * the accepted work continues, and new work is still refused.
      *
      * @throws CancelledException
      */

@@ -164,11 +164,10 @@ final class SharedQueue
      * outcome later. If the engine is not available, the request is sent when the engine is available again.
      *
      * @param list<string> $ids
-     * @param bool         $claimed whether claimed jobs are cancelled too
      */
-    public function cancel(array $ids, bool $claimed): void
+    public function cancel(array $ids, bool $evenIfClaimed): void
     {
-        $this->cancellations->add($ids, $claimed);
+        $this->cancellations->add($ids, $evenIfClaimed);
         if ($this->retryTimer === null) {
             $this->sendCancellations();
         }

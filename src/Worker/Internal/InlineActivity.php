@@ -64,7 +64,7 @@ final class InlineActivity
     /**
      * Refuses new tasks, and waits until all tasks have ended.
      *
-     * @throws CancelledException when cancelled, after a call of {@see kill()}
+     * @throws CancelledException when the wait is cancelled; {@see kill()} is called first
      */
     public function close(?Cancellation $cancellation): void
     {

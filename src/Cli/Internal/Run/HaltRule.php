@@ -14,8 +14,8 @@ use Spindle\Command\CommandResult;
  */
 final class HaltRule
 {
-    private const ALLOWED = 'never, or soon or now followed by a comma and a condition, such as soon,fail=1;'
-        . ' conditions are fail=N, fail=N%, success=N, success=N%, done=N and done=N%';
+    private const ALLOWED = 'never, N%, soon,CONDITION or now,CONDITION, such as soon,fail=1;'
+        . ' CONDITION is fail=N, fail=N%, success=N, success=N%, done=N or done=N%';
 
     /** Short forms of GNU parallel. */
     private const SHORT_FORMS = [
@@ -74,7 +74,7 @@ final class HaltRule
     /**
      * Returns the exit status of a run that the rule has halted, as in GNU parallel.
      *
-     * @param CommandResult|null $last result of the job that met the condition; null for a line that is no command
+     * @param CommandResult|null $last result of the job that met the condition; null if a line without a command did
      */
     public function haltedStatus(int $failed, int $total, ?CommandResult $last): int
     {
@@ -85,7 +85,7 @@ final class HaltRule
         };
     }
 
-    /** Returns the exit status of a run that was not halted: failed jobs, in per cent if --halt has a percentage. */
+    /** Returns the exit status that tells how many jobs failed: their percentage if --halt has one, or their number. */
     public function finishedStatus(int $failed, int $total): int
     {
         return $this->isPercentage
@@ -93,7 +93,7 @@ final class HaltRule
             : ExitStatus::ofFailures($failed);
     }
 
-    /** Returns the status that a shell would report. After a timeout, this is 255, which is -1 as one byte. */
+    /** Returns the status that a shell would report. If the job log has -1, such as after a timeout, this is 255. */
     private static function statusOf(CommandResult $result): int
     {
         return $result->signal !== null && !$result->timedOut

@@ -337,7 +337,7 @@ final class Runner
         $this->wait->wake();
     }
 
-    /** @param CommandResult|null $last result of the job that has just finished; null for a line that is no command */
+    /** @param CommandResult|null $last result of the job that has just finished; null after a line without a command */
     private function haltIfReached(?InputJob $job, ?CommandResult $last): void
     {
         $halt = $this->options->outcome->halt;

@@ -344,7 +344,7 @@ final class OriginPool
                 );
             }
         }
-        $stream = ClientStream::toFirst($ips, $peer->port, $tls, $deadline);
+        $stream = ClientStream::connectToFirst($ips, $peer->port, $tls, $deadline);
         if ($this->proxy !== null && $isSecure) {
             $this->openTunnel($stream, $this->proxy, $deadline);
         }

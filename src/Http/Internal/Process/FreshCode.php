@@ -11,7 +11,7 @@ final class FreshCode
 {
     private function __construct() {}
 
-    public static function prepare(): void
+    public static function clearCaches(): void
     {
         clearstatcache(true);
         if (\function_exists('opcache_get_status')) {
@@ -25,9 +25,10 @@ final class FreshCode
     }
 
     /**
-     * Makes OPcache check files again. All processes share OPcache, which takes the supervisor's start for the current
-     * time, and so would never check a file again. Compares the ctime too, which changes even if a file is replaced
-     * by one with the same mtime.
+     * Makes OPcache check files again. OPcache uses the time of the request as the current time. Here, this is the
+     * start of the supervisor and never changes, so OPcache would never check a file again. Without force, OPcache
+     * compares only the mtime. Force is used if the ctime is not before OPcache's start, because a file with the same
+     * mtime may have replaced the cached one.
      */
     private static function invalidateOpcache(): void
     {

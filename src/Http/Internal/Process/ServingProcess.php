@@ -120,7 +120,7 @@ final class ServingProcess implements SupervisorMessages
         mt_srand(random_int(0, \PHP_INT_MAX)); // otherwise all processes would have the same random numbers
         self::dieWithSupervisor();
         EventLoop::setDriver($loop = new FiberOutputDriver((new DriverFactory())->create()));
-        FreshCode::prepare();
+        FreshCode::clearCaches();
         if ($this->role->memoryLimit !== null) {
             ini_set('memory_limit', $this->role->memoryLimit);
         }

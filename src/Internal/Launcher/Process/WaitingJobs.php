@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Internal\Launcher\Process;
 
-/** Jobs that wait for a slot. Each run has a lane. Lanes get slots in turn, so no small run waits for a large one. */
+/** Jobs that wait for a slot, in a lane for each run. Lanes take turns, so a large run does not hold up a small one. */
 final class WaitingJobs
 {
     /** @var array<int, non-empty-array<int, LauncherJob>> jobs by lane and id; the lane of the next job comes first */
@@ -32,7 +32,7 @@ final class WaitingJobs
         return $this->takeFrom($lane, array_key_first($this->lanes[$lane]));
     }
 
-    /** Makes the job that was removed last the next job again. */
+    /** Undoes the last call of {@see next()}, which returned this job. */
     public function putBack(LauncherJob $job): void
     {
         $lane = $job->lane;

@@ -90,7 +90,7 @@ final class RedisConnection
             // A single attempt is enough, because callers retry.
             $stream = $address->path !== ''
                 ? ClientStream::open($address->uri(), null, $deadline)
-                : ClientStream::toHost($address->host, $address->port, $tls, $deadline);
+                : ClientStream::connectToHost($address->host, $address->port, $tls, $deadline);
         } catch (NetworkException $failure) {
             throw BrokerUnavailableException::at((string) $address, $failure->getMessage() . match (true) {
                 str_contains($failure->getMessage(), 'connection refused') => '; is Redis or Valkey running there?',

@@ -12,8 +12,8 @@ use Spindle\Worker\Internal\WorkerProtocol;
 /**
  * The process whose threads are workers. It loads no code of the application. It only starts threads, ends them and
  * waits. In ext-parallel 1.2, the Future of a closure that ended by exit() or an exception reads freed memory. So this
- * class uses no Future. It passes a second closure to each thread, which runs when the first has ended in any way, and
- * reports the end through a socket. A Runtime that has ended is not used again.
+ * class uses no Future. It passes two closures to each thread. The first is the worker. The second runs when the first
+ * has ended in any way, and reports that end through a socket. A Runtime that has ended is not used again.
  */
 final class ThreadHost
 {
@@ -61,7 +61,7 @@ final class ThreadHost
         if ($type === WorkerProtocol::START) {
             $this->start($id, $payload);
         } elseif ($type === WorkerProtocol::KILL && isset($this->threads[$id])) {
-            // returns when the thread has ended; if the thread blocks, the pool kills this process after its grace
+            // returns when the thread has ended; if it blocks, the pool kills this process after the grace period
             $this->threads[$id]->kill();
             $this->forget($id);
             $this->link->send(WorkerProtocol::ENDED, $id, pack('llP', -1, self::SIGKILL, 0));

@@ -25,7 +25,7 @@ final class FreshCodeTest extends TestCase
             $this->file('added/Thing.php', '<?php');
             self::assertSame([false, false], [$loader->findFile('Mapped'), $loader->findFile('Added\Other')]);
 
-            FreshCode::prepare();
+            FreshCode::clearCaches();
 
             self::assertSame(
                 ['/mapped.php', $this->path('composer/../added/Thing.php')],
@@ -42,7 +42,7 @@ final class FreshCodeTest extends TestCase
         $loader->register();
         try {
             $loader->addClassMap(['Mapped' => '/mapped.php']);
-            FreshCode::prepare();
+            FreshCode::clearCaches();
 
             self::assertSame('/mapped.php', $loader->findFile('Mapped'));
         } finally {
