@@ -56,9 +56,9 @@ final class TaskRunner
     /**
      * Runs the tasks that were added, and returns when all have ended. More tasks can be added and run after that.
      *
-     * The status of a task is its exit code, or 128 + n after signal n, as in a shell. If a task could not be started,
-     * or its output could not be stored, its stderr ends with the reason. If such a task has no exit code, or exit code
-     * 0, its status is 255.
+     * The status of a task is its exit code, or 128 + n after signal n, as in a shell. It is 255 if the task could not
+     * be started, or if its output could not be stored although it ended with exit code 0. If it could not be started,
+     * or its output could not be stored, stderr ends with the reason.
      *
      * @param (callable(array{id: mixed, status: int, stdout: string, stderr: string}, int, int): mixed)|null $callback
      *        called for each result, with the number of ended tasks and the number of all tasks

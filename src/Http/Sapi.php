@@ -37,7 +37,7 @@ use Spindle\Internal\Launcher\Process\Libc;
  */
 final class Sapi
 {
-    /** How long to wait for the end of an iterator of events after its response has ended, in seconds. */
+    /** Seconds that the iterator of an event stream has for its `finally` blocks after the stream was closed. */
     private const EVENTS_END_TIMEOUT = 10.0;
 
     private function __construct() {}
@@ -47,7 +47,7 @@ final class Sapi
      *     a handler, or the path of a file as for {@see Supervisor}
      *
      * @throws AppException     when the file can't be loaded or returns no handler
-     * @throws \LengthException when the body is shorter than its Content-Length, after the head was sent
+     * @throws \LengthException when the body, after the head was sent, turns out to be shorter than its Content-Length
      */
     public static function run(RequestHandlerInterface|\Closure|string $app): void
     {

@@ -212,8 +212,8 @@ final class PostgresPool implements Lifecycle, PostgresLink, Statistics
      * - `waiting`: fibers that wait for a connection; `timed_out_total`: waits that failed due to the acquireTimeout
      * - `acquired_total`: how many times a connection was lent, exclusively or shared
      * - `opened_total`: connections opened; `lost_total`: connections that ended unexpectedly
-     * - `waited_1ms_total`, and 5ms, 10ms, 50ms, 100ms, 500ms, 1s, 5s, longer: successful waits by length. Each is
-     *   counted once: a wait of 3 ms in `waited_5ms_total`
+     * - `waited_1ms_total`, and the same with 5ms, 10ms, 50ms, 100ms, 500ms, 1s, 5s and longer: successful waits by
+     *   length. The buckets are not cumulative: a wait of 3 ms counts only in `waited_5ms_total`
      *
      * @return array<string, int>
      */

@@ -206,9 +206,9 @@ final class Agent implements Lifecycle, Statistics
     }
 
     /**
-     * Returns the agent's own counters and, once the engine has returned them, statistics of the queue: waiting,
-     * delayed, blocked, dead, agents, and oldest_seconds: how long the oldest claimable job has been claimable. While
-     * the agent has a lease, it requests these statistics every five heartbeats.
+     * Returns numbers of the agent: `workers`, `claimed`, `done_total`, `retried_total`, `dead_total` and others. After
+     * the first answer of Redis, adds numbers of the queue: `waiting`, `delayed`, `blocked`, `dead`, `agents`, and the
+     * wait of the oldest claimable job, `oldest_seconds`. They are requested every five heartbeats during a lease.
      */
     public function statistics(): array
     {

@@ -11,9 +11,9 @@ use Spindle\Internal\WeakTimer;
 /**
  * Limits the bytes of large results that are in this process at the same time: see {@see WorkerPoolOptions::$budget}.
  *
- * If a pool still has to read more than 64 KiB of a result from a worker, it waits until the rest of the result fits
- * into the unused part of the budget. While no byte of the budget is used, a result of any size fits. Results that the
- * application keeps count only if it declares them by {@see forceAcquire()}.
+ * If more than 64 KiB of a result are still to be read from a worker, the pool reads them only when they fit into the
+ * unused part of the budget. While no byte of the budget is used, a result of any size fits. A result that the
+ * application holds does not count, unless the application adds its bytes with {@see forceAcquire()}.
  */
 final class ResultBudget
 {
@@ -68,7 +68,7 @@ final class ResultBudget
     /**
      * Counts bytes as used now if there is room, otherwise as soon as there is room.
      *
-     * @param \Closure(): bool $later called when bytes are counted after a wait; returns false to release them at once
+     * @param \Closure(): bool $later called when bytes were counted after a wait; returns whether they are still needed
      *
      * @return bool whether the bytes were counted now
      */

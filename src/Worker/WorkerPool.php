@@ -184,7 +184,7 @@ final class WorkerPool implements Executor, Statistics
      * Returns counts of workers and tasks.
      *
      * - `workers`: existing workers; `in_use`: workers with a task; `max`: the pool's size
-     * - `waiting`: submitted tasks that no worker has, and tasks that were taken back or wait for a retry
+     * - `waiting`: tasks that no worker has: submitted, taken back from a worker before they began, or to be retried
      * - `attempts_total`: ended attempts; `failed_total`: failed ones; `crashed_total`: those whose worker crashed
      */
     public function statistics(): array

@@ -16,7 +16,7 @@ use Spindle\Worker\ExecutorClosedException;
 /** A submitted task and the future of its outcome. */
 final class RemoteSubmission implements OutcomeReceiver
 {
-    /** @var DeferredFuture<mixed>|null null once complete: otherwise a generator in it, and its task, would live on */
+    /** @var DeferredFuture<mixed>|null null once complete, so that a generator that is its result can be destroyed */
     private ?DeferredFuture $deferred;
 
     /** @var Future<mixed>|null null once {@see self::future()} has returned it, for the same reason */
@@ -53,7 +53,7 @@ final class RemoteSubmission implements OutcomeReceiver
         return $future;
     }
 
-    /** Cancels the job when $cancellation is requested. Must not be called while the job is being submitted. */
+    /** Cancels the job when $cancellation is requested. Call this after the engine has accepted the job. */
     public function cancelOn(Cancellation $cancellation): void
     {
         if ($this->isFinished) {
@@ -132,7 +132,7 @@ final class RemoteSubmission implements OutcomeReceiver
     public function kill(ExecutorClosedException $reason): void
     {
         $this->deferred?->error($this->cancelled ?? $reason);
-        $this->future?->ignore(); // submit() has not returned it yet
+        $this->future?->ignore(); // not returned yet: its error would be reported as unhandled
         $this->finish();
     }
 
@@ -172,7 +172,7 @@ final class RemoteSubmission implements OutcomeReceiver
         $this->client->cancel([$this->id]);
     }
 
-    /** Stops waiting if the engine has not confirmed the cancellation, because the engine perhaps never answers. */
+    /** Stops waiting if Redis has not confirmed the cancellation by now, because it may never answer. */
     private function giveUp(CancelledException $cancelled): void
     {
         if ($this->client->shared()?->cancellations->isPending($this->id) === true) {

@@ -13,19 +13,19 @@ final class StartBackoff
     /** After this many consecutive failures, each of which left the pool without a worker, the pool gives up. */
     private const MAX_FAILURES = 5;
 
-    /** If a failure follows within this time after the pool gave up, the pool gives up again at once; nanoseconds. */
+    /** After giving up, the pool forgets the failures when none has followed the last one for this many nanoseconds. */
     private const FAILURE_MEMORY_NANOSECONDS = 10_000_000_000;
 
     /** Pause after a failure before the next start of a worker, while the pool has other workers; in seconds. */
     private const RESTART_PAUSE_SECONDS = 0.5;
 
-    /** Number of failures that left the pool without a worker. Reset when a worker has begun a task. */
+    /** Number of failures that left the pool without a worker. Reset by a begun task, and by {@see mayRetry()}. */
     public int $failureCount = 0;
 
     /** Time of the last failure, in nanoseconds of {@see hrtime()}. */
     private int $failedAt = 0;
 
-    /** Number of consecutive workers that did not become ready. */
+    /** Number of workers in a row that exited before they were ready. Reset when a worker becomes ready. */
     public int $failedStartCount = 0;
 
     private ?string $timer = null;
@@ -44,7 +44,7 @@ final class StartBackoff
         return ++$this->failureCount < self::MAX_FAILURES;
     }
 
-    /** Counts a worker that did not become ready. Returns whether these are more than `$limit` workers in a row. */
+    /** Counts a worker that exited before it was ready. Returns whether more than `$limit` in a row have done so. */
     public function countFailedStart(int $limit): bool
     {
         return ++$this->failedStartCount > $limit;

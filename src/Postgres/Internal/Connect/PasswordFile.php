@@ -14,13 +14,13 @@ use Spindle\Postgres\PostgresHost;
  */
 final class PasswordFile
 {
-    /** Name that stands for the host in the file if the socket is in one of the default folders. */
+    /** Host in the file for connections through a Unix socket in one of the default folders. */
     private const DEFAULT_SOCKET_NAME = 'localhost';
 
     /** Folders in which PostgreSQL creates its socket by default: on Debian, and on other systems. */
     private const DEFAULT_FOLDERS = ['/var/run/postgresql', '/tmp'];
 
-    /** Returns whether the file exists and no other user has access. As in libpq, {@see find()} ignores other files. */
+    /** Returns whether the file exists and no other user has access. Otherwise find() ignores it, as libpq does. */
     public static function isPrivate(string $file): bool
     {
         clearstatcache(false, $file);

@@ -7,7 +7,7 @@ namespace Spindle\Cli\Internal\Run\Input;
 use Spindle\Cli\Internal\OutputFailedException;
 use Spindle\Cli\Internal\Run\TemporaryFile;
 
-/** Keeps records in an unnamed temporary file, which disappears with the process. */
+/** Keeps records in a temporary file without a name. All records must be added before any is read. */
 final class RecordSpool
 {
     private const HEADER_BYTES = 12;
@@ -39,9 +39,9 @@ final class RecordSpool
     }
 
     /**
-     * Yields the values of all records. Can be called several times, but not before the last {@see add()}.
+     * Yields the values of all records in the order in which they were added. Can be called several times.
      *
-     * @return \Generator<int, list<string>> by number, in the order of {@see add()}
+     * @return \Generator<int, list<string>> values by the number given to {@see add()}
      */
     public function records(): \Generator
     {

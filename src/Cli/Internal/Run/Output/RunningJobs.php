@@ -12,13 +12,13 @@ use Spindle\Cli\Internal\Run\Input\InputJob;
  */
 final class RunningJobs
 {
-    /** @var array<int, array{InputJob, float}> job and start, by the number of the job */
+    /** @var array<int, array{InputJob, float}> job and the time at which it was first seen, by its sequence number */
     private array $jobs = [];
 
     /**
      * @param list<InputJob> $running
      * @param float          $now     seconds since the run began
-     * @param bool           $starts  whether jobs may have started since the last update
+     * @param bool           $starts  false while paused: jobs not seen before are ignored, as $running is an estimate
      */
     public function update(array $running, float $now, bool $starts): void
     {
