@@ -228,7 +228,7 @@ final class Command
 
     private function with(#[\SensitiveParameter] mixed ...$changes): self
     {
-        // @phpstan-ignore argument.type (callers name parameters of the constructor, with values of their types)
+        // @phpstan-ignore argument.type (callers pass named arguments of the constructor, with the right types)
         return new self(...[...get_object_vars($this), ...$changes]);
     }
 

@@ -6,7 +6,7 @@ namespace Spindle\Command\Internal;
 
 use Spindle\Internal\Launcher\Environment;
 
-/** The owners of commands. Each owner has a lane: a queue in the backend, which gives slots to the lanes in turn. */
+/** The owners of a pool's commands: each call of run(), runInOrder() and execute(). Each has a lane, its own queue. */
 final class Lanes
 {
     /** @var \WeakMap<PendingCommandOwner, array<array-key, string>> environment of the commands, by their owner */
@@ -27,7 +27,7 @@ final class Lanes
     {
         $environment = Environment::variables();
         if ($environment !== $this->environment) {
-            $this->environment = $environment; // equal arrays become one: PHP compares an array with itself faster
+            $this->environment = $environment; // only if it differs: PHP compares one shared array faster
         }
         $this->environments[$owner] = $this->environment;
 

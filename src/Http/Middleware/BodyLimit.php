@@ -14,7 +14,7 @@ use Spindle\Http\Internal\BodyLimited;
 /**
  * Raises or lowers the limit of the request body for the handlers behind this middleware. A request with a larger body
  * is answered with 413. A known length is checked before the body is read. A body of unknown length is checked at each
- * read, but only if Spindle's own server has received it.
+ * read under Spindle's own server. Under another server, such as PHP-FPM, such a body is not limited.
  */
 final readonly class BodyLimit implements MiddlewareInterface
 {

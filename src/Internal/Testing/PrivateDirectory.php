@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Internal\Testing;
 
-/** The directory with all files of a temporary server. Only the current user can access it. */
+/** The directory with all files of a temporary PostgreSQL or Redis server. Only the current user can access it. */
 final class PrivateDirectory
 {
     /**

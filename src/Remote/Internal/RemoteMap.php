@@ -25,8 +25,8 @@ use Spindle\Worker\PortableTask;
  * until the caller's loop takes them.
  *
  * The window consists of the tasks that were read from the input and whose outcomes the caller has not taken. It has at
- * most MAX_WINDOW_TASKS tasks. While the frames of pending jobs and of outcomes have MAX_BYTES or more, no more input
- * is read. Outcomes beyond MAX_BYTES of memory are written to a file.
+ * most MAX_WINDOW_TASKS tasks. No more input is read while the frames of these tasks and their outcomes have MAX_BYTES
+ * or more. Outcomes of tasks that were sent before may exceed MAX_BYTES. The excess is written to a file.
  */
 final class RemoteMap implements InputConsumer, OutcomeReceiver
 {
@@ -67,12 +67,12 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
     /** Condition on which the caller's loop waits. */
     private readonly Condition $changed;
 
-    /** Input of the map. Also gets the failure of a submission, which is thrown after the outcomes of all jobs. */
+    /** Input of the map. Its $failure is also set if jobs can't be submitted, and is thrown after the last outcome. */
     private readonly InputPump $input;
 
     private readonly string $head;
 
-    /** Broker for items of generators, which the caller can read after the end of the executor. */
+    /** Returns the items of generator tasks, which the caller may read after the executor was closed. */
     private readonly Broker $broker;
 
     /**
@@ -156,7 +156,7 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
         return $this->refused[$id] ?? JobLostException::unknown($id, $this->client->queue);
     }
 
-    /** Reads no more input. Does not wait for a running read, because code of the input may be the caller. */
+    /** Reads no more input. Does not wait for a running read: if the input itself calls close(), it would never end. */
     public function close(): void
     {
         $this->isClosed = true;

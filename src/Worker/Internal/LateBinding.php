@@ -7,9 +7,9 @@ namespace Spindle\Worker\Internal;
 use Spindle\Internal\Warnings;
 
 /**
- * Finds out whether code depends on the class that `static` means. `self::run()` and `parent::run()` forward the called
- * class, which may be a subclass, to a static method. PHP cannot create a closure in one class whose `static` is
- * another class. So this class reads the source of the called method, and of the methods that it calls in turn.
+ * Finds out whether a closure depends on the class that `static` means. A worker creates each closure again, in the
+ * class whose code contains it, and `static` then means this class, not a subclass. `self::run()` and `parent::run()`
+ * also depend on it if the method run() does. So this class reads the source of called methods, and of those they call.
  */
 final class LateBinding
 {
@@ -34,7 +34,7 @@ final class LateBinding
      *
      * @param \ReflectionClass<object> $scope  class that contains the call
      * @param string                   $class  class name, as written in the source
-     * @param string                   $method as written in the source: a name, or any text with `$` or `{`
+     * @param string                   $method as in the source; `$` or `{` begins a name that PHP computes
      * @param array<string, true>      $visited methods that are being read, by class and name
      */
     public static function isForwarded(

@@ -16,10 +16,10 @@ final class WorkerHandle
 {
     public const MAX_STDERR_BYTES = 8192;
 
-    /** Seconds after the STOP frame after which a worker that has not ended is terminated. */
+    /** Seconds that a worker has to end after it got the STOP frame. Then it is terminated. */
     public const STOP_TIMEOUT = 2.0;
 
-    /** Seconds after the end of the connection after which a worker without a known exit status is terminated. */
+    /** Seconds to wait for the exit status after the connection has ended. Then the worker is terminated. */
     private const EXIT_STATUS_TIMEOUT = 1.0;
 
     /** A payload of at least this size, in bytes, is sent separately from its header, so that it is not copied. */
@@ -37,13 +37,13 @@ final class WorkerHandle
     /** Whether the worker has finished its bootstrap, and so can run tasks. */
     public bool $ready = false;
 
-    /** Whether the worker gets no more batches: it stops after its current ones, or is being ended. */
+    /** Whether the worker gets no more batches, because {@see stop()} or {@see end()} was called. */
     public bool $isEnding = false;
 
     /** Whether the STOP frame was sent. */
     public bool $stopping = false;
 
-    /** @var (\Closure(Batch, int): \Throwable)|null set when the pool ends the worker; creates the task's failure */
+    /** @var (\Closure(Batch, int): \Throwable)|null set by {@see end()}; creates the running task's exception */
     public ?\Closure $createKillFailure = null;
 
     /** @var array{Batch, int}|null the task because of which the worker is being ended: its batch and index */
@@ -256,7 +256,7 @@ final class WorkerHandle
         return null;
     }
 
-    /** If the worker has shared memory, prevents it from starting more tasks of a batch. Returns how many it keeps. */
+    /** Prevents more tasks of a batch from starting, if shared memory allows it. Returns how many the worker keeps. */
     public function takeBack(Batch $batch): int
     {
         $started = $this->sharedFlags === null
@@ -281,7 +281,7 @@ final class WorkerHandle
             && preg_match('/^(?:Allowed memory size of|Out of memory)/', $this->exitReport ?? '') === 1;
     }
 
-    /** Returns whether a signal ended the worker or its host, and no failure of the worker's start was reported. */
+    /** Returns whether a signal ended the worker, or the host process that runs it, after a start without a failure. */
     public function wasKilled(): bool
     {
         return $this->startFailure === null && isset($this->exit[1]);

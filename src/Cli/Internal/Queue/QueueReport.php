@@ -25,7 +25,7 @@ final class QueueReport
 
     /**
      * @param array<string, int>                                           $statistics
-     * @param array<string, array<string, array<string, int|float|string>>> $jobs details by status and stored id
+     * @param array<string, array<string, array<string, int|float|string>>> $jobs by status and id in the broker
      */
     public function __construct(
         private readonly string $queue,
@@ -78,7 +78,7 @@ final class QueueReport
                 ? '1 agent serves the queue'
                 : "{$statistic('agents')} agents serve the queue",
             'delayed' => '',
-            'blocked' => $statistic('blocked') > 0 ? 'until another job of their key has ended' : '',
+            'blocked' => $statistic('blocked') > 0 ? 'until another job with the same exclusive key has ended' : '',
             'dead' => '',
         ];
         $width = max(array_map(

@@ -48,7 +48,7 @@ final class ResponseWriter
     /** @var array<array-key, bool> by valid field name: whether it is one of SERVER_FIELDS */
     private array $names = [];
 
-    /** Input and cacheable result of the last {@see reusableHead()} call, because many responses have the same head. */
+    /** Many responses have the same head. So the last cacheable head is kept, with its status line and fields. */
     private string $lastStatusLine = '';
 
     /** @var array<array-key, mixed> */
@@ -158,7 +158,7 @@ final class ResponseWriter
         return preg_match('/^\d{1,18}$/D', $given) === 1 ? (int) $given : null;
     }
 
-    /** Returns the head for another library's response, without Date and Content-Length; null to use headLines(). */
+    /** Returns another library's head, without Date and Content-Length; null if headLines() has to create the head. */
     private function reusableHead(ResponseInterface $response, int $length): ?string
     {
         $status = $response->getStatusCode();

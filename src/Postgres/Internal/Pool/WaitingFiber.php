@@ -6,7 +6,7 @@ namespace Spindle\Postgres\Internal\Pool;
 
 use Spindle\Postgres\Internal\Protocol\Exchange;
 
-/** A fiber that waits for a session, and its statement if the pool can send the statement for the fiber. */
+/** A fiber that waits for a session. If it has a statement, the pool sends the statement when it lends the session. */
 final class WaitingFiber
 {
     /** Key of this waiter in {@see WaitingFibers}. */
@@ -24,7 +24,7 @@ final class WaitingFiber
      * @param Exchange $exchange resumes the fiber when the statement was answered or a session was lent
      * @param int $cost nanoseconds that the statement usually takes on the server
      * @param int $since time of arrival, by hrtime()
-     * @param string|null $sql statement that the pool may send for the fiber; null when the fiber must send it
+     * @param string|null $sql statement that the pool sends when it lends the session; null if the fiber itself uses it
      * @param list<mixed> $parameters
      */
     public function __construct(

@@ -10,8 +10,8 @@ use Spindle\Cli\Internal\UsageException;
 /**
  * Reads options as GNU parallel and xargs do, and rewrites them for Symfony's parser. Options end at the first word
  * that is not an option; Symfony's parser would need a `--` there. Each option gets the form --name or --name=value
- * with the name that `spindle run` defines. So a value can begin with a dash, and letters such as -0 and -P are
- * possible, which Symfony's parser does not support.
+ * with the name that `spindle run` defines. Symfony's parser alone would support neither
+ * values that begin with a dash nor some options of one character, such as -0 and -P.
  */
 final class OptionParser
 {
