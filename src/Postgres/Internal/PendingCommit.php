@@ -16,6 +16,9 @@ use Spindle\Postgres\ConnectionLostException;
  */
 final class PendingCommit
 {
+    /** Seconds without an answer after which a warning is logged. */
+    private const WARN_AFTER_SECONDS = 60;
+
     /** Maximum seconds to wait for the answer after a cancellation. */
     private const CANCELLATION_TIMEOUT = 5;
 
@@ -23,11 +26,14 @@ final class PendingCommit
 
     private bool $isGivenUp = false;
 
-    /** Id of the timer that limits the wait after a cancellation. */
-    private ?string $timer = null;
+    /** @var list<string> */
+    private array $timers = [];
 
     /** @param \Closure(string): void $warn */
-    private function __construct(private readonly Session $session, private readonly \Closure $warn) {}
+    private function __construct(private readonly Session $session, private readonly \Closure $warn)
+    {
+        $this->timers[] = EventLoop::unreference(EventLoop::delay(self::WARN_AFTER_SECONDS, $this->warn(...)));
+    }
 
     /**
      * @param \Closure(string): void $warn
@@ -37,8 +43,6 @@ final class PendingCommit
     public static function await(Session $session, \Closure $warn, ?Cancellation $cancellation): void
     {
         $commit = new self($session, $warn);
-        $warning = CommitWarning::of($session);
-        $warning->start($commit->warn(...));
         $id = $cancellation?->subscribe($commit->startTimeLimit(...)) ?? '';
         try {
             $session->query('COMMIT');
@@ -52,11 +56,8 @@ final class PendingCommit
             );
         } finally {
             $commit->isDone = true;
-            $warning->stop();
             $cancellation?->unsubscribe($id);
-            if ($commit->timer !== null) {
-                EventLoop::cancel($commit->timer);
-            }
+            array_map(EventLoop::cancel(...), $commit->timers);
         }
     }
 
@@ -67,7 +68,7 @@ final class PendingCommit
                 'A COMMIT has waited for %d s for the answer of the server process %d. That process may be stopped, or '
                     . 'it waits for synchronous replication or deferred constraints. To limit this wait, set the '
                     . 'option readTimeout or pass a cancellation.',
-                CommitWarning::AFTER_SECONDS,
+                self::WARN_AFTER_SECONDS,
                 $this->session->backendPid(),
             ));
         }
@@ -77,7 +78,7 @@ final class PendingCommit
     private function startTimeLimit(): void
     {
         if (!$this->isDone) {
-            $this->timer = EventLoop::delay(self::CANCELLATION_TIMEOUT, $this->giveUp(...));
+            $this->timers[] = EventLoop::delay(self::CANCELLATION_TIMEOUT, $this->giveUp(...));
         }
     }
 

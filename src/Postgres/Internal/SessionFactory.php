@@ -64,7 +64,6 @@ final class SessionFactory
         ConnectionClosedException::class,
         ConnectionFailedException::class,
         ConnectionLostException::class,
-        CommitWarning::class,
         CompositeCancellation::class,
         DeferredFuture::class,
         DriverSuspension::class,

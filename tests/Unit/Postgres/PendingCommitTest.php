@@ -7,7 +7,6 @@ namespace Spindle\Tests\Unit\Postgres;
 use Amp\DeferredCancellation;
 use Amp\DeferredFuture;
 use PHPUnit\Framework\TestCase;
-use Revolt\EventLoop;
 use Spindle\Postgres\ConnectionClosedException;
 use Spindle\Postgres\ConnectionLostException;
 use Spindle\Postgres\Internal\PendingCommit;
@@ -67,41 +66,6 @@ final class PendingCommitTest extends TestCase
         $this->answer();
         $commit->await();
         self::assertTrue($this->isOpen);
-    }
-
-    public function testTheCommitsOfASessionShareATimer(): void
-    {
-        $callbacks = EventLoop::getIdentifiers();
-        for ($number = 0; $number < 3; ++$number) {
-            $commit = async(fn() => PendingCommit::await($this->session, $this->warn(...), null));
-            delay(10);
-            $this->answer();
-            $commit->await();
-            $this->answer = new DeferredFuture();
-        }
-        self::assertCount(\count($callbacks) + 1, EventLoop::getIdentifiers());
-
-        $commit = async(fn() => PendingCommit::await($this->session, $this->warn(...), null));
-        delay(59);
-        self::assertSame('', $this->warnings);
-        delay(2);
-        self::assertStringContainsString('A COMMIT has waited for 60 s', $this->warnings);
-        $this->answer();
-        $commit->await();
-        self::assertCount(\count($callbacks), EventLoop::getIdentifiers());
-    }
-
-    public function testASessionThatEndsTakesItsTimerAlong(): void
-    {
-        $callbacks = EventLoop::getIdentifiers();
-        $session = self::createStub(Session::class);
-        $session->method('query')->willReturn(new Result(null, new Exchange(), 0, 0));
-        PendingCommit::await($session, $this->warn(...), null);
-        self::assertCount(\count($callbacks) + 1, EventLoop::getIdentifiers());
-        unset($session);
-        gc_collect_cycles();
-
-        self::assertCount(\count($callbacks), EventLoop::getIdentifiers());
     }
 
     public function testACancellationLimitsTheWait(): void
