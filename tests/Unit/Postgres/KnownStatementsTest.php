@@ -151,6 +151,17 @@ final class KnownStatementsTest extends TestCase
         self::assertTrue($statements->find('SELECT 99999')?->mayShare);
     }
 
+    public function testAnsweredWritesThatNothingTimesAreForgotten(): void
+    {
+        $time = new ServerTime(13_000_000);
+        $before = memory_get_usage();
+        for ($head = 0; $head < 2000; ++$head) {
+            $time->recordWrite($head, $head + 2, $head);
+        }
+
+        self::assertLessThan(20_000, memory_get_usage() - $before);
+    }
+
     public function testAStatementIsTimedWithoutTheRoundTrip(): void
     {
         $time = new ServerTime(20_000_000);

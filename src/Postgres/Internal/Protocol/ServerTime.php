@@ -44,8 +44,9 @@ final class ServerTime
      */
     public function recordWrite(int $head, int $tail, int $now): void
     {
+        $this->forgetAnsweredWrites($head);
         $busy = BusyTime::until($now);
-        if ($this->writeTail <= $head && $this->laterWrites === []) {
+        if ($this->writeTail <= $head) {
             [$this->writeTail, $this->writtenAt, $this->busyAtWrite] = [$tail, $now, $busy];
         } elseif ($tail > ($this->laterWrites[\count($this->laterWrites) - 1][0] ?? $this->writeTail)) {
             $this->laterWrites[] = [$tail, $now, $busy];
@@ -63,9 +64,7 @@ final class ServerTime
      */
     public function recordAnswers(int $head, int $count, int $now): int
     {
-        while ($this->writeTail <= $head && $this->laterWrites !== []) {
-            [$this->writeTail, $this->writtenAt, $this->busyAtWrite] = array_shift($this->laterWrites);
-        }
+        $this->forgetAnsweredWrites($head);
         $nanoseconds = $now - $this->writtenAt - $this->roundTrip;
         $busy = $this->busyAtWrite;
         if ($this->writtenAt >= $this->answeredAt) {
@@ -83,5 +82,12 @@ final class ServerTime
         }
 
         return $nanoseconds <= 0 ? 0 : intdiv($nanoseconds, $count);
+    }
+
+    private function forgetAnsweredWrites(int $head): void
+    {
+        while ($this->writeTail <= $head && $this->laterWrites !== []) {
+            [$this->writeTail, $this->writtenAt, $this->busyAtWrite] = array_shift($this->laterWrites);
+        }
     }
 }
