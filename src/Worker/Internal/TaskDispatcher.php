@@ -367,7 +367,7 @@ final class TaskDispatcher implements PoolEvents
         } else {
             $this->timeouts->becameFirst($worker, $next);
         }
-        $this->distribute();
+        $this->fill();
         $this->activity->stopIfSettled();
     }
 

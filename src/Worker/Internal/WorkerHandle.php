@@ -25,7 +25,7 @@ final class WorkerHandle
     /** A payload of at least this size, in bytes, is sent separately from its header, so that it is not copied. */
     private const MIN_SEPARATE_BYTES = 1 << 16;
 
-    /** Batch ids begin again after this one: shared memory and frames have room for 32 bits. */
+    /** The worker is replaced after this batch. Frames and shared memory have 32 bits for an id. */
     private const MAX_BATCH_ID = 0x7FFF_FFFF;
 
     public ?WorkerLink $link = null;
@@ -135,7 +135,7 @@ final class WorkerHandle
     /** Returns how many more tasks the worker can be given; 0 if it is not ready, or ends once its tasks are done. */
     public function tasksLeft(WorkerPoolOptions $options): int
     {
-        if (!$this->ready || $this->isEnding) {
+        if (!$this->ready || $this->isEnding || $this->lastBatchId >= self::MAX_BATCH_ID) {
             return 0;
         }
         if ($options->maxLifetime !== null && (hrtime(true) - $this->readyAt) / 1e9 >= $options->maxLifetime) {
@@ -158,7 +158,7 @@ final class WorkerHandle
     /** Sends a batch. If the worker does not have the code of its tasks, sends the code first. */
     public function send(Batch $batch): void
     {
-        $batch->id = $this->lastBatchId = $this->lastBatchId % self::MAX_BATCH_ID + 1;
+        $batch->id = ++$this->lastBatchId;
         $id = $batch->source->id();
         $code = '';
         if (!isset($this->sentCodes[$id]) && $batch->source->code() !== null) {

@@ -29,6 +29,12 @@ final class WorkerLifetimeTest extends TestCase
             static fn(WorkerHandle $worker) => $worker->outcomeCount = \PHP_INT_MAX,
             false,
         ];
+        yield 'after its last batch id' => [
+            new WorkerPoolOptions(),
+            static fn(WorkerHandle $worker) => (new \ReflectionProperty($worker, 'lastBatchId'))
+                ->setValue($worker, 0x7FFF_FFFF),
+            true,
+        ];
         yield 'before its last task' => [
             new WorkerPoolOptions(maxTasks: 3),
             static fn(WorkerHandle $worker) => $worker->outcomeCount = 2,

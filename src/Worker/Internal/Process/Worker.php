@@ -217,14 +217,14 @@ final class Worker
                 } else {
                     $checksEach = $this->addResult($i, $value) || $checksEach;
                 }
-            } catch (\Throwable $value) {
+            } catch (\Throwable $thrown) {
                 $checksEach = true;
-                $this->addFailure($value);
+                $this->addFailure($thrown);
             }
             $loop?->removeLeftovers();
             if ($checksEach || $cancellation !== null) {
                 $items[$i] = null;
-                $this->finishTask($value, $startedAt, $i + 1 < $limit, $maxDelay === 0);
+                $this->finishTask($value, $thrown, $startedAt, $i + 1 < $limit, $maxDelay === 0);
             }
         }
         $duration = (int) (hrtime(true) - $startedAt);
@@ -266,9 +266,12 @@ final class Worker
     /** Runs a submitted task, or a task of a map whose argument is serialized or a long string. */
     private function runPacked(int $code, int $kind, string $bytes): mixed
     {
-        return $code === 0
-            ? ($this->callables[$bytes] ?? $this->submittedTask($bytes, $kind))()
-            : $this->mapTask($code)(self::unpack($kind, $bytes));
+        if ($code !== 0) {
+            return $this->mapTask($code)(self::unpack($kind, $bytes));
+        }
+        $cached = $kind === WorkerProtocol::STRING ? $this->callables[$bytes] ?? null : null;
+
+        return ($cached ?? $this->submittedTask($bytes, $kind))();
     }
 
     /** @return bool whether the result may be large, so that more must be done after the task */
@@ -302,9 +305,15 @@ final class Worker
      * Stops the clock, releases the result or exception of the task, restores the initial state, and sends results.
      *
      * @param-out null $value
+     * @param-out null $thrown
      */
-    private function finishTask(mixed &$value, int|float $startedAt, bool $hasNext, bool $isEager): void
-    {
+    private function finishTask(
+        mixed &$value,
+        ?\Throwable &$thrown,
+        int|float $startedAt,
+        bool $hasNext,
+        bool $isEager,
+    ): void {
         if ($this->clock !== null) {
             shmop_write($this->clock, "\0\0\0\0\0\0\0\0", 8);
         }
@@ -312,7 +321,7 @@ final class Worker
             $this->lifecycle->endIfCancelled();
         }
         try {
-            $value = null; // may be large
+            $value = $thrown = null; // may be large
         } catch (\Throwable $late) { // @phpstan-ignore catch.neverThrown (a destructor may)
             error_log("A value that a task left behind threw in its destructor: {$late}");
         }

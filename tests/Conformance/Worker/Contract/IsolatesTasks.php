@@ -75,6 +75,27 @@ trait IsolatesTasks
         self::assertCount(1, array_unique($workers));
     }
 
+    public function testAFailedGeneratorWhoseLastItemThrowsInItsDestructorEndsNoWorker(): void
+    {
+        $pool = $this->pool(1, onOutput: static function (): void {});
+        $task = static function (): \Generator {
+            yield WorkerTasks::worker();
+            yield new ThrowingDestructor();
+
+            throw new \DomainException('of the task');
+        };
+        $workers = [];
+        for ($i = 0; $i < 3; ++$i) {
+            $collected = new Collected($pool->submit($task)->await());
+            $workers[] = $collected->values[0];
+
+            self::assertInstanceOf(TaskFailedException::class, $collected->thrown);
+            self::assertStringContainsString('of the task', $collected->thrown->getMessage());
+        }
+
+        self::assertSame(array_fill(0, 3, $workers[0]), $workers);
+    }
+
     public function testAForkBeforeTheFirstItemSendsNothingToThePool(): void
     {
         $this->needsAProcessForEachWorker('a fork is of one thread only');
