@@ -382,13 +382,10 @@ final class Connection implements TransportEvents
         try {
             if ($isUnwanted || $this->timed->closed) {
                 $this->responder->abandon();
+            } elseif ($response instanceof ResponseInterface) {
+                $this->responder->answer($response, $exchange);
             } else {
-                $this->responder->answer(
-                    $response instanceof ResponseInterface
-                        ? $response
-                        : throw HandlerResult::notAResponse($response, $service->handler),
-                    $exchange,
-                );
+                throw HandlerResult::notAResponse($response, $service->handler);
             }
         } catch (\Throwable $failure) {
             $this->responder->answerFailure($failure, $exchange);

@@ -139,12 +139,11 @@ final class Worker
 
     private function runBatch(int $batch, string &$payload): void
     {
-        /** @var array{1: int, 2: int} $head */
-        $head = unpack('V2', $payload);
-        [1 => $code, 2 => $attempt] = $head;
+        /** @var array{code: int, attempt: int} $head */
+        $head = unpack('Vcode/Vattempt', $payload);
         $flags = \ord($payload[8]);
-        if ($this->context?->attempt !== $attempt) {
-            $this->context = new TaskContext($attempt, $this->lifecycle->cancellation(...), $this->report(...));
+        if ($this->context?->attempt !== $head['attempt']) {
+            $this->context = new TaskContext($head['attempt'], $this->lifecycle->cancellation(...), $this->report(...));
         }
         TaskContext::enter($this->context);
         $this->results->begin($batch);
@@ -153,7 +152,7 @@ final class Worker
         }
         $isEager = $this->sharedMemory === null || ($flags & WorkerProtocol::EAGER) !== 0;
         $maxDelay = $isEager ? 0 : self::MAX_RESULT_DELAY_NANOSECONDS;
-        $this->runTasks($code, $maxDelay, ...self::itemsOf($payload, $flags));
+        $this->runTasks($head['code'], $maxDelay, ...self::itemsOf($payload, $flags));
         $this->lifecycle->repairOutput();
         $this->lifecycle->flush(WorkerProtocol::DONE);
         TaskContext::enter(null);
@@ -224,7 +223,7 @@ final class Worker
             $loop?->removeLeftovers();
             if ($checksEach || $cancellation !== null) {
                 $items[$i] = null;
-                $this->finishTask($value, $thrown, $startedAt, $i + 1 < $limit, $maxDelay === 0);
+                $this->finishTask($value, $thrown, $startedAt, $i + 1 < $limit ? $maxDelay : null);
             }
         }
         $duration = (int) (hrtime(true) - $startedAt);
@@ -266,12 +265,9 @@ final class Worker
     /** Runs a submitted task, or a task of a map whose argument is serialized or a long string. */
     private function runPacked(int $code, int $kind, string $bytes): mixed
     {
-        if ($code !== 0) {
-            return $this->mapTask($code)(self::unpack($kind, $bytes));
-        }
-        $cached = $kind === WorkerProtocol::STRING ? $this->callables[$bytes] ?? null : null;
-
-        return ($cached ?? $this->submittedTask($bytes, $kind))();
+        return $code === 0
+            ? $this->submittedTask($bytes, $kind)()
+            : $this->mapTask($code)(self::unpack($kind, $bytes));
     }
 
     /** @return bool whether the result may be large, so that more must be done after the task */
@@ -304,16 +300,12 @@ final class Worker
     /**
      * Stops the clock, releases the result or exception of the task, restores the initial state, and sends results.
      *
+     * @param int|null $maxDelay as in {@see runTasks()}; null after the last task
      * @param-out null $value
      * @param-out null $thrown
      */
-    private function finishTask(
-        mixed &$value,
-        ?\Throwable &$thrown,
-        int|float $startedAt,
-        bool $hasNext,
-        bool $isEager,
-    ): void {
+    private function finishTask(mixed &$value, ?\Throwable &$thrown, int|float $startedAt, ?int $maxDelay): void
+    {
         if ($this->clock !== null) {
             shmop_write($this->clock, "\0\0\0\0\0\0\0\0", 8);
         }
@@ -326,7 +318,7 @@ final class Worker
             error_log("A value that a task left behind threw in its destructor: {$late}");
         }
         $this->state?->restore();
-        if ($hasNext && ($isEager || $this->results->isFull)) {
+        if ($maxDelay !== null && ($maxDelay === 0 || $this->results->isFull)) {
             $this->recordDuration((int) (hrtime(true) - $startedAt));
             $this->lifecycle->flush(0);
         }
@@ -403,11 +395,11 @@ final class Worker
         if ($kind !== WorkerProtocol::STRING) {
             return TaskCode::decode($code, self::$key);
         }
-        if (\count($this->callables) >= self::MAX_CACHED_CALLABLES) {
+        if (\count($this->callables) >= self::MAX_CACHED_CALLABLES && !isset($this->callables[$code])) {
             $this->callables = [];
         }
 
-        return $this->callables[$code] = TaskCode::decode($code, self::$key);
+        return $this->callables[$code] ??= TaskCode::decode($code, self::$key);
     }
 
     private static function unpack(int $kind, string $bytes): mixed
