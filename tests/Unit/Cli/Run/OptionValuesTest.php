@@ -190,7 +190,9 @@ final class OptionValuesTest extends TestCase
     public function testAnotherHaltIsRefusedByName(string $value): void
     {
         $this->expectException(UsageException::class);
-        $this->expectExceptionMessageMatches('/^option --halt: .* is not allowed; give never, or soon or now/');
+        $this->expectExceptionMessageMatches(
+            '/^option --halt: .* is not allowed; give never, N%, soon,CONDITION or now,CONDITION, /',
+        );
 
         HaltRule::parse($value);
     }
