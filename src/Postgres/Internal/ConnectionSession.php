@@ -296,9 +296,7 @@ final class ConnectionSession implements SessionLender
     /** Suspends until no borrower has the session, and counts one more shared statement. */
     private function beginShared(?Cancellation $cancellation): void
     {
-        if ($this->acceptedProcess !== getmypid()) {
-            $this->ensureAccepts();
-        }
+        $this->ensureAccepts();
         if ($this->mutex->isLocked) {
             $warning = EventLoop::unreference(EventLoop::delay(self::WARN_AFTER_SECONDS, $this->warnOfLongWait(...)));
             try {
@@ -309,9 +307,7 @@ final class ConnectionSession implements SessionLender
                 EventLoop::cancel($warning);
             }
         }
-        if ($this->isUseEnded || $this->isTransactionEnded) {
-            $this->ensureUsable();
-        }
+        $this->ensureUsable();
         ++$this->sharedStatements;
     }
 

@@ -41,7 +41,7 @@ final class OutcomeHandler
     /** @return bool|null whether the worker's first batch is done; null if these are not results of that batch */
     public function receive(WorkerHandle $worker, string $bytes, int $at, int $length): ?bool
     {
-        $batch = $worker->batches[0] ?? null;
+        $batch = $worker->firstBatch();
         /** @var array{from: int, count: int, flags: int, elapsed: int, longest: int, memory: int, peak: int} $head */
         $head = unpack('Vfrom/Vcount/Cflags/Pelapsed/Plongest/Pmemory/Ppeak', $bytes, $at);
         [$from, $count, $flags] = [$head['from'], $head['count'], $head['flags']];

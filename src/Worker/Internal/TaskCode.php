@@ -34,15 +34,14 @@ final class TaskCode
     private static ?\WeakMap $codeOfClosure = null;
 
     /**
-     * @param callable $task   PHP does not check the type here, because the caller has checked it
-     * @param string   $key    key that signs closures
-     * @param bool     $isPure set to true if the callable has no object and no captured values, so its code is constant
+     * @param string $key    key that signs closures
+     * @param bool   $isPure set to true if the callable has no object and no captured values, so its code is constant
      *
      * @throws UnserializableException
      *
      * @param-out bool $isPure
      */
-    public static function encode(mixed $task, #[\SensitiveParameter] string $key, ?bool &$isPure = null): string
+    public static function encode(callable $task, #[\SensitiveParameter] string $key, ?bool &$isPure = null): string
     {
         $isPure = false;
         if ($task instanceof \Closure) {

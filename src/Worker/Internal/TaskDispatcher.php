@@ -150,7 +150,7 @@ final class TaskDispatcher implements PoolEvents
             $this->activity->keepLoop();
         }
         try {
-            $this->distribute(true);
+            $this->fill(true);
         } catch (\Throwable $failure) {
             $this->cancel($submission, $failure); // the caller gets no future, and may submit the task again
             throw $failure;
@@ -213,14 +213,9 @@ final class TaskDispatcher implements PoolEvents
      */
     public function fill(bool $areWorkersCurrent = false): void
     {
-        if ($areWorkersCurrent || !$this->isFork()) {
-            $this->distribute($areWorkersCurrent);
+        if (!$areWorkersCurrent && $this->isFork()) {
+            return;
         }
-    }
-
-    /** Does the work of {@see fill()} in the process of the pool. */
-    private function distribute(bool $areWorkersCurrent = false): void
-    {
         $workers = $this->workers->all();
         $hasRoom = $this->assign($workers, $areWorkersCurrent) || $this->workers->mayGrow();
         if ($hasRoom && $this->timeouts->takeBackOverdue($workers)) {
@@ -328,7 +323,7 @@ final class TaskDispatcher implements PoolEvents
     public function receive(WorkerHandle $worker, int $type, int $id, string $bytes, int $at, int $length): void
     {
         if ($type === WorkerProtocol::RESULTS) {
-            $batch = $worker->batches[0] ?? null;
+            $batch = $worker->firstBatch();
             $done = $this->outcomes->receive($worker, $bytes, $at, $length);
             if ($done === null) {
                 $this->workers->endForInvalidResults($worker);
@@ -361,7 +356,7 @@ final class TaskDispatcher implements PoolEvents
         if ($batch->source instanceof MapRun) {
             $this->unwanted->finishIfAbandoned($batch->source);
         }
-        $next = $worker->batches[0] ?? null;
+        $next = $worker->firstBatch();
         if ($next === null) {
             $this->workers->becameIdle($worker);
         } else {

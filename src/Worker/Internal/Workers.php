@@ -57,7 +57,7 @@ final class Workers implements WorkerEvents
     /** Returns whether the pool has fewer workers than its size. Workers that are ending do not count. */
     public function mayGrow(): bool
     {
-        return \count($this->workers) - $this->endingCount < $this->size;
+        return $this->surplus() < 0;
     }
 
     /** Returns the group of new workers, which also has those that were started after the last {@see replaceAll()}. */

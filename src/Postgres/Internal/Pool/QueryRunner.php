@@ -118,17 +118,17 @@ final readonly class QueryRunner
                 $pool->abandon($exchange, $waiter, $pooled);
             }
         }
+        $lent = $pooled ?? $waiter?->session() ?? throw new \LogicException('No session was lent');
         if ($waiter !== null && !$waiter->isSent) {
-            return $this->runOn($waiter->session(), $statement, $cost, $sql, $parameters, null);
+            return $this->runOn($lent, $statement, $cost, $sql, $parameters, null);
         }
-        $pooled ??= $waiter->pooled ?? throw new \LogicException('No session was lent');
         if ($exchange->isTimed) {
             $statement->learn($exchange->nanoseconds);
         }
 
         return $exchange->cost < 0 && $exchange->serverError === null && $exchange->waitFailure === null
-            ? $pooled->session->result($exchange, $sql, $parameters)
-            : $this->resultBeforeRelease($pooled, $exchange, $sql, $parameters);
+            ? $lent->session->result($exchange, $sql, $parameters)
+            : $this->resultBeforeRelease($lent, $exchange, $sql, $parameters);
     }
 
     /**

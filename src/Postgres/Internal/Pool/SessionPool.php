@@ -279,9 +279,9 @@ final class SessionPool implements SessionLender
     public function acquirePooled(bool $exclusive, int $cost, ?Cancellation $cancellation): PooledSession
     {
         $since = hrtime(true);
-        $timeout = $left = $this->options->acquireTimeout;
-        for (;; $left = $timeout - (hrtime(true) - $since) / 1e9) {
+        for (;;) {
             $this->ensureUsable();
+            $left = $this->options->acquireTimeout - (hrtime(true) - $since) / 1e9;
             $pooled = $left > 0 ? $this->chooseSession($exclusive, $cost) : null;
             if ($pooled === null) {
                 $pooled = $this->await(new WaitingFiber(new Exchange(), $exclusive, $cost, $since), $cancellation);
@@ -307,7 +307,7 @@ final class SessionPool implements SessionLender
     public function enqueue(WaitingFiber $waiter): void
     {
         $this->ensureUsable();
-        $waiting = $this->queue->exclusive->count + $this->queue->sharing->count;
+        $waiting = $this->queue->count();
         $open = \count($this->sessions->all);
         // Waiters for which a session can be opened do not count, nor those that can share a session after its ping.
         $willShare = $waiter->isExclusive ? 0 : $this->pingedForSharing * PooledSession::MAX_SHARING;

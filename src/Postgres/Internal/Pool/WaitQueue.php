@@ -106,7 +106,7 @@ final class WaitQueue
      */
     public function next(PooledSession $pooled): ?WaitingFiber
     {
-        $sharing = $this->sharing->count > 0 ? $this->sharing->first() : null;
+        $sharing = $this->sharing->first();
         if ($pooled->borrowers > 0) {
             return $sharing !== null && $pooled->answersSoon($sharing->cost) ? $sharing : null;
         }

@@ -254,13 +254,11 @@ final class Pipeline
         } else {
             $this->outbox->add($bytes);
         }
-        if (!$isOnly) {
-            if ($this->isPaused) {
-                // The answer arrives after the rows of a stream, so reading must go on.
-                $this->pause(false);
-            }
-        } elseif (!$this->isExpectingAnswers || $this->readTimeout !== null) {
+        if ($isOnly) {
             $this->startExpecting();
+        } elseif ($this->isPaused) {
+            // The answer arrives after the rows of a stream, so reading must go on.
+            $this->pause(false);
         }
         if ($this->isFlushScheduled || $this->isAwaitingWritable) {
             return;
@@ -514,8 +512,7 @@ final class Pipeline
     private function flush(): void
     {
         $this->isFlushScheduled = false;
-        $isFork = !$this->isKnownOwner && $this->ownerPid !== getmypid();
-        if ($this->endReason !== null || $isFork && $this->endIfForked()) {
+        if ($this->endReason !== null || !$this->isKnownOwner && $this->endIfForked()) {
             return;
         }
         $exchanges = $this->conversation->exchanges;
@@ -558,7 +555,7 @@ final class Pipeline
 
     private function receive(): void
     {
-        if ($this->endReason !== null || $this->ownerPid !== getmypid() && $this->endIfForked()) {
+        if ($this->endReason !== null || $this->endIfForked()) {
             return;
         }
         for ($reads = 0; $this->endReason === null && !$this->isPaused; ++$reads) {
