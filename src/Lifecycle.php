@@ -8,15 +8,15 @@ use Amp\Cancellation;
 use Amp\CancelledException;
 
 /**
- * The end of a pool, server, agent or connection. Both methods are final: the object accepts no work afterwards. They
- * may be called several times and in any order.
+ * Ends a pool, server, agent or connection. After a call of either method, the object accepts no work. The methods may
+ * be called several times, in any order.
  */
 interface Lifecycle
 {
     /**
-     * Refuses new work, finishes accepted work, waits until it has ended, and releases everything.
+     * Refuses new work, waits until all accepted work is finished, and releases everything.
      *
-     * A second call waits as well. Suspends only the calling fiber.
+     * A second call also waits. Only the calling fiber is suspended.
      *
      * Cancellation: ends the remaining work as {@see self::kill()} does, and throws CancelledException.
      *

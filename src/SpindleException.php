@@ -4,5 +4,5 @@ declare(strict_types=1);
 
 namespace Spindle;
 
-/** Implemented by all exceptions of Spindle for runtime conditions. Programming errors are SPL exceptions. */
+/** Implemented by Spindle's exceptions for failures at run time. Programming errors throw PHP's own exceptions. */
 interface SpindleException extends \Throwable {}

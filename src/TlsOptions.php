@@ -8,12 +8,12 @@ namespace Spindle;
 final readonly class TlsOptions
 {
     /**
-     * @param string|null $caFile      path of a file with the authorities to trust; null for those of the system
+     * @param string|null $caFile      path of a file with the authorities to trust; null for the system's authorities
      * @param string|null $certificate path of a file with the client's certificate; null for none
-     * @param string|null $key         path of a file with its private key; null if the certificate's file has it
-     * @param string|null $serverName  name that the server's certificate must have; null for the address's host
+     * @param string|null $key         path of a file with the private key; null if $certificate also has the key
+     * @param string|null $serverName  name that the server's certificate must have; null for the host in the address
      * @param bool        $verifyPeer  whether the server must prove its name with a certificate of a trusted
-     *                                 authority. With false, another server can receive the connection
+     *                                 authority. With false, an attacker can pose as the server
      *
      * @throws \ValueError when a file can't be read
      */

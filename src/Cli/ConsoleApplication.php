@@ -38,7 +38,7 @@ final class ConsoleApplication extends Application
     /** Version of Spindle, as in the newest section of CHANGELOG.md. */
     public const VERSION = '0.1.0';
 
-    /** Environment variables that Symfony's Application sets. doRun() restores the values that jobs must inherit. */
+    /** Environment variables that Symfony changes before doRun(). doRun() restores them, because jobs inherit them. */
     private const SYMFONY_VARIABLES = ['COLUMNS', 'LINES', 'SHELL_VERBOSITY'];
 
     private const OVERVIEW = <<<'HELP'
@@ -49,7 +49,7 @@ final class ConsoleApplication extends Application
           <info>spindle serve</info>   serves an application over HTTP
           <info>spindle work</info>    runs the tasks of a queue; start it on each machine
           <info>spindle queue</info>   shows a queue, and retries or deletes its jobs
-          <info>spindle bench</info>   compares Spindle with its peers on this machine
+          <info>spindle bench</info>   compares Spindle with similar programs on this machine
 
         <info>spindle COMMAND --help</info> shows the options of a command.
         HELP;
@@ -87,7 +87,7 @@ final class ConsoleApplication extends Application
                 ExitStatus::USAGE,
             );
         } catch (LauncherException $exception) {
-            // Removes the advice to change CommandPoolOptions, which only PHP code can follow.
+            // Removes the advice to change CommandPoolOptions, because only PHP code can do that.
             $message = (string) preg_replace('/[.;:]? [^.;:]*CommandPoolOptions\(.*$/s', '', $exception->getMessage());
 
             return self::fail($message, ExitStatus::TROUBLE);
@@ -182,7 +182,7 @@ final class ConsoleApplication extends Application
         return $command;
     }
 
-    /** Returns the command that runs for `spindle` alone and for `spindle --help`. */
+    /** Returns the command for `spindle` without a command name, and for `spindle --help`. */
     private static function listCommand(): ListCommand
     {
         $command = new ListCommand();
@@ -204,7 +204,7 @@ final class ConsoleApplication extends Application
         return $command;
     }
 
-    /** Suggests `spindle run` when the word after `spindle` is not a command. GNU parallel expects a program there. */
+    /** Suggests `spindle run` for an unknown command, because `parallel PROGRAM` has a program in the same place. */
     private static function suggestion(ExceptionInterface $exception): string
     {
         if (!$exception instanceof CommandNotFoundException || $exception->getAlternatives() !== []) {

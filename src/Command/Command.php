@@ -5,18 +5,18 @@ declare(strict_types=1);
 namespace Spindle\Command;
 
 /**
- * A command: a program with arguments or a shell line, and how to run it. Immutable: each `with...()` returns a copy.
+ * A command: a program with arguments or a shell line, and its settings. Immutable: each `with...()` returns a copy.
  *
- * Without other settings, a command has no time limit, inherits this process's environment and working directory, and
- * has an empty standard input. Its standard output and standard error are captured.
+ * A new command has no time limit, and its standard input is empty. The command inherits the environment and the
+ * working directory of this process. Its standard output and standard error are captured.
  */
 final class Command
 {
     private const VARIABLE_NAME_PATTERN = '/^[^=\0]+$/D';
 
     /**
-     * @param list<string>               $arguments   the program first; empty for a shell line
-     * @param array<array-key, string|null> $environment changes of the environment: a value to set, null to remove
+     * @param list<string>               $arguments   the program and its arguments; empty for a shell line
+     * @param array<array-key, string|null> $environment variables to set, by name; null removes a variable
      * @param string|resource|iterable<mixed, string>|null $input
      * @param Output|\Closure(string): void|resource $stdout
      * @param Output|\Closure(string): void|resource $stderr
@@ -57,7 +57,7 @@ final class Command
 
     /**
      * @internal Returns a command in which one string can hold several arguments, separated by NUL bytes. So a million
-     * arguments need one PHP string, not a million.
+     * arguments need only one PHP string.
      */
     public static function ofJoined(string $program, string ...$arguments): self
     {
@@ -65,13 +65,13 @@ final class Command
     }
 
     /**
-     * Returns a command that runs a line with `/bin/sh -c`. Nothing is quoted, so the line must not contain untrusted
-     * input.
+     * Returns a command that runs a line with `/bin/sh -c`. The line is passed unchanged, so it must not contain
+     * untrusted input.
      *
-     * If the line is only a program (no built-in) with plain or quoted arguments, no shell is started. This has two
-     * visible effects:
+     * No shell is started if the line is only a program (no built-in) with plain or quoted arguments. This has two
+     * effects:
      * - If signal n kills the program, the result has that signal. With a shell, the result may have exit code 128 + n.
-     * - The program also gets environment variables whose names are not identifiers. A shell may drop them.
+     * - The program also gets environment variables whose names are not identifiers. A shell may drop such variables.
      *
      * @throws \ValueError when the line contains a NUL byte
      */
@@ -85,7 +85,7 @@ final class Command
     }
 
     /**
-     * Sets the time limit of each attempt; null for none. A command that exceeds it is ended with all its descendants.
+     * Sets the time limit of each attempt; null for none. A command that runs longer is ended with its descendants.
      *
      * @throws \ValueError when the number is not positive or not finite
      */
@@ -95,7 +95,7 @@ final class Command
     }
 
     /**
-     * Sets how long a command may run without captured or streamed output before it is ended; null for no limit.
+     * Sets the seconds without captured or streamed output after which the command is ended; null for no limit.
      *
      * @throws \ValueError when the number is not positive or not finite
      */
@@ -105,8 +105,8 @@ final class Command
     }
 
     /**
-     * Sets or removes environment variables. The command inherits all other variables from this process. If an earlier
-     * call has changed other variables, its changes are kept.
+     * Sets or removes environment variables. The command inherits all other variables from this process. Changes that
+     * earlier calls made to other variables are kept.
      *
      * @param array<array-key, string|null> $variables by name; null removes a variable
      *
@@ -149,8 +149,8 @@ final class Command
      * Sets the standard input: a string, an open stream, or an iterable of strings.
      *
      * A stream is read from its current position to its end. A stream or an iterable is read as fast as the command
-     * reads. Once the pool has read from it, the command is not retried. An iterable that itself runs commands on the
-     * same pool waits forever if this command has taken the last free slot.
+     * reads. After the first read, the command is not retried. If an iterable runs commands on the same pool, and this
+     * command has taken the last free slot, the iterable waits forever.
      *
      * @param string|resource|iterable<mixed, string>|null $input null for an empty input
      *
@@ -170,7 +170,7 @@ final class Command
 
     /**
      * Sets the target of the standard output. A closure is called with each piece of output. If the command is retried,
-     * a closure or a stream gets the output of all attempts. A captured output is that of the last attempt.
+     * a closure or a stream gets the output of all attempts. Captured output is only that of the last attempt.
      *
      * @param Output|\Closure(string): void|resource $target
      *
@@ -193,7 +193,7 @@ final class Command
         return $this->with(stderr: self::target('error', $target));
     }
 
-    /** Returns the command as a shell line, for logs. Variables, directory and input are not part of it. */
+    /** Returns the command as a shell line, for logs. The line does not contain variables, directory and input. */
     public function toString(): string
     {
         return $this->line ?? implode(' ', array_map(
@@ -214,7 +214,7 @@ final class Command
         return $this->arguments === [] ? [] : explode("\0", implode("\0", $this->arguments));
     }
 
-    /** @return array<array-key, mixed> properties with a placeholder for input and variables, which may be secret */
+    /** @return array<array-key, mixed> properties, with '***' instead of input and variables, which may be secret */
     public function __debugInfo(): array
     {
         return [

@@ -19,23 +19,22 @@ use Spindle\Lifecycle;
 use Spindle\Statistics;
 
 /**
- * Runs up to `$concurrency` commands at once. Small helper processes, the launchers, start them.
+ * Runs up to `$concurrency` commands at the same time. Small helper processes, the launchers, start the commands.
  *
- * The first command starts the launchers. They exit on {@see close()} and {@see kill()}, or when nothing refers to the
- * pool any more. Before they exit, they end all processes that commands have started, including those that finished
- * commands have left running. If several fibers run commands at the same time, `$concurrency` limits these commands
- * together.
+ * The launchers start with the first command, and exit on {@see close()} and {@see kill()}, or when nothing refers to
+ * the pool any more. Before that, the launchers end all processes that commands have started, including processes that
+ * finished commands left running. If several fibers run commands, `$concurrency` is the limit of all fibers together.
  *
- * With {@see CommandPoolOptions::$transport}, a transport runs the commands instead, for example on other machines.
+ * With {@see CommandPoolOptions::$transport}, the transport runs the commands, for example on other machines.
  */
 final class CommandPool implements Lifecycle, Statistics
 {
     private readonly CommandDispatcher $dispatcher;
 
     /**
-     * @param int|null $concurrency maximum number of commands that run at once; null for the number of usable CPUs.
-     *        With a transport: maximum number of commands that the transport has at once, running or waiting; null for
-     *        256
+     * @param int|null $concurrency maximum number of running commands; null for the number of usable CPUs. With a
+     *                              transport: maximum number of commands that run or wait in the transport; null for
+     *                              256
      * @param int|RetryPolicy $retries maximum retries of a failed command with the default pauses, or a policy
      *
      * @throws \ValueError when the concurrency is below 1 or above 1,000,000,000 (with a transport: above 10,000), or
@@ -66,14 +65,14 @@ final class CommandPool implements Lifecycle, Statistics
     private function __clone() {}
 
     /**
-     * Runs the commands. Yields each result as soon as its command has ended, under the key of the command.
+     * Runs the commands. Yields each result as soon as its command has ended, with the command's key.
      *
-     * The pool reads a command from the iterable when it can start the command. It also reads up to
-     * {@see CommandPoolOptions::$lookahead} commands ahead, which then wait. The iterable may be endless, block or
-     * suspend. When the caller leaves its loop, running commands of this run are ended, and no others are started. If
-     * the iterable throws, no more commands are read from it. If an output callback or the iterable input of one
-     * command throws, all other commands of the run are cancelled. In both cases, the caller gets the exception after
-     * the results.
+     * The pool reads a command from the iterable when a slot is free. The pool also reads up to
+     * {@see CommandPoolOptions::$lookahead} further commands, which wait for a slot. The iterable may be endless, block
+     * or suspend. When the caller leaves its loop, the run's running commands are ended, and no further commands start.
+     * If the iterable throws, no more commands are read. If an output callback or the iterable input of one command
+     * throws, all other commands of the run are cancelled. In both cases, the caller gets the exception after the
+     * results.
      *
      * All commands get the environment that this process has when the caller begins to iterate over the results. Each
      * command gets the working directory and the umask that this process has when the pool reads the command.
@@ -89,7 +88,7 @@ final class CommandPool implements Lifecycle, Statistics
      * @return \Generator<TKey, CommandResult, mixed, RunSummary>
      *
      * @throws LauncherException when a launcher can't be started, when a launcher that had commands of this run has
-     *                           died, or when the pool was closed. Results that are known by then are yielded first
+     *                           died, or when the pool was closed. Known results are yielded first
      * @throws CancelledException
      */
     public function run(iterable $commands, ?Cancellation $cancellation = null): \Generator
@@ -155,11 +154,11 @@ final class CommandPool implements Lifecycle, Statistics
     }
 
     /**
-     * Changes how many commands run at once. When the number becomes lower, running commands still finish.
+     * Changes the maximum number of running commands. If the number gets lower, running commands still finish.
      *
      * @throws \ValueError       when the number is below 1 or above 1,000,000,000 (with a transport: above 10,000)
-     * @throws LauncherException when the file descriptor limit is too low for that number, or when a launcher can't be
-     *                           started
+     * @throws LauncherException when the file descriptor limit is too low for the number, or when a launcher can't be
+     *         started
      */
     public function resize(int $concurrency): void
     {
@@ -168,8 +167,8 @@ final class CommandPool implements Lifecycle, Statistics
 
     /**
      * Returns the largest concurrency for which the present launchers have enough file descriptors. {@see resize()} may
-     * accept a larger one, because it can start more launchers. This method starts launchers if necessary, and suspends
-     * until one of them is ready. With a transport, returns 10,000.
+     * accept a larger number, because it can start more launchers. This method starts launchers if necessary, and
+     * suspends until a launcher is ready. With a transport, returns 10,000.
      *
      * @throws LauncherException when a launcher can't be started
      */
@@ -180,7 +179,7 @@ final class CommandPool implements Lifecycle, Statistics
 
     /**
      * Returns the keys of the running commands, in the order in which the pool has read the commands. Commands of
-     * {@see execute()} have no key and are missing. The result is an estimate, because the launchers are not asked.
+     * {@see execute()} have no key, and are left out. The result is an estimate, because the launchers are not asked.
      *
      * @return list<mixed>
      */
@@ -204,9 +203,9 @@ final class CommandPool implements Lifecycle, Statistics
     }
 
     /**
-     * Ends the running command that has this key in the iterable of {@see self::run()} or {@see runInOrder()}, if there
-     * is one. The command gets a cancelled result. If several running commands have the key, only the one that was read
-     * first is ended.
+     * Ends the running command that has this key in the iterable of {@see self::run()} or {@see runInOrder()}. The
+     * command gets a cancelled result. If several running commands have the key, only the first one of the iterable is
+     * ended. If no running command has the key, the call does nothing.
      */
     public function cancel(mixed $key): void
     {
@@ -218,12 +217,12 @@ final class CommandPool implements Lifecycle, Statistics
 
     /**
      * Returns the output so far of the running command that has this key in the iterable of {@see self::run()} or
-     * {@see runInOrder()}. If several running commands have the key, the method uses the one that was read first.
+     * {@see runInOrder()}. If several running commands have the key, the method uses the first one of the iterable.
      *
-     * A launcher sends a small output only at the end of the command, or when this method asks for it. So the first
-     * call may return nothing, and a later call returns the output. With a transport, no output is sent before the end.
+     * A launcher sends a small output when the command ends, or when this method asks for the output. So the first call
+     * may return nothing, and a later call returns the output. With a transport, no output is sent before the end.
      *
-     * @param int $maxBytes maximum bytes to return of each of the two outputs, from its end
+     * @param int $maxBytes maximum bytes of each returned string; longer output loses its beginning
      *
      * @return array{string, string} standard output and standard error so far
      */
@@ -236,8 +235,8 @@ final class CommandPool implements Lifecycle, Statistics
     }
 
     /**
-     * Makes all current runs read no more commands. Their commands that wait for a slot or a retry are cancelled.
-     * Running commands finish, and are not retried. The pool stays usable.
+     * Makes all current runs read no more commands, and cancels their commands that wait for a slot or a retry. Running
+     * commands finish, and are not retried. The pool stays usable.
      */
     public function cancelWaiting(): void
     {
@@ -245,7 +244,7 @@ final class CommandPool implements Lifecycle, Statistics
     }
 
     /**
-     * Ends all running commands and cancels all waiting ones, of all runs and {@see execute()} calls.
+     * Ends all running commands and cancels all waiting commands, of all runs and {@see execute()} calls.
      *
      * The results of these commands are cancelled. Current runs continue with the rest of their input, unless
      * {@see cancelWaiting()} was called before. The pool stays usable.
@@ -264,7 +263,7 @@ final class CommandPool implements Lifecycle, Statistics
      * Cancellation: ends the remaining commands as {@see kill()} does.
      *
      * @throws CancelledException
-     * @throws LauncherException in a fork of this process that was made while a command had no result
+     * @throws LauncherException in a forked child process, if a command had no result at the time of the fork
      */
     public function close(?Cancellation $cancellation = null): void
     {
@@ -299,7 +298,7 @@ final class CommandPool implements Lifecycle, Statistics
         return $this->dispatcher->statistics();
     }
 
-    /** @return array<string, mixed> no environment and no commands, because they may be secret */
+    /** @return array<string, mixed> without environment and commands, which may be secret */
     public function __debugInfo(): array
     {
         return [
@@ -334,7 +333,7 @@ final class CommandPool implements Lifecycle, Statistics
         UnreadResults $unread,
     ): \Generator {
         $unread->begin();
-        // A generator refers to the object whose method it is. So the pool is not destroyed while the caller iterates.
+        // The generator refers to the pool. So the pool is not destroyed while the caller iterates.
         return yield from (new Run($this->dispatcher, $commands, $inOrder))->results($cancellation);
     }
 

@@ -13,22 +13,22 @@ use Spindle\LauncherException;
 final class CommandPoolOptions
 {
     /**
-     * @param HaltPolicy|null $halt condition that ends a run early; null runs everything
+     * @param HaltPolicy|null $halt condition that ends a run early; null runs all commands
      * @param float $grace seconds between SIGTERM and SIGKILL for a command that is ended
-     * @param int $lookahead maximum number of commands that a run reads from its input in addition to the running ones,
-     *        to keep the pool busy while the caller's loop body runs. A command counts until the caller has read its
-     *        result. The lookahead is 0 with a halt policy. It is also 0 while the counted commands and their inputs
-     *        have 16 MiB or more together, or while more than 64 outputs each have a file
+     * @param int $lookahead maximum number of commands that a run reads in addition to the running commands, so that
+     *        the pool is busy while the caller's loop body runs. A command is included until the caller has read its
+     *        result. The lookahead is 0 with a halt policy, while the included commands and their inputs have 16 MiB or
+     *        more in total, and while more than 64 outputs have their own files
      * @param bool $rerunAfterCrash whether to run the commands of a dead launcher again. A command may then run up to
-     *        four times. It fails when the fourth launcher has died while running it. Without this option, the commands
-     *        of a dead launcher fail with {@see LauncherException}
+     *        four times: it fails when four launchers have died while they ran the command. If false, the commands of a
+     *        dead launcher fail with {@see LauncherException}
      * @param StartMethod $startMethod how launchers start processes
-     * @param string|null $php PHP command-line binary that runs launchers; null finds a binary
+     * @param string|null $php path of the PHP command-line binary that runs launchers; null to search for a binary
      * @param string|null $temporaryDirectory directory for the unlinked files that hold large outputs; null for the
      *        system's temporary directory
-     * @param LoggerInterface|null $logger receives each step at debug level, without output and environment
-     * @param CommandTransport|null $transport a {@see \Spindle\Remote\RemoteCommands} runs the commands on other
-     *        machines; null for launchers of this process. With a transport, `$grace`, `$rerunAfterCrash`,
+     * @param LoggerInterface|null $logger gets debug messages about the pool's steps, without output and environment
+     * @param CommandTransport|null $transport runs the commands on other machines, such as a
+     *        {@see \Spindle\Remote\RemoteCommands}; null for launchers. With a transport, `$grace`, `$rerunAfterCrash`,
      *        `$startMethod` and `$php` have no effect
      * @param float $delay minimum seconds from one start to the next, across all runs and attempts
      *

@@ -7,21 +7,21 @@ namespace Spindle\Command;
 use Spindle\Command\Internal\Capture;
 use Spindle\Command\Internal\SharedFile;
 
-/** How a command ended. At least one of exit code, signal and error is set. */
+/** Describes how a command ended. At least one of exit code, signal and error is set. */
 final class CommandResult
 {
     /**
      * @internal A {@see CommandPool} creates results.
      *
-     * @param int|null $exitCode 0 to 255; null after a signal, without an attempt, or if unknown. If the command could
-     *        not be started: 127 (no such program) or 126, as in a shell; $error has the reason
+     * @param int|null $exitCode 0 to 255; null after a signal, without an attempt, or if the code is unknown. If the
+     *        command could not be started: 127 (no such program) or 126, as in a shell, and $error has the reason
      * @param int|null $signal number of the signal that ended the command
      * @param bool $timedOut whether the timeout or the idle timeout ended the command
      * @param bool $cancelled whether the pool was asked to end the command or not to start it
      * @param string|null $error why the command could not be started, why its output could not be stored or passed to
      *        its callback or stream, why the pool has ended it, or why its exit status is unknown; null otherwise
-     * @param float $startedAt start of the last attempt, in seconds since 1970; 0.0 without an attempt,
-     *        and when the command was cancelled between two attempts
+     * @param float $startedAt Unix time of the start of the last attempt; 0.0 without an attempt, and when the command
+     *        was cancelled between two attempts
      * @param float $duration duration of the last attempt, in seconds
      * @param int $attempts number of attempts, including failed starts; 0 if no start was attempted
      */
@@ -40,7 +40,7 @@ final class CommandResult
         private readonly Capture $errors,
     ) {}
 
-    /** Returns whether the command ended by itself with exit code 0, and all its output was stored or passed on. */
+    /** Returns whether the command exited with code 0 and without an error, such as a timeout or lost output. */
     public function succeeded(): bool
     {
         return $this->exitCode === 0 && $this->error === null;

@@ -5,17 +5,17 @@ declare(strict_types=1);
 namespace Spindle\Command;
 
 /**
- * Ends a run before its input ends, once a number or a share of its commands has failed, or has succeeded.
+ * Ends a run early after a number or a share of its commands has failed, or after a number or a share has succeeded.
  *
- * The methods `soonAfter...()` let running commands finish, and the methods `nowAfter...()` cancel them. With a policy
- * there is no lookahead: commands are sent only when a slot is free, so that none starts after the run was halted.
+ * With `soonAfter...()`, running commands finish. With `nowAfter...()`, running commands are cancelled. With a policy,
+ * the lookahead is 0: a command is read only when a slot is free, so no command starts after the run was halted.
  */
 final class HaltPolicy
 {
-    /** Minimum number of failures, or of successes, that a share needs to end the run. */
+    /** A share ends the run only after this number of failures, or of successes. */
     private const MIN_EVENTS = 3;
 
-    /** Either the count, or the share of the ended commands, is null. */
+    /** Exactly one of $count and $share is null. */
     private function __construct(
         public readonly bool $cancelsRunning,
         public readonly bool $onSuccess,
@@ -50,7 +50,7 @@ final class HaltPolicy
         return new self(true, true, $count, null);
     }
 
-    /** @param float $share share of the ended commands, above 0 and up to 1; at least three must have failed */
+    /** @param float $share share of ended commands that failed, above 0 and up to 1; at least three must fail */
     public static function soonAfterFailureShare(float $share): self
     {
         return new self(false, false, null, $share);
@@ -62,7 +62,7 @@ final class HaltPolicy
         return new self(true, false, null, $share);
     }
 
-    /** @param float $share share of the ended commands, above 0 and up to 1; at least three must have succeeded */
+    /** @param float $share share of ended commands that succeeded, above 0 and up to 1; at least three must succeed */
     public static function soonAfterSuccessShare(float $share): self
     {
         return new self(false, true, null, $share);

@@ -9,14 +9,14 @@ use Amp\CancelledException;
 use Spindle\LauncherException;
 
 /**
- * Encodes commands and their outcomes as bytes, for other machines.
+ * Encodes commands and their outcomes as bytes, so that other machines can run the commands.
  *
  *     $bytes = PortableCommand::encode($command);                              // on the caller's machine
  *     $result = PortableCommand::decode($bytes)->runOn($pool, $cancellation);  // on the machine of the command
  *     $outcome = PortableCommand::encodeResult($result, $maxBytes);            // on the machine of the command
  *
- * The caller's pool turns the outcome back into a {@see CommandResult}. Decoded bytes can run any program. Verify their
- * sender before you decode them.
+ * The caller's pool turns the outcome back into a {@see CommandResult}. Decoded bytes can run any program. Verify the
+ * sender of the bytes before you decode them.
  */
 final class PortableCommand
 {
@@ -55,7 +55,7 @@ final class PortableCommand
         ]);
     }
 
-    /** Decodes bytes of {@see encode()}. Verify their sender first, because they can run any program. */
+    /** Decodes bytes of {@see encode()}. Verify the sender first, because the bytes can run any program. */
     public static function decode(#[\SensitiveParameter] string $bytes): self
     {
         /** @var array{list<string>, ?string, ?float, ?float, array<?string>, ?string, ?string, bool, bool} $parts */
@@ -84,13 +84,13 @@ final class PortableCommand
     }
 
     /**
-     * Runs the command and returns its result. The environment and the working directory are those of this process,
-     * unless the command sets others.
+     * Runs the command and returns its result. The command inherits the environment and the working directory of this
+     * process, except what the command sets.
      *
      * Cancellation: the command is ended with all its descendants, and a cancelled result is returned. If the command
      * has ended before the cancellation, its own result is returned.
      *
-     * @throws LauncherException  when a launcher can't be started, or died
+     * @throws LauncherException when a launcher can't be started, or dies
      * @throws CancelledException when the command was cancelled before its start
      */
     public function runOn(CommandPool $pool, ?Cancellation $cancellation = null): CommandResult

@@ -23,7 +23,7 @@ final class RetryPolicy
      * @param bool            $onSignal   whether to retry a command that a signal has killed
      * @param bool            $onTimeout  whether to retry after a timeout or an idle timeout
      * @param float           $delay      seconds before the first retry; 0 for none
-     * @param float           $factor     factor between one delay and the next
+     * @param float           $factor     number by which each delay is multiplied to get the next delay
      * @param float           $maxDelay   upper limit of a delay, in seconds
      * @param float           $jitter     random share of a delay: at 1.0 a delay is between 0 and its full length
      *

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Command;
 
-/** Counts of a finished run. The generator of {@see CommandPool::run()} returns them. */
+/** Numbers of a finished run: the return value of the generator of {@see CommandPool::run()}. */
 final class RunSummary
 {
     /**

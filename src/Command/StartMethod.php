@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Command;
 
-/** How a pool's launcher starts processes. */
+/** The function with which a pool's launchers start processes. */
 enum StartMethod: string
 {
     /** posix_spawn if the launcher's PHP has FFI and the C library has the functions; otherwise proc_open. */

@@ -56,15 +56,15 @@ final class TaskRunner
     /**
      * Runs the tasks that were added, and returns when all have ended. More tasks can be added and run after that.
      *
-     * The status of a task is its exit code, or 128 + n after signal n, as in a shell. It is 255 if the task could not
-     * be started, or if its output could not be stored although it ended with exit code 0. If it could not be started,
-     * or its output could not be stored, stderr ends with the reason.
+     * The status of a task is its exit code, or 128 + n after signal n, as in a shell. A task that could not be started
+     * has the status 127 (no such program) or 126. The status is 255 if the exit code is unknown, or if it is 0 and the
+     * output could not be stored. In all these cases, stderr ends with the reason.
      *
      * @param (callable(array{id: mixed, status: int, stdout: string, stderr: string}, int, int): mixed)|null $callback
      *        called for each result, with the number of ended tasks and the number of all tasks
      *
      * @throws \LogicException   when the callback calls this method
-     * @throws LauncherException when not all tasks could be run. Without this exception, no result is missing
+     * @throws LauncherException when not all tasks could be run. Without this exception, the callback got all results
      */
     public function runAndWait(?callable $callback = null): void
     {

@@ -21,7 +21,7 @@ use Spindle\Http\Internal\Admin\StatusPage;
  * Serves `/metrics` for Prometheus, `/healthz` (whether the application should get requests), `/livez` (whether the
  * event loop runs) and optionally a status page at `/`.
  *
- * The handler does not authenticate clients. Serve it at a separate address that only operators can reach.
+ * The handler does not authenticate clients. Serve the handler at a separate address that only operators can reach.
  *
  *     $server = new HttpServer($application);
  *     $admin = new HttpServer(Admin::of($server)->withStatusPage());

@@ -50,7 +50,7 @@ final class AppException extends \RuntimeException implements SpindleException
     /**
      * @internal
      *
-     * @param string $source what returned the value: "app.php", or the container or factory in it
+     * @param string $source name of what returned the value: "app.php", or the container or factory in app.php
      */
     public static function returned(string $app, string $source, mixed $value): self
     {
@@ -66,7 +66,7 @@ final class AppException extends \RuntimeException implements SpindleException
     /**
      * @internal
      *
-     * @param string $source what returned the closure: "app.php", or the container or factory in it
+     * @param string $source name of what returned the closure: "app.php", or the container or factory in app.php
      * @param string $reason such as "needs 2 arguments"
      */
     public static function noHandler(string $app, string $source, string $reason): self

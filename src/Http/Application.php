@@ -13,7 +13,7 @@ use Spindle\Http\Internal\App\HandlerResult;
 use Spindle\Statistics;
 
 /**
- * A handler with options, logger, statistics and checks. `app.php` may return an Application instead of a handler.
+ * A handler with options, logger, statistics and health checks. `app.php` may return an Application or a handler.
  *
  * Under {@see Sapi}, only the handler, the logger and the limits of forms have an effect.
  */

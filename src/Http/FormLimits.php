@@ -5,8 +5,8 @@ declare(strict_types=1);
 namespace Spindle\Http;
 
 /**
- * Limits for bodies that are parsed: forms, their files and JSON. A body that exceeds a limit is refused with 413 and
- * never truncated. The total size of a form's files is limited only by {@see HttpServerOptions::$maxBody}.
+ * Limits for bodies that the server parses: JSON, and forms with their files. A body above a limit is refused with 413,
+ * and never truncated. Only {@see HttpServerOptions::$maxBody} limits the total size of a form's files.
  */
 final readonly class FormLimits
 {
@@ -14,14 +14,14 @@ final readonly class FormLimits
     public int $depth;
 
     /**
-     * @param int $fields fields of a form, including file inputs that were left empty
-     * @param int $files  files of one form; each large file needs a descriptor
-     * @param int $depth  levels of brackets in a name, and of arrays and objects in JSON
-     * @param int $text   bytes of a urlencoded form or of JSON. For a multipart form: bytes of all names and values
-     *                    together, without the contents of files
-     * @param int $members members (keys) of all large objects in a JSON body together. An object is large if it has
-     *                     more than 100 members. A client can choose keys whose hashes collide, so that PHP compares
-     *                     each key with all earlier ones: 10,000 such keys take 0.1 s, 20,000 take 0.4 s
+     * @param int $fields maximum fields of a form, including file inputs that were left empty
+     * @param int $files  maximum files of a form; each large file needs a file descriptor
+     * @param int $depth  maximum levels of brackets in a name, or of nested arrays and objects in JSON
+     * @param int $text   maximum bytes of a urlencoded form or of JSON. For a multipart form: maximum bytes of all
+     *                    names and values together, without the contents of files
+     * @param int $members maximum members (keys) in all large objects of a JSON body together. An object is large if it
+     *                     has more than 100 members. A client can choose keys whose hashes collide. PHP then compares
+     *                     each key with all earlier keys: 10,000 such keys take 0.1 s, 20,000 take 0.4 s
      *
      * @throws \ValueError when a number is out of its range
      */

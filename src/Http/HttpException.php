@@ -13,7 +13,7 @@ final class HttpException extends \RuntimeException implements SpindleException
     /**
      * @param int                   $status  400 to 599
      * @param string                $message shown to the client
-     * @param array<string, string> $headers of the response, by name
+     * @param array<string, string> $headers response headers, by name
      *
      * @throws \ValueError when the status is not an error status
      * @throws \InvalidArgumentException when a header's name or value is invalid

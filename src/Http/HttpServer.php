@@ -27,15 +27,15 @@ use Spindle\Statistics;
 
 /**
  * An HTTP/1.1 server in this process, on the event loop. Handlers are plain sequential code. While one handler waits,
- * others run.
+ * other handlers run.
  *
  * PHP has one list of headers, one session and one stack of output buffers per process. So in a handler, header(),
  * setcookie() and http_response_code() silently have no effect, and session_start() would open one session for all
- * clients. A handler must not wait between ob_start() and ob_get_clean(). With `spindle serve` and ext-pcntl, header(),
- * setcookie(), http_response_code() and session_start() throw, and each fiber has its own output buffers.
+ * clients. Between ob_start() and ob_get_clean(), a handler must not wait. With `spindle serve` and ext-pcntl,
+ * header(), setcookie(), http_response_code() and session_start() throw, and each fiber has its own output buffers.
  *
- * Output of a handler goes to standard output. If the program that reads standard output has ended, the output is lost
- * and this process continues, because the server calls ignore_user_abort(true).
+ * Output of a handler goes to standard output. If the program that reads standard output has ended, the output is lost.
+ * This process then continues, because the server calls ignore_user_abort(true).
  */
 final class HttpServer implements Lifecycle
 {
@@ -58,7 +58,7 @@ final class HttpServer implements Lifecycle
     /** Fibers that wait until the server is closed and its last connection has ended. */
     private readonly FiberQueue $ending;
 
-    /** @var list<string> timers of {@see closeUnanswered()} */
+    /** @var list<string> timers that call {@see closeUnanswered()} */
     private array $closeTimers = [];
 
     private int $unanswered = 0;
@@ -86,7 +86,7 @@ final class HttpServer implements Lifecycle
         $this->ending = new FiberQueue();
     }
 
-    /** Forbidden: a copy would share what the original owns. */
+    /** Forbids copies, which would share the sockets and connections. */
     private function __clone() {}
 
     /**
@@ -97,7 +97,7 @@ final class HttpServer implements Lifecycle
      *
      * @param string ...$addresses "127.0.0.1:8080", "[::1]:8080", "tls://0.0.0.0:8443", "unix:///run/app.sock"
      *
-     * @throws ListenException when it can't listen on one of the addresses
+     * @throws ListenException when the server can't listen on one of the addresses
      * @throws ServerClosedException
      */
     public function listen(string ...$addresses): void
@@ -123,9 +123,9 @@ final class HttpServer implements Lifecycle
      *
      * @param string ...$addresses as for {@see listen()}
      *
-     * @return list<string> the addresses; port 0 is replaced by the port that was assigned
+     * @return list<string> the addresses, with the assigned port in place of port 0
      *
-     * @throws ListenException when it can't listen on one of these addresses; then it listens on none of them
+     * @throws ListenException when the server can't listen on one of the addresses; it then listens on none of them
      * @throws ServerClosedException
      */
     public function start(string ...$addresses): array
@@ -142,8 +142,8 @@ final class HttpServer implements Lifecycle
     /**
      * Stops accepting connections, answers the requests that have arrived, and returns when all connections have ended.
      *
-     * If requests are unfinished after the options' `stopTimeout`, a warning reports their number, those without a
-     * response are answered with 503, and all connections are closed.
+     * If requests are unfinished after the option `stopTimeout`, the server logs a warning with their number. It then
+     * answers each request without a response with 503, and closes all connections.
      *
      * In a fork of a process with open connections, only closes the fork's copies of the listening sockets.
      *
@@ -157,8 +157,8 @@ final class HttpServer implements Lifecycle
     }
 
     /**
-     * Stops accepting connections, closes the open ones immediately, and cancels their requests. A handler that
-     * ignores the cancellation continues, and its response is dropped. In a fork, has the same effect as close().
+     * Stops accepting connections, closes all open connections immediately, and cancels their requests. A handler that
+     * ignores the cancellation continues, and its response is dropped. In a fork, kill() does the same as close().
      */
     public function kill(): void
     {
@@ -217,7 +217,7 @@ final class HttpServer implements Lifecycle
     }
 
     /**
-     * Runs the checks of the application concurrently. A check that is still running is not started again.
+     * Runs the application's health checks concurrently. A check that still runs since an earlier call is not repeated.
      *
      * @return array<string, string|null> by the check's name: why it failed, or that it is late; null when it passed
      */
@@ -245,7 +245,7 @@ final class HttpServer implements Lifecycle
      */
     public function serve(array $sockets, bool $areShared): void
     {
-        // Otherwise PHP would end the process when a handler prints after the reader has closed standard output.
+        // Otherwise, PHP would end the process if a handler prints after the reader of standard output has ended.
         ignore_user_abort(true);
         $service = \WeakReference::create($this->service);
         $pid = getmypid(); // a process that a handler forks does not own the connections
@@ -268,8 +268,8 @@ final class HttpServer implements Lifecycle
     }
 
     /**
-     * @internal Closes this server while other processes continue to serve the same sockets and accept the pending
-     * connections. Each handler still has its full handlerTimeout, even for the last request that arrives.
+     * @internal Closes this server. Other processes serve the same sockets and accept the waiting connections. Each
+     * handler still has its full handlerTimeout, even for the last request that arrives.
      *
      * @param float $idleGrace replaces the option idleGrace; the options idleTimeout and stopTimeout limit this time
      */
@@ -284,8 +284,8 @@ final class HttpServer implements Lifecycle
     }
 
     /**
-     * @internal Returns the maximum seconds of {@see close()} and {@see handOver()}. A handler that blocks the
-     * event loop can exceed them.
+     * @internal Returns the maximum seconds of {@see close()}, and those of {@see handOver()}. If a handler blocks the
+     * event loop, both can take longer.
      *
      * @return array{float, float}
      */

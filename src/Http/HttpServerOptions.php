@@ -9,50 +9,51 @@ use Spindle\Internal\NumberRange;
 /**
  * Limits, deadlines and certificates of a server. The defaults suit most servers.
  *
- * Times are in seconds; INF means no limit. "413 beyond" means that a request above the limit gets a response 413.
+ * Times are in seconds; INF means no limit. "413 beyond" means: above the limit, the server responds with status 413.
  */
 final readonly class HttpServerOptions
 {
     /**
-     * @param string|null $certificate   path of the certificate chain for tls:// addresses, PEM; read for each
-     *                                   connection, so the file can be replaced
-     * @param string|null $key           path of the private key, PEM; null when the certificate's file contains the key
-     * @param array<string, string> $certificates paths of other chains with their keys, by the name that a client
-     *                                            requests (SNI)
+     * @param string|null $certificate   path of the PEM file with the certificate chain for tls:// addresses. The file
+     *                                   is read for each connection, so it can be replaced
+     * @param string|null $key           path of the private key (PEM); null if $certificate contains the key
+     * @param array<string, string> $certificates paths of PEM files with another chain and its key, by the host name
+     *                                            that a client requests (SNI)
      * @param int   $maxTarget           bytes of a request target; 414 beyond
      * @param int   $maxHead             bytes of a request's head, or of its trailers; 431 beyond
      * @param int   $maxFields           number of header lines, or of trailer lines; 431 beyond
      * @param int   $maxBody             bytes of a body, unless {@see Middleware\BodyLimit} sets another limit for
      *                                   the route; 413 beyond
      * @param FormLimits $forms          limits for bodies that are parsed; 413 beyond
-     * @param float $headTimeout         from the start of a connection (after its TLS handshake), or the first byte of
-     *                                   a later request, to the end of the head; 408 beyond
-     * @param float $tlsTimeout          from the start of a connection to the end of its handshake
+     * @param float $headTimeout         from the start of a connection (after its TLS handshake), or from the first
+     *                                   byte of a later request, to the end of the request's head; 408 beyond
+     * @param float $tlsTimeout          from the start of a connection to the end of its TLS handshake
      * @param float $idleTimeout         how long a connection is kept after a response, until another request begins
-     * @param float $handlerTimeout      how long a handler may take; 503 beyond. Waiting for the client's body does not
-     *                                   count
-     * @param int   $minRate             minimum bytes per second of a request body, over $rateWindow; 408 below; 0
-     *                                   for no minimum
-     * @param float $rateWindow          period over which that rate is measured
+     * @param float $handlerTimeout      how long a handler may take, without the time in which it waits for the
+     *                                   client's body; 503 beyond
+     * @param int   $minRate             minimum bytes per second of a request body, on average over $rateWindow; 408
+     *                                   below; 0 for no minimum
+     * @param float $rateWindow          period over which the server measures $minRate
      * @param float $writeTimeout        how long a client may receive no byte of its response. The kernel reports
-     *                                   received bytes in steps of up to 64 KB, so very slow clients exceed it too
+     *                                   received bytes in steps of up to 64 KB, so a very slow client can exceed it
      * @param int   $maxRequests         requests per connection
-     * @param int   $maxConnections      open at once; fewer if the event loop or the limit of descriptors allows fewer.
-     *                                   To accept more, the server closes the connections that have been idle
-     *                                   longest, or else those of slow clients. If there are none, new connections
-     *                                   wait in the kernel's queue, and each response ends its connection
-     * @param int|null $maxConnectionsPerAddress open at once from one IPv4 address or IPv6 /64 network; null for half
-     *                                           of the connections that the process can have. To accept more, the
-     *                                           server closes others of the same address or network, as for
-     *                                           $maxConnections. If it finds none, it closes the new one.
-     *                                           Clients of a Unix socket and {@see Middleware\TrustedProxies} are not
-     *                                           counted
-     * @param int   $maxInFlight         requests handled at once; 503 with Retry-After beyond
-     * @param float $idleGrace           after {@see HttpServer::close()}: how long an idle connection is kept
-     * @param float $stopTimeout         after {@see HttpServer::close()}: how long to wait for responses. Unanswered
+     * @param int   $maxConnections      open at the same time; fewer if the event loop or the descriptor limit allows
+     *                                   fewer. To accept more, the server closes connections that were idle longest. If
+     *                                   none is idle, it closes connections of slow clients. If none is slow either,
+     *                                   new connections wait in the kernel's queue, and each response ends its
+     *                                   connection
+     * @param int|null $maxConnectionsPerAddress open at the same time from one IPv4 address or IPv6 /64 network; null
+     *                                           for half of the connections that the process can have. To accept more,
+     *                                           the server closes others of this address or network, as for
+     *                                           $maxConnections. If none is idle or slow, the server closes the new
+     *                                           connection. This limit does not apply to clients of a Unix socket and
+     *                                           to {@see Middleware\TrustedProxies}
+     * @param int   $maxInFlight         requests handled at the same time; 503 with Retry-After beyond
+     * @param float $idleGrace           how long an idle connection is kept after {@see HttpServer::close()}
+     * @param float $stopTimeout         how long to wait for responses after {@see HttpServer::close()}. Unanswered
      *                                   requests then get 503, and a warning is logged. If a handler blocks the
      *                                   process, a supervisor kills the process one second later. After a reload, the
-     *                                   old process waits longer, so that each handler has its $handlerTimeout
+     *                                   old process waits longer: each handler still has its full $handlerTimeout
      * @param float $blockWarning        how long a handler may block the event loop before a warning is logged; at
      *                                   least 0.1, or 0 for no warning
      *

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Http;
 
-/** The state of a server at one moment, and its counters since the start. It can be sent to another process as JSON. */
+/** The state of a server at one moment, and its counters since its start. */
 final readonly class HttpServerStatistics
 {
     /** Upper bounds of the buckets of {@see $durationCounts}, in seconds; the last bucket has no bound. */
@@ -30,27 +30,25 @@ final readonly class HttpServerStatistics
     /**
      * @param float $startedAt Unix time
      * @param int $inFlight requests whose handler has not returned
-     * @param int $connections open connections
-     * @param int $acceptedConnections connections accepted so far
      * @param int $rejectedConnections connections that were closed immediately, because their IPv4 address or IPv6 /64
      *     network had too many open connections
-     * @param int $evictedConnections connections that were closed to make room for others, because their clients kept
-     *     the server waiting
+     * @param int $evictedConnections idle connections, and connections of slow clients, that the server closed to
+     *     accept new connections
      * @param int $maxConnections how many connections can be open at present
      * @param bool $full whether new connections have waited for a second or more because there is no room for them
      * @param array<int, int> $answeredRequests requests that were answered, by status
-     * @param array<int, int> $refusedRequests messages that were refused before a handler saw them, by status
+     * @param array<int, int> $refusedRequests requests that the server refused before it called a handler, by status
      * @param int $abandonedRequests requests that got no response, because the client or the server closed the
      *     connection
      * @param list<int> $durationCounts histogram of the time from a request's head to its response: the number of
-     *     responses in each bucket. A response counts only in the first bucket whose bound its time does not exceed
-     * @param float $totalDuration sum of these times, in seconds
+     *     responses in each bucket. Each response is in one bucket: the first whose bound is not below its time
+     * @param float $totalDuration sum of the times of all responses, in seconds
      * @param array<string, array{int, float, int}> $routes by name: number of responses, sum of their times in seconds,
      *     number of responses with a status of 500 or above
      * @param float $lag seconds by which the event loop was late at the last measurement
      * @param float $maxLag maximum lag of the last minute
      * @param int $memory bytes that PHP has allocated
-     * @param array<string, array<string, int|float>> $pools values of the registered statistics, by name
+     * @param array<string, array<string, int|float>> $pools values of the application's registered statistics, by name
      */
     public function __construct(
         public int $pid,

@@ -11,7 +11,7 @@ use Psr\Http\Server\RequestHandlerInterface;
 use Spindle\Http\Internal\App\HandlerResult;
 
 /**
- * A handler that is wrapped in middleware. The stack keeps no state, so it can handle several requests at once.
+ * A handler that is wrapped in middleware. The stack keeps no state, so it can handle several requests at a time.
  *
  * Recommended order of Spindle's middleware, from the outermost: TrustedProxies, RequestId, AccessLog, Compression,
  * Cors, Errors, then middleware of single routes, such as BodyLimit.

@@ -19,8 +19,8 @@ use Spindle\Http\Internal\Message\Status;
 use Spindle\Http\Internal\Server\ResponseWriter;
 
 /**
- * A PSR-7 response. An invalid status, an invalid header name, and a control character in a header or in the reason
- * phrase cause an exception. Spaces around a header's value are removed.
+ * A PSR-7 response. Its methods throw an exception for an invalid status, an invalid header name, and a control
+ * character in a header or in the reason phrase. Spaces around a header's value are removed.
  *
  * @phpstan-import-type FieldMap from Fields
  */
@@ -33,13 +33,13 @@ final class Response implements ResponseInterface
     private const HTML = 'text/html; charset=utf-8';
     private const JSON = 'application/json';
 
-    /** Maximum number of media types for which a template is kept, because the types may come from clients. */
+    /** Maximum number of templates. Without a limit, clients that choose media types could fill the memory. */
     private const MAX_TEMPLATES = 16;
 
     /** @var array<string, self> empty responses that {@see of()} clones, by media type */
     private static array $templates = [];
 
-    // Parameters are not promoted: assigning only those that differ from the defaults takes half the time.
+    // The constructor does not promote parameters: assigning only values other than the defaults takes half the time.
 
     private int $status = 200;
 
@@ -56,8 +56,8 @@ final class Response implements ResponseInterface
     /**
      * @param int $status 200 to 599
      * @param array<string, string|list<string>> $headers by name
-     * @param string|StreamInterface $body a stream is read to its end, from its beginning if it can be rewound
-     * @param string $reason reason phrase; '' for the standard one of the status
+     * @param string|StreamInterface $body a stream is rewound if that is possible, then read to its end
+     * @param string $reason reason phrase; '' for the standard phrase of the status
      *
      * @throws \InvalidArgumentException when the status, a header or the reason is invalid
      */
@@ -135,13 +135,13 @@ final class Response implements ResponseInterface
 
     /**
      * @param string $location absolute or relative target; characters that a URI can't contain are percent-encoded
-     * @param int $status with 303 the client sends GET; with 307 and 308 it repeats the request; 301 and 308 are
-     *     permanent
+     * @param int $status with 303, the client sends GET to the target; with 307 and 308, it sends the same request; 301
+     *     and 308 are permanent
      * @param array<string, string|list<string>> $headers
      */
     public static function redirect(string $location, int $status = 303, array $headers = []): self
     {
-        // RFC 3986, appendix A. "%" is allowed, for characters that are already encoded.
+        // RFC 3986, appendix A. "%" is kept, because the location may contain encoded characters.
         $location = (string) preg_replace_callback(
             '/[^!#$%&\'()*+,\/:;=?@\[\]A-Za-z0-9\-._~]/',
             static fn(array $match): string => rawurlencode($match[0]),
@@ -153,11 +153,11 @@ final class Response implements ResponseInterface
 
     /**
      * Sends chunks as an iterator yields them. The next chunk is requested when the previous one was sent. An iterator
-     * that suspends does not block other requests.
+     * that suspends its fiber does not block other requests.
      *
      * When the client disconnects, a generator gets a {@see ClientDisconnectedException} at its `yield`. A generator
-     * that is waiting gets it at its next `yield`. `finally` blocks run, and can suspend. Other iterators are not
-     * called again.
+     * that is waiting gets the exception at its next `yield`. The generator's `finally` blocks run, and may suspend.
+     * An iterator that is not a generator is not called again.
      *
      * @param iterable<string>                   $chunks
      * @param array<string, string|list<string>> $headers
@@ -173,14 +173,14 @@ final class Response implements ResponseInterface
 
     /**
      * Sends a file. Conditional headers apply to GET and HEAD, Range only to GET. Other methods get the whole file.
-     * The length is that of the file when it was opened.
+     * The response has the length that the file had when it was opened.
      *
      * The file is read while it is sent. Reading does not suspend the fiber, so a slow disk blocks the whole process.
      *
      * @param string $path must not be chosen by a client: use {@see Middleware\StaticFiles} for that
      * @param string|null $type media type; null to derive it from the extension of the name
      * @param array<string, string|list<string>> $headers replace headers derived from the file. The request's
-     *     conditional headers are then compared with this ETag and Last-Modified
+     *     conditional headers are compared with an ETag or Last-Modified given here
      *
      * @throws HttpException 404 when there is no regular file, 403 when it can't be read
      * @throws \RuntimeException when too many files are open
@@ -204,7 +204,7 @@ final class Response implements ResponseInterface
      * When the client disconnects, a generator gets a {@see ClientDisconnectedException} at its `yield`, so that its
      * `finally` blocks run. A generator that is waiting continues up to its next `yield`. To end it sooner, pass the
      * request's cancellation to the operation that waits. Exceptions that the generator throws after the disconnect are
-     * not reported. The generator ends the same way when the server stops or is reloaded, and the browser reconnects.
+     * not reported. When the server stops or is reloaded, the generator ends the same way, and the browser reconnects.
      *
      * @param iterable<ServerSentEvent|string>   $events    a string is the data of an event
      * @param array<string, string|list<string>> $headers
@@ -267,7 +267,7 @@ final class Response implements ResponseInterface
     /**
      * @internal Returns the whole response; null if its body is a stream, or if its head depends on the request.
      *
-     * @param string $date line with the date
+     * @param string $date complete line of the Date header
      */
     public function bytes(string $date): ?string
     {
@@ -317,7 +317,7 @@ final class Response implements ResponseInterface
     /** @param array<string, string|list<string>> $headers */
     private static function of(string $type, string|StreamInterface $body, int $status, array $headers): self
     {
-        // Cloning takes two thirds of the time of creating a response, and the clone already has its reusable head.
+        // Cloning a template takes two thirds of the time of a new response, and the clone already has a reusable head.
         $response = clone (self::$templates[$type] ?? self::template($type));
         $response->body = $body;
         if ($status !== 200) {

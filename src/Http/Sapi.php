@@ -47,7 +47,7 @@ final class Sapi
      *     a handler, or the path of a file as for {@see Supervisor}
      *
      * @throws AppException     when the file can't be loaded or returns no handler
-     * @throws \LengthException when the body, after the head was sent, turns out to be shorter than its Content-Length
+     * @throws \LengthException when the body is shorter than its Content-Length; thrown after the head was sent
      */
     public static function run(RequestHandlerInterface|\Closure|string $app): void
     {
@@ -93,7 +93,7 @@ final class Sapi
     private static function send(ResponseInterface $response, Head $head, SapiExchange $exchange): void
     {
         ignore_user_abort(true);
-        // If these settings were not empty, PHP would add a missing Content-Type, and a charset to text types.
+        // If these settings were not empty, PHP would add a default Content-Type, and a charset to text types.
         ini_set('default_mimetype', '');
         ini_set('default_charset', '');
         // Displayed errors would become part of the body.

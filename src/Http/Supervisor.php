@@ -27,18 +27,18 @@ use Spindle\Lifecycle;
 /**
  * Serves an application with several processes that share the listening sockets, as `spindle serve` does.
  *
- * A process that ends is replaced. SIGHUP replaces all processes, one after the other, with processes that have loaded
- * the application again. Such a reload loses no request. If the new code fails to start, the processes that were not
- * replaced continue.
+ * The supervisor replaces a process that ends. SIGHUP replaces all processes, one after the other, with
+ * processes that have loaded the application again. Such a reload loses no request. If the new code fails to start, the
+ * processes that were not replaced continue.
  *
- * SIGINT, SIGTERM and SIGQUIT close the supervisor. So does SIGHUP after the terminal was closed. A second SIGINT,
+ * SIGINT, SIGTERM and SIGQUIT close the supervisor. SIGHUP does the same if the terminal was closed. A second SIGINT,
  * SIGTERM or SIGQUIT has the effect of {@see kill()}. SIGUSR1 and SIGUSR2 are ignored. When the supervisor's process is
- * killed, the other processes are killed too; without ext-ffi, a process whose event loop is blocked continues until
- * its handler waits or returns.
+ * killed, the other processes are killed too. Without ext-ffi, a process whose event loop is blocked continues
+ * until its handler waits or returns.
  *
  * A handler that calls session_start() gets an {@see UnsupportedFunctionException}. The same holds for header(),
- * setcookie() and http_response_code() if PHP was started without these functions (disable_functions), as
- * `spindle serve` does.
+ * setcookie() and http_response_code() if PHP was started with these functions in disable_functions. `spindle
+ * serve` starts PHP in this way.
  *
  * The supervisor itself does not load the application. A reload does not replace code that the supervisor has loaded:
  * Spindle, and the "files" of Composer's autoloader. When a symbolic link in the application's path points to another
@@ -51,22 +51,22 @@ final class Supervisor implements Lifecycle
 
     private bool $isClosed = false;
 
-    /** Pid of the process that executes {@see run()}, or 0. A fork has another pid, so close() has no effect in it. */
+    /** Pid of the process that executes {@see run()}, or 0. A fork has another pid, so close() has no effect there. */
     private int $runningPid = 0;
 
     /** Fibers that wait until {@see run()} returns. */
     private readonly FiberQueue $ending;
 
-    /** Set while run() runs: the manager of other processes, or without ext-pcntl the servers in this process. */
+    /** Set while run() runs: the manager of worker processes or, without ext-pcntl, the servers in this process. */
     private ?ProcessManager $manager = null;
     private ?HttpServer $server = null;
     private ?HttpServer $admin = null;
 
     /**
      * @param string $app path of a file; each process resolves symbolic links again. The file returns a handler, an
-     *     {@see Application}, a closure without parameters that creates one of these, or a PSR-11 container with one
+     *     {@see Application}, a parameterless closure that creates one of these, or a PSR-11 container that has one
      * @param list<string> $addresses as for {@see HttpServer::listen()}
-     * @param LoggerInterface $logger of this process, and of worker processes if the application has no logger
+     * @param LoggerInterface $logger logger of this process, and of worker processes if the application has no logger
      */
     public function __construct(
         private readonly string $app,
@@ -78,13 +78,13 @@ final class Supervisor implements Lifecycle
         $this->ending = new FiberQueue();
     }
 
-    /** Forbidden: a copy would share what the original owns. */
+    /** Prevents copies, because a copy would share the sockets and processes of the original. */
     private function __clone() {}
 
     /**
      * @internal Replaces this process with the same command in a PHP that disables header(), setcookie(),
      * session_start() and similar functions. Worker processes define functions with these names that throw an
-     * {@see UnsupportedFunctionException}. Does nothing if PHP was started that way.
+     * {@see UnsupportedFunctionException}. Does nothing if these functions are already disabled.
      *
      * @return string|null why the restart is not possible; null when it is not necessary
      */
@@ -102,10 +102,10 @@ final class Supervisor implements Lifecycle
     }
 
     /**
-     * Serves until a signal, {@see close()} or {@see kill()} ends it. Without ext-pcntl, this process itself serves the
-     * application.
+     * Serves the application, and returns after a signal, {@see close()} or {@see kill()}. Without ext-pcntl, there are
+     * no worker processes, and this process serves the application.
      *
-     * Runs the event loop. Worker processes are forks of this process, but no callback of its event loop runs in them.
+     * Runs the event loop. Worker processes are forks of this process, but do not run callbacks of its event loop.
      * So call this method outside of a fiber, and before opening files or connections that must not be shared.
      *
      * @return int 0, or the number of the second signal, which has ended all processes immediately
@@ -140,11 +140,11 @@ final class Supervisor implements Lifecycle
     /**
      * Stops accepting connections, answers the requests that have arrived, and waits until all processes have ended.
      * The `stopTimeout` of the application's options limits this time, as for {@see HttpServer::close()}. If a callback
-     * of the event loop waits here, it continues only when the loop runs again, after {@see run()} has returned.
+     * of the event loop waits here, the callback continues only when the loop runs again after {@see run()}.
      *
      * Has no effect in a process that the supervisor has started.
      *
-     * Cancellation: ends the processes as {@see kill()} does. They may still be ending when this method throws.
+     * Cancellation: ends the processes as {@see kill()} does. Some processes may still exist when this method throws.
      *
      * @throws CancelledException
      */
@@ -277,7 +277,7 @@ final class Supervisor implements Lifecycle
 
     /**
      * Returns the current folder as the shell's PWD names it, with symbolic links. At a reload, these links may lead to
-     * another release, but the path of getcwd() always leads to the first one.
+     * another release, but the path of getcwd() always leads to the first release.
      */
     private static function currentFolder(): string
     {

@@ -19,8 +19,8 @@ final readonly class SupervisorOptions
      * @param string|null $certificate  path of the certificate chain for tls:// addresses, PEM; read for each
      *                                  connection, so the file can be replaced
      * @param string|null $key          path of the private key, PEM; null when the certificate's file contains the key
-     * @param array<string, string> $certificates paths of other chains with their keys, by the name that a client
-     *                                            requests (SNI)
+     * @param array<string, string> $certificates paths of PEM files with another chain and its key, by the name that
+     *                                            a client requests (SNI)
      * @param int|null    $maxRequests  requests after which a process is replaced; null for no limit. For each
      *                                  process, the number is reduced by up to a tenth at random
      * @param int|null    $maxMemory    bytes in use by PHP at which a process is replaced; null for no limit
@@ -28,14 +28,14 @@ final readonly class SupervisorOptions
      * @param float       $blockTimeout seconds for which a process's event loop may be blocked before the process is
      *                                  killed, at least 0.1; INF for no limit
      * @param string|null $memoryLimit  PHP's memory_limit of each process, such as "512M", or "-1" for none. Null for
-     *                                  PHP's setting. If PHP has no setting, or -1 in php.ini: three quarters of the
-     *                                  memory of the machine or the container, divided by the number of processes, but
-     *                                  at least 128 MB, and at least twice $maxMemory
+     *                                  PHP's setting. If PHP has no setting, or -1 in php.ini, the limit is three
+     *                                  quarters of the machine's or container's memory, divided by the number of
+     *                                  processes, but at least 128 MB, and at least twice $maxMemory
      * @param list<string> $adminHosts  host names that requests to the admin address may use, in addition to the
      *                                  name in $admin, IP addresses and localhost: {@see Admin::withHosts()}
      * @param bool|null   $traceBlocks  for development: whether the log reports which function blocks the event loop of
-     *                                  a process for half a second, with its callers. A signal interrupts the function,
-     *                                  so that sleep() returns early. Null for the value of $watch
+     *                                  a process for half a second, with its callers. The report interrupts the
+     *                                  function with a signal, so sleep() returns early. Null for the value of $watch
      *
      * @throws \ValueError when a number is out of its range
      */

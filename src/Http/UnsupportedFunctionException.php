@@ -8,7 +8,7 @@ use Spindle\SpindleException;
 
 /**
  * A handler called a PHP function that changes the response of the process, such as header(). A process of `spindle
- * serve` handles many requests at once, so the function can't know which response to change.
+ * serve` handles many requests at a time, so the function can't know which response to change.
  *
  * File and line of the exception are those of the call.
  */

@@ -13,7 +13,7 @@ final class Backoff
 {
     /**
      * @param float $delay    seconds before the first retry; 0 for no delays
-     * @param float $factor   factor between one delay and the next; at least 1
+     * @param float $factor   each delay is this number times the one before; at least 1
      * @param float $maxDelay upper limit of a delay, in seconds
      * @param float $jitter   random part of each delay, from 0 to 1: at 1.0, a delay is between 0 and its full length
      *
@@ -35,7 +35,7 @@ final class Backoff
         }
     }
 
-    /** Returns the delay before the next attempt, in seconds. `$attempts` is the number of attempts so far, from 1. */
+    /** Returns the seconds until the next attempt. `$attempts` is the number of past attempts (1 or more). */
     public function after(int $attempts): float
     {
         // The power may be infinite, and 0 * INF is NAN.

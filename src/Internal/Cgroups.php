@@ -74,7 +74,7 @@ final readonly class Cgroups
     /**
      * Returns the folders of the process's own cgroup and of its ancestors that are visible in this mount.
      * In a container without a cgroup namespace, `$own` is the path on the host. If that path is not below `$root`, the
-     * mount point counts as the process's own cgroup. A path with ".." is outside of the namespace and not visible.
+     * mount point is taken as the process's own cgroup. A path with ".." is outside of the namespace and not visible.
      *
      * @return list<string>
      */

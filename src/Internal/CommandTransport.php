@@ -11,7 +11,7 @@ use Spindle\SpindleException;
 /** Runs the commands of a {@see \Spindle\Command\CommandPool} on other machines. Receives and returns encoded bytes. */
 interface CommandTransport
 {
-    /** Default for the number of commands that a transport may have at once, running or waiting. */
+    /** Default for the maximum number of commands, running and waiting together, that a transport has at a time. */
     public const DEFAULT_CONCURRENCY = 256;
 
     public const MAX_CONCURRENCY = 10_000;

@@ -10,7 +10,7 @@ use Spindle\Internal\Launcher\Process\Files;
 /**
  * Counts the CPUs that this process can use: the CPUs in its affinity mask, limited by the quota of its cgroups.
  * A quota is rounded up: with a quota of 1.5, one process would leave a third of the quota unused. Each call reads
- * small files below /proc and /sys, so frequent callers should keep the result.
+ * small files below /proc and /sys, so a caller should keep the result.
  */
 final readonly class CpuCount
 {

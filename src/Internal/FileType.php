@@ -32,7 +32,7 @@ enum FileType: int
     }
 
     /**
-     * Returns true for regular files and streams without fstat(): their reads and writes wait for no other process.
+     * Returns true for regular files and streams without fstat(). Reading or writing these waits for no other process.
      *
      * @param resource $stream
      */

@@ -12,7 +12,7 @@ final class FrameReader
     /** Bytes after the last complete frame. */
     private string $rest = '';
 
-    /** Length at which $rest has a complete header or frame. $rest is not split before, because a split copies it. */
+    /** Length of $rest with the next complete header or frame. A shorter $rest is kept as it is, to avoid copies. */
     private int $needed = LauncherProtocol::HEADER_BYTES;
 
     private bool $feeding = false;
@@ -35,10 +35,10 @@ final class FrameReader
 
     /**
      * Adds bytes, and passes each complete frame to the handler, in order. If the handler of an earlier call is
-     * suspended, only stores the bytes, and the earlier call passes their frames on. If the handler throws, the next
-     * call continues with the next frame.
+     * suspended, this call only stores the bytes, and the earlier call passes the frames on. If the handler throws, the
+     * next call continues with the next frame.
      *
-     * @throws MalformedFrameException when all frames before the malformed one were passed on; the reader is unusable
+     * @throws MalformedFrameException at a malformed frame, after the frames before it; then the reader is unusable
      */
     public function feed(string $bytes, FrameHandler $handler): void
     {
@@ -61,7 +61,7 @@ final class FrameReader
         return $this->rest === '';
     }
 
-    /** Returns the number of bytes that are missing from the incomplete frame, or from the next header. */
+    /** Returns the number of bytes of the incomplete frame, or of the next header, that have not arrived. */
     public function missing(): int
     {
         return $this->needed - \strlen($this->rest);

@@ -7,8 +7,8 @@ namespace Spindle\Internal;
 /**
  * Finds the signals that were ignored when this process started, such as SIGINT in background jobs of a shell script.
  * PHP has no function for that: PHP handles most signals itself, so the system reports them as caught. And
- * pcntl_signal_get_handler() knows only handlers of pcntl_signal(). Therefore a fork sends itself the signal. If the
- * fork survives, the signal is ignored.
+ * pcntl_signal_get_handler() knows only handlers of pcntl_signal(). Therefore a fork of this process sends itself the
+ * signal. If the fork survives, the signal is ignored.
  */
 final class IgnoredSignals
 {

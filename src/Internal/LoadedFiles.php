@@ -17,7 +17,7 @@ final class LoadedFiles
     /** Time of the last call of {@see record()}, in seconds since 1970; null before the first call. */
     private static ?float $lastRecordAt = null;
 
-    /** Records which files are loaded now. Any other file that is found loaded later was loaded after this call. */
+    /** Records which files are loaded now. A file that only a later call finds was loaded after this call. */
     public static function record(): void
     {
         $now = microtime(true);
@@ -47,7 +47,7 @@ final class LoadedFiles
             return $changed;
         }
         if ((int) $changed === (int) $since) {
-            // PHP's stat() has whole seconds. If the fraction is unknown, the file counts as changed after loading.
+            // PHP's stat() returns whole seconds. If the fraction is unknown, the file counts as changed after loading.
             $changed = self::preciseChangeTime($file) ?? $changed + 1;
         }
         $isKnown = $changed > 0; // some stream wrappers report no time
@@ -70,7 +70,7 @@ final class LoadedFiles
         return is_file($path) ? fileinode($path) . ' ' . filesize($path) . ' ' . filectime($path) : '';
     }
 
-    /** Returns the phar's path for a file in a phar: the file itself has the times from before it was packed. */
+    /** Returns the phar's path for a file in a phar, because such a file keeps its times from before the packing. */
     private static function path(string $file): string
     {
         $isInArchive = str_starts_with($file, 'phar://') && preg_match('~^phar://(.+?\.phar)/~', $file, $archive) === 1;
@@ -78,7 +78,7 @@ final class LoadedFiles
         return $isInArchive ? $archive[1] : $file;
     }
 
-    /** Returns the change time with its fraction of a second; null without `stat`, or if the fraction is zero. */
+    /** Returns the change time with fractions of a second; null without the program `stat`, or for a whole second. */
     private static function preciseChangeTime(string $file): ?float
     {
         if (!\function_exists('proc_open')) {
@@ -101,7 +101,7 @@ final class LoadedFiles
         return (float) (new \DateTimeImmutable($time))->format('U.u');
     }
 
-    /** Returns when this process started, in seconds since 1970; 0.0 when unknown. */
+    /** Returns the start time of this process, in seconds since 1970; 0.0 when unknown. */
     private static function startTime(): float
     {
         $now = $_SERVER['REQUEST_TIME_FLOAT'] ?? null;
@@ -111,8 +111,8 @@ final class LoadedFiles
     }
 
     /**
-     * Returns the earliest time at which the loaded code may have been compiled. With an opcode cache, that may be
-     * earlier than `$loaded`.
+     * Returns the earliest time at which the loaded code may have been compiled. With an opcode cache, this time
+     * may be earlier than `$loaded`.
      */
     private static function earliestCompileTime(string $file, float $loaded): float
     {

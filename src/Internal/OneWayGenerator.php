@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Internal;
 
-/** Functions for generators that pass on the items of a generator or process, and accept no values from send(). */
+/** Functions for generators that pass on items of another generator or a process, and refuse values from send(). */
 final class OneWayGenerator
 {
     /**
@@ -23,9 +23,9 @@ final class OneWayGenerator
     }
 
     /**
-     * Yields the generator of a task without keeping a reference to it. When the reader drops the generator, PHP can
-     * destroy it, which ends the task. PHP keeps a yielded value until the code that has yielded it continues. So this
-     * method ends after its only value, and its caller then delegates to {@see release()}.
+     * Yields the generator of a task without keeping a reference to that generator. So PHP destroys the generator when
+     * the reader drops it, and the task ends. PHP keeps a yielded value until the code that yielded it continues. So
+     * this method ends after its only value, and its caller then delegates to {@see release()}.
      *
      * @param \Generator<mixed, mixed, mixed, mixed> $items
      *
@@ -41,8 +41,8 @@ final class OneWayGenerator
 
     /**
      * Releases the value that a generator yielded last: `yield from OneWayGenerator::release()`.
-     * PHP keeps that value until the generator yields again, ends or delegates to another generator. `yield from []` is
-     * not enough.
+     * PHP keeps that value until the generator yields again, ends or delegates to another generator. For this,
+     * `yield from []` is not enough.
      *
      * @return \Generator<never, never>
      */

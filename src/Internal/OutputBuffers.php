@@ -45,7 +45,7 @@ final class OutputBuffers
         }
     }
 
-    /** Returns whether this is {main} or a fiber of the event loop. If so, all open buffers belong to it. */
+    /** Returns whether this is {main} or a fiber of the event loop. If so, all open buffers are its own. */
     private static function isOfTheLoop(): bool
     {
         $inner = [];

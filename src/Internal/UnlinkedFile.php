@@ -7,7 +7,7 @@ namespace Spindle\Internal;
 /**
  * Opens temporary files, and unlinks each of them before the first write. Only their owner has access.
  * PHP can't create a file without a name (O_TMPFILE). So a file remains if this process is killed before it unlinks the
- * file. All names of a process have the same prefix, by which a launcher finds and removes such files.
+ * file. All file names of a process have the same prefix, so that a launcher can find and remove such files.
  */
 final class UnlinkedFile
 {

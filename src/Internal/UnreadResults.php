@@ -7,11 +7,11 @@ namespace Spindle\Internal;
 use Amp\Cancellation;
 
 /**
- * Logs a message when a generator of results is destroyed before its first result was requested. The work starts only
- * with that request, so no work was done. docs/decisions/0017-unfinished-tasks.md explains why a log line reports this.
+ * Logs a message when a generator of results is destroyed before its first result was requested. The first request
+ * starts the work, so no work was done. docs/decisions/0017-unfinished-tasks.md explains why a log line reports this.
  *
- * A method that returns such a generator gives this object to the generator, so both are destroyed together. The
- * object must be created while that method runs, because it takes the name of the method from the call stack.
+ * A method that returns such a generator gives this object to the generator, so PHP destroys the two together.
+ * The object must be created while that method runs, because the constructor reads the method's name in the call stack.
  */
 final class UnreadResults
 {
@@ -22,7 +22,7 @@ final class UnreadResults
     private readonly int $process;
     private bool $isRead = false;
 
-    /** @param string $work predicate of the log message, such as "ran no task" */
+    /** @param string $work what the call did, in the log message: for example "ran no task" */
     public function __construct(private readonly string $work, private readonly ?Cancellation $cancellation)
     {
         $this->call = self::call();

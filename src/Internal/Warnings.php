@@ -97,7 +97,7 @@ final class Warnings
         return self::reason(error_get_last()['message'] ?? $default);
     }
 
-    /** Returns the reason in a warning of a socket or TLS function, such as "connection refused", to follow a colon. */
+    /** Returns the reason in a warning of a socket or TLS function, to follow a colon: "connection refused". */
     public static function socketReason(string $warning): string
     {
         $text = trim(

@@ -6,7 +6,7 @@ namespace Spindle\Internal;
 
 use Revolt\EventLoop;
 
-/** Sets timers that do not keep the event loop running, and do not keep their owner from being destroyed. */
+/** Sets timers that do not keep the event loop running, and do not prevent the destruction of their owner. */
 final class WeakTimer
 {
     /** Maximum delay of the event loop, in seconds. */

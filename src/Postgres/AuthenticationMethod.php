@@ -13,7 +13,7 @@ enum AuthenticationMethod: string
     /** SCRAM-SHA-256: the password is never sent, and the server must prove that it knows the password. */
     case Scram = 'scram-sha-256';
 
-    /** A hash is sent, from which an eavesdropper can guess the password quickly. The server is not verified. */
+    /** The client sends a hash, which an eavesdropper can crack quickly. The server does not prove its identity. */
     case Md5 = 'md5';
 
     /** The password itself is sent to the server. */

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres;
 
-/** Whether a SCRAM login also proves that both sides use the same TLS connection, without a man in the middle. */
+/** Whether a SCRAM login also proves that the TLS connection ends at the server, not at a man in the middle. */
 enum ChannelBinding: string
 {
     case Disable = 'disable';

@@ -4,12 +4,12 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres;
 
-/** Parameters, or rows for copyFrom(), can't be sent, for example due to their types. The message shows no values. */
+/** A parameter, or a row for copyFrom(), can't be sent, for example because of its type. The message shows no value. */
 final class InvalidParameterException extends \InvalidArgumentException implements PostgresException
 {
     private function __construct(
         string $message,
-        /** Number of the parameter, or of the column of a row, from 1; null when no single value is the cause. */
+        /** Number of the parameter or of the row's column, starting at 1; null when no single value is the cause. */
         public readonly ?int $position = null,
         /** Result of get_debug_type() for the value, or for the part of it that can't be sent. */
         public readonly ?string $phpType = null,

@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Postgres;
 
 /**
- * Isolation level of a transaction. The level decides which changes of concurrent transactions are visible in it.
+ * Isolation level of a transaction. The level decides which changes of concurrent transactions the transaction sees.
  *
  * @see https://www.postgresql.org/docs/current/transaction-iso.html
  */

@@ -17,8 +17,8 @@ enum JsonMode
      * A value that is read and written back is the same JSON value. Objects are stdClass. A number that neither int nor
      * float can represent exactly is a {@see JsonNumber}. A string parameter is encoded as a JSON string.
      *
-     * Two things change: spaces and repeated keys of json (not jsonb) are lost, and JSON's null as a whole value is
-     * read as null, which is written as SQL's NULL.
+     * Two things change. Values of json (not jsonb) lose their spaces and repeated keys. A value that is JSON's null is
+     * read as PHP's null, and PHP's null is written as SQL's NULL.
      */
     case Lossless;
 }

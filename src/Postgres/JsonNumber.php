@@ -23,8 +23,8 @@ final readonly class JsonNumber implements \JsonSerializable, \Stringable
     }
 
     /**
-     * Called by json_encode(). When the client encodes a parameter, the number keeps all its digits. If other code
-     * calls json_encode(), the number becomes a JSON string, because a JSON number would lose digits.
+     * Returns the value for json_encode(). When the client encodes a parameter, the number keeps all its digits. If
+     * other code calls json_encode(), the number becomes a JSON string, because PHP would drop digits of a JSON number.
      */
     public function jsonSerialize(): string
     {

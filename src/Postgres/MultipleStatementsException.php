@@ -16,8 +16,8 @@ final class MultipleStatementsException extends \InvalidArgumentException implem
     }
 
     /**
-     * Returns the exception for a text with several statements; null if it has only one. Like
-     * {@see SqlText::secondStatement()}, treats semicolons in the body of a routine as ends of statements.
+     * Returns an exception if the text has several statements; otherwise null. Treats semicolons in the body of a
+     * routine as ends of statements, like {@see SqlText::secondStatement()}.
      *
      * @internal
      */

@@ -4,12 +4,12 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres;
 
-/** The connection was lost and reopened. Notifications may be missing, so reload the state that they announce. */
+/** The connection was lost and reopened. Notifications may be lost, so reload the data whose changes they announce. */
 final readonly class NotificationGap
 {
     /**
-     * @param \DateTimeImmutable $since when the last bytes arrived from the server, by this machine's clock. Later
-     *     notifications may be missing
+     * @param \DateTimeImmutable $since when the last bytes arrived from the server, by this machine's clock;
+     *     notifications sent after that may be lost
      * @param \Throwable $reason why the connection was lost
      */
     public function __construct(public \DateTimeImmutable $since, public \Throwable $reason) {}

@@ -62,7 +62,7 @@ final class PooledConnection implements PostgresLink
         }
     }
 
-    /** Forbidden: the release of a copy would release the original's connection. */
+    /** Forbids copies, because releasing a copy would also release the connection of the original. */
     private function __clone() {}
 
     public function query(

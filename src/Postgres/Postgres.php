@@ -4,14 +4,14 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres;
 
-/** Helpers for SQL with dynamic names. Values belong in parameters; names can't be parameters. */
+/** Quotes names, such as table names, for SQL text. SQL accepts values as parameters, but not names. */
 final class Postgres
 {
     /** Maximum bytes of a name, unless the server was built with another NAMEDATALEN. */
     private const MAX_NAME_BYTES = 63;
 
     /**
-     * Quotes a name, or a name after its schema: quoteIdentifier('schema', 'table') returns `"schema"."table"`.
+     * Quotes a name, or joins several names with dots: quoteIdentifier('schema', 'table') returns `"schema"."table"`.
      *
      * Quoted names are case-sensitive. A quotation mark in a name is doubled.
      *

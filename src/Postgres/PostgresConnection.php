@@ -20,7 +20,7 @@ use Spindle\Postgres\Internal\TransactionRun;
  * Concurrent statements of several fibers run in the order in which they were sent, and share round trips. While a
  * transaction, a stream or a COPY is open, statements of other fibers wait for its end.
  *
- * The connection is closed when nothing references this object. This class does not replace a lost connection, but a
+ * The connection is closed when nothing references this object. This class does not replace a lost connection. A
  * {@see PostgresPool} does.
  */
 final class PostgresConnection implements Lifecycle, PostgresLink
@@ -44,7 +44,7 @@ final class PostgresConnection implements Lifecycle, PostgresLink
         }
     }
 
-    /** Forbidden: closing a copy would close the original. */
+    /** Forbids copies, because closing a copy would close the original. */
     private function __clone() {}
 
     /**
@@ -130,13 +130,13 @@ final class PostgresConnection implements Lifecycle, PostgresLink
      * Listens for notifications on channels, over a separate connection.
      *
      * The separate connection is opened when the loop over the generator starts. If that connection is lost, another
-     * one is opened as soon as a server is available. Then the generator yields a {@see NotificationGap}, because
-     * notifications may be missing.
+     * connection is opened as soon as a server is available. Then the generator yields a {@see NotificationGap},
+     * because notifications may be missing.
      *
      * @param string|list<string> $channels
      *
-     * @return \Generator<int, Notification|NotificationGap> endless until {@see close()} or {@see kill()}; ending the
-     *     loop closes the separate connection
+     * @return \Generator<int, Notification|NotificationGap> does not end before {@see close()} or {@see kill()}; ending
+     *     the loop closes the separate connection
      *
      * @throws ConnectionFailedException when no server accepts the first connection
      * @throws AuthenticationException when a server refuses the login of the first or a later connection
@@ -169,17 +169,17 @@ final class PostgresConnection implements Lifecycle, PostgresLink
     }
 
     /**
-     * Refuses new calls, waits until the accepted ones have ended, and closes the connection.
+     * Refuses new calls, waits until all accepted calls have ended, and closes the connection.
      *
-     * Accepted calls are statements, transactions, streams and COPYs in progress or waiting. A transaction may still
-     * run its statements, nested transactions and retries. A stream ends when its rows are read or its generator is
-     * destroyed. Generators of {@see listen()} yield the notifications that have arrived, and end.
+     * Accepted calls are statements, transactions, streams and COPYs that run or wait. A transaction may still run its
+     * statements, nested transactions and retries. A stream ends when its rows are read or its generator is destroyed.
+     * Generators of {@see listen()} yield the notifications that have arrived, and end.
      *
      * Cancellation: ends the remaining calls as {@see kill()} does.
      *
      * @throws CancelledException
      * @throws \LogicException when this fiber has a transaction, a stream or a COPY on the connection, so close() would
-     *     wait for its own fiber. The connection is closed as soon as the accepted calls have ended
+     *     wait for its own fiber. The connection is nevertheless closed when the accepted calls have ended
      */
     public function close(?Cancellation $cancellation = null): void
     {
@@ -190,7 +190,8 @@ final class PostgresConnection implements Lifecycle, PostgresLink
     /**
      * Closes the connection immediately. Accepted calls and generators of {@see listen()} fail with
      * {@see ConnectionClosedException}, and the server rolls back an open transaction. The server is asked to stop
-     * statements in progress. This method does not wait until the server has this request, but the event loop does.
+     * statements in progress. This method does not wait until the server has this request, but the event loop runs
+     * until then.
      */
     public function kill(): void
     {

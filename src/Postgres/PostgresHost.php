@@ -12,8 +12,8 @@ final readonly class PostgresHost implements \Stringable
     /**
      * @param string $host a name, an IP address without brackets, or the folder of a Unix socket, which begins with "/"
      * @param int $port port number, which is also part of the name of a Unix socket
-     * @param string|null $address IP address to connect to, so that `$host` is not looked up; the server's certificate
-     *     must still be for `$host`
+     * @param string|null $address IP address to connect to instead of looking up `$host`; the server's certificate must
+     *     be valid for `$host`
      *
      * @throws \ValueError when a value is invalid
      */

@@ -10,13 +10,13 @@ use Amp\CancelledException;
 /**
  * Executes statements. Pools, connections and transactions implement this interface.
  *
- * Parameters are a list: $1 in the statement is the first value. They are sent separately from the statement.
- * {@see Result} lists the PHP type for each PostgreSQL type. Each method suspends only the calling fiber. Outside of
- * fibers, the method runs the event loop until it can return.
+ * Parameters are a list of values: $1 in the statement stands for the first one. Values are sent separately from the
+ * SQL. {@see Result} lists the PHP type for each PostgreSQL type. Each method suspends only the calling fiber. A call
+ * outside of fibers runs the event loop until the method can return.
  *
  * A cancellation ends the call immediately with a CancelledException; {@see transaction()} has its own rules. The
- * server stops the statement soon after that, unless the statement has completed already. Do not catch this exception
- * in a function that {@see transaction()} calls, so that the transaction is rolled back.
+ * server stops the statement soon after that, unless the statement has completed already. In the function of a
+ * {@see transaction()}, do not catch this exception, so that the transaction is rolled back.
  */
 interface PostgresLink
 {
@@ -74,10 +74,10 @@ interface PostgresLink
      * Runs COPY … FROM STDIN. If the input throws or the call is cancelled, no row is copied.
      *
      * @param string $sql statement such as "COPY items (id, name) FROM STDIN"
-     * @param iterable<string|array<array-key, mixed>> $data strings are sent unchanged, in the statement's format;
-     *     arrays are rows in the order of the columns, and need COPY's default format
+     * @param iterable<string|array<array-key, mixed>> $data a string is sent unchanged, so it must have the statement's
+     *     format; an array is a row in the order of the columns, and needs COPY's default format
      *
-     * @return int number of rows
+     * @return int number of copied rows
      */
     public function copyFrom(
         string $sql,
@@ -116,8 +116,8 @@ interface PostgresLink
      * @param int $retries maximum number of further calls of the function after a deadlock or a serialization failure
      *     (SQLSTATE 40P01, 40001); must be 0 within a transaction
      * @param Cancellation|null $cancellation ends the wait for a connection, for the BEGIN or for the next attempt. If
-     *     it is requested before the function returns, the transaction is rolled back. After the COMMIT was sent, it
-     *     limits the wait for the answer. It does not cancel statements of the function
+     *     requested before the function returns, it rolls back the transaction. If requested after the COMMIT was sent,
+     *     it limits the wait for the answer. It does not cancel statements of the function
      *
      * @return T
      *

@@ -17,7 +17,7 @@ use Spindle\Postgres\Internal\SizeLimits;
  */
 final readonly class PostgresOptions
 {
-    /** The first is the socket directory of most distributions, the second that of PostgreSQL's own builds. */
+    /** Directories of the Unix socket: first that of most distributions, then that of PostgreSQL's own builds. */
     private const SOCKET_FOLDERS = ['/var/run/postgresql', '/tmp'];
 
     /** @var non-empty-list<PostgresHost> */
@@ -43,7 +43,7 @@ final readonly class PostgresOptions
      * @param string|null $tlsCertificate PEM file of the client's certificate
      * @param string|null $tlsKey PEM file of the client's private key, without a passphrase; null for the file of
      *     `$tlsCertificate`
-     * @param TargetSession $targetSession which sessions to use, such as read-write ones; other hosts are skipped
+     * @param TargetSession $targetSession kind of session that is needed, such as read-write; other hosts are skipped
      * @param float $connectTimeout maximum seconds for look-up, TCP, TLS and login, for all hosts together; INF for no
      *     limit
      * @param float|null $statementTimeout seconds until the server stops a statement; null for the server's setting
@@ -108,12 +108,12 @@ final readonly class PostgresOptions
      * Parses a DSN in one of libpq's two forms: "postgres://user:password@host:5432/database?sslmode=verify-full" or
      * "host=… dbname=…".
      *
-     * Missing values come from libpq's environment variables: PGHOST, PGHOSTADDR, PGPORT, PGUSER, PGPASSWORD,
-     * PGPASSFILE (~/.pgpass), PGDATABASE, PGSSLMODE, PGSSLROOTCERT, PGSSLCERT, PGSSLKEY, PGCONNECT_TIMEOUT,
+     * Values that the DSN does not contain come from libpq's environment variables: PGHOST, PGHOSTADDR, PGPORT, PGUSER,
+     * PGPASSWORD, PGPASSFILE (~/.pgpass), PGDATABASE, PGSSLMODE, PGSSLROOTCERT, PGSSLCERT, PGSSLKEY, PGCONNECT_TIMEOUT,
      * PGTARGETSESSIONATTRS, PGAPPNAME, PGOPTIONS, PGCHANNELBINDING and PGREQUIREAUTH.
      *
-     * Three rules differ from libpq. Service files and ~/.postgresql are not read. The connect_timeout is for all hosts
-     * together. Certificates of remote servers are checked by default.
+     * Three rules differ from libpq. Service files and ~/.postgresql are not read. The connect_timeout limits the time
+     * for all hosts together. Certificates of remote servers are checked by default.
      *
      * @throws \ValueError when the DSN or an environment variable is invalid; the message never contains the password
      */
@@ -123,7 +123,7 @@ final readonly class PostgresOptions
     }
 
     /**
-     * Returns a copy with other values: with(['statementTimeout' => 5.0]).
+     * Returns a copy with changed values: with(['statementTimeout' => 5.0]).
      *
      * @param array<string, mixed> $changes values by the names of the constructor's parameters
      *
@@ -136,7 +136,7 @@ final readonly class PostgresOptions
             if (!\array_key_exists($name, $values)) {
                 throw new \ValueError("PostgresOptions has no option '{$name}'");
             }
-            // The password is wrapped before further calls, because an exception's trace contains arguments.
+            // The password is wrapped now, because the trace of a later exception would contain it as an argument.
             $values[$name] = $name === 'password' && \is_string($value) ? new \SensitiveParameterValue($value) : $value;
         }
 
@@ -156,7 +156,7 @@ final readonly class PostgresOptions
     {
         return match (true) {
             $host->isSocket() => TlsMode::Disable,
-            // libpq also checks the certificate if authorities are configured, although Require does not demand it.
+            // As in libpq, the mode Require checks the certificate only if authorities are configured.
             $this->tls === TlsMode::Require && $this->tlsCaFile !== null => TlsMode::VerifyCa,
             $this->tls !== null => $this->tls,
             $host->isLocal() && $this->tlsCaFile === null => TlsMode::Prefer,

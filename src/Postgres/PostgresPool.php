@@ -19,22 +19,22 @@ use Spindle\Statistics;
 /**
  * A pool of connections to a PostgreSQL server, opened on demand and reused.
  *
- * Concurrent reads share connections and round trips if the same statements took little time before. All
- * other statements use a connection exclusively, and so do transactions, streams, COPYs and scripts. If a fiber already
- * holds a connection of the pool, its further statements also get connections exclusively. On a shared connection, such
- * a statement could wait for ever behind a statement that needs a lock of the fiber's transaction.
+ * Concurrent reads share connections and round trips if earlier executions of the same statements were short. Each
+ * other statement gets a connection exclusively, and so does each transaction, stream, COPY and script. If a fiber
+ * already holds a connection of the pool, its further statements also get connections exclusively. On a shared
+ * connection, such a statement could wait forever behind a statement that needs a lock of the fiber's transaction.
  *
- * Waiting fibers get connections in the order of their calls, with one exception: statements that can share a
- * connection can overtake calls that need one exclusively. For each call that waits for an exclusive connection, the
- * pool reserves one of the shared connections, if any is left, and sends no further statements on it.
+ * Waiting fibers get connections in the order of their calls, with one exception: a statement that can share a
+ * connection can overtake a call that needs an exclusive one. For each call that waits for an exclusive connection, the
+ * pool reserves a shared connection, if any is left. No further statement is sent on a reserved connection.
  *
  * Two statements that are sent through the pool can run on different connections. To use the same connection for
  * several statements, call {@see transaction()}, or borrow a connection with {@see acquire()}. When a borrowed
  * connection is released, changes to its session are undone.
  *
- * The first connection is opened on first use. When a connection is lost, statements in progress on it fail. The pool
- * opens another connection when it needs one, so it recovers by itself after a restart of the server. When nothing
- * references the pool, it closes each connection as soon as the connection is free.
+ * The first connection is opened on first use. When a connection is lost, its running statements fail. The pool opens
+ * another connection when it needs one. So the pool recovers from a restart of the server. When nothing references the
+ * pool, it closes each connection as soon as the connection is free.
  */
 final class PostgresPool implements Lifecycle, PostgresLink, Statistics
 {
@@ -90,7 +90,7 @@ final class PostgresPool implements Lifecycle, PostgresLink, Statistics
         }
     }
 
-    /** Forbidden: closing a copy would close the original. */
+    /** Forbids copies, because closing a copy would close the original. */
     private function __clone() {}
 
     public function query(
@@ -167,10 +167,10 @@ final class PostgresPool implements Lifecycle, PostgresLink, Statistics
     /**
      * Borrows a connection for work that depends on session state: settings, temporary tables or advisory locks.
      *
-     * Call {@see PooledConnection::release()} to return the connection. A connection that nothing references is
-     * released with a warning.
+     * Call {@see PooledConnection::release()} to return the connection. If nothing references the returned object any
+     * more, the pool takes the connection back and logs a warning.
      *
-     * @throws PoolTimeoutException when no connection is free in time, or too many fibers wait already
+     * @throws PoolTimeoutException when no connection is free within the acquireTimeout, or too many fibers wait
      * @throws ConnectionFailedException when no connection is open and none can be opened: the failure is permanent, or
      *     the pool has never reached a server
      * @throws AuthenticationException when no connection is open and the login fails
@@ -187,8 +187,8 @@ final class PostgresPool implements Lifecycle, PostgresLink, Statistics
      *
      * @param string|list<string> $channels
      *
-     * @return \Generator<int, Notification|NotificationGap> endless until {@see close()} or {@see kill()}; ending the
-     *     loop closes the connection
+     * @return \Generator<int, Notification|NotificationGap> does not end before {@see close()} or {@see kill()}; ending
+     *     the loop closes the separate connection
      */
     public function listen(string|array $channels, ?Cancellation $cancellation = null): \Generator
     {
@@ -212,8 +212,8 @@ final class PostgresPool implements Lifecycle, PostgresLink, Statistics
      * - `waiting`: fibers that wait for a connection; `timed_out_total`: waits that failed due to the acquireTimeout
      * - `acquired_total`: how many times a connection was lent, exclusively or shared
      * - `opened_total`: connections opened; `lost_total`: connections that ended unexpectedly
-     * - `waited_1ms_total`, and the same with 5ms, 10ms, 50ms, 100ms, 500ms, 1s, 5s and longer: successful waits by
-     *   length. The buckets are not cumulative: a wait of 3 ms counts only in `waited_5ms_total`
+     * - `waited_1ms_total`, and the same with 5ms, 10ms, 50ms, 100ms, 500ms, 1s, 5s and `longer`: successful waits by
+     *   length. Each wait is in one counter only: a wait of 3 ms is in `waited_5ms_total`
      *
      * @return array<string, int>
      */
@@ -229,7 +229,7 @@ final class PostgresPool implements Lifecycle, PostgresLink, Statistics
     }
 
     /**
-     * Refuses new calls, waits until the accepted ones have ended, and closes all connections.
+     * Refuses new calls, waits until all accepted calls have ended, and closes all connections.
      *
      * Accepted calls are statements, transactions, streams and COPYs that run or wait for a connection. A transaction
      * may still run its statements, nested transactions and retries. The fibers of transactions, streams and COPYs may
@@ -241,7 +241,7 @@ final class PostgresPool implements Lifecycle, PostgresLink, Statistics
      *
      * @throws CancelledException
      * @throws \LogicException when this fiber has a connection of the pool, so close() would wait for its own fiber.
-     *     The pool closes its connections as soon as the accepted calls have ended
+     *     The pool nevertheless closes its connections when the accepted calls have ended
      */
     public function close(?Cancellation $cancellation = null): void
     {
@@ -252,7 +252,7 @@ final class PostgresPool implements Lifecycle, PostgresLink, Statistics
     /**
      * Closes the pool and all of its connections immediately. Running and waiting calls, and generators of
      * {@see listen()}, fail with {@see ConnectionClosedException}. The server is asked to stop the statements in
-     * progress. This method does not wait until the server has these requests, but the event loop does.
+     * progress. This method does not wait until the server has these requests, but the event loop runs until then.
      */
     public function kill(): void
     {

@@ -12,8 +12,8 @@ final readonly class PostgresPoolOptions
     /**
      * @param int $minConnections minimum number of connections that are kept open after the first use of the pool
      * @param float $acquireTimeout maximum seconds to wait for a connection; INF for no limit
-     * @param int $maxWaiting maximum number of fibers that wait, not counting those for which a connection can still
-     *     be opened; a further call fails immediately
+     * @param int $maxWaiting maximum number of waiting fibers, except those for which the pool can still open a
+     *     connection; a further call fails immediately
      * @param float $idleTimeout seconds after which an idle connection is closed, unless minConnections requires it;
      *     INF for never
      * @param float $maxLifetime seconds after which a connection is closed as soon as it is free; INF for never. Each
@@ -21,9 +21,9 @@ final readonly class PostgresPoolOptions
      * @param float $validateAfter a connection that was idle for this many seconds is pinged before use
      * @param float|null $leakAfter seconds after which a warning reports a connection from acquire() that was not
      *     released, with the borrower's stack trace; null for never
-     * @param (\Closure(string): void)|null $onWarning receives warnings, such as of a connection that was not released,
-     *     a transaction that was left open, or a COMMIT without an answer; null for {@see PostgresOptions::$logger}, or
-     *     for PHP's error log if there is no logger
+     * @param (\Closure(string): void)|null $onWarning receives warnings, for example about a connection that was not
+     *     released, a transaction that was left open, or a COMMIT without an answer; null for
+     *     {@see PostgresOptions::$logger}, or for PHP's error log if there is no logger
      *
      * @throws \ValueError when a number is out of its range
      */

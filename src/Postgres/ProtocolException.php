@@ -8,7 +8,7 @@ namespace Spindle\Postgres;
  * The server violated PostgreSQL's protocol, or sent a value that can't be read.
  *
  * A violation usually ends the connection. Then the caller gets a {@see ConnectionLostException} or
- * {@see ConnectionFailedException}, whose previous exception is this one. After a value that can't be read, the
+ * {@see ConnectionFailedException} with this exception as the previous one. After a value that can't be read, the
  * connection is still usable.
  */
 final class ProtocolException extends \RuntimeException implements PostgresException
@@ -52,10 +52,10 @@ final class ProtocolException extends \RuntimeException implements PostgresExcep
     }
 
     /**
-     * Creates an exception for a value of a result that PHP can't represent. The connection stays usable.
+     * Creates an exception for a value of a result that the client can't read. The connection stays usable.
      *
      * @param string $type name of the type
-     * @param string $reason reason as a clause, without the value; '' if there is none
+     * @param string $reason a clause that does not contain the value; '' without a reason
      */
     public static function unreadableValue(string $type, string $reason = ''): self
     {

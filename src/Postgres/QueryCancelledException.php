@@ -7,6 +7,6 @@ namespace Spindle\Postgres;
 /**
  * The server stopped the statement because of its time limit or a request of another client (SQLSTATE 57014).
  *
- * A statement that a Cancellation stops throws a CancelledException instead.
+ * If a Cancellation stops the statement, the call throws a CancelledException instead.
  */
 final class QueryCancelledException extends QueryException {}

@@ -8,12 +8,12 @@ use Spindle\Postgres\Internal\ErrorPlace;
 use Spindle\Postgres\Internal\ServerError;
 
 /**
- * The server refused or stopped a statement. The statement's changes are undone, except those that the statement itself
- * has committed, which only a CALL or a script can do.
+ * The server refused or stopped a statement. The statement's changes are undone. Only changes that a CALL or a script
+ * has already committed remain.
  *
  * The message is the server's, with $1, $2, … in place of parameter values. If the server reports a position, the
  * message also shows the SQL around it, with quoted text masked. {@see $detail} and {@see $context} may contain values.
- * So both are left out of messages, traces and dumps, and are lost when the exception is sent to another process.
+ * So messages, traces and dumps show neither of them, and another process that receives the exception gets neither.
  *
  * @property-read string|null $detail details of the error, such as "Key (email)=(a@b.c) already exists."
  * @property-read string|null $context call stack of functions, or the line of a COPY, where the error occurred
@@ -29,7 +29,7 @@ class QueryException extends \RuntimeException implements PostgresException
      * @param string $sqlState code of five characters
      * @param string $severity ERROR, FATAL or PANIC
      * @param string|null $hint suggestion of the server
-     * @param int|null $position position of the error in the statement, in characters from 1
+     * @param int|null $position number of the character where the error is in the statement, starting at 1
      * @param string|null $constraint name of the violated constraint
      * @param string|null $routine function in the server's source code that reported the error
      *

@@ -173,7 +173,7 @@ final class Result implements \IteratorAggregate, \Countable
      *
      * @return array<array-key, mixed>
      *
-     * @throws UnexpectedResultException unless there are two columns, and the first has unique integers or strings
+     * @throws UnexpectedResultException unless there are two columns, and the first one has unique integers or strings
      */
     public function pairs(): array
     {
@@ -222,8 +222,8 @@ final class Result implements \IteratorAggregate, \Countable
     /**
      * Creates an object for each row through the constructor of a class.
      *
-     * A parameter gets the value of the column with the same name, or with that name in snake_case. If the parameter's
-     * type is a backed enum, the parameter gets the case with that value.
+     * Each parameter of the constructor gets the value of the column with the same name, or with that name in
+     * snake_case. If the parameter's type is a backed enum, the parameter gets the case with that value.
      *
      * @template T of object
      *

@@ -4,5 +4,5 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres;
 
-/** The transaction conflicts with a concurrent transaction (SQLSTATE 40001). It can be retried. */
+/** The transaction conflicts with a concurrent transaction (SQLSTATE 40001). The transaction can be retried. */
 final class SerializationFailureException extends QueryException {}

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres;
 
-/** Which sessions a client uses; it skips other hosts. The values are those of libpq's target_session_attrs. */
+/** Sessions that a client accepts. Other hosts are skipped. The values are those of libpq's target_session_attrs. */
 enum TargetSession: string
 {
     case Any = 'any';

@@ -15,7 +15,7 @@ enum TlsMode: string
     case Disable = 'disable';
 
     /**
-     * Encrypted when the server offers it. The certificate is not checked.
+     * Encrypted if the server supports encryption. The certificate is not checked.
      *
      * An attacker can disable the encryption by changing the traffic. libpq's mode "allow" is treated as this mode.
      */

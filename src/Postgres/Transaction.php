@@ -10,7 +10,7 @@ use Spindle\Postgres\Internal\NotSerializable;
 use Spindle\Postgres\Internal\TransactionRun;
 
 /**
- * An open transaction. It uses its connection exclusively, and ends when the function that received it has ended.
+ * An open transaction, which uses its connection exclusively. It ends when the function that received this object ends.
  *
  * Several fibers can send statements through a transaction. The statements run in the order in which they were sent.
  * While a nested transaction is open, statements of the outer transaction wait for its end.

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres;
 
-/** The transaction was rolled back instead of committed: a statement failed, and its exception was caught. */
+/** The transaction was rolled back instead of committed, because a statement failed and its exception was caught. */
 final class TransactionAbortedException extends \RuntimeException implements PostgresException
 {
     private function __construct()

@@ -34,15 +34,15 @@ final class Agent implements Lifecycle, Statistics
     private const MAX_GRACE_SECONDS = 2.0;
 
     /**
-     * The grace of commands and tasks is at most the margin divided by this number. So they end before the lease guard
-     * kills all processes that this process has started, including those of agents for other queues.
+     * Commands and tasks get at most AgentOptions::$margin divided by this number to end. So they end before the lease
+     * guard, a helper process, kills all descendants of this process, even those of agents for other queues.
      */
     private const MARGIN_DIVISOR = 3;
 
-    /** All results together may use memory_limit divided by this number, because results are copied several times. */
+    /** Results may use memory_limit divided by this number, all together, because each is copied several times. */
     private const MEMORY_DIVISOR = 8;
 
-    /** Bytes for all results together without a memory_limit, or AgentOptions::$maxResult if that is larger. */
+    /** Bytes for all results together if PHP has no memory_limit; AgentOptions::$maxResult if that is larger. */
     private const DEFAULT_RESULTS_BYTES = 128 << 20;
 
     /** Number of bytes that a worker may return in addition to the result. */
@@ -68,11 +68,11 @@ final class Agent implements Lifecycle, Statistics
 
     private ?AgentRun $run = null;
 
-    /** Whether the engine has answered a claim of any lease. */
+    /** Whether the engine has answered a claim of this agent, under any lease. */
     private bool $hasClaimed = false;
 
     /**
-     * @param int $workers maximum number of tasks that run at once. The same number of commands can run in addition
+     * @param int $workers maximum number of concurrent tasks. In addition, the same number of commands can run
      * @param (\Closure(\Closure(mixed): void): Executor)|null $createPool creates the executor of tasks. The executor
      *     must pass each report of a task ({@see \Spindle\Worker\TaskContext::report()}) to the closure that
      *     $createPool receives. Null to create a {@see WorkerPool}
@@ -115,7 +115,7 @@ final class Agent implements Lifecycle, Statistics
     private function __clone() {}
 
     /**
-     * Creates a memory budget for results. If agents get the same budget (WorkerPoolOptions::$budget), they share it.
+     * Creates a memory limit for results. Agents share it if their WorkerPoolOptions::$budget is the same object.
      *
      * @internal
      */
@@ -132,7 +132,7 @@ final class Agent implements Lifecycle, Statistics
      * Serves the queue until {@see close()} or {@see kill()} is called, and returns when no job is running any more.
      *
      * While the engine is not available, the agent retries. When the agent has lost its lease, it ends its running jobs
-     * and takes a new lease. If no worker can be started, it gives the jobs back, and this method throws.
+     * and takes a new lease. If no worker can be started, it returns the jobs to the queue, and this method throws.
      *
      * @throws AgentClosedException
      * @throws BrokerRefusedException when the engine refuses a request before it has answered the first claim. Later,
@@ -164,8 +164,8 @@ final class Agent implements Lifecycle, Statistics
     }
 
     /**
-     * Claims no more jobs, finishes the running ones, gives back those that no worker has, and waits until {@see run()}
-     * has returned. A job that was handed to a worker runs, even if that worker is still starting. After
+     * Claims no more jobs, and waits until {@see run()} has returned. Finishes the jobs that were handed to a worker,
+     * even if that worker is still starting. Returns the other claimed jobs to the queue. After
      * {@see AgentOptions::$stopTimeout}, ends the running jobs as {@see kill()} does.
      *
      * Has no effect in a fork of the process that runs the agent.
@@ -185,7 +185,7 @@ final class Agent implements Lifecycle, Statistics
     }
 
     /**
-     * Ends the running jobs and gives all claimed jobs back. This counts neither as an attempt nor as a crash. But a
+     * Ends the running jobs and returns all claimed jobs to the queue, without counting an attempt or a crash. But a
      * generator task with stored items becomes a dead letter. Does not wait until {@see run()} has returned.
      *
      * Has no effect in a fork of the process that runs the agent.
@@ -206,9 +206,10 @@ final class Agent implements Lifecycle, Statistics
     }
 
     /**
-     * Returns numbers of the agent: `workers`, `claimed`, `done_total`, `retried_total`, `dead_total` and others. After
-     * the first answer of Redis, adds numbers of the queue: `waiting`, `delayed`, `blocked`, `dead`, `agents`, and the
-     * wait of the oldest claimable job, `oldest_seconds`. They are requested every five heartbeats during a lease.
+     * Returns numbers of the agent: `workers`, `claimed`, `done_total`, `retried_total`, `dead_total` and others. Adds
+     * numbers of the queue: `waiting`, `delayed`, `blocked`, `dead`, `agents`, and the wait of the oldest claimable
+     * job, `oldest_seconds`. The queue's numbers are requested every five heartbeats, and absent before the first
+     * answer.
      */
     public function statistics(): array
     {

@@ -12,17 +12,18 @@ namespace Spindle\Remote;
  * frame), and neither signs nor decodes them. Claimed jobs belong to an agent while its lease lasts. For each lease,
  * the agent takes a new name (the owner). A broker guarantees:
  *
- * - A job that {@see submit()} has confirmed exists until it has an outcome or was cancelled, whichever process or
- *   machine fails. {@see Durability} says what can be lost if the engine's own machine fails.
+ * - After {@see submit()} has confirmed a job, the job exists until it has an outcome or is cancelled, even if
+ *   processes or machines fail. {@see Durability} says what can be lost if the engine's own machine fails.
  * - If $checkIds is true, {@see submit()} adds no second job under an id while the first job exists, is a dead letter,
  *   or has an outcome that is kept.
  * - A claimed job belongs to one owner until it is settled or the owner's lease ends. Until then, only this owner can
- *   settle it, with {@see Delivery::$claimNumber}. If it settles the job twice, the first settlement counts.
- * - Frequent operations handle many jobs at once, and take at most O(log n) time per job in a queue of n jobs.
+ *   settle it, with {@see Delivery::$claimNumber}. If the owner settles it twice, the second settlement has no effect.
+ * - Frequent operations handle many jobs in one call, and take at most O(log n) time per job in a queue of n jobs.
  *
  * All methods except {@see openMailbox()} and {@see report()} suspend the fiber until the engine has answered. If no
- * answer arrives, they throw a {@see BrokerUnavailableException}. Perhaps the engine has done the operation. The call
- * can be repeated; submit() then needs $checkIds = true. This does not help after a {@see BrokerRefusedException}.
+ * answer arrives, they throw a {@see BrokerUnavailableException}, although the engine may have done the operation. The
+ * caller can repeat the call, but submit() then needs $checkIds = true. After a {@see BrokerRefusedException},
+ * repeating does not help.
  */
 interface Broker
 {
@@ -51,8 +52,7 @@ interface Broker
     public function submit(string $queue, array $jobs, int $maxJobs, string $mailbox, bool $checkIds): SubmitResult;
 
     /**
-     * Attaches a mailbox to jobs. It will receive the outcomes of those jobs that have none yet. The other outcomes are
-     * returned.
+     * Makes a mailbox receive the future outcomes of jobs. Returns the outcomes that exist already.
      *
      * Unlike {@see status()}, this method returns outcomes, and does not distinguish waiting jobs from running jobs.
      *
@@ -69,8 +69,8 @@ interface Broker
      *
      * @param list<string> $ids at most 4,000
      *
-     * @return list<string> ids of the removed jobs, and unknown ids. Ids of claimed jobs and of jobs whose outcome is
-     *                      kept are left out
+     * @return list<string> ids of the removed jobs, and ids that the broker does not know. Claimed jobs, and jobs whose
+     *                      outcome is kept, are not in this list
      *
      * @throws BrokerException
      */
@@ -97,13 +97,13 @@ interface Broker
     public function dropOutcomes(string $queue, array $ids): void;
 
     /**
-     * Starts to open a mailbox, and returns at once. The mailbox reconnects until it is closed.
+     * Starts to open a mailbox, and returns immediately. The mailbox reconnects until it is closed.
      *
      * Messages that are sent while the mailbox has no connection are lost. So $onOpen is called after each new
-     * connection. Its argument is whether messages may have been lost. If so, the caller can look up the jobs that it
-     * waits for, by {@see attach()}. If not, it should look up none: it could get an outcome before earlier reports of
-     * the job. For the first connection, the argument is usually false, because requests wait until the broker has
-     * tried to open it.
+     * connection. Its argument is true if messages may have been lost. Then the caller can ask for outcomes by
+     * {@see attach()}. If the argument is false, the caller should not ask, because it could get an outcome before
+     * earlier reports of the same job. For the first connection, the argument is usually false, because requests wait
+     * until the broker has tried to open that connection.
      *
      * @param \Closure(MailboxMessage): void $onMessage
      * @param \Closure(bool): void           $onOpen
@@ -113,13 +113,13 @@ interface Broker
     public function openMailbox(string $mailbox, \Closure $onMessage, \Closure $onOpen): \Closure;
 
     /**
-     * Takes or renews an owner's lease, by the engine's clock. Each call also handles a limited number of jobs: those
-     * whose delay or whose owner's lease has ended become claimable, and old dead letters are dropped.
+     * Takes or renews an owner's lease, by the engine's clock. Each call also makes a limited number of jobs claimable:
+     * those whose delay, or whose owner's lease, has ended. Each call also drops old dead letters.
      *
-     * If no agent has renewed a lease for $lease seconds, the broker assumes that the engine was not available. Then it
-     * revives the leases of other owners that have ended during this time: they now end after half of $lease seconds.
-     * So agents that are still running can end their jobs and call {@see releaseLease()}, and these jobs do not count
-     * as crashed. A lease is revived only once until its owner renews it.
+     * If no agent has renewed a lease for $lease seconds, the engine was probably not available. Then the broker
+     * revives other owners' leases that have ended in this time: they last another half of $lease seconds. So agents
+     * that still run can end their jobs and call {@see releaseLease()}, and these jobs do not count as crashed. A
+     * revived lease is not revived a second time before its owner has renewed it.
      *
      * @param float  $lease               seconds until the lease ends
      * @param bool   $isNew               true to take a new lease, false to renew the owner's lease
@@ -127,7 +127,7 @@ interface Broker
      * @param int    $maxDeadLetters      number of dead letters that are kept; older ones are dropped
      * @param float  $deadLetterRetention seconds for which dead letters are kept
      *
-     * @return float|null seconds until the delay of the next job is over; null without delayed jobs
+     * @return float|null seconds until the delay of the next job is over; null if no job is delayed
      *
      * @throws LeaseLostException when the lease has ended, so that other agents can claim its jobs
      * @throws BrokerException
@@ -143,12 +143,12 @@ interface Broker
     ): ?float;
 
     /**
-     * Settles jobs and claims others, in one request. Jobs that waited for their exclusive key, were lost by another
-     * owner, or were given back without a delay are claimed first. An owner that gets fewer than $maxClaims jobs
-     * receives a message when more jobs are available.
+     * Settles jobs and claims others, in one request. The first jobs to be claimed are those that waited for their
+     * exclusive key, that another owner has lost, or that were returned without a delay. An owner that gets fewer than
+     * $maxClaims jobs receives a message when more jobs are available.
      *
-     * The owner gives the jobs that it claims consecutive sequence numbers, which are not claim numbers. With these
-     * numbers, it reports which jobs can have started ($lastStartableSequenceNumber).
+     * The owner numbers its claimed jobs with sequence numbers, which are not claim numbers. By
+     * $lastStartableSequenceNumber, the owner reports which of these jobs can have started.
      *
      * @param list<Settlement> $settlements                 jobs to settle
      * @param int              $maxClaims                   maximum number of jobs to claim, at most 4,000; 0 for none
@@ -202,8 +202,8 @@ interface Broker
      * @param list<string> $frames      the items. An empty list with offset 0 only notifies the mailboxes again
      *
      * @return int|null number of stored items that were not taken. Null if no more items are wanted: the owner's claim
-     *                  has ended, the job was cancelled, {@see stopTakingItems()} was called, or a mailbox has listened
-     *                  before, but none during the last 10 seconds
+     *                  has ended, the job was cancelled, {@see stopTakingItems()} was called, or mailboxes have
+     *                  listened before, but not during the last 10 seconds
      *
      * @throws LeaseLostException
      * @throws BrokerException
@@ -237,12 +237,12 @@ interface Broker
      */
     public function stopTakingItems(string $queue, string $id): void;
 
-    /** Sends a task's report to the job's mailboxes. Returns at once and never throws. The report can be lost. */
+    /** Sends a task's report to the job's mailboxes. Returns immediately and never throws. The report can be lost. */
     public function report(string $queue, string $owner, string $id, int $claimNumber, string $frame): void;
 
     /**
      * Returns statistics of the queue: the numbers of waiting, running, delayed, blocked and dead jobs, and of agents;
-     * oldest_ms, for how long the oldest claimable job has been claimable; and counters whose names end in "_total". A
+     * oldest_ms, how long the oldest claimable job has been claimable; and counters whose names end in "_total". A
      * blocked job waits until another job with the same exclusive key has ended, and is not counted as waiting.
      *
      * @return array<string, int>
@@ -263,7 +263,7 @@ interface Broker
      * they are claimed, delayed jobs in the order in which they become claimable, and dead letters latest first.
      * Blocked jobs are not listed.
      *
-     * @return array<string, array<string, int|float|string>> details by id; an integer as the id has the prefix #
+     * @return array<string, array<string, int|float|string>> details by id; an id that is an integer has the prefix #
      *
      * @throws BrokerException
      */
@@ -295,8 +295,8 @@ interface Broker
     public function deleteDeadLetters(string $queue, array $ids): int;
 
     /**
-     * Finds jobs that no agent could claim, such as after a change of the queue's data by hand. Makes them claimable
-     * again, and returns their number.
+     * Makes jobs claimable that no agent could claim, for example because an operator has edited the queue's data.
+     * Returns the number of these jobs.
      *
      * @throws BrokerException
      */
@@ -304,7 +304,7 @@ interface Broker
 
     /**
      * Ends an owner's lease. The owner must have ended its running jobs before. Its claimed jobs become claimable: up
-     * to 1,000 of them now, and the others with the next renewals of other owners. The release does not count as a
+     * to 1,000 of them immediately, the others when other owners renew their leases. The release does not count as a
      * crash of the jobs. Does nothing if the owner has no lease.
      *
      * @throws BrokerException

@@ -4,12 +4,12 @@ declare(strict_types=1);
 
 namespace Spindle\Remote;
 
-/** The answer of {@see Broker::settleAndClaim()}: the claimed jobs, and the settlements that did not count. */
+/** The answer of {@see Broker::settleAndClaim()}: the claimed jobs, and the settlements without effect. */
 final class ClaimResult
 {
     /**
      * @param list<Delivery> $deliveries
-     * @param list<string>   $stale      ids of the jobs whose settlements did not count, because the claim had ended
+     * @param list<string>   $stale      ids of the jobs whose settlements had no effect, because the claim had ended
      */
     public function __construct(public readonly array $deliveries, public readonly array $stale) {}
 }

@@ -4,18 +4,18 @@ declare(strict_types=1);
 
 namespace Spindle\Remote;
 
-/** A job that an owner has claimed. Only a settlement with the owner's name and the claim number counts. */
+/** A job that an owner has claimed. To settle the job, the owner must give its name and the claim number. */
 final class Delivery
 {
     /**
-     * @param int    $claimNumber   number of this claim in the order of the job's claims, from 1
+     * @param int    $claimNumber   number of this claim of the job; the first claim has number 1
      * @param int    $crashes       number of earlier attempts in which the worker or agent crashed
      * @param int    $failures      number of earlier attempts that threw or exceeded the time limit
      * @param bool   $cancelled     whether the job was cancelled, or no process will take its items
      * @param bool   $lost          whether the lease of an earlier owner of the job has ended
      * @param bool   $streamed      whether items of the job are stored
-     * @param string $frame         the signed job; empty if it is larger than the owner can read
-     * @param int    $oversizeBytes size of a frame that is larger than the owner can read; otherwise 0
+     * @param string $frame         the signed job; empty if it is too large for the owner
+     * @param int    $oversizeBytes size of a frame that is too large for the owner; otherwise 0
      */
     public function __construct(
         public readonly string $id,

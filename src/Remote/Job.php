@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Remote;
 
-/** A job to be added to a queue: a task or a command, encoded and signed, with the id under which it is stored. */
+/** A task or command to be added to a queue: encoded, signed, and with the id under which it is stored. */
 final class Job
 {
     /** Maximum length of an id and of an exclusive key in bytes. */
@@ -14,11 +14,11 @@ final class Job
     public const MAX_DELAY_SECONDS = 31_622_400.0;
 
     /**
-     * @param string $id           unique in the queue; at most 128 printable ASCII characters; not an integer, to which
-     *                             {@see RemoteExecutor} adds the prefix #
+     * @param string $id           unique in the queue; at most 128 printable ASCII characters. An integer is refused,
+     *                             so {@see RemoteExecutor} adds the prefix # to such ids
      * @param string $frame        the encoded and signed task or command
      * @param string $exclusiveKey jobs with the same key never run at the same time; at most 128 bytes; '' for no key
-     * @param float  $delay        seconds of the engine's clock before the job can run
+     * @param float  $delay        seconds before the job can run, by the engine's clock
      *
      * @throws \ValueError
      */
@@ -41,8 +41,8 @@ final class Job
 
     /**
      * Returns the id under which the broker stores a job. An id that is an integer, such as an order number, gets the
-     * prefix #, because PHP converts such array keys to int. An id that consists of # and an integer gets another #. So
-     * these ids can have one character less.
+     * prefix #, because PHP converts such array keys to int. An id such as #5 gets one more #. Ids of both kinds can
+     * have at most 127 characters.
      *
      * @internal
      *
@@ -56,7 +56,7 @@ final class Job
         return $id;
     }
 
-    /** @internal Returns the id that the caller has chosen, from the id under which the broker stores the job. */
+    /** @internal Converts the id under which the broker stores a job to the id that the caller has chosen. */
     public static function givenId(string $storedId): string
     {
         return preg_match('/^#+-?\d+$/D', $storedId) === 1 ? substr($storedId, 1) : $storedId;

@@ -6,7 +6,7 @@ namespace Spindle\Remote;
 
 use Spindle\SpindleException;
 
-/** The id of a new task belongs to a different task, which is in the queue or whose outcome is kept. */
+/** The id of a new task is in use: the queue has a different task with this id, or keeps that task's outcome. */
 final class JobConflictException extends \RuntimeException implements SpindleException
 {
     private function __construct(public readonly string $id, string $message)

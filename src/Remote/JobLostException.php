@@ -7,10 +7,10 @@ namespace Spindle\Remote;
 use Spindle\SpindleException;
 
 /**
- * The broker does not know a job: the job never existed, was cancelled, or its outcome has expired.
+ * The broker does not know a job: the job was never submitted, was cancelled, or its outcome has expired.
  *
- * Also thrown when items of a generator task are missing (each item can be taken only once), and when no agent reports
- * the end of a cancelled command.
+ * Also thrown when items of a generator task are gone, because another reader took them or they have expired. Also
+ * thrown when no agent reports the end of a cancelled command.
  */
 final class JobLostException extends \RuntimeException implements SpindleException
 {
@@ -24,8 +24,8 @@ final class JobLostException extends \RuntimeException implements SpindleExcepti
     }
 
     /**
-     * @param int $firstMissing number of the first missing item, from 0
-     * @param int $next         number of the first item after the missing ones, or the number of all items
+     * @param int $firstMissing index of the first missing item; the first item of a task has index 0
+     * @param int $next         index of the first item after the missing items, or the number of all items
      */
     public static function items(string $id, string $queue, int $firstMissing, int $next): self
     {

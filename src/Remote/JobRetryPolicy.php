@@ -6,7 +6,7 @@ namespace Spindle\Remote;
 
 use Spindle\Internal\Backoff;
 
-/** The number of attempts and crashes after which a job becomes a dead letter, and the pauses between attempts. */
+/** Sets how often a job is retried, and after which pauses. Then a failed job is kept for inspection: a dead letter. */
 final class JobRetryPolicy
 {
     private readonly Backoff $backoff;
@@ -17,9 +17,9 @@ final class JobRetryPolicy
      * @param int   $maxCrashes  number of crashes of the job's worker or agent after which the job is a dead letter
      * @param float $delay       seconds after which the second attempt can start. The job then joins the end of the
      *                           queue, so the attempt starts later if other jobs are waiting
-     * @param float $factor      factor by which each further delay is longer
-     * @param float $maxDelay    maximum of such a delay in seconds. The wait in the queue comes in addition
-     * @param float $jitter      random fraction of a delay: with 0.5, a delay has from half to all of its length
+     * @param float $factor      factor by which each delay is longer than the delay before
+     * @param float $maxDelay    maximum delay in seconds. The wait at the end of the queue comes in addition
+     * @param float $jitter      random part of each delay: at 0.5, a delay is between half and its full length
      *
      * @throws \ValueError when a number is out of its range
      */
@@ -37,7 +37,7 @@ final class JobRetryPolicy
         $this->backoff = new Backoff($delay, $factor, $maxDelay, $jitter);
     }
 
-    /** Returns a policy without retries: a failed or crashed job is a dead letter at once. */
+    /** Returns a policy without retries: a failed or crashed job becomes a dead letter immediately. */
     public static function none(): self
     {
         return new self(maxAttempts: 1, maxCrashes: 1);

@@ -7,7 +7,7 @@ namespace Spindle\Remote;
 /** The status of a job in a queue. */
 enum JobStatus: string
 {
-    /** The job waits for an agent, or until another job with its exclusive key has ended. */
+    /** The job waits for an agent, or for the end of another job with the same exclusive key. */
     case Waiting = 'waiting';
 
     /** An agent has claimed the job. */

@@ -6,7 +6,7 @@ namespace Spindle\Remote;
 
 use Spindle\SpindleException;
 
-/** An agent's lease has ended, so that other agents can claim its jobs. */
+/** The lease of an agent, which is its time-limited right to its jobs, has ended. Other agents can claim the jobs. */
 final class LeaseLostException extends \RuntimeException implements SpindleException
 {
     public static function of(string $owner): self

@@ -4,5 +4,5 @@ declare(strict_types=1);
 
 namespace Spindle\Remote;
 
-/** Implemented by exceptions after which a retry does not help. A task that throws one is a dead letter at once. */
+/** Marks exceptions after which a retry is useless. A task that throws such an exception is not retried. */
 interface NoRetry {}

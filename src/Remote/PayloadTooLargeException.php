@@ -7,9 +7,9 @@ namespace Spindle\Remote;
 use Spindle\SpindleException;
 
 /**
- * A task with its argument, or a command, exceeds {@see RemoteOptions::$maxPayload}. Then nothing was sent.
+ * A task with its argument, or a command, has more bytes than {@see RemoteOptions::$maxPayload}. Nothing was sent.
  *
- * If no agent has enough memory to read a job, this exception is the outcome of the job.
+ * If the memory_limit of the agents is too small to read a job, this exception is the outcome of the job.
  */
 final class PayloadTooLargeException extends \RuntimeException implements SpindleException
 {

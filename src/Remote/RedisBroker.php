@@ -15,27 +15,27 @@ use Spindle\TlsOptions;
 /**
  * Stores queues in the engine: a Redis server of version 7.0 or newer, or a Valkey server, with an append-only file.
  *
- * Needs predis/predis. All fibers of a process share the connection of a broker object, and each mailbox has its own
- * connection.
+ * Needs predis/predis. All fibers share one connection of a broker object. Each mailbox has a separate connection.
  *
- * A queue consists mainly of hashes, which are authoritative, and of streams with a consumer group. The Lua scripts in
- * Internal/Redis/scripts change a queue atomically; prelude.lua describes its keys.
+ * A queue consists mainly of Redis hashes, and of Redis streams with a consumer group. If a hash and a stream disagree,
+ * the hash is right. The Lua scripts in Internal/Redis/scripts change a queue atomically. The script prelude.lua
+ * describes the keys of a queue.
  */
 final class RedisBroker implements Broker
 {
-    /** Fraction of the lease after which an unanswered renewal is sent on another connection too. */
+    /** After this fraction of the lease, an unanswered renewal is also sent on another connection. */
     private const RENEWAL_RETRY_FRACTION = 0.125;
 
-    /** Sent to the engine in place of a larger number of seconds or dead letters. */
+    /** The engine gets this number instead of a larger number of seconds or dead letters. */
     private const UNLIMITED = 10 ** 11;
 
-    /** Size of all unanswered reports in bytes above which new reports are dropped. Tasks can outpace the engine. */
+    /** While unanswered reports have more bytes, new reports are dropped. Tasks can be faster than the engine. */
     private const MAX_PENDING_REPORT_BYTES = 1 << 20;
 
     /** Memory of the fiber that sends a report, in bytes. */
     private const REPORT_OVERHEAD_BYTES = 1024;
 
-    /** Answer of a script that needs the owner's lease, if that lease has ended. */
+    /** Answer of a script when the owner's lease has ended. */
     private const LEASE_ENDED = 'lease ended';
 
     private readonly EngineClient $engine;
@@ -43,14 +43,14 @@ final class RedisBroker implements Broker
     private int $pendingReportBytes = 0;
 
     /**
-     * Does not connect. The first request or mailbox connects.
+     * Does not connect. The first request opens the connection. Each mailbox opens another connection.
      *
      * @param string                $address redis://user:password@host:port/database, with rediss:// in place of
      *                                       redis:// for TLS, or unix://user:password@/path/of/the/socket
      * @param TlsOptions|null       $tls     for rediss://: trusted certificates and this client's certificate; null to
      *                                       trust the certificates that the system trusts
-     * @param float                 $timeout seconds to connect, and seconds that the engine may be silent while an
-     *                                       answer is due. A silent engine sends no bytes, and accepts none
+     * @param float                 $timeout seconds to connect. A request fails if the engine has neither sent nor
+     *                                       accepted bytes for this time
      *
      * @throws \ValueError when the address is malformed
      */
@@ -63,12 +63,12 @@ final class RedisBroker implements Broker
         $this->engine = new EngineClient(Address::parse($address), $tls, $timeout);
     }
 
-    /** Forbids copies, which would share the original's resources. */
+    /** Forbids copies, because a copy would share the connection of the original. */
     private function __clone() {}
 
     public function durability(): Durability
     {
-        $this->engine->loadScripts(); // agents call this method first, and use nearly all scripts
+        $this->engine->loadScripts(); // agents call this method first, and need nearly all scripts later
 
         return $this->engine->durability();
     }
@@ -315,7 +315,7 @@ final class RedisBroker implements Broker
         $this->engine->run('release-lease', $queue, $owner);
     }
 
-    /** Returns the answer of a script, unless the owner's lease has ended. */
+    /** Returns the answer of a script. Throws an exception if the owner's lease has ended. */
     private static function requireLease(string $owner, string $answer): string
     {
         return $answer === self::LEASE_ENDED ? throw LeaseLostException::of($owner) : $answer;

@@ -14,16 +14,16 @@ use Spindle\Remote\Internal\QueueName;
 use Spindle\Worker\ExecutorClosedException;
 
 /**
- * Runs the commands of a {@see \Spindle\Command\CommandPool} on the machines where `spindle work` serves the queue.
+ * Runs the commands of a {@see \Spindle\Command\CommandPool} on machines where agents (`spindle work`) serve a queue.
  *
  *     $transport = new RemoteCommands($broker, 'thumbnails');
  *     $pool = new CommandPool(64, options: new CommandPoolOptions(transport: $transport));
  *
- * A command runs as the agent's user, with the agent's environment and working directory, unless the command sets its
- * own. A command whose agent is lost runs again on another agent.
+ * A command runs as the agent's user. It has the agent's environment and working directory, unless the command sets
+ * others. If its agent is lost, the command runs again on another agent.
  *
- * The whole command, with its environment and input, is stored in the engine: the Redis or Valkey server of a
- * {@see RedisBroker}. It is signed, but not encrypted.
+ * The engine (the Redis or Valkey server of a {@see RedisBroker}) stores the whole command with its environment and
+ * input. The command is signed, but not encrypted.
  */
 final class RemoteCommands implements CommandTransport, Lifecycle
 {
@@ -37,7 +37,7 @@ final class RemoteCommands implements CommandTransport, Lifecycle
      *                                     end of a cancelled command. While the queue is full, commands wait
      *
      * @throws KeyFileException
-     * @throws \ValueError      when the queue name is not valid, or an option is for tasks only
+     * @throws \ValueError      when the queue name is not valid, or an option is set that is only for tasks
      */
     public function __construct(
         Broker $broker,
@@ -63,7 +63,7 @@ final class RemoteCommands implements CommandTransport, Lifecycle
         );
     }
 
-    /** Forbids copies, which would share the original's resources. */
+    /** Forbids copies, because closing a copy would close the original. */
     private function __clone() {}
 
     /**
@@ -72,9 +72,9 @@ final class RemoteCommands implements CommandTransport, Lifecycle
      * @internal
      *
      * Cancellation: removes a command that no agent has claimed. Otherwise, ends the command on its agent, and waits
-     * until it has ended, at most for {@see RemoteOptions::$brokerRetryTimeout}. If the engine does not confirm the
-     * cancellation within a second, this method returns an outcome that says so. Perhaps the command is then still
-     * queued or running. It is ended when the engine is available again, if this process is still running.
+     * for the end, at most {@see RemoteOptions::$brokerRetryTimeout} seconds. If the engine does not confirm the
+     * cancellation within a second, this method returns an outcome that says so. The command may then still be queued
+     * or running. This process repeats the cancellation until the engine has confirmed it.
      *
      * @throws CancelledException when the command was cancelled and has no outcome
      * @throws PayloadTooLargeException
@@ -91,8 +91,8 @@ final class RemoteCommands implements CommandTransport, Lifecycle
     }
 
     /**
-     * Refuses new commands, and waits until all commands have outcomes, and the engine has confirmed all cancellations.
-     * A pool does not close its transport, which other pools can use too.
+     * Refuses new commands. Waits until all commands have outcomes and the engine has confirmed all cancellations. A
+     * pool does not close its transport, because other pools may use the same transport.
      *
      * Releases the broker, as {@see RemoteExecutor::close()} does.
      *
@@ -106,8 +106,8 @@ final class RemoteCommands implements CommandTransport, Lifecycle
     }
 
     /**
-     * Ends all commands on their agents. The pool of each command gets an ExecutorClosedException. Suspends until the
-     * engine has confirmed the cancellations, for at most a second.
+     * Ends all commands on their agents. The pool of each command gets an ExecutorClosedException. Suspends for at most
+     * a second, until the engine has confirmed the cancellations.
      */
     public function kill(): void
     {

@@ -24,9 +24,10 @@ use Spindle\Worker\UnserializableException;
  *
  * A task in a queue is called a job. The queue is in the engine: the Redis or Valkey server of a {@see RedisBroker}.
  *
- * If a machine or a worker dies, its tasks run again elsewhere. Each task has one outcome, because only the process
- * `spindle work` that has taken the task last can report it. A task whose effects must not happen twice uses
- * {@see \Spindle\Worker\TaskContext::$idempotencyKey} and {@see \Spindle\Worker\TaskContext::$attempt}.
+ * If a machine or a worker dies, its tasks run again elsewhere. Each task has only one outcome: the engine accepts an
+ * outcome only from the `spindle work` process that was the last to take the task. If the effects of a task must not
+ * happen twice, the task can use {@see \Spindle\Worker\TaskContext::$idempotencyKey} and
+ * {@see \Spindle\Worker\TaskContext::$attempt}.
  */
 final class RemoteExecutor implements Executor
 {
@@ -56,20 +57,20 @@ final class RemoteExecutor implements Executor
         );
     }
 
-    /** Forbids copies, which would share the original's resources. */
+    /** Forbids copies, because closing a copy would close the original. */
     private function __clone() {}
 
     /**
-     * Submits a task as {@see Executor::submit()} does, and returns when the engine has confirmed it.
-     * {@see Broker::durability()} returns how durable the task is then.
+     * Submits a task as {@see Executor::submit()} does, and returns when the engine has stored the task.
+     * {@see Broker::durability()} returns whether the engine can still lose the task.
      *
-     * Cancellation: removes the task from the queue, or ends it if it is running. The future fails when the task has
+     * Cancellation: removes a waiting task from the queue, and ends a running task. The future fails when the task has
      * ended. If the engine does not confirm the cancellation, the future fails after
-     * {@see RemoteOptions::$brokerRetryTimeout}, but not before one second has passed.
+     * {@see RemoteOptions::$brokerRetryTimeout} or after one second, whichever is longer.
      *
      * @throws QueueFullException
      * @throws PayloadTooLargeException
-     * @throws BrokerException          when the engine does not answer; perhaps the task is in the queue
+     * @throws BrokerException          when the engine does not answer; the task may be in the queue
      */
     public function submit(callable $task, ?Cancellation $cancellation = null): Future
     {
@@ -96,26 +97,26 @@ final class RemoteExecutor implements Executor
     }
 
     /**
-     * Adds a task to the queue, and returns the task's id when the engine has confirmed it. The task runs even after
-     * this process has exited. {@see attach()} returns the outcome, which is kept for an hour by default.
+     * Adds a task to the queue, and returns the task's id when the engine has stored the task. The task runs even after
+     * this process has exited. {@see attach()} returns the outcome, which the engine keeps for an hour by default.
      *
-     * Cancellation: ends the wait for the engine at once. The task is not cancelled. It may already be in the queue, or
-     * get there later, because sending is retried for {@see RemoteOptions::$brokerRetryTimeout}. With an $id, the
-     * caller can dispatch the same task again, or {@see attach()} to it. Without an $id, it can't find the task.
+     * Cancellation: ends the wait for the engine immediately, but not the task. The task may already be in the queue,
+     * or be added later, because sending is retried for {@see RemoteOptions::$brokerRetryTimeout}. With an $id, the
+     * caller can dispatch the same task again or {@see attach()} to it. Without an $id, the caller can't find the task.
      *
-     * @param string|null $id           the caller's id, such as an order number, of 1 to 128 printable ASCII characters
-     *                                  without spaces; null for a new id. While the queue has a task with this id or
-     *                                  keeps its outcome, dispatching the same task again succeeds but does not run it
-     *                                  again, even with another key or delay. A different task is refused. A closure at
-     *                                  another place in the code is a different task
+     * @param string|null $id           an id that the caller chooses, such as an order number: 1 to 128 printable ASCII
+     *                                  characters without spaces; null for a random id. While the queue has a task with
+     *                                  this id or keeps its outcome, a second dispatch of the same task succeeds, but
+     *                                  does not run the task again. A second key or delay has no effect. A different
+     *                                  task is refused. A closure at another place in the code is a different task
      * @param string      $exclusiveKey tasks with the same key never run at the same time; '' for no key
-     * @param float       $delay        seconds of the engine's clock before the task can run
+     * @param float       $delay        seconds before the task can run, by the engine's clock
      *
      * @throws UnserializableException
      * @throws QueueFullException
      * @throws PayloadTooLargeException
      * @throws JobConflictException     when the id belongs to a task with other code, values, retry policy or timeout
-     * @throws BrokerException          when the engine does not answer; with an $id, a second call is safe
+     * @throws BrokerException          when the engine does not answer; a second call with the same $id is safe
      * @throws ExecutorClosedException
      * @throws CancelledException
      * @throws \ValueError             when the id, the key or the delay is not valid
@@ -139,14 +140,14 @@ final class RemoteExecutor implements Executor
 
     /**
      * Returns a future with the outcome of a task that this or another process has dispatched. The future fails with a
-     * {@see JobLostException} if the task is unknown, or its outcome is not kept any more.
+     * {@see JobLostException} if the task is unknown or its outcome has expired.
      *
      * Cancellation: ends the task, as with {@see submit()}.
      *
      * @return Future<mixed>
      *
      * @throws ExecutorClosedException
-     * @throws \ValueError when {@see dispatch()} accepts no such id
+     * @throws \ValueError when {@see dispatch()} would refuse the id
      */
     public function attach(string $id, ?Cancellation $cancellation = null): Future
     {
@@ -159,15 +160,15 @@ final class RemoteExecutor implements Executor
     }
 
     /**
-     * Returns the status of a dispatched task; null for an unknown task. A task that waits for another task with its
-     * exclusive key has the status "waiting".
+     * Returns the status of a dispatched task; null for an unknown task. A task that waits for another task with the
+     * same exclusive key has the status {@see JobStatus::Waiting}.
      *
-     * Cancellation: ends the wait for the engine at once.
+     * Cancellation: ends the wait for the engine immediately.
      *
      * @throws BrokerException
      * @throws ExecutorClosedException
      * @throws CancelledException
-     * @throws \ValueError        when {@see dispatch()} accepts no such id
+     * @throws \ValueError        when {@see dispatch()} would refuse the id
      */
     public function status(string $id, ?Cancellation $cancellation = null): ?JobStatus
     {
@@ -200,18 +201,18 @@ final class RemoteExecutor implements Executor
     }
 
     /**
-     * Refuses new tasks, and waits until all outcomes that this executor awaits have arrived: those of {@see submit()}
-     * and {@see attach()}, and those of the values that a running {@see map()} has read. Also waits until the engine
-     * has confirmed what this executor dispatches or cancels. Dispatched tasks stay in the queue.
+     * Refuses new tasks. Waits for the outcomes of all tasks of {@see submit()} and {@see attach()}, and of all values
+     * that a running {@see map()} has read. Also waits until the engine has confirmed the dispatches and cancellations
+     * of this executor. Dispatched tasks stay in the queue.
      *
      * A running map() yields the results of the values that it has read. Then map() throws ExecutorClosedException,
-     * unless its input is an array of which it has read all values. For a generator task, close() waits until the
-     * generator has ended on its agent. The generator's items can still be read.
+     * unless its input is an array and map() has read all its values. For a generator task, close() waits until the
+     * generator has ended on its agent. The generator's items can be read even after close().
      *
-     * Releases the broker. The last executor of a broker closes the connection on which outcomes arrive. The connection
-     * for requests is closed when the last reference to the broker object is dropped.
+     * Then releases the broker. When the last executor of a broker object is closed, the connection for outcomes is
+     * closed. The connection for requests is closed when PHP destroys the broker object.
      *
-     * Cancellation: ends the unfinished tasks as {@see kill()} does, even those to which this executor is attached.
+     * Cancellation: ends unfinished tasks as {@see kill()} does, even tasks that {@see attach()} awaits.
      *
      * @throws CancelledException
      */
@@ -225,8 +226,8 @@ final class RemoteExecutor implements Executor
      * and generators of these tasks fail with ExecutorClosedException. Dispatched tasks that this executor does not
      * await stay in the queue.
      *
-     * Suspends for at most a second, until the engine has confirmed the cancellations. Tasks whose cancellation does
-     * not reach the engine continue, and their outcomes are dropped when their retention is over.
+     * Suspends for at most a second, until the engine has confirmed the cancellations. If a cancellation does not reach
+     * the engine, the task continues, and the engine drops the outcome at the end of its retention.
      */
     public function kill(): void
     {

@@ -15,7 +15,7 @@ final class RemoteOptions
      *     letter
      * @param float $brokerRetryTimeout seconds for which submissions and requests for items are retried while the
      *     engine is not available. If a task is cancelled during this time, its future fails after
-     *     $brokerRetryTimeout seconds, and its agent ends it when the engine is available again
+     *     $brokerRetryTimeout seconds. The agent ends the task when the engine is available again
      * @param (\Closure(mixed): void)|null $onReport receives what tasks send with
      *     {@see \Spindle\Worker\TaskContext::report()}; reports can be lost
      *

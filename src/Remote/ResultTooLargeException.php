@@ -6,7 +6,7 @@ namespace Spindle\Remote;
 
 use Spindle\SpindleException;
 
-/** A task has returned a result or yielded an item that exceeds the limit of its agent. */
+/** A result or item of a task has more bytes than {@see AgentOptions::$maxResult} of the task's agent allows. */
 final class ResultTooLargeException extends \RuntimeException implements SpindleException
 {
     public static function of(string $id, int $size, int $limit): self

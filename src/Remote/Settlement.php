@@ -4,14 +4,14 @@ declare(strict_types=1);
 
 namespace Spindle\Remote;
 
-/** The end of a claim, as the agent reports it to the broker. */
+/** An agent's message to the broker that says how the agent's claim of a job ended. */
 final class Settlement
 {
     /**
      * @param int    $claimNumber the claim's {@see Delivery::$claimNumber}
      * @param int    $crashes     number of crashes of the job so far, for the next claim
      * @param int    $failures    number of failed attempts of the job so far, for the next claim
-     * @param float  $delay       seconds of the engine's clock until the job can be claimed again
+     * @param float  $delay       seconds until the job can be claimed again, by the engine's clock
      * @param string $frame       the signed outcome; empty if the job returns to the queue
      * @param string $reason      for a dead letter: JSON that {@see Broker::listJobs()} returns
      */

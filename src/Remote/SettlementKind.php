@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Remote;
 
-/** How a claim ends. Done, Dead and Cancelled give the job an outcome. The other kinds return the job to the queue. */
+/** How an agent's claim of a job ends. Done, Dead and Cancelled set an outcome. Other kinds put the job back. */
 enum SettlementKind: int
 {
     /** The task has returned a result, or the command has ended. */
@@ -16,19 +16,19 @@ enum SettlementKind: int
     /** The job is retried after a failed attempt or a crash. */
     case Retry = 3;
 
-    /** The owner has given the job back. Any agent can claim it. */
+    /** The agent has given the job back. Any agent can claim the job. */
     case Release = 4;
 
     /** The job was cancelled. The cancellation is its outcome. */
     case Cancelled = 5;
 
-    /** The owner can't read or verify the frame. Another owner gets the job. If both refuse the job, it is dead. */
+    /** The agent can't read or verify the frame. Another agent gets the job. If two agents refuse a job, it is dead. */
     case Refused = 6;
 
-    /** The job is retried after a failed attempt, by another owner if there is one. */
+    /** The job is retried after a failed attempt, by another agent if there is one. */
     case Elsewhere = 7;
 
-    /** Returns the name of the agent's counter for this kind. */
+    /** Returns the name of the agent's statistic that counts settlements of this kind. */
     public function counter(): string
     {
         return match ($this) {

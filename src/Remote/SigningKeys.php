@@ -8,15 +8,15 @@ use Spindle\Remote\Internal\FrameKind;
 
 /**
  * Secret keys that sign jobs and outcomes. Anyone with a key can run any code on the agents. So keep the keys in a file
- * that only its owner can read, and never pass them on a command line.
+ * that only its owner can read, and never pass keys on a command line.
  *
  * The engine stores signed frames, which have these fields:
  *
  *     u8 version | u8 kind | u32 claim number, 0 in a job | 4 bytes key name | 32 bytes authentication code | body
  *
- * The authentication code is a keyed BLAKE2b (RFC 7693) of the version, kind, claim number, queue, job id and body. So
- * a frame that was moved to another job or queue is refused before its body is decoded. Frames of different claims of a
- * job are not distinguished here, because the broker accepts only those of the current claim.
+ * The authentication code is a keyed BLAKE2b hash (RFC 7693) of version, kind, claim number, queue, job id and body. So
+ * a frame that was moved to another job or queue is refused before its body is decoded. This class does not check the
+ * claim number, because the broker accepts only frames of the current claim of a job.
  */
 final class SigningKeys
 {
@@ -34,7 +34,7 @@ final class SigningKeys
     private array $keys = [];
 
     /**
-     * @param list<string> $secrets each of at least 32 bytes; the first one signs, and all of them verify
+     * @param list<string> $secrets secrets of at least 32 bytes each; the first secret signs, and all secrets verify
      *
      * @throws KeyFileException when a secret is too short, the list is empty, or ext-sodium is missing
      */
@@ -115,7 +115,7 @@ final class SigningKeys
         return ['keys' => \count($this->keys)];
     }
 
-    /** @return array<string, mixed> never returned: keys can't be serialized */
+    /** @return array<string, mixed> no value: keys can't be serialized, so this method always throws */
     public function __serialize(): array
     {
         throw new \LogicException('Signing keys can\'t be serialized, so that they are not sent anywhere');

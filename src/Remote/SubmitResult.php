@@ -8,9 +8,9 @@ namespace Spindle\Remote;
 final class SubmitResult
 {
     /**
-     * @param int       $accepted  number of jobs, from the start of the list, that were added now or before, or are in
-     *                             conflict. The jobs after them were not added, because the queue was full
-     * @param list<int> $conflicts positions in the list, from 0, of jobs whose id belongs to another job
+     * @param int       $accepted  N if the first N jobs of the list were added now, were added before, or are in
+     *                             conflict. The later jobs were not added, because the queue was full
+     * @param list<int> $conflicts list index (starting at 0) of each job whose id already belongs to a different job
      */
     public function __construct(public readonly int $accepted, public readonly array $conflicts = []) {}
 }

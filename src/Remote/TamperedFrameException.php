@@ -6,7 +6,7 @@ namespace Spindle\Remote;
 
 use Spindle\SpindleException;
 
-/** A frame in the engine has no valid signature, or can't be read. Nothing of the frame was used. */
+/** A frame (a signed job, outcome, item or report) has no valid signature or can't be read. It was not used. */
 final class TamperedFrameException extends \RuntimeException implements SpindleException
 {
     public static function of(string $id, string $why): self

@@ -16,12 +16,12 @@ use Spindle\Lifecycle;
  * A task works on copies: the callable, its argument and its result are serialized. A task can be a named function, a
  * static method, a method of a serializable object, or a closure whose captured values are serializable or closures.
  *
- * A task may be a generator function. Its result is then a generator in the caller's process, which yields the items
- * of the task. The task runs ahead of the caller by a limited number of items. Its worker runs no other task until this
+ * A task may be a generator function. Its result is then a generator in the caller's process that yields the items of
+ * the task. The task runs ahead of the caller by a limited number of items. The worker runs no other task until this
  * task has ended or the caller's generator was destroyed.
  *
- * {@see close()} waits for the submitted tasks, and for the tasks of all values that maps have read. A map then reads
- * no more values. It yields the remaining results, and throws ExecutorClosedException if its input had not ended.
+ * {@see close()} waits for submitted tasks, and for the tasks of all values that a running map() has read. The map()
+ * reads no more values, yields the remaining results, and throws ExecutorClosedException if its input had not ended.
  */
 interface Executor extends Lifecycle
 {
@@ -29,7 +29,7 @@ interface Executor extends Lifecycle
      * Runs one task. The future completes with the task's return value, or fails, usually with a {@see TaskException}.
      *
      * Cancellation: the future fails with CancelledException once the task can have no more effect. A task that has
-     * not started never starts. A {@see WorkerPool} ends a running task with all processes that the task started.
+     * not started never starts. A {@see WorkerPool} ends a running task and all processes that the task started.
      *
      * @template T
      *
@@ -43,11 +43,11 @@ interface Executor extends Lifecycle
     public function submit(callable $task, ?Cancellation $cancellation = null): Future;
 
     /**
-     * Calls the task with each value of the input. Yields the results with the keys and in the order of the input. The
+     * Calls the task with each value of the input. Yields the results in the order of the input and with its keys. The
      * input may be endless, block or suspend its fiber. A limited number of values is read ahead.
      *
-     * The map ends at the first failed task in the order of the input: the exception of this task is thrown, and the
-     * other tasks are cancelled. All tasks are also cancelled when the caller stops iterating before the end.
+     * The generator throws the exception of the first failed task in the order of the input, and cancels the other
+     * tasks. If the caller stops iterating before the end, all unfinished tasks are cancelled.
      *
      * Cancellation: running tasks are ended and waiting tasks never start. The generator throws CancelledException,
      * and the executor stays usable.
@@ -61,7 +61,7 @@ interface Executor extends Lifecycle
      *
      * @return \Generator<TKey, TResult>
      *
-     * @throws UnserializableException when the task cannot be serialized; from the generator, when a value cannot
+     * @throws UnserializableException for an unserializable task; from the generator for an unserializable value
      * @throws ExecutorClosedException
      * @throws TaskException           from the generator
      * @throws CancelledException      from the generator
@@ -80,7 +80,7 @@ interface Executor extends Lifecycle
      *
      * @return \Generator<TKey, TResult>
      *
-     * @throws UnserializableException when the task cannot be serialized; from the generator, when a value cannot
+     * @throws UnserializableException for an unserializable task; from the generator for an unserializable value
      * @throws ExecutorClosedException
      * @throws TaskException           from the generator
      * @throws CancelledException      from the generator
@@ -89,7 +89,7 @@ interface Executor extends Lifecycle
 
     /**
      * Does the same as {@see self::map()}, but continues after failed tasks: yields a {@see MapOutcome} for each value.
-     * An exception of the input still ends the map, and so does a value that cannot be serialized.
+     * If the input throws, or a value cannot be serialized, the generator still ends with that exception.
      *
      * @template TKey
      * @template TValue
@@ -100,7 +100,7 @@ interface Executor extends Lifecycle
      *
      * @return \Generator<TKey, MapOutcome<TResult>>
      *
-     * @throws UnserializableException when the task cannot be serialized; from the generator, when a value cannot
+     * @throws UnserializableException for an unserializable task; from the generator for an unserializable value
      * @throws ExecutorClosedException
      * @throws CancelledException      from the generator
      */
@@ -118,7 +118,7 @@ interface Executor extends Lifecycle
      *
      * @return \Generator<TKey, MapOutcome<TResult>>
      *
-     * @throws UnserializableException when the task cannot be serialized; from the generator, when a value cannot
+     * @throws UnserializableException for an unserializable task; from the generator for an unserializable value
      * @throws ExecutorClosedException
      * @throws CancelledException      from the generator
      */

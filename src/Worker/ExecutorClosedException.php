@@ -6,7 +6,7 @@ namespace Spindle\Worker;
 
 use Spindle\SpindleException;
 
-/** The executor was closed or killed, belongs to the parent process of this fork, or the loop over results was left. */
+/** Thrown after close() or kill(), in a fork of the executor's process, and after the loop over results was left. */
 final class ExecutorClosedException extends \RuntimeException implements SpindleException
 {
     private function __construct(string $message)

@@ -15,18 +15,18 @@ use Spindle\Worker\Internal\InlineTask;
 use Spindle\Worker\Internal\TaskCode;
 
 /**
- * Runs tasks in this process, each in a fiber of its own. This class is for tests of code that needs an
- * {@see Executor}, and for systems that cannot start processes.
+ * Runs tasks in this process, each in a separate fiber. This class is for tests of code that needs an {@see Executor},
+ * and for systems that cannot start processes.
  *
- * Tasks, arguments and results are serialized as for a {@see WorkerPool}, so both refuse the same values with the same
- * exception. A map runs one task at a time, so {@see mapUnordered()} also keeps the order of the input. Of several
- * submitted tasks, one runs while the others are suspended. A generator is at most one item ahead of its reader.
+ * Tasks, arguments and results are serialized as for a {@see WorkerPool}, so both executors refuse the same values with
+ * the same exception. A call of map() runs one task at a time, so {@see mapUnordered()} also keeps the order of the
+ * input. When a submitted task suspends its fiber, another runs. A generator is at most one item ahead of its reader.
  *
  * Tasks are not isolated. A task that blocks also blocks the rest of the process. exit() or a fatal error in a task
  * ends the process. Tasks share the globals and the output of the process. There are no retries and no time limit. A
- * running task cannot be ended: it notices a cancellation only by {@see TaskContext::cancellation()}. The future of a
- * cancelled task fails when the task has ended by itself. {@see TaskContext::current()} works only in the fiber of the
- * task, not in fibers that the task starts, for example with async().
+ * running task cannot be ended. It has to check {@see TaskContext::cancellation()}. The future of a cancelled task
+ * fails when the task has returned or thrown. {@see TaskContext::current()} works only in the fiber of the task, not in
+ * fibers that the task starts, for example with async().
  */
 final class InlineExecutor implements Executor
 {
@@ -43,7 +43,7 @@ final class InlineExecutor implements Executor
         LoadedFiles::record();
     }
 
-    /** Cloning is forbidden: closing the copy would close the original. */
+    /** Forbids copies, because closing a copy would close the original. */
     private function __clone() {}
 
     /** @return array<string, mixed> without the key, which is secret */
@@ -93,9 +93,9 @@ final class InlineExecutor implements Executor
     }
 
     /**
-     * Refuses new tasks, and waits until all tasks have ended. For a generator task, close() waits until its items have
-     * been read, or the generator was destroyed. A map() yields the result of its running task. Then it throws
-     * ExecutorClosedException, unless its input is an array and the running task was that of the last value.
+     * Refuses new tasks, and waits until all tasks have ended. For a generator task, close() waits until the caller has
+     * read all items or destroyed the generator. A map() yields the result of its running task, and then throws
+     * ExecutorClosedException, unless its input is an array and this task had the last value.
      *
      * Cancellation: does the same as {@see kill()}.
      *
@@ -109,7 +109,7 @@ final class InlineExecutor implements Executor
     /**
      * Ends all work: futures of tasks, loops over results and generators of tasks fail with ExecutorClosedException.
      * Tasks that have not started never start. A running task gets a cancellation request, but its code continues until
-     * it ends by itself.
+     * it returns or throws.
      */
     public function kill(): void
     {

@@ -17,7 +17,7 @@ final class PortableOutcome
     private const TIMED_OUT = 9;
     private const TOO_LARGE = 10;
 
-    /** Type of an outcome of a task that could not be decoded and has not run. An outcome of type THROWN follows. */
+    /** Type of the outcome of a task that could not be decoded, so it has not run. A THROWN outcome follows. */
     private const UNREADABLE = 11;
 
     /** Encodes the result of a task. */
@@ -62,7 +62,7 @@ final class PortableOutcome
         return \chr(self::TOO_LARGE) . pack('P', $size);
     }
 
-    /** Returns the size of an outcome that was refused as too large, in bytes; null for any other outcome. */
+    /** Returns the size in bytes of an outcome that exceeded the size limit; null for any other outcome. */
     public static function excessSize(string $bytes): ?int
     {
         if (\ord($bytes[0] ?? "\0") !== self::TOO_LARGE) {

@@ -9,7 +9,7 @@ use Spindle\Worker\Internal\ValueSerializer;
 
 /**
  * A task whose code, argument and outcome are bytes. An {@see Executor} that runs tasks on other machines sends the
- * bytes. A process there submits the task to a pool. Only the pool's workers need the classes of task and outcome.
+ * bytes. A process on the other machine submits the task to a pool; the process does not need the task's classes.
  *
  *     $code = PortableTask::encode($task);                                       // in the caller
  *     $bytes = $pool->submit(new PortableTask($code, null, 1, $id))->await();    // on the other machine
@@ -19,10 +19,10 @@ use Spindle\Worker\Internal\ValueSerializer;
  */
 final class PortableTask
 {
-    /** Signature key that the closure encoding requires. It is no secret: the sender signs the whole message. */
+    /** Key that {@see TaskCode} requires to sign closures. No secret, because the sender signs the whole message. */
     private const SIGNATURE_KEY = 'the signature of the whole counts';
 
-    /** Number of cached callables. All tasks of a map have the same code. */
+    /** Maximum cached callables. All tasks of a map() call have the same code. */
     private const MAX_CACHED_CALLABLES = 16;
 
     /** @var array<string, \Closure> */
@@ -53,7 +53,7 @@ final class PortableTask
     }
 
     /**
-     * @param mixed $key key of the argument in its input, for the error message
+     * @param mixed $key key of the argument in the input of map(), for the error message
      *
      * @throws UnserializableException
      */

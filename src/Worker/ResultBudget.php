@@ -11,15 +11,15 @@ use Spindle\Internal\WeakTimer;
 /**
  * Limits the bytes of large results that are in this process at the same time: see {@see WorkerPoolOptions::$budget}.
  *
- * If more than 64 KiB of a result are still to be read from a worker, the pool reads them only when they fit into the
- * unused part of the budget. While no byte of the budget is used, a result of any size fits. A result that the
- * application holds does not count, unless the application adds its bytes with {@see forceAcquire()}.
+ * If more than 64 KiB of a result are unread, the pool reads them only when they fit into the unused part of the
+ * budget. While no byte of the budget is used, a result of any size fits. A result that the application has received no
+ * longer uses the budget, unless the application adds its bytes with {@see forceAcquire()}.
  */
 final class ResultBudget
 {
     /**
-     * If nothing is released for this many seconds, the next reservation is granted although it does not fit. Without
-     * this, a worker that is suspended (SIGSTOP) while it sends a result would block all other results.
+     * If no bytes are released for this many seconds, the next reservation is granted although it does not fit.
+     * Otherwise, a worker that is suspended (SIGSTOP) while it sends a result would block all other results.
      */
     private const RELEASE_TIMEOUT = 5.0;
 
@@ -43,13 +43,13 @@ final class ResultBudget
         $this->stopTimer();
     }
 
-    /** Returns whether the budget is used up, so that the next large result has to wait. */
+    /** Returns whether the budget is used up. If so, the next large result waits. */
     public function isFull(): bool
     {
         return $this->used >= $this->maxBytes;
     }
 
-    /** Counts bytes as used, even if they exceed the budget. Later reservations wait until enough are released. */
+    /** Counts bytes as used, even if they exceed the budget. Later reservations wait until enough is released. */
     public function forceAcquire(int $bytes): void
     {
         $this->used += $bytes;
@@ -68,7 +68,7 @@ final class ResultBudget
     /**
      * Counts bytes as used now if there is room, otherwise as soon as there is room.
      *
-     * @param \Closure(): bool $later called when bytes were counted after a wait; returns whether they are still needed
+     * @param \Closure(): bool $later called when bytes were counted after a wait; returns whether the caller needs them
      *
      * @return bool whether the bytes were counted now
      */

@@ -10,7 +10,7 @@ use Amp\CancelledException;
 /**
  * A task of {@see Tasks}, with the callbacks for its outcome.
  *
- * @template-covariant T type of its result
+ * @template-covariant T type of the task's result
  */
 final class Task
 {
@@ -30,8 +30,8 @@ final class Task
     public function __construct(private readonly Tasks $tasks, public readonly mixed $task) {}
 
     /**
-     * Adds a callback for the task's result. Callbacks run in the order in which they were added. If one throws,
-     * the later ones do not run.
+     * Adds a callback for the task's result. Callbacks run in the order in which they were added. If a
+     * callback throws, the later callbacks do not run.
      *
      * @param callable(T): mixed $callback
      *

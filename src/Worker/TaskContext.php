@@ -21,11 +21,11 @@ final class TaskContext
      * @param \Closure(mixed): void    $report
      */
     public function __construct(
-        /** Number of this attempt, from 1. */
+        /** Number of this attempt. The first attempt has number 1. */
         public readonly int $attempt,
         private readonly \Closure $cancellation,
         private readonly \Closure $report,
-        /** Id that all attempts of a task have in common; null if no RemoteExecutor runs the task. */
+        /** Id of the task, the same in all attempts; null if no RemoteExecutor runs the task. */
         public readonly ?string $idempotencyKey = null,
     ) {}
 
@@ -56,9 +56,9 @@ final class TaskContext
     /**
      * Returns a cancellation that is requested when the task is cancelled or exceeds its time limit.
      *
-     * A task that has called this method then has the pool's grace period to end by itself. It can pass the
-     * cancellation to operations that it waits for. A task that has not called this method is ended immediately. In a
-     * thread, or without ext-pcntl, every task is ended immediately.
+     * After the request, a task that has called this method may run for {@see WorkerPoolOptions::$grace} more seconds.
+     * It can pass the cancellation to operations that it waits for. A task that has not called this method is ended
+     * immediately. In a thread, or without ext-pcntl, every task is ended immediately.
      */
     public function cancellation(): Cancellation
     {

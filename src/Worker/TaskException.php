@@ -19,7 +19,7 @@ abstract class TaskException extends \RuntimeException implements SpindleExcepti
         parent::__construct($message, 0, $previous);
     }
 
-    /** Returns the beginning of a message, which names the task. */
+    /** Returns the beginning of a message: the task, and its key if there is one. */
     protected static function subject(mixed $key): string
     {
         return match (true) {

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Worker;
 
-/** A task threw, or its result cannot be decoded. getPrevious() is what it threw, if this process has the class. */
+/** A task threw, or its result cannot be decoded. getPrevious() is the original exception, if it can be decoded. */
 final class TaskFailedException extends TaskException
 {
     private function __construct(

@@ -16,14 +16,14 @@ final class TaskRetryPolicy
     private readonly Backoff $backoff;
 
     /**
-     * @param int                                 $retries   further attempts after the first; 0 for none
+     * @param int                                 $retries   maximum retries of a task; 0 for none
      * @param bool                                $onCrash   whether to retry a task whose worker crashed; at most once
      * @param bool                                $onTimeout whether to retry a task that exceeded its time limit
-     * @param bool|list<class-string<\Throwable>> $onThrow   whether to retry a task that threw; or for which exceptions
-     * @param float                               $delay     seconds before the first retry; 0 for none
+     * @param bool|list<class-string<\Throwable>> $onThrow   whether to retry after exceptions; or after which classes
+     * @param float                               $delay     seconds before the first retry; 0 for no pause
      * @param float                               $factor    factor by which the delay grows with each retry
      * @param float                               $maxDelay  largest delay in seconds
-     * @param float                               $jitter    random share: with 0.5, a pause has 50 to 100 % of a delay
+     * @param float                               $jitter    random share: 0.5 makes a pause 50 to 100 % of the delay
      *
      * @throws \ValueError when a number is out of its range
      */

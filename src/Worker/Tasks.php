@@ -12,11 +12,11 @@ use Spindle\Internal\Async\Condition;
  * Tasks with callbacks for their outcomes: `Tasks::create()->add($task)->then($callback)->catch($callback)`.
  *
  * {@see wait()} serializes and runs the tasks; {@see add()} only stores them. Callbacks run one after the other in the
- * fiber that called wait(). A callback may add tasks, which the same call runs.
+ * fiber that called wait(). A callback may add tasks; the same wait() call runs them.
  */
 final class Tasks
 {
-    /** Maximum tasks that are submitted at once, because a submitted task needs more memory than a waiting one. */
+    /** Maximum tasks that are submitted at the same time. A submitted task needs more memory than a waiting one. */
     private const MAX_RUNNING_TASKS = 1024;
 
     /** @var \SplQueue<Task<mixed>> */
@@ -27,7 +27,7 @@ final class Tasks
     /** @var \SplQueue<array{Task<mixed>, mixed, ?\Throwable}> ended tasks and their outcomes */
     private readonly \SplQueue $ended;
 
-    /** Condition on which {@see wait()} waits while there are no callbacks to run. */
+    /** Notified when a task has ended. {@see wait()} waits for this while it has no callbacks to run. */
     private readonly Condition $hasEnded;
     private bool $isRunning = false;
 
@@ -71,12 +71,12 @@ final class Tasks
     }
 
     /**
-     * Runs all tasks and their callbacks, and returns when no task is left. The method may then be called again.
+     * Runs all tasks and their callbacks, and returns when no task is left. More tasks may be added and run after that.
      *
      * A failure that no catch() handles does not stop other tasks. When all tasks are done, the first such failure is
      * thrown, and {@see failures()} returns all of them. An exception of a catch() callback is such a failure, too.
      *
-     * Cancellation: running tasks are ended and waiting tasks dropped, without callbacks. Throws CancelledException.
+     * Cancellation: ends running tasks and drops waiting tasks. Their callbacks do not run. Throws CancelledException.
      *
      * @throws CancelledException
      * @throws \LogicException    when the tasks are running already

@@ -9,7 +9,7 @@ use Spindle\Worker\Internal\ClosureStream;
 /** An exception or error from another process, as data. Its class need not exist in this process. */
 final class Thrown
 {
-    /** Maximum exceptions in a chain, because unserialize() could not read an unlimited nesting. */
+    /** Maximum exceptions in a chain. unserialize() cannot read an unlimited number of levels. */
     private const MAX_CHAIN_LENGTH = 100;
 
     /**
@@ -56,7 +56,7 @@ final class Thrown
     }
 
     /**
-     * Returns a stack frame without arguments, object and values of the wrong type, which reflection can have set.
+     * Returns a stack frame without arguments and object. Omits values of the wrong type, which reflection can set.
      *
      * @param array<string, mixed> $frame
      *
@@ -102,7 +102,7 @@ final class Thrown
         };
     }
 
-    /** Returns whether the exception is of one of these types, by the class hierarchy of the process that threw it. */
+    /** Returns whether the exception is an instance of one of these types in the process that threw it. */
     public function isA(string ...$types): bool
     {
         return array_intersect(

@@ -6,7 +6,7 @@ namespace Spindle\Worker;
 
 use Spindle\SpindleException;
 
-/** A value cannot be serialized, or is too large, and was not sent to another process. */
+/** A value was not sent to another process, because it cannot be serialized or is too large. */
 final class UnserializableException extends \RuntimeException implements SpindleException
 {
     private function __construct(

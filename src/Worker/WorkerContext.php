@@ -12,7 +12,7 @@ enum WorkerContext
 
     /**
      * A fork of a process that has only loaded the autoloaders and the bootstrap file. Inherits the same as a new
-     * process, starts faster, and shares memory for loaded code. Needs ext-pcntl and ext-posix.
+     * process, but starts faster and shares the memory of loaded code. Needs ext-pcntl and ext-posix.
      */
     case Fork;
 

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Worker;
 
-/** A worker ended during a task: by exit(), a fatal error, lack of memory or a signal. Or a remote agent was lost. */
+/** The worker of a task ended through exit(), a fatal error or a signal, or the agent of a remote task was lost. */
 final class WorkerCrashedException extends TaskException
 {
     private function __construct(
@@ -19,7 +19,7 @@ final class WorkerCrashedException extends TaskException
         public readonly ?string $error,
         /** The end of the worker's standard error, at most 8 KiB. */
         public readonly string $stderr,
-        /** Larger one of the peaks of resident memory and of PHP's own memory, in bytes; 0 if both are unknown. */
+        /** Peak of resident memory or of PHP's memory, whichever is larger, in bytes; 0 if both peaks are unknown. */
         public readonly int $memoryPeak,
         int $attempts,
         mixed $key,
@@ -27,7 +27,7 @@ final class WorkerCrashedException extends TaskException
         parent::__construct($message, $attempts, $key);
     }
 
-    /** @param string|null $error PHP's fatal error; or the reason of the loss if nothing is known about the worker */
+    /** @param string|null $error PHP's fatal error; or why there is no result, if the worker's end is unknown */
     public static function died(
         ?int $exitCode,
         ?int $signal,

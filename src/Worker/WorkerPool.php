@@ -25,15 +25,15 @@ use Spindle\Worker\Internal\WorkerProtocol;
 use Spindle\Worker\Internal\WorkerSettings;
 
 /**
- * Runs PHP callables on every core, in workers that each run many tasks.
+ * Runs PHP callables in parallel, by default on all usable CPUs. Each worker runs many tasks, one after the other.
  *
  * Workers start when there are tasks. A worker loads the Composer autoloaders of this process, but not its main script.
- * Workers end with the pool: after {@see close()} or {@see kill()}, or when the pool is unreferenced and all its tasks
- * have outcomes. When this process dies, the workers and all processes that their tasks started end too.
+ * Workers end with the pool: after {@see close()} or {@see kill()}, or when no variable holds the pool and all
+ * its tasks have outcomes. When this process dies, the workers and all processes that their tasks started end, too.
  */
 final class WorkerPool implements Executor, Statistics
 {
-    /** Deepest nesting of pools that are created by tasks. */
+    /** Maximum levels of nested pools. A pool that a task creates is one level deeper than the task's pool. */
     private const MAX_POOL_DEPTH = 4;
 
     private readonly TaskDispatcher $dispatcher;
@@ -41,15 +41,15 @@ final class WorkerPool implements Executor, Statistics
     private readonly int $ownerPid;
 
     /**
-     * @param int|null            $workers number of workers; null for the number of usable CPUs, which a pool in a task
-     *                                     divides by the number of workers of the outer pool
-     * @param int|TaskRetryPolicy $retries a policy; or a number, for a policy with this number and default values
+     * @param int|null            $workers number of workers; null for the number of usable CPUs. A pool in a task
+     *                                     divides this number by the number of workers of the task's pool
+     * @param int|TaskRetryPolicy $retries a policy; or the number of retries of a policy with default values
      *
      * @throws \ValueError              when $workers is below 1, or $retries is below 0 or above 1,000,000,000
      * @throws UnserializableException  when the option `initialize` cannot be serialized
      * @throws ContextUnavailableException
      * @throws LauncherException        when no command-line PHP is found
-     * @throws WorkerStartException     when pools that are created by tasks are already nested four deep
+     * @throws WorkerStartException     when the calling task is in four nested pools, which is the maximum
      */
     public function __construct(
         ?int $workers = null,
@@ -152,10 +152,10 @@ final class WorkerPool implements Executor, Statistics
     /**
      * Refuses new tasks, and waits until all accepted tasks have outcomes and the workers have stopped.
      *
-     * A map() yields the results of the values that it has read. Then it throws ExecutorClosedException, unless it has
-     * reached the end of the input. A closed pool reads no more input, so it can't see that an iterator has ended. If a
-     * loop over results calls close(), all its results stay in memory until it reads them. For a generator task,
-     * close() waits until the task has ended or the caller's generator was destroyed.
+     * A map() still yields the results of the input that it has read. Then it throws ExecutorClosedException, unless it
+     * has read the end of the input before close(). (A closed pool does not ask an iterator whether it has ended.) If a
+     * loop over results calls close(), the pool keeps all its results in memory until the loop reads them. For a
+     * generator task, close() waits until the task has ended or the caller's generator was destroyed.
      *
      * Cancellation: ends the workers and the remaining tasks as {@see kill()} does.
      *
@@ -185,7 +185,7 @@ final class WorkerPool implements Executor, Statistics
      *
      * - `workers`: existing workers; `in_use`: workers with a task; `max`: the pool's size
      * - `waiting`: tasks that no worker has: submitted, taken back from a worker before they began, or to be retried
-     * - `attempts_total`: ended attempts; `failed_total`: failed ones; `crashed_total`: those whose worker crashed
+     * - `attempts_total`: ended attempts; `failed_total`: failed attempts; `crashed_total`: attempts with a crash
      */
     public function statistics(): array
     {

@@ -22,15 +22,16 @@ final class WorkerPoolOptions
     /**
      * @param WorkerContext $context how workers run
      * @param float|null $timeout seconds that a task may run; null for no limit
-     * @param float $grace seconds between TERM and KILL for a worker whose task is ended
+     * @param float $grace seconds between SIGTERM and SIGKILL when the pool ends a worker
      * @param float $idleTimeout seconds without a task after which a worker ends; INF for never
      * @param int|null $maxTasks tasks after which a worker is replaced; null for no limit
      * @param float|null $maxLifetime seconds after which a worker is replaced; null for no limit
      * @param int|null $maxMemoryGrowth bytes by which a worker's memory may grow before it is replaced, measured
      *     between tasks; null for no limit
-     * @param string|null $memoryLimit memory_limit of a worker, "8M" or more, or "-1" for none; null for this process's
-     * @param string|null $bootstrap PHP file that each worker loads before its first task, after the Composer
-     *     autoloaders of this process, which are found automatically
+     * @param string|null $memoryLimit memory_limit of a worker, "8M" or more, or "-1" for none; null for the
+     *     memory_limit of this process
+     * @param string|null $bootstrap PHP file that each worker loads before its first task. Before this file, the worker
+     *     always loads the Composer autoloaders of this process
      * @param \Closure|null $initialize called in each worker before its first task; serialized like a task
      * @param float $startTimeout seconds within which a worker must be ready
      * @param (\Closure(string, bool): void)|null $onOutput receives the output of tasks, and whether it came from
@@ -39,7 +40,7 @@ final class WorkerPoolOptions
      * @param string|null $php PHP command-line binary for workers; null to find it
      * @param LoggerInterface|null $logger receives each start and end of a worker at debug level; no data of tasks
      * @param int|null $maxResult bytes of the largest serialized result, item, report or exception. The worker refuses
-     *     larger ones, except exceptions of up to 256 KiB. Null for a quarter of memory_limit, or 1 GiB if it is -1
+     *     larger ones, except exceptions of up to 256 KiB. Null for a quarter of memory_limit; 1 GiB if there is none
      * @param bool $restoreState whether a worker restores its working directory, php.ini settings, locale, time zone,
      *     umask and environment after each task, as they were before the first task; costs about 15 µs per task
      * @param ResultBudget|null $budget limits the bytes of large results in this process; null for no limit

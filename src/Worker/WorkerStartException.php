@@ -6,7 +6,7 @@ namespace Spindle\Worker;
 
 use Spindle\SpindleException;
 
-/** No worker could be started, or this process changed its user after it submitted the task. The pool stays usable. */
+/** No worker could start, or this process changed user or groups after it submitted a task. The pool stays usable. */
 final class WorkerStartException extends \RuntimeException implements SpindleException
 {
     private function __construct(string $message, public readonly ?Thrown $thrown = null, ?\Throwable $previous = null)

@@ -21,7 +21,7 @@ final class BrokerOptions
     private const VARIABLE = 'SPINDLE_BROKER';
     private const PACKAGE = 'predis/predis';
 
-    /** Largest number of bytes to read from a broker file. Every address is shorter. */
+    /** Largest number of bytes to read from the file of --broker-file. Every address is shorter. */
     private const MAX_FILE_BYTES = 8192;
 
     private function __construct() {}
@@ -46,8 +46,8 @@ final class BrokerOptions
     }
 
     /**
-     * @param string $what name of the option or argument for the message
-     * @param string $name may be a broker's address, given by mistake; the message hides a password in it
+     * @param string $what name of the option or argument, for the message
+     * @param string $name if it is a broker's address by mistake, the message hides the password in the address
      *
      * @throws UsageException when the name is not valid
      */

@@ -6,7 +6,7 @@ namespace Spindle\Cli\Internal;
 
 use Spindle\Internal\NumberRange;
 
-/** Parses durations that options contain, and formats durations for people. */
+/** Parses durations in option values, and formats durations for messages. */
 final class Duration
 {
     public const FORM = 'a number of seconds, or a number with s, m, h or d such as 10m, at most '

@@ -16,7 +16,6 @@ final class GivenOptions
         return $this->input->getOption($name) === true;
     }
 
-    /** Returns whether a flag, or an option with a value, is given. */
     public function isGiven(string $name): bool
     {
         return !\in_array($this->input->getOption($name), [false, null, []], true);

@@ -6,5 +6,5 @@ namespace Spindle\Cli\Internal;
 
 use Spindle\SpindleException;
 
-/** The reader of an output has closed it, or the output was abandoned. The remaining bytes are not written. */
+/** The reader of an output closed the stream, or {@see OutputStream::abandon()} was called. Some bytes are lost. */
 final class OutputClosedException extends \RuntimeException implements SpindleException {}

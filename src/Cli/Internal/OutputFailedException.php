@@ -7,7 +7,7 @@ namespace Spindle\Cli\Internal;
 use Spindle\Internal\Warnings;
 use Spindle\SpindleException;
 
-/** A part of a job's outcome could not be written. The job counts as not done. */
+/** A job's output or its line in the job log could not be written. With --resume, the job runs again. */
 final class OutputFailedException extends \RuntimeException implements SpindleException
 {
     public static function write(string $what, string $reason): self
@@ -15,7 +15,6 @@ final class OutputFailedException extends \RuntimeException implements SpindleEx
         return new self("can't write {$what}: {$reason}");
     }
 
-    /** Gives PHP's last warning as the reason. */
     public static function temporaryFile(): self
     {
         return self::lastError("a temporary file in '" . sys_get_temp_dir() . "'");

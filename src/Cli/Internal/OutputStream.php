@@ -10,11 +10,11 @@ use Spindle\Internal\Async\FiberQueue;
 use Spindle\Internal\FileType;
 
 /**
- * Standard output or standard error, unbuffered: when {@see write()} returns, everything is written.
+ * Standard output or standard error, unbuffered: when {@see write()} returns, all bytes are written.
  *
- * A write to a pipe or a terminal waits in the event loop until the stream is writable, and is split into pieces that
- * fit. So signals and timers are handled while the reader is slow. O_NONBLOCK is not used, because it would affect
- * other processes that share the open file, even after this process is killed.
+ * A write to a pipe or a terminal is split into pieces. Before each piece, the fiber waits in the event loop until the
+ * stream is writable. So signals and timers are handled while the reader is slow. O_NONBLOCK is not used, because it
+ * would affect other processes that share the open file, even after this process is killed.
  */
 final class OutputStream
 {
@@ -23,7 +23,7 @@ final class OutputStream
 
     private readonly bool $isFile;
 
-    /** Condition on which a fiber waits until the stream is writable. */
+    /** Wakes the writing fiber when the stream is writable or abandoned. */
     private readonly Condition $writable;
     private bool $writing = false;
     private bool $abandoned = false;
@@ -75,7 +75,7 @@ final class OutputStream
         }
     }
 
-    /** Makes the pending write and all later ones throw. */
+    /** Makes the pending write and all later writes throw {@see OutputClosedException}. */
     public function abandon(): void
     {
         $this->abandoned = true;

@@ -15,7 +15,7 @@ final class PhpMessages
 
     private function __construct() {}
 
-    /** Logs messages of this process and its forks, except fatal errors of a fork: its parent reports those. */
+    /** Logs messages of this process and its forks. The parent process reports a fatal error of a fork instead. */
     public static function logTo(LoggerInterface $log): void
     {
         ini_set('display_errors', '0');
@@ -41,7 +41,7 @@ final class PhpMessages
                 ini_set('memory_limit', -1); // the limit may have caused the error
                 self::log($log, LogLevel::CRITICAL, $error['message'], $error['file'], $error['line']);
             }
-            ini_set('display_errors', 'stderr'); // for fatal errors of later shutdown functions, which are not logged
+            ini_set('display_errors', 'stderr'); // Fatal errors in later shutdown functions are not logged.
         });
     }
 

@@ -9,8 +9,8 @@ use Psr\Log\LogLevel;
 use Spindle\Internal\LineFile;
 
 /**
- * The log of `spindle serve`, its processes and `spindle work`, on standard error. An entry is lost if the disk is full
- * or the reader of a pipe is too slow. The number of lost entries is logged before the next entry that can be written.
+ * Writes the log of `spindle serve` or `spindle work` to standard error. An entry is lost if the disk is full or the
+ * reader of a pipe is too slow. The number of lost entries is logged before the next entry that can be written.
  */
 final class StandardErrorLog extends AbstractLogger
 {
@@ -23,15 +23,15 @@ final class StandardErrorLog extends AbstractLogger
     ];
     private const RED = '31';
 
-    /** Maximum bytes of a message or an exception. Clients can influence the size, and a write blocks all requests. */
+    /** Maximum bytes of a message or an exception. Clients can cause long texts, and a write blocks all requests. */
     private const MAX_TEXT_BYTES = 16_384;
 
-    /** Maximum number of exceptions in a chain that are logged. */
+    /** Maximum number of logged exceptions of a chain. */
     private const MAX_EXCEPTIONS = 10;
 
     private readonly LineFile $file;
 
-    /** @var array<int, int> number of lost entries by pid, because forks inherit this object */
+    /** @var array<int, int> number of lost entries by pid: a fork must not report entries that its parent lost */
     private array $lost = [];
 
     /** @param bool $quiet whether only warnings and errors are written */
@@ -58,9 +58,9 @@ final class StandardErrorLog extends AbstractLogger
     }
 
     /**
-     * Formats an exception and its previous exceptions, the first cause first. Leaves out some of them if there are
-     * more than MAX_EXCEPTIONS. PHP's own conversion to a string is not used then: its time grows with the square of
-     * the number of exceptions, and clients may influence that number.
+     * Formats an exception and its previous exceptions, beginning with the first cause. If there are more than
+     * MAX_EXCEPTIONS, leaves out some, and does not use PHP's conversion to a string. The time of that conversion grows
+     * with the square of the number of exceptions, and clients may influence that number.
      */
     private static function describe(\Throwable $exception): string
     {
@@ -153,7 +153,7 @@ final class StandardErrorLog extends AbstractLogger
         );
     }
 
-    /** Formats an entry as text. The trace of an exception follows on further lines, which begin with white space. */
+    /** Formats an entry as text. The exception and its trace follow on further lines, which begin with white space. */
     private function textLine(string $level, string $message, ?string $exception): string
     {
         $label = $this->colours ? "\e[" . (self::COLOURS[$level] ?? self::RED) . "m{$level}\e[0m" : $level;

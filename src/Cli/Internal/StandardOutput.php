@@ -6,7 +6,7 @@ namespace Spindle\Cli\Internal;
 
 use Symfony\Component\Console\Output\ConsoleOutput;
 
-/** Writes what a command prints to standard output. Symfony's ConsoleOutput ignores a write that fails. */
+/** Writes to standard output, and throws if that fails. Symfony's ConsoleOutput ignores the failure. */
 final class StandardOutput extends ConsoleOutput
 {
     private readonly OutputStream $out;

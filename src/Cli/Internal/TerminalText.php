@@ -6,13 +6,13 @@ namespace Spindle\Cli\Internal;
 
 use Symfony\Component\Console\Helper\Helper;
 
-/** Escapes text from other sources, so that a terminal does not interpret it. */
+/** Escapes control characters of text from other sources. Otherwise, a terminal would execute them. */
 final class TerminalText
 {
     /** Unicode control characters outside ASCII. A terminal interprets U+009B like ESC with "[". */
     private const C1_PATTERN = '/\xc2[\x80-\x9f]/';
 
-    /** Bytes that fit() reads for each column. Few characters have more, even with their combining marks. */
+    /** Bytes that fit() reads for each column. Few characters are longer, even with their combining marks. */
     private const BYTES_PER_COLUMN = 16;
 
     private function __construct() {}
@@ -20,7 +20,7 @@ final class TerminalText
     /** Returns the text in one line, with escaped control characters. */
     public static function escape(string $text): string
     {
-        $last = preg_match('//u', $text) === 1 ? "\177" : "\377"; // without UTF-8, any byte can be a control character
+        $last = preg_match('//u', $text) === 1 ? "\177" : "\377"; // if not UTF-8, a high byte can be a control byte
 
         return (string) preg_replace_callback(
             self::C1_PATTERN,

@@ -7,8 +7,8 @@ namespace Spindle\Command\Internal;
 use Spindle\Command\CommandResult;
 
 /**
- * Receives the ends of attempts from a pool's backend, and due starts from its timers. These objects hold the receiver
- * in a weak reference, so that a pool without any other reference is destroyed.
+ * Receives events of a pool's backend and timers: attempts that have ended, and starts that are due. Backend and timers
+ * have only a weak reference to the receiver. So PHP destroys a pool that the caller does not use any more.
  */
 interface AttemptEvents
 {
@@ -16,14 +16,14 @@ interface AttemptEvents
     public function onEnded(PendingCommand $pending, CommandResult $result): void;
 
     /**
-     * Called when commands have no slot any more and their outcomes will not be known.
+     * Called when the outcomes of commands will never be known, for example after a fork. The slots are free.
      *
      * @param array<int, PendingCommand>        $commands
-     * @param \Closure(list<mixed>): \Throwable $reason creates the exception for one owner from its commands' keys
+     * @param \Closure(list<mixed>): \Throwable $reason creates an owner's exception from its commands' keys
      */
     public function onLost(array $commands, \Closure $reason): void;
 
-    /** Called when a command has no slot any more, because there were no descriptors or processes to start it. */
+    /** Called when a command could not start for lack of a descriptor or process. The command's slot is free. */
     public function onExhausted(PendingCommand $pending): void;
 
     /** Called when a command has to be started again: its pause is over, or its launcher has died. */

@@ -6,7 +6,7 @@ namespace Spindle\Command\Internal;
 
 use Spindle\Command\SpoolException;
 
-/** Holds the output of a command, or tasks of a TaskRunner: in memory while small, then in an unlinked file. */
+/** Holds an output of a command, or the tasks of a TaskRunner: in memory if small, in an unlinked file if large. */
 final class Capture
 {
     private const PIECE_BYTES = 1 << 18;
@@ -16,11 +16,11 @@ final class Capture
     /** @var resource|null the file with the whole output; null while the output is in memory */
     private mixed $file = null;
 
-    /** The shared file that the output was moved to, and the offset of the output in it. */
+    /** The shared file that the output was moved to, and the offset of the output in that file. */
     private ?SharedFile $shared = null;
     private int $start = 0;
 
-    /** Bytes in memory that the store counts. */
+    /** Bytes of memory that are reserved in the store. */
     private int $memoryBytes = 0;
 
     private int $length = 0;
@@ -49,8 +49,8 @@ final class Capture
     }
 
     /**
-     * Adds the last piece. If it is the only piece, it stays in memory whatever its size, and does not count towards
-     * the store's limits.
+     * Adds the last piece. If it is the only piece, it stays in memory without a size limit, and no memory is reserved
+     * in the store.
      *
      * @throws SpoolException when the output can't be written to its file
      */
@@ -134,7 +134,7 @@ final class Capture
             return substr($this->bytes, $start);
         }
         $tail = (string) stream_get_contents($this->file, $maxBytes, $this->start + $start);
-        fseek($this->file, 0, \SEEK_END); // append() writes there
+        fseek($this->file, 0, \SEEK_END); // append() writes at the end
 
         return $tail;
     }

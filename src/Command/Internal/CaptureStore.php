@@ -15,10 +15,10 @@ final class CaptureStore
     private const MAX_OUTPUT_MEMORY_BYTES = 1 << 20;
     private const MAX_POOL_MEMORY_BYTES = 64 << 20;
 
-    /** With more files, the pool reads no commands ahead and moves outputs to shared files, to save descriptors. */
+    /** With more files, the pool has no lookahead, and moves outputs to shared files, which need fewer descriptors. */
     private const FILES_THRESHOLD = 64;
 
-    /** Bytes at which a shared file gets no more outputs. PHP closes it with the last result that refers to it. */
+    /** A shared file of this size gets no more outputs. PHP closes the file when no result refers to it any more. */
     private const MAX_SHARED_FILE_BYTES = 256 << 20;
 
     private int $memoryBytes = 0;
@@ -39,13 +39,13 @@ final class CaptureStore
         $this->directory = str_starts_with($directory, '/') ? $directory : getcwd() . "/{$directory}";
     }
 
-    /** Returns whether more than FILES_THRESHOLD outputs have their own files. Then no commands are read ahead. */
+    /** Returns whether more than FILES_THRESHOLD outputs have their own files. If so, no commands are read ahead. */
     public function isFull(): bool
     {
         return $this->fileCount > self::FILES_THRESHOLD;
     }
 
-    /** Reserves memory for `$bytes` more of an output, `$length` bytes in all. Returns false if it needs a file. */
+    /** Reserves `$bytes` of memory for an output that then has `$length` bytes. Returns false if it needs a file. */
     public function reserveMemory(int $bytes, int $length): bool
     {
         if ($length > self::MAX_OUTPUT_MEMORY_BYTES || $this->memoryBytes + $bytes > self::MAX_POOL_MEMORY_BYTES) {
@@ -108,7 +108,7 @@ final class CaptureStore
         }
     }
 
-    /** @throws SpoolException when the newest shared file is full, and another one can't be created */
+    /** @throws SpoolException when the newest shared file is full, and no other file can be created */
     private function sharedFile(): SharedFile
     {
         $shared = $this->shared?->get();

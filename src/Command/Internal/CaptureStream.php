@@ -5,10 +5,10 @@ declare(strict_types=1);
 namespace Spindle\Command\Internal;
 
 /**
- * Reads a file at a position of its own, although other streams read the file through the same descriptor.
+ * Reads a file through a descriptor that other streams use too. Each stream has its own position in the file.
  *
  * An unlinked file can't be opened again, because PHP resolves /proc/self/fd/N to the former name of the file. A
- * duplicate of the descriptor would share the position.
+ * duplicate of the descriptor would use the same position as the original.
  *
  * @see https://www.php.net/streamwrapper
  */

@@ -7,22 +7,22 @@ namespace Spindle\Command\Internal;
 use Spindle\LauncherException;
 
 /**
- * Runs a pool's commands, as many at once as its concurrency: in launchers on this machine ({@see LauncherBackend}), or
- * through a transport ({@see TransportBackend}). Reports the ends of attempts to {@see AttemptEvents}.
+ * Runs a pool's commands in launchers ({@see LauncherBackend}) or through a transport ({@see TransportBackend}), within
+ * the pool's concurrency. Reports the ends of attempts to {@see AttemptEvents}.
  */
 interface CommandBackend
 {
     /**
-     * Prepares for the commands of a new lane. Launchers that have died are replaced.
+     * Prepares for the commands of a new lane, which is the queue of one run. Replaces launchers that have died.
      *
      * @throws LauncherException when a launcher can't be started, or when this process is a fork
      */
     public function prepare(): void;
 
     /**
-     * Accepts a command. It is sent with the next {@see flush()}, or earlier, and runs as soon as a slot is free.
+     * Accepts a command. The command is sent with the next {@see flush()}, or earlier, and runs when a slot is free.
      *
-     * @throws LauncherException when a launcher can't be started, or credentials have changed since the first attempt
+     * @throws LauncherException when a launcher can't be started, or credentials differ from those of the first attempt
      * @throws \ValueError       when a transport can't encode the command
      */
     public function assign(PendingCommand $pending): void;

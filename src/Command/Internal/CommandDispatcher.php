@@ -29,12 +29,12 @@ use Spindle\LauncherException;
  */
 final class CommandDispatcher implements AttemptEvents
 {
-    /** Seconds until a command is tried again after a launcher had no descriptors or processes for it. */
+    /** Seconds before a command is started again after its launcher had no free descriptors or processes. */
     private const EXHAUSTED_PAUSE_SECONDS = 0.05;
 
     /**
-     * @var array<int, self> dispatchers with pending commands, by object id. Kept alive here, because PHP may destroy a
-     *                       suspended fiber together with a dispatcher to which only that fiber refers
+     * @var array<int, self> dispatchers with pending commands, by object id. The array keeps dispatchers alive: if only
+     *      a suspended fiber refers to a dispatcher, PHP may destroy both
      */
     private static array $busy = [];
 
@@ -113,8 +113,8 @@ final class CommandDispatcher implements AttemptEvents
     }
 
     /**
-     * Opens a lane, which is a queue in the backend, for the commands of one owner, such as a run. Returns its number.
-     * Lanes get slots in turn. All commands of the owner get the environment that this process has now.
+     * Opens a lane and returns its number. A lane is the backend's queue for the commands of one owner, such as a run.
+     * Lanes get free slots in rotation. All commands of the owner get the environment that this process has now.
      *
      * @throws LauncherException when a launcher can't be started, when the pool was closed, or in a fork
      */
@@ -183,10 +183,10 @@ final class CommandDispatcher implements AttemptEvents
         $this->backend->flush();
     }
 
-    /** @param array<int, PendingCommand> $commands to end, or never to start; undelivered output is dropped */
+    /** @param array<int, PendingCommand> $commands commands to end, or never to start; undelivered output is dropped */
     public function cancel(array $commands): void
     {
-        // The last command comes first. Otherwise a waiting one could start in the slot of a cancelled one.
+        // Cancels the last command first. Otherwise, a waiting command could start in the slot of a cancelled command.
         foreach (array_reverse($commands) as $pending) {
             if ($pending->cancelled) {
                 continue;
@@ -249,7 +249,7 @@ final class CommandDispatcher implements AttemptEvents
      * Refuses new commands, waits until the accepted ones have outcomes, and ends the launchers.
      *
      * @throws CancelledException after the commands were ended
-     * @throws LauncherException  in a fork of this process, which gets no outcomes
+     * @throws LauncherException in a forked child process, which gets no outcomes
      */
     public function close(?Cancellation $cancellation): void
     {
@@ -367,7 +367,7 @@ final class CommandDispatcher implements AttemptEvents
         return $this->backend->commands() + $this->delayedCommands() + $this->delivering;
     }
 
-    /** @return array<int, PendingCommand> commands that wait here for their first or next attempt, by id */
+    /** @return array<int, PendingCommand> commands that wait in this process for their first or next attempt, by id */
     private function delayedCommands(): array
     {
         return $this->delayedRetries->commands() + ($this->delayedStarts?->commands() ?? []);

@@ -11,10 +11,10 @@ use Spindle\Internal\Warnings;
 /** Encodes commands as RUN frames for launchers. */
 final class CommandRequest
 {
-    /** Maximum bytes of strings in a frame, to save memory. Linux refuses more than 6 MiB anyway (execve(2)). */
+    /** Maximum bytes of strings in a frame. Limits the use of memory; Linux refuses more than 6 MiB (execve(2)). */
     private const MAX_STRINGS_BYTES = 8 << 20;
 
-    /** Bytes that Linux counts for the pointer to each string. */
+    /** Bytes of the pointer to each string. Linux includes the pointers in its limit. */
     private const POINTER_BYTES = 8;
 
     /** Returns the frame for a command. {@see PendingCommand::prepareStreams()} must have been called. */
@@ -35,7 +35,7 @@ final class CommandRequest
             array_push($changes, ...self::workingDirectoryVariable($directory, $environment));
         }
         $strings = implode("\0", [$directory, $line ?? '', ...$changes, ...$arguments]);
-        // Counts separators, because one element can have several arguments. $directory and $line need no pointer.
+        // Counts separators, because one string can hold several arguments. $directory and $line need no pointer.
         $pointers = self::POINTER_BYTES * (substr_count($strings, "\0") - 1);
         if (\strlen($strings) + $pointers > self::MAX_STRINGS_BYTES) {
             [$flags, $strings, $changes] = [LauncherProtocol::TOO_LARGE, "\0", []];

@@ -6,7 +6,7 @@ namespace Spindle\Command\Internal;
 
 use Revolt\EventLoop;
 
-/** Commands that wait in this process until their next attempt is due. */
+/** Holds commands until their next attempt is due. */
 final class DelayedRetries
 {
     /** @var array<int, PendingCommand> waiting commands, by id */

@@ -7,7 +7,7 @@ namespace Spindle\Command\Internal;
 use Revolt\EventLoop;
 use Spindle\Command\CommandPoolOptions;
 
-/** A queue for {@see CommandPoolOptions::$delay}: a command starts when a slot is free and the delay has passed. */
+/** Queues commands for {@see CommandPoolOptions::$delay}. Each starts when a slot is free and the delay is over. */
 final class DelayedStarts
 {
     /** @var array<int, PendingCommand> waiting commands, by id */
@@ -34,7 +34,7 @@ final class DelayedStarts
         $this->schedule();
     }
 
-    /** Sets the timer for the next start, unless it is set. Must be called when a slot may have become free. */
+    /** Sets the timer for the next start if no timer is set. Must be called when a slot may have become free. */
     public function schedule(): void
     {
         if ($this->commands !== [] && $this->timerId === null) {

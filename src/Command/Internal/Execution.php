@@ -8,7 +8,7 @@ use Spindle\Command\CommandPool;
 use Spindle\Command\CommandResult;
 use Spindle\Internal\Async\Condition;
 
-/** A call of {@see CommandPool::execute()}. */
+/** Waits for the outcome of one {@see CommandPool::execute()} call. */
 final class Execution implements PendingCommandOwner
 {
     private ?CommandResult $result = null;
@@ -16,7 +16,7 @@ final class Execution implements PendingCommandOwner
 
     public function __construct(private readonly Condition $ended = new Condition()) {}
 
-    /** Suspends until there is an outcome. Returns the result, or throws the reason why there is none. */
+    /** Suspends until the command has an outcome. Returns the result. Throws if the command failed without a result. */
     public function wait(): CommandResult
     {
         if (!$this->isOver()) {

@@ -10,8 +10,8 @@ use Spindle\Internal\FileType;
 use Spindle\Internal\Launcher\LauncherProtocol;
 
 /**
- * Sends the input of a command to its launcher in pieces, after the command has started. At any time, at most about
- * LauncherProtocol::INPUT_WINDOW bytes were sent that the command's pipe has not accepted.
+ * Sends the input of a command to its launcher in pieces, after the command has started. Pauses while the command's
+ * pipe has not accepted about LauncherProtocol::INPUT_WINDOW bytes that were sent.
  */
 final class InputFeeder
 {
@@ -41,8 +41,8 @@ final class InputFeeder
     }
 
     /**
-     * Handles a frame INPUT_TAKEN: the number of bytes that the pipe has accepted, or 0xFFFFFFFF if the command reads
-     * no more. The first frame has 0 bytes and starts the feeder.
+     * Handles a frame INPUT_TAKEN. Its payload is the number of bytes that the pipe has accepted, or 0xFFFFFFFF if the
+     * command reads no more. The first frame has the number 0, and starts the feeder.
      */
     public function acknowledged(string $payload): void
     {
@@ -112,7 +112,7 @@ final class InputFeeder
     }
 
     /**
-     * @param resource $stream the event loop waits until it is readable, unless it is a regular file or has no fstat()
+     * @param resource $stream watched by the event loop, unless the stream is a regular file or has no fstat()
      *
      * @return \Generator<int, string>
      */

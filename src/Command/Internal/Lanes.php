@@ -6,10 +6,10 @@ namespace Spindle\Command\Internal;
 
 use Spindle\Internal\Launcher\Environment;
 
-/** The owners of a pool's commands: each call of run(), runInOrder() and execute(). Each has a lane, its own queue. */
+/** Lists the owners of a pool's commands: calls of run(), runInOrder() and execute(). Each owner has a lane (queue). */
 final class Lanes
 {
-    /** @var \WeakMap<PendingCommandOwner, array<array-key, string>> environment of the commands, by their owner */
+    /** @var \WeakMap<PendingCommandOwner, array<array-key, string>> environment of the owner's commands, by owner */
     private \WeakMap $environments;
 
     /** @var array<array-key, string> environment of this process when the newest lane was opened */
@@ -27,7 +27,7 @@ final class Lanes
     {
         $environment = Environment::variables();
         if ($environment !== $this->environment) {
-            $this->environment = $environment; // only if it differs: PHP compares one shared array faster
+            $this->environment = $environment; // equal environments share one array, which PHP compares faster
         }
         $this->environments[$owner] = $this->environment;
 

@@ -10,16 +10,16 @@ use Spindle\Internal\Launcher\LauncherProcess;
 use Spindle\Internal\Launcher\LauncherProtocol;
 use Spindle\LauncherException;
 
-/** A launcher and its pending commands. */
+/** Holds a launcher, which is a helper process that starts commands, and its pending commands. */
 final class Launcher implements LauncherEvents
 {
-    /** Maximum number of commands that this launcher runs at once. */
+    /** Maximum number of running commands of this launcher. */
     public int $share = 0;
 
     /** Whether the launcher has reported that it is ready. Until then, it starts nothing. */
     public bool $isReady = false;
 
-    /** Whether the launcher lacked descriptors or processes for a command, and has got no other command since then. */
+    /** Whether the launcher had no descriptors or processes for a command, and has got no new command since then. */
     public bool $exhausted = false;
 
     /** @var array<int, PendingCommand> pending commands of this launcher, by id, in the order of assignment */
@@ -27,12 +27,12 @@ final class Launcher implements LauncherEvents
 
     public readonly LauncherProcess $process;
 
-    /** Number of commands that were withdrawn for another launcher, and for which this launcher has not answered. */
+    /** Number of commands that this launcher was asked to give back for another launcher, without an answer so far. */
     private int $movingCount = 0;
 
     /**
      * @param string $temporaryFilePrefix beginning of the paths of all temporary files of this process
-     * @param \WeakReference<LauncherBackend> $backend weak, so that a pool without any other reference is destroyed
+     * @param \WeakReference<LauncherBackend> $backend weak: a strong reference would keep an unused pool
      *
      * @throws LauncherException when the process can't be started
      */
@@ -73,7 +73,7 @@ final class Launcher implements LauncherEvents
         return \count($this->commands) - $this->share;
     }
 
-    /** Adds a command. The event loop keeps running as long as the launcher has commands. */
+    /** Adds a command. The event loop keeps running while the launcher has commands. */
     public function add(PendingCommand $pending): void
     {
         if ($this->commands === []) {
@@ -100,7 +100,7 @@ final class Launcher implements LauncherEvents
         $this->endMove($pending);
     }
 
-    /** Returns the number of commands that wait for a slot and were not withdrawn; below 1 if there are none. */
+    /** Returns the number of commands that wait for a slot and were not withdrawn; 0 or less if no command waits. */
     public function waitingCount(): int
     {
         return $this->excess() - $this->movingCount;
@@ -111,7 +111,7 @@ final class Launcher implements LauncherEvents
         return $this->movingCount;
     }
 
-    /** Withdraws the last command that may be waiting, so that another launcher can run it; false if there is none. */
+    /** Withdraws the last command that may be waiting, for another launcher. Returns false if there is none. */
     public function withdrawLast(): bool
     {
         for ($pending = end($this->commands); $pending !== false; $pending = prev($this->commands)) {

@@ -17,7 +17,7 @@ use Spindle\LauncherException;
  */
 final class LauncherBackend implements CommandBackend
 {
-    /** Nanoseconds for which starts are retried while all launchers lack descriptors or processes for them. */
+    /** Nanoseconds for which starts are retried while no launcher has free descriptors or processes. */
     private const EXHAUSTED_TIMEOUT_NANOSECONDS = 1_000_000_000;
 
     /** With `rerunAfterCrash`, a command fails when more than this number of launchers have died while they ran it. */
@@ -28,7 +28,7 @@ final class LauncherBackend implements CommandBackend
     /** @var \WeakReference<AttemptEvents> */
     private readonly \WeakReference $events;
 
-    /** Time by hrtime() at which all launchers were found exhausted; null before, and after any command's exit. */
+    /** Time by hrtime() when all launchers were first found exhausted. Each exit of a command sets it to null. */
     private int|float|null $exhaustedSince = null;
 
     /** @param string $temporaryFilePrefix beginning of the paths of all temporary files of this process */
@@ -88,8 +88,8 @@ final class LauncherBackend implements CommandBackend
     }
 
     /**
-     * Returns the first commands of each launcher, as many as it has slots. They are probably running. With several
-     * runs, some of them may still wait, because a launcher starts the commands of the runs in turn.
+     * Returns the first commands of each launcher, up to its number of slots. These commands are probably running. With
+     * several runs, some may still wait, because a launcher takes commands from the runs in rotation.
      */
     public function running(): array
     {
@@ -156,7 +156,7 @@ final class LauncherBackend implements CommandBackend
         }
     }
 
-    /** Fails the commands of a dead launcher, or assigns them again. `$how` is the cause, such as an exit code. */
+    /** Fails the commands of a dead launcher, or runs them again. `$how` is the cause, such as an exit code. */
     public function onDeath(Launcher $launcher, string $how): void
     {
         $commands = $launcher->commands;
@@ -191,7 +191,7 @@ final class LauncherBackend implements CommandBackend
         }
     }
 
-    /** Fails all commands. Called in a fork of this process: only the original process gets their outcomes. */
+    /** Fails all commands in a fork of this process, because only the original process gets the outcomes. */
     public function onFork(Launcher $launcher): void
     {
         $commands = $launcher->commands;
@@ -254,8 +254,8 @@ final class LauncherBackend implements CommandBackend
             if ($launcher !== null) {
                 $launcher->exhausted = true;
             }
-            // Another launcher's commands may free what is missing when they exit. If all launchers are exhausted,
-            // probably no command is running. Then only other programs can free it.
+            // When commands of another launcher exit, descriptors and processes may become free. If all launchers are
+            // exhausted, probably no command is running. Then only other programs can free resources.
             if (
                 !$this->launchers->areExhausted()
                 || hrtime(true) - ($this->exhaustedSince ??= hrtime(true)) < self::EXHAUSTED_TIMEOUT_NANOSECONDS
@@ -286,7 +286,7 @@ final class LauncherBackend implements CommandBackend
         }
     }
 
-    /** Assigns a command of a dead launcher again, or ends it: as cancelled, or with a {@see LauncherException}. */
+    /** Runs a command of a dead launcher again, or ends the command as cancelled or with a {@see LauncherException}. */
     private function rerun(PendingCommand $pending, string $how): void
     {
         $pending->launcher = null;

@@ -12,21 +12,21 @@ use Spindle\Internal\Launcher\ProcessCredentials;
 use Spindle\LauncherException;
 
 /**
- * The launchers of one pool, which start processes in parallel (docs/decisions/0005-several-launchers.md).
- * Each launcher has a share of the slots. When it has free slots, waiting commands of other launchers move to it.
- * When the user, groups or root directory of this process change, launchers with commands are retired: they get no new
- * commands. {@see LauncherBackend} handles what launchers report.
+ * Manages the launchers of one pool, which start processes in parallel (docs/decisions/0005-several-launchers.md). Each
+ * launcher has a share of the slots. Waiting commands move to launchers that have free slots. When the user, groups or
+ * root directory of this process change, launchers with commands are retired: they get no new commands.
+ * {@see LauncherBackend} handles what launchers report.
  */
 final class Launchers
 {
-    /** A pool has a launcher per COMMANDS_PER_LAUNCHER slots: at least 1, at most one per CPU and MAX_LAUNCHERS. */
+    /** A pool has a launcher per COMMANDS_PER_LAUNCHER slots: at least 1, and not more than MAX_LAUNCHERS or CPUs. */
     private const COMMANDS_PER_LAUNCHER = 4;
     private const MAX_LAUNCHERS = 4;
 
-    /** Number of deaths per launcher since a command last ended, above which the commands of dead launchers fail. */
+    /** Maximum deaths per launcher since a command last ended. After more deaths, commands of dead launchers fail. */
     private const MAX_DEATHS_PER_LAUNCHER = 3;
 
-    /** Number of failed starts (deaths before ready) per launcher and window, above which the commands fail too. */
+    /** Maximum failed starts (deaths before ready) per launcher and window. After more, their commands fail. */
     private const MAX_FAILED_STARTS_PER_LAUNCHER = 5;
     private const START_WINDOW_NANOSECONDS = 10_000_000_000;
 
@@ -73,7 +73,7 @@ final class Launchers
     }
 
     /**
-     * Starts missing launchers, also in place of idle launchers that have died unnoticed.
+     * Starts missing launchers. Detects idle launchers that have died, and replaces these too.
      *
      * @throws LauncherException when a launcher can't be started, or when this process is a fork
      */
@@ -125,7 +125,7 @@ final class Launchers
         return $this->retired === [] ? $this->launchers : [...$this->launchers, ...$this->retired];
     }
 
-    /** Returns the launcher with the fewest commands beyond its share. Launchers with a share of 0 do not count. */
+    /** Returns the launcher with the fewest commands beyond its share. Ignores launchers with a share of 0. */
     public function leastBusy(): Launcher
     {
         $leastBusy = null;
@@ -176,14 +176,14 @@ final class Launchers
         return LauncherException::tooManyAtOnce($concurrency, $maxConcurrency, $this->startMethod);
     }
 
-    /** Records that a command has started. If it was to move to another launcher, another command moves instead. */
+    /** Records that a command has started. If it should have moved to a free launcher, another command moves. */
     public function commandStarted(PendingCommand $pending): void
     {
         $pending->launcher?->started($pending);
         $this->balance();
     }
 
-    /** Fills the slot of a command that has ended. Closes the command's launcher if that is retired and idle. */
+    /** Fills the slot of an ended command. Closes the command's launcher if that launcher is retired and idle. */
     public function commandEnded(?Launcher $launcher): void
     {
         $this->deaths = 0;
@@ -200,7 +200,7 @@ final class Launchers
         return $this->retired !== [] && \in_array($launcher, $this->retired, true);
     }
 
-    /** Returns whether all launchers with commands are exhausted, so that probably no command is running. */
+    /** Returns whether all launchers with commands are exhausted. If so, probably no command is running. */
     public function areExhausted(): bool
     {
         foreach ($this->all() as $launcher) {
@@ -212,7 +212,7 @@ final class Launchers
         return true;
     }
 
-    /** Removes a launcher. Fibers in {@see maxConcurrency()} get `$why`; if it is null, they wait for another one. */
+    /** Removes a launcher. Fibers in {@see maxConcurrency()} fail with `$why`, or wait for a launcher if it is null. */
     public function remove(Launcher $launcher, ?LauncherException $why): void
     {
         $isOther = static fn(Launcher $other): bool => $other !== $launcher;
@@ -221,7 +221,7 @@ final class Launchers
         $this->wake($why);
     }
 
-    /** @return bool whether another launcher may replace it; false after too many deaths or failed starts */
+    /** @return bool whether a new launcher may replace the dead one; false after too many deaths or failed starts */
     public function died(Launcher $launcher, string $how): bool
     {
         $this->log?->write('A launcher died: {how}', ['how' => $how]);
@@ -254,7 +254,7 @@ final class Launchers
         return (int) $this->maxConcurrencyPerLauncher * $this->targetCount;
     }
 
-    /** @throws LauncherException when the descriptor limit is too low, or for a reason of {@see maxConcurrency()} */
+    /** @throws LauncherException when the descriptor limit is too low, or when {@see maxConcurrency()} throws */
     public function resize(int $concurrency, int $previousConcurrency): void
     {
         if ($this->launchers !== []) {
@@ -339,7 +339,7 @@ final class Launchers
         $largest = intdiv($concurrency + $count - 1, $count);
         foreach ($this->launchers as $i => $launcher) {
             $launcher->share = intdiv($concurrency + $i, $count);
-            // Each launcher compares the largest share with its maximum, so that all accept the concurrency, or none.
+            // Each launcher checks whether it can run the largest share. So all accept the concurrency, or none.
             $launcher->process->send(LauncherProtocol::frame(
                 LauncherProtocol::CONFIGURE,
                 0,
@@ -354,7 +354,7 @@ final class Launchers
         }
     }
 
-    /** Resumes the fibers that wait in {@see maxConcurrency()}, with an exception if there is one. */
+    /** Resumes the fibers that wait in {@see maxConcurrency()}, with `$why` if it is not null. */
     private function wake(?LauncherException $why = null): void
     {
         $why === null ? $this->waiting->wakeAll() : $this->waiting->failAll($why);

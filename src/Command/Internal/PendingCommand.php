@@ -9,7 +9,7 @@ use Spindle\Command\Output;
 use Spindle\Command\SpoolException;
 use Spindle\Internal\Launcher\LauncherProtocol;
 
-/** A pending command, with the state of its current attempt and its input and output in this process. */
+/** A submitted command without an outcome. Holds the state of its current attempt, its input and its output. */
 final class PendingCommand
 {
     /** Maximum bytes of input that are sent in the frame of the command. Longer input is sent in pieces. */
@@ -26,7 +26,7 @@ final class PendingCommand
     /** Exception from the input or an output callback. The command is ended, and its owner gets the exception. */
     public ?\Throwable $thrown = null;
 
-    /** Whether the command was cancelled. Its result reports that. */
+    /** Whether the command was cancelled. The result contains this flag. */
     public bool $cancelled = false;
 
     /** Whether the current attempt is the last one, even if it fails. */
@@ -40,15 +40,13 @@ final class PendingCommand
 
     public ?Launcher $launcher = null;
 
-    /** Whether WITHDRAW was sent so that another launcher can run the command, and the answer has not arrived. */
+    /** Whether WITHDRAW was sent to move the command to another launcher, and the answer has not arrived. */
     public bool $isMoving = false;
 
-    /**
-     * Whether the launcher has reported the start. Without `rerunAfterCrash`, launchers do so only to answer WITHDRAW.
-     */
+    /** Whether the launcher has reported the start. Without `rerunAfterCrash`, it does so only to answer WITHDRAW. */
     public bool $started = false;
 
-    /** Working directory and umask of this process when the command was submitted. All attempts use them. */
+    /** Working directory and umask for all attempts: those of this process when the command was submitted. */
     public readonly string $currentDirectory;
     public readonly int $umask;
 
@@ -83,7 +81,7 @@ final class PendingCommand
         $this->stderr = new Capture($this->store);
     }
 
-    /** Creates the sinks and the feeder that the command needs. Called whenever a launcher gets the command. */
+    /** Creates sinks for streamed output and a feeder for long input. Called whenever a launcher gets the command. */
     public function prepareStreams(): void
     {
         foreach ([
@@ -115,7 +113,7 @@ final class PendingCommand
         }
     }
 
-    /** Requests the captured output that the launcher keeps until the end of the command. */
+    /** Asks the launcher for captured output that the launcher would otherwise keep until the command ends. */
     public function requestOutput(): void
     {
         $this->send(LauncherProtocol::SEND_OUTPUT);
@@ -169,7 +167,7 @@ final class PendingCommand
             || $this->feeder?->isStarted() === false;
     }
 
-    /** Returns whether another attempt is possible. The retry policy decides whether there is one. */
+    /** Returns whether another attempt is possible. The retry policy decides whether the attempt is made. */
     public function mayRetry(): bool
     {
         return !$this->cancelled && !$this->isLastAttempt && $this->canRepeatInput();

@@ -6,12 +6,12 @@ namespace Spindle\Command\Internal;
 
 use Spindle\Command\CommandResult;
 
-/** Receives the outcomes of commands. For each command, either finished() or failed() is called, once. */
+/** Receives the outcomes of commands. Each command causes exactly one call of finished() or failed(). */
 interface PendingCommandOwner
 {
     public function finished(PendingCommand $pending, CommandResult $result): void;
 
-    /** Stops submitting commands, because the pool is being closed. Commands that were submitted finish. */
+    /** Stops submitting commands, because the pool is being closed. Already submitted commands finish. */
     public function close(): void;
 
     /** Stops submitting commands, and cancels waiting commands. Running commands finish, and are not retried. */

@@ -19,7 +19,7 @@ final class ResultFactory
     /** Bytes of the payload of a frame EXITED ({@see LauncherProtocol}), without the output. */
     private const EXITED_HEAD_BYTES = 37;
 
-    /** Creates a result from a frame EXITED, which has the last bytes of the output. Counts the attempt. */
+    /** Creates a result from a frame EXITED, which contains the last bytes of the output. Counts the attempt. */
     public static function ofExit(PendingCommand $pending, string $bytes, int $at, int $length): CommandResult
     {
         /** @var array{ending: int, code: int, signal: int, start: float, duration: float, peak: int, out: int} $exit */

@@ -17,21 +17,21 @@ use Spindle\LauncherException;
 
 /**
  * One call of run() or runInOrder(): submits commands from the caller's iterable and yields results to the caller's
- * loop. The window is concurrency plus lookahead. It limits the number of commands that were read from the input and
- * whose results the caller has not read. The lookahead is the part beyond the commands that can run at once.
+ * loop. Reads commands while the window has room. The window has concurrency plus lookahead places. A command leaves
+ * the window when the caller has read the command's result.
  */
 final class Run implements PendingCommandOwner, InputConsumer
 {
     /** Nanoseconds for which results are returned before the event loop runs again. */
     private const SLICE_NANOSECONDS = 1_000_000;
 
-    /** The lookahead is 0 when the commands in the window and their inputs have this number of bytes, or more. */
+    /** The lookahead is 0 while the commands in the window and their inputs have at least this number of bytes. */
     private const MAX_LOOKAHEAD_BYTES = 16 << 20;
 
     /** @var array<int, PendingCommand> pending commands, by id */
     private array $commands = [];
 
-    /** @var array<int, int> position of each pending command in the input, from 0, by id */
+    /** @var array<int, int> position of each pending command in the input, starting at 0, by id */
     private array $numbers = [];
 
     /**
@@ -79,7 +79,7 @@ final class Run implements PendingCommandOwner, InputConsumer
         $this->input = new InputPump($this, $commands);
     }
 
-    /** @return \Generator<mixed, CommandResult, mixed, RunSummary> cancels the commands if the caller stops reading */
+    /** @return \Generator<mixed, CommandResult, mixed, RunSummary> cancels all commands if the caller stops reading */
     public function results(?Cancellation $cancellation): \Generator
     {
         $subscription = $cancellation?->subscribe(fn(CancelledException $cancelled) => $this->fail($cancelled));
@@ -160,7 +160,7 @@ final class Run implements PendingCommandOwner, InputConsumer
         $this->numbers[$pending->id] = $this->readCount++;
         $this->unreadBytes += self::sizeOf($command);
         ++$this->unreadCount;
-        // Commands with a free slot are sent immediately, because the input may block. Others are sent together.
+        // Commands with a free slot are sent immediately, because the input may block. Other commands go together.
         if (\count($this->commands) <= $this->dispatcher->concurrency() || $this->dispatcher->unsentBytes() > 1 << 15) {
             $this->dispatcher->flush();
         }
@@ -200,7 +200,7 @@ final class Run implements PendingCommandOwner, InputConsumer
 
                 continue;
             }
-            // A stopped input is over too, though a read of it may still be suspended. The run does not wait for that.
+            // A stopped input is over too, though a read of it may still be suspended. The run does not wait.
             if ($this->commands === [] && $this->input->isOver()) {
                 return $this->input->failure === null ? null : throw $this->input->failure;
             }
@@ -233,9 +233,9 @@ final class Run implements PendingCommandOwner, InputConsumer
     }
 
     /**
-     * Returns the lookahead; 0 with a halt policy, and while many bytes of commands or many files of output are kept.
-     * Commands for free slots are read even then. If the caller keeps all results, the number of files never falls, and
-     * the run would wait forever.
+     * Returns the lookahead: 0 with a halt policy, and while the commands have too many bytes or the outputs too many
+     * files. Commands for free slots are read even then. Otherwise, a caller that keeps all results and their files
+     * would wait forever.
      */
     private function lookahead(): int
     {

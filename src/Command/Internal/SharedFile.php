@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Command\Internal;
 
-/** A temporary file with the output of several results. PHP closes the file when no result refers to it any more. */
+/** A temporary file with the outputs of several results. PHP closes the file when no result refers to it any more. */
 final class SharedFile
 {
     /** @param resource $stream open for reading and writing */

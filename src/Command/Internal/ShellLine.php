@@ -7,18 +7,18 @@ namespace Spindle\Command\Internal;
 /**
  * Splits simple shell lines into words, so that their programs can be started without a shell.
  *
- * GNU make does the same (src/job.c, construct_command_argv_internal). The rule here is stricter: words consist of
- * plain characters and of quoted text without expansions. The first word must not be a built-in, a reserved word (POSIX
- * Shell Command Language, 2.4 and 2.14) or an assignment.
+ * GNU make does this too (src/job.c, construct_command_argv_internal). Here, words consist only of plain characters and
+ * of quoted text without expansions. The first word must not be a built-in, a reserved word (POSIX Shell Command
+ * Language, 2.4 and 2.14) or an assignment.
  */
 final class ShellLine
 {
-    /** Words of literal unquoted characters, of '...', and of "..." without expansions. */
+    /** A line of words that contain only plain characters, '...', and "..." without expansions. */
     private const PLAIN_LINE_PATTERN = '~^[ \t]*(?:(?:[\w@%+=:,./-]|\'[^\']*+\'|"[^"$`\\\\]*+")++[ \t]*)++$~D';
 
     private const WORD_PATTERN = '~(?:[\w@%+=:,./-]|\'[^\']*+\'|"[^"]*+")++~';
 
-    /** A first word that names a program: plain characters without =. It begins with a letter or one of _ . / @ + */
+    /** A first word that names a program: plain characters except =, first a letter or one of _ . / @ + */
     private const PROGRAM_PATTERN = '~^[a-zA-Z_./@+][\w@%+:,./-]*$~D';
 
     /** Reserved words and built-ins of dash or of bash in POSIX mode, and words that are built-ins in other shells. */

@@ -11,9 +11,9 @@ use Spindle\Internal\FileType;
 use Spindle\Internal\Warnings;
 
 /**
- * Passes output to the caller's function or stream, piece by piece and in order. The event loop does this after write()
- * has returned, so the target may suspend. The launcher stops reading a command's output while more than
- * LauncherProtocol::OUTPUT_WINDOW bytes of it are neither delivered nor dropped.
+ * Passes a command's output to the caller's function or stream, piece by piece and in order. The event loop calls the
+ * target after write() has returned, so the target may suspend. While more than LauncherProtocol::OUTPUT_WINDOW bytes
+ * are neither delivered nor dropped, the launcher does not read the command's output.
  */
 final class Sink
 {
@@ -58,7 +58,7 @@ final class Sink
         }
     }
 
-    /** Drops output that is not delivered, and all later output. A callback that has suspended is not interrupted. */
+    /** Drops output that is not delivered, and all later output. A suspended callback is not interrupted. */
     public function discard(): void
     {
         $this->dropsOutput = true;
@@ -120,7 +120,7 @@ final class Sink
     }
 
     /**
-     * Writes without blocking, even to a blocking stream, because its reader may be waiting for this process.
+     * Writes without blocking, even to a blocking stream, because the stream's reader may be waiting for this process.
      *
      * @param resource $stream
      */

@@ -12,13 +12,16 @@ use Spindle\Command\PortableCommand;
 use Spindle\Internal\CommandTransport;
 use Spindle\LauncherException;
 
-/** Passes at most `$concurrency` commands at once to a transport. The runs whose commands wait take turns. */
+/** Gives a transport up to `$concurrency` commands at a time. Runs that have waiting commands take turns. */
 final class TransportBackend implements CommandBackend
 {
     /** @var \WeakReference<AttemptEvents> */
     private readonly \WeakReference $events;
 
-    /** @var array<int, non-empty-array<int, array{PendingCommand, string}>> command and its encoding, by lane and id */
+    /**
+     * @var array<int, non-empty-array<int, array{PendingCommand, string}>> waiting commands with their encoded bytes,
+     * by lane and id
+     */
     private array $waiting = [];
 
     /**
@@ -33,7 +36,7 @@ final class TransportBackend implements CommandBackend
 
     private bool $isPaused = false;
 
-    /** Id of the process that submitted the commands. A fork must neither start nor cancel them. */
+    /** Id of the process that submitted the commands. A fork must neither start nor cancel the commands. */
     private int $ownerPid = 0;
 
     /** @throws \ValueError when the concurrency is too high for a transport */
@@ -165,7 +168,7 @@ final class TransportBackend implements CommandBackend
         return $this->ownerPid !== getmypid();
     }
 
-    /** Returns whether this process is a fork. If so, fails its copies of the parent's commands, which continue. */
+    /** Returns whether this process is a fork. If so, its copies of the commands fail, and the originals continue. */
     private function leaveToParent(): bool
     {
         if (!$this->isFork()) {

@@ -8,8 +8,8 @@ use Spindle\Http\Internal\Client\Url;
 
 /**
  * Stores the cookies of servers in memory, by the rules of RFC 6265bis. The jar ignores a cookie for a whole top-level
- * domain, such as com. But it does not know the other public suffixes: it sends a cookie that a.co.uk has set for co.uk
- * to b.co.uk. So do not use one jar for servers of different owners.
+ * domain, such as com. But the jar does not know other public suffixes, such as co.uk. If a.co.uk sets a cookie for
+ * co.uk, the jar sends the cookie to b.co.uk too. So use separate jars for servers of different owners.
  *
  * @phpstan-type Cookie array{
  *     name: string,
@@ -29,15 +29,15 @@ final class CookieJar implements \Countable
     private const MAX_NAME_AND_VALUE_BYTES = 4096;
     private const MAX_ATTRIBUTE_BYTES = 1024;
 
-    /** Maximum bytes of the Cookie field's value, because a host gets up to 50 cookies of each domain above it. */
+    /** Maximum bytes of the Cookie field's value. A host gets its own cookies and up to 50 of each parent domain. */
     private const MAX_FIELD_BYTES = 65_536;
 
     /** @var array<string, Cookie> by domain, path and name, in the order in which the cookies were stored */
     private array $cookies = [];
 
     /**
-     * Stores cookies that a server has sent. Above 50 cookies of a domain, the jar drops the domain's oldest one
-     * without `Secure`, or its oldest one if all have `Secure`. Above 3,000 cookies in the jar, it drops the oldest.
+     * Stores cookies that a server has sent. Above 50 cookies of a domain, the jar drops the domain's oldest cookie
+     * without `Secure`, or the oldest if all have `Secure`. Above 3,000 cookies in the jar, it drops the oldest.
      *
      * @param string $url URL of the request
      * @param list<string> $values values of the response's Set-Cookie fields
@@ -141,7 +141,7 @@ final class CookieJar implements \Countable
     /**
      * @param list<string> $parts
      *
-     * @return array<string, string> values by name in lower case
+     * @return array<string, string> values by lower-case attribute name
      */
     private static function attributes(array $parts): array
     {
@@ -179,7 +179,7 @@ final class CookieJar implements \Countable
         };
     }
 
-    /** If a limit is exceeded, drops all expired cookies. If that is not enough, drops one more as store() says. */
+    /** If a limit is exceeded, drops all expired cookies. If that is not enough, drops one more, see {@see store()}. */
     private function dropExcess(string $domain): void
     {
         $ofDomain = array_count_values(array_column($this->cookies, 'domain'))[$domain] ?? 0;
@@ -232,7 +232,7 @@ final class CookieJar implements \Countable
         }
         $hasTime = preg_match('/\d:\d\d?:\d/', $attributes['expires'] ?? '') === 1; // RFC 6265, 5.1.1
         $time = $hasTime
-            ? date_create_immutable($attributes['expires'], new \DateTimeZone('UTC')) // whatever PHP's time zone is
+            ? date_create_immutable($attributes['expires'], new \DateTimeZone('UTC')) // not PHP's time zone
             : false;
 
         return $time === false ? \PHP_INT_MAX : $time->getTimestamp();

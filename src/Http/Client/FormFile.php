@@ -4,13 +4,13 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Client;
 
-/** A file in a form that {@see RequestBody::multipart()} creates. */
+/** A file that {@see RequestBody::multipart()} sends as one part of a form. */
 final readonly class FormFile
 {
     public string $name;
 
     /**
-     * @param string|null $name file name that is sent to the server; null for `basename($path)`
+     * @param string|null $name file name that the server receives; null means `basename($path)`
      *
      * @throws \InvalidArgumentException when `$type` is empty or has a character that is not printable ASCII
      */

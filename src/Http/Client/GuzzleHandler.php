@@ -31,18 +31,18 @@ use function Amp\delay;
  *     new GuzzleHttp\Client(['handler' => GuzzleHttp\HandlerStack::create(new GuzzleHandler())])
  *
  * A call that waits, such as `get()` or `wait()`, suspends only the calling fiber. Needs guzzlehttp/guzzle 7 or 8.
- * docs/how-to/call-http.md lists the options that differ.
+ * docs/how-to/call-http.md lists the options that work differently here than in Guzzle's own handlers.
  */
 final class GuzzleHandler
 {
     private const READ_BYTES = 65_536;
 
-    /** Guzzle's exception for a failure after the head of the response was received. Guzzle 7 does not have it. */
+    /** Guzzle's exception for a failure after the head of the response has arrived. Guzzle 7 has no such class. */
     private const FAILURE_WITH_RESPONSE = 'GuzzleHttp\Exception\ResponseTransferException';
 
     /**
-     * Cancellations of responses with the option `stream`, by body. The map keeps each as long as its body exists,
-     * because the destructor of a DeferredCancellation cancels the request.
+     * Holds the cancellation of each response with the option `stream`, while the response's body exists. Without this
+     * reference, PHP would destroy the DeferredCancellation, whose destructor cancels the request.
      *
      * @var \WeakMap<StreamInterface, DeferredCancellation>|null
      */
@@ -125,7 +125,7 @@ final class GuzzleHandler
         return $response !== null && $failure === null ? $response : throw $failure;
     }
 
-    /** Adds the original coding and length of a decompressed body as fields, as Guzzle's own handlers do. */
+    /** If the body was compressed, adds fields with the original coding and length, as Guzzle's own handlers do. */
     private static function asGuzzle(RequestInterface $request, ResponseInterface $response): ResponseInterface
     {
         $body = $response->getBody();
@@ -153,7 +153,7 @@ final class GuzzleHandler
         }
     }
 
-    /** Receives the whole body into the sink. */
+    /** Receives the whole body, and writes it to the sink: Guzzle's option for the target, or a temporary stream. */
     private function receive(
         RequestInterface $request,
         ResponseInterface $response,
@@ -196,7 +196,7 @@ final class GuzzleHandler
         };
     }
 
-    /** Turns an exception of HttpClient into the one that Guzzle's curl handler throws; returns any other unchanged. */
+    /** Turns an HttpClient exception into that of Guzzle's curl handler. Returns other exceptions unchanged. */
     private static function translate(
         RequestInterface $request,
         ?ResponseInterface $response,

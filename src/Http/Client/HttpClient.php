@@ -39,14 +39,14 @@ use Spindle\Lifecycle;
 use Spindle\Statistics;
 
 /**
- * An HTTP/1.1 client. Its calls suspend only the calling fiber, so any number of requests can run at the same time.
- * Connections are kept and used again. A call returns when the head of the response has arrived. The body is received
- * while the caller reads it. The cancellation of a call ends the request and, after the call, reads of the response's
- * body. {@see RequestOptions} and {@see HttpClientOptions} set the limits.
+ * An HTTP/1.1 client. A call suspends only the calling fiber, so requests of several fibers run at the same time. The
+ * client reuses connections. {@see RequestOptions} and {@see HttpClientOptions} set the limits. A call returns when the
+ * head of the response has arrived. The caller then receives the body by reading it. A cancellation ends the call.
+ * After the call has returned, the same cancellation ends reads of the body.
  *
- * If a reused connection ends before the first byte of a response, the client repeats the request once, on a new
- * connection, provided that the request is idempotent and its body can be read again. If the server answers
- * `Expect: 100-continue` with 417, the client repeats the request without this field.
+ * A server may close a reused connection before it sends the first byte of a response. The client then repeats the
+ * request once, on a new connection, if the request is idempotent and its body can be read a second time. If the server
+ * answers `Expect: 100-continue` with 417, the client repeats the request without this field.
  *
  * @phpstan-import-type FieldMap from Fields
  */
@@ -63,7 +63,6 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
 
     private ?ClosedException $closed = null;
 
-    /** Number of calls that have not returned. */
     private int $runningCount = 0;
     private int $requestsTotal = 0;
     private int $failedTotal = 0;
@@ -101,13 +100,13 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
     /**
      * Sends a request, and returns the response when its head has arrived.
      *
-     * @param array<string, string|list<string>> $headers a Content-Type in these replaces that of a RequestBody
+     * @param array<string, string|list<string>> $headers a Content-Type here replaces the Content-Type of a RequestBody
      * @param string|StreamInterface|RequestBody $body a seekable stream is sent from its beginning; a stream of unknown
-     *     size is sent in chunks
+     *     size is sent with the transfer coding "chunked"
      * @param RequestOptions|null $options null for the client's options
      *
-     * @throws HttpClientException when there is no response. When reading `$body` fails, the exception is an
-     *     {@see InvalidRequestException} whose previous exception is that of the body
+     * @throws HttpClientException when there is no response. If `$body` can't be read, the exception is an
+     *     {@see InvalidRequestException}, whose previous exception is the one that the stream has thrown
      * @throws CancelledException
      * @throws \InvalidArgumentException when the method, the URL or a header is invalid
      */
@@ -162,19 +161,19 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
     }
 
     /**
-     * Sends a request at the first iteration, and yields the server-sent events of the response as they arrive. The
-     * generator ends when the server ends the response: it does not reconnect.
+     * Sends a request when the caller starts to iterate, and yields the server-sent events of the response as they
+     * arrive. The generator ends when the server ends the response; it does not connect a second time.
      *
      * @see https://html.spec.whatwg.org/multipage/server-sent-events.html
      *
      * @param array<string, string|list<string>> $headers such as Last-Event-ID
      * @param string $method such as POST for the API of a language model
      * @param string|StreamInterface|RequestBody $body as for {@see request()}
-     * @param RequestOptions|null $options null for the client's options without `timeout` and `readTimeout`
+     * @param RequestOptions|null $options null for the client's options without the limits `timeout` and `readTimeout`
      *
      * @return \Generator<int, ServerSentEvent>
      *
-     * @throws HttpClientException when there is no response. When the response is not a stream of events, the exception
+     * @throws HttpClientException when there is no response. If the response is not a stream of events, the exception
      *     is an {@see InvalidResponseException}, whose `getResponse()` returns the response
      * @throws CancelledException
      * @throws \InvalidArgumentException when the method, the URL or a header is invalid
@@ -210,8 +209,9 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
     }
 
     /**
-     * Refuses new calls, and lets running calls finish. Waits until the body of each response was received, closed or
-     * dropped. Ends a body that no fiber reads for 10 seconds, or for `readTimeout` if that is less.
+     * Refuses new calls, and waits until the running calls have returned. Also waits until each response's body was
+     * received, closed or dropped. If no fiber reads a body for 10 seconds, or for `readTimeout` if that is less, the
+     * client closes the connection of this body.
      *
      * Cancellation: kills the client, as {@see self::kill()} does.
      *
@@ -246,7 +246,7 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
     }
 
     /**
-     * Returns the client's options, which apply to each request that is sent without options.
+     * Returns the options that apply to each request whose call passes no options.
      *
      * @internal
      */
@@ -258,7 +258,7 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
     /**
      * Returns the current state, and counters since the client was created:
      * - `origins`: pools of connections; each combination of origin, proxy and TLS settings has its own pool
-     * - `connections`: connections that are open or being opened; `idle`: those that are not in use
+     * - `connections`: connections that are open or being opened; `idle`: connections that no request uses
      * - `waiting`: requests that wait for a connection; `running`: calls that have not returned
      * - `requests_total`: calls; `failed_total`: calls that ended with an exception
      */
@@ -355,8 +355,8 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
     }
 
     /**
-     * Sends the request. Repeats it on a new connection in two cases: a reused connection ended without a response and
-     * the request is repeatable; or the server answered `Expect` with 417 (RFC 9110, 10.1.1).
+     * Sends the request. Repeats it on a new connection if the server answered `Expect` with 417 (RFC 9110, 10.1.1).
+     * Also repeats a repeatable request if a reused connection ended without a response.
      */
     private function attempt(
         OutgoingRequest $request,

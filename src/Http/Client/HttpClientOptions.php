@@ -7,18 +7,18 @@ namespace Spindle\Http\Client;
 use Spindle\Http\Internal\Message\Fields;
 use Spindle\Internal\NumberRange;
 
-/** Options of a client. An origin is the scheme, host and port of a URL. Times are in seconds; INF for no limit. */
+/** Options of a client. An origin is the scheme, host and port of a URL. Times are in seconds; INF means no limit. */
 final readonly class HttpClientOptions
 {
     /**
-     * @param int $maxConnections maximum number of connections to each origin. Further requests wait for one, in the
-     *     order of their calls
+     * @param int $maxConnections maximum number of connections to each origin. Further requests wait until a connection
+     *     is free, in the order of their calls
      * @param float $acquireTimeout maximum wait for a free connection
      * @param int $maxWaiting maximum number of requests that wait for a connection to the same origin
      * @param float $idleTimeout time after which an idle connection is closed
-     * @param float $maxLifetime age from which a connection is closed when no request uses it
-     * @param string $userAgent value of the User-Agent field, unless a request has its own; '' for none
-     * @param RequestOptions $request options of requests that are sent without options
+     * @param float $maxLifetime age at which a connection is closed, but not before its current request has ended
+     * @param string $userAgent User-Agent field of requests that have no such field; '' for none
+     * @param RequestOptions $request options for each call that passes no options
      * @param CookieJar|null $cookies jar that stores the cookies of responses and adds them to requests; null for none
      *
      * @throws \ValueError when a number is out of its range

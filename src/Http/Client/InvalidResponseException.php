@@ -26,8 +26,8 @@ final class InvalidResponseException extends \RuntimeException implements HttpCl
     }
 
     /**
-     * Returns the response that is not a stream of events, with a body that can be read; null in all other cases. Its
-     * connection is in use until the body was read or closed, or this exception is no longer referenced.
+     * Returns the response if it is not a stream of events; null if this exception has another reason. The response's
+     * body can be read. Its connection stays in use until the body was read or closed, or this exception was destroyed.
      */
     public function getResponse(): ?ResponseInterface
     {

@@ -9,28 +9,27 @@ use Spindle\Http\Internal\Client\ProxyBypass;
 use Spindle\Http\Internal\Client\Url;
 
 /**
- * The HTTP proxies of a client. Requests for https are sent through a tunnel, so the proxy can't read them.
+ * The HTTP proxies of a client. A request to an https:// URL is sent through a tunnel, so the proxy can't read it.
  *
- * A request's own `Proxy-Authorization` header is sent only to the proxy of an http:// URL, and only if the proxy's URL
- * has no user and password. It is never sent to a server.
+ * The client sends a request's own `Proxy-Authorization` header only to a proxy, never to a server. The proxy gets this
+ * header only for http:// URLs, and only if the proxy's URL has no user and password.
  */
 final class Proxy
 {
     private const EXPECTED = 'must be an http:// URL, such as http://proxy:3128';
 
-    /** @var array<string, Url|string> by scheme of the request. A string names a variable with an unsupported value */
+    /** @var array<string, Url|string> by scheme; a string names an environment variable with an unsupported value */
     private array $proxies = [];
 
     /** @var list<ProxyBypass> */
     private readonly array $bypasses;
 
     /**
-     * @param string|null $http proxy for http:// URLs, such as http://user:password@proxy:3128. The scheme may be
-     *     omitted
+     * @param string|null $http proxy for http:// URLs, such as http://user:password@proxy:3128; `http://` is optional
      * @param string|null $https proxy for https:// URLs
-     * @param list<string> $noProxy hosts without a proxy: a name, which includes its subdomains, an IP address, a
-     *     network such as 10.0.0.0/8 or fd00::/8, or "*" for all. A port after a colon restricts an entry to that port.
-     *     Names are not resolved. A string can have several entries, separated by commas or blanks
+     * @param list<string> $noProxy hosts without a proxy. An entry is a name with its subdomains, an IP address, a
+     *     network such as 10.0.0.0/8 or fd00::/8, or "*" for all hosts. A port after a colon restricts an entry to that
+     *     port. Names are not resolved to addresses. Commas or blanks can separate several entries in one string
      *
      * @throws \ValueError when a URL is malformed, or has another scheme than http
      */
@@ -52,12 +51,12 @@ final class Proxy
     }
 
     /**
-     * Returns the proxies that environment variables name: http_proxy, https_proxy, all_proxy and no_proxy, in lower or
-     * upper case. HTTP_PROXY is read only on the command line, because under CGI a client can set it with a header
-     * (CVE-2016-5385).
+     * Reads the proxies from the environment variables http_proxy, https_proxy, all_proxy and no_proxy, in lower or
+     * upper case. HTTP_PROXY is read only on the command line: under CGI, a client can set this variable with the
+     * header `Proxy` (CVE-2016-5385).
      *
-     * A proxy that is not supported, such as socks5://proxy, causes no exception here. A request that would use it
-     * fails with a {@see ConnectFailedException}.
+     * A proxy that is not supported, such as socks5://proxy, causes no exception here. Instead, each request through
+     * this proxy fails with a {@see ConnectFailedException}.
      *
      * @param array<mixed>|null $variables values by name; null for the environment of this process
      */

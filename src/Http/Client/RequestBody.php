@@ -39,14 +39,14 @@ final readonly class RequestBody
         return new self($type, self::open($path));
     }
 
-    /** @param iterable<string> $pieces sent in chunks, as the iterator yields them */
+    /** @param iterable<string> $pieces each piece is sent when the iterator yields it */
     public static function stream(iterable $pieces, string $type = 'application/octet-stream'): self
     {
         return new self($type, new IterableStream($pieces));
     }
 
     /**
-     * Creates a form that can contain files: RFC 7578.
+     * Creates a form of the type multipart/form-data (RFC 7578), which can contain files.
      *
      * @param array<array-key, string|FormFile|list<string|FormFile>> $fields one value, or a list of values, by name
      *
@@ -109,7 +109,7 @@ final readonly class RequestBody
 
             throw new \RuntimeException("Can not open the file '{$path}' for the body of a request: {$why}");
         }
-        // Without PHP's buffer, a large read is one system call. Some stream wrappers can't do that, and warn.
+        // Without PHP's buffer, a large read needs one system call. Some stream wrappers need the buffer, and warn.
         Warnings::suppressed(static fn() => @stream_set_read_buffer($file, 0));
 
         return Stream::create($file);

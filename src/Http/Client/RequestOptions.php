@@ -7,25 +7,26 @@ namespace Spindle\Http\Client;
 use Spindle\Internal\NumberRange;
 use Spindle\TlsOptions;
 
-/** Limits and behaviour of requests. Times are in seconds; INF for no limit. */
+/** Limits and behaviour of requests. Times are in seconds; INF means no limit. */
 final readonly class RequestOptions
 {
     /**
      * @param float $connectTimeout limit for the look-up of the host, the connection and the TLS handshake together
      * @param float $firstByteTimeout limit from the end of the request to the first byte of the response
-     * @param float $readTimeout limit for a pause without progress, while the request is sent or the response arrives
-     * @param float $timeout limit for everything, from the call to the end of the response's body
-     * @param int $maxRedirects maximum number of redirects to follow, before the request fails; with 0, the caller gets
-     *     the redirect. Credentials are not sent to another origin
-     * @param int $maxBodyBytes maximum decompressed size that `getContents()` and `(string)` return. `read()` has no
-     *     limit
-     * @param bool $decompress whether to ask the server for gzip, and to decompress it
-     * @param int $expectContinueBytes size from which the client sends `Expect: 100-continue`, and waits up to 1 s for
-     *     permission before it sends the body; also applies to bodies of unknown size. PHP_INT_MAX for never
+     * @param float $readTimeout maximum pause between two bytes, while the request is sent or the response arrives
+     * @param float $timeout limit for the time from the call to the end of the response's body
+     * @param int $maxRedirects number of redirects that the client follows. One more makes the request fail. With 0,
+     *     the caller gets the redirect as the response. Credentials are not sent to another origin
+     * @param int $maxBodyBytes maximum size, after decompression, that `getContents()` and `(string)` return. `read()`
+     *     has no such limit
+     * @param bool $decompress whether to ask the server for gzip, and to decompress the response's body
+     * @param int $expectContinueBytes body size from which the client sends `Expect: 100-continue`. The client then
+     *     waits up to 1 s for the server's permission to send the body. A body of unknown size is treated as larger.
+     *     PHP_INT_MAX for never
      * @param Proxy|null $proxy null for a direct connection
      * @param TlsOptions $tls certificates for https
      * @param bool $blocksPrivateAddresses whether to refuse servers whose address is not public, such as 127.0.0.1. The
-     *     client checks the address that it connects to, also after a redirect. With a proxy, it checks no address
+     *     client checks each address that it connects to, also after a redirect. With a proxy, it checks no address
      *
      * @throws \ValueError when a number is out of its range
      */

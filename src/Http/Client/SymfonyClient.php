@@ -18,15 +18,16 @@ use Symfony\Contracts\HttpClient\ResponseStreamInterface;
 use Symfony\Contracts\Service\ResetInterface;
 
 /**
- * Implements Symfony's interface of HTTP clients with an {@see HttpClient}. A call that waits, such as `getContent()`,
- * suspends only the calling fiber. Needs symfony/http-client. docs/how-to/call-http.md lists the options that differ.
+ * Implements Symfony's HttpClientInterface with an {@see HttpClient}. A call that waits, such as `getContent()`,
+ * suspends only the calling fiber. Needs symfony/http-client. docs/how-to/call-http.md lists the options that differ
+ * from those of Symfony's own clients.
  */
 final class SymfonyClient implements HttpClientInterface, LoggerAwareInterface, ResetInterface
 {
     use HttpClientTrait;
     use LoggerAwareTrait;
 
-    /** Options that are refused: this client does not support them, and ignoring them would change the request. */
+    /** Options that cause an exception, because this client can't apply them. The texts are hints for the message. */
     private const UNSUPPORTED = [
         'resolve' => 'host names are always resolved with DNS',
         'bindto' => 'the system chooses the local address',
@@ -37,7 +38,7 @@ final class SymfonyClient implements HttpClientInterface, LoggerAwareInterface, 
         'crypto_method' => 'TLS 1.2 and 1.3 are negotiated',
     ];
 
-    /** Values that change nothing: none, the default '0' of bindto, and minimum TLS versions up to the client's 1.2. */
+    /** Values of these options that are accepted, because they change nothing. The client's minimum is TLS 1.2. */
     private const WITHOUT_EFFECT = [
         [],
         '0',

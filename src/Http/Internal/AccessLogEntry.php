@@ -22,7 +22,7 @@ final readonly class AccessLogEntry
     private float $time;
 
     /**
-     * @param string   $version   such as "1.1"
+     * @param string   $version   HTTP version, such as "1.1"
      * @param int|null $bytes     size of the response's body; null when unknown
      * @param float    $duration  seconds from the request to the response
      * @param string   $client    IP address; '' when unknown
@@ -44,8 +44,8 @@ final readonly class AccessLogEntry
     }
 
     /**
-     * Creates the entry of a request, with the id that the middleware RequestId has set. The client's address is the
-     * one that TrustedProxies has set, or without that middleware the address of the connection.
+     * Creates the entry of a request, with the id from the middleware RequestId. The client's address comes from the
+     * middleware TrustedProxies. Without this middleware, it is the address of the connection.
      *
      * @param ResponseInterface|null $response null when only the status is known
      * @param float                  $duration seconds

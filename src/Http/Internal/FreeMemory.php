@@ -15,7 +15,7 @@ final readonly class FreeMemory
     /** The memory_limit without the reserve, in bytes. */
     private int $usable;
 
-    /** @param int|null $limit bytes, 0 or less for no limit; null for the memory_limit of this process */
+    /** @param int|null $limit bytes; 0 or less means no limit; null means the memory_limit of this process */
     public function __construct(?int $limit = null)
     {
         $limit ??= ini_parse_quantity(\ini_get('memory_limit'));

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal;
 
-/** A network of IP addresses, or a single address. IPv4-mapped IPv6 addresses count as IPv4 addresses. */
+/** A network of IP addresses, or a single address. IPv4-mapped IPv6 addresses are treated as IPv4 addresses. */
 final readonly class IpNetwork
 {
     private const IPV4_MAPPED_PREFIX = "\0\0\0\0\0\0\0\0\0\0\xff\xff";

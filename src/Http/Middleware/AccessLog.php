@@ -19,16 +19,16 @@ use Spindle\Internal\LineFile;
 /**
  * Logs each response of a handler in Apache's combined format. Quotes, backslashes and all bytes except printable ASCII
  * are written as \xhh. An exception is logged with the status of its response, unless its cause is the cancellation of
- * the request ({@see \Spindle\Http\ClientDisconnectedException}). The duration, which only a logger gets, ends when the
+ * the request ({@see \Spindle\Http\ClientDisconnectedException}). Only a logger gets the duration, which ends when the
  * handler returns, before the body is sent. If the body is empty or its size is unknown, the size is logged as "-".
  *
- * Responses that the server sends without calling a handler are not logged. It sends them if a head is malformed, too
- * large or late, or if there are too many concurrent requests. Its statistics count them by status. If a handler
- * returns after its deadline, its own response is logged, although the client got 503. If it throws because of its
- * deadline, nothing is logged. In both cases, the server's log has a message.
+ * If the server answers without calling a handler, the response is not logged. This happens if a head is malformed, too
+ * large or late, or if there are too many concurrent requests. The server's statistics count these responses by status.
+ * If a handler returns after its deadline, its response is logged, although the client got 503. If a handler throws
+ * because of its deadline, nothing is logged. The server's own log has a message about each missed deadline.
  *
- * A log that can't be written does not affect requests. Lost lines are counted. The server's log, or else PHP's error
- * log, gets a warning when the losses begin, and another when they begin again after a minute without losses.
+ * If a line can't be written, the request still succeeds, and {@see lostLines()} counts the line. The first lost line,
+ * and the first after a minute without losses, cause a warning in the server's log, or else in PHP's error log.
  *
  * Client address and request id come from {@see TrustedProxies} and {@see RequestId} if these run before this
  * middleware.

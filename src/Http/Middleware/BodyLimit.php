@@ -13,8 +13,8 @@ use Spindle\Http\Internal\BodyLimited;
 
 /**
  * Raises or lowers the limit of the request body for the handlers behind this middleware. A request with a larger body
- * is answered with 413. A known length is checked before the body is read. A body of unknown length is checked at each
- * read under Spindle's own server. Under another server, such as PHP-FPM, such a body is not limited.
+ * is answered with 413. A known length is checked before the body is read. Spindle's own server checks a body of
+ * unknown length at each read. Under another server, such as PHP-FPM, such a body is not limited.
  */
 final readonly class BodyLimit implements MiddlewareInterface
 {

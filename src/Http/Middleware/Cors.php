@@ -12,11 +12,11 @@ use Spindle\Http\Internal\Middleware\Vary;
 use Spindle\Http\Response;
 
 /**
- * Lets pages of other origins read responses. Answers preflights with 204 and adds the headers that browsers require.
- * If a handler has set such headers, they are replaced or removed.
+ * Lets web pages of other origins read responses. Answers preflight requests with 204, and adds the header fields that
+ * browsers require. Replaces or removes such fields of a handler.
  *
- * The middleware does not prevent requests from other origins. Put it before {@see Errors}: in the other order,
- * responses to exceptions would not have these headers.
+ * The middleware does not prevent requests from other origins. Put this middleware before {@see Errors}. Otherwise,
+ * responses to exceptions do not have these header fields.
  *
  * @see https://fetch.spec.whatwg.org/#http-cors-protocol
  */
@@ -28,10 +28,10 @@ final readonly class Cors implements MiddlewareInterface
 
     private bool $allowsAnyOrigin;
 
-    /** @var array<string, true> by origin in the form of {@see normalized()} */
+    /** @var array<string, true> the keys are the allowed origins in the form of {@see normalized()} */
     private array $origins;
 
-    /** @var array<string, string> header fields of the response to a preflight, without the origin */
+    /** @var array<string, string> fields of a preflight response, without Access-Control-Allow-Origin */
     private array $preflight;
 
     private string $exposedHeaders;
@@ -153,7 +153,7 @@ final readonly class Cors implements MiddlewareInterface
         return $key !== null && isset($this->origins[$key]) ? $origin : null;
     }
 
-    /** Returns the origin in lower case with its port (0 if unknown); null if it is malformed, or the text "null". */
+    /** Returns the origin in lower case with its port (0 if unknown); null for "null" or a malformed origin. */
     private static function normalized(string $origin): ?string
     {
         if (preg_match(self::ORIGIN_PATTERN, strtolower($origin), $part) !== 1) {

@@ -15,14 +15,14 @@ use Spindle\Http\Internal\Middleware\ClientDisconnect;
 use Spindle\Http\Internal\Middleware\ErrorPage;
 
 /**
- * Turns exceptions of handlers into responses: JSON (RFC 9457), HTML or plain text, as the client prefers. An
- * {@see HttpException} determines the status, message and headers of its response. Any other exception is answered with
- * 500 without details and is logged. The previous exception of an HttpException with a status of 500 or above is logged
- * as well.
+ * Turns exceptions of handlers into responses. The client's Accept header selects JSON (RFC 9457), HTML or plain text.
+ * An {@see HttpException} determines the status, message and headers of the response. If that status is 500 or above,
+ * the previous exception of the HttpException is logged. For any other exception, the response has status 500 and no
+ * details, and the exception is logged.
  *
- * Failures go to the given logger, else to the server's logger, else to PHP's error log.
+ * Logged exceptions go to the given logger, else to the server's logger, else to PHP's error log.
  *
- * Exceptions that follow from the request's cancellation are not errors. They are rethrown.
+ * Exceptions that the cancellation of the request has caused are not errors. They are rethrown.
  */
 final class Errors implements MiddlewareInterface
 {
@@ -31,7 +31,7 @@ final class Errors implements MiddlewareInterface
     /** @param LoggerInterface|null $logger gets the exceptions, at error level; null for the server's logger */
     public function __construct(private readonly ?LoggerInterface $logger = null) {}
 
-    /** Creates a middleware for development, which shows every client the traces of failures, without arguments. */
+    /** Creates a middleware for development. Every client gets the stack traces of exceptions, without arguments. */
     public static function showingTraces(?LoggerInterface $logger = null): self
     {
         $errors = new self($logger);

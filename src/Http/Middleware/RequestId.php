@@ -9,14 +9,14 @@ use Psr\Http\Message\ServerRequestInterface;
 use Psr\Http\Server\MiddlewareInterface;
 use Psr\Http\Server\RequestHandlerInterface;
 
-/** Gives each request an id of 128 random bits, in its attribute "request-id" and in the response's X-Request-Id. */
+/** Gives each request an id of 128 random bits, in the attribute "request-id" and in the response's X-Request-Id. */
 final class RequestId implements MiddlewareInterface
 {
     private const HEADER = 'X-Request-Id';
 
     private bool $keepsIncoming = false;
 
-    /** Keeps a received X-Request-Id of 1 to 128 letters, digits, ".", "_", "-". So clients can choose ids in logs. */
+    /** Keeps a client's X-Request-Id of 1 to 128 letters, digits, ".", "_", "-". So clients can choose ids in logs. */
     public static function keepingIncoming(): self
     {
         $ids = new self();

@@ -18,12 +18,12 @@ use Spindle\Http\Response;
  * Answers GET and HEAD with the files of a directory, as {@see Response::file()} does. Requests with other methods, and
  * requests for which no file is served, go to the next handler.
  *
- * Names that begin with a dot are not served; the only exception is "/.well-known/" if the prefix is "/". Links that
- * lead out of the directory, and files without read permission, are not served either. A path is decoded once. It is
- * not served if it is ambiguous: with empty names, encoded slashes, backslashes, control bytes or invalid UTF-8.
+ * Names that begin with a dot are not served. If the prefix is "/", "/.well-known/" is the only exception. Links that
+ * lead out of the directory, and files without read permission, are not served either. The URI path is decoded once.
+ * A path with empty names, encoded slashes, backslashes, control bytes or invalid UTF-8 is ambiguous and not served.
  *
- * Files whose name is that of PHP source code, and links to them, are not served: "index.php", "view.phtml",
- * "config.inc", and backup copies such as "index.php.bak" and "index.php~". Code under any other name is served.
+ * Files with a name of PHP source code are not served, nor are links to such files. Examples are "index.php",
+ * "view.phtml", "config.inc", and backup copies: "index.php.bak", "index.php~". Code under any other name is served.
  */
 final readonly class StaticFiles implements MiddlewareInterface
 {
@@ -139,7 +139,7 @@ final readonly class StaticFiles implements MiddlewareInterface
         return $name === null || preg_match(self::SOURCE_CODE_PATTERN, $name) === 1 ? null : $file;
     }
 
-    /** Redirects to a relative target: it can't lead to another host, and keeps a prefix that a proxy removes. */
+    /** Redirects to a relative target. So the client stays on this host, and below a prefix that a proxy removes. */
     private static function redirect(string $uri, string $query): Response
     {
         return Response::redirect('.' . strrchr($uri, '/') . '/' . ($query === '' ? '' : "?{$query}"), 301);

@@ -20,14 +20,14 @@ use Spindle\Http\Internal\Middleware\XForwardedFields;
  *
  * Each proxy appends the address of its own client to a list. The middleware searches this list from its end: the first
  * address that is not trusted is the client's. Entries before this address are never used: the client can send them.
- * A hidden address ("unknown", "_name") ends the search, and the last known address is used. A malformed entry is not
- * used, and the search ends before it. Scheme, host and port come from the entry at which the search ended.
+ * At a hidden address ("unknown", "_name"), the search ends, and the client's address is the last one found. The search
+ * also ends before a malformed entry. Scheme, host and port come from the entry at which the search ended.
  *
- * If the sender is not a trusted proxy, all forwarding headers are removed from the request. If it is one, only those
- * of the other kind ({@see ProxyHeaders}) are removed, because a proxy may forward them unchanged from a client.
+ * If the sender is not a trusted proxy, all forwarding headers are removed from the request. If the sender is a trusted
+ * proxy, only headers of the other kind ({@see ProxyHeaders}) are removed: the proxy may forward them unchanged.
  *
- * A proxy must set or remove each header of its own kind, because these are trusted. Headers such as X_Forwarded_For
- * are always removed: proxies forward them unchanged, but CGI and Symfony do not distinguish underscores from hyphens.
+ * A proxy must set or remove each header of its own kind, because the middleware trusts these headers. Headers such as
+ * X_Forwarded_For are always removed: proxies forward them unchanged, and CGI and Symfony treat "_" like "-".
  *
  * After the first request of a trusted proxy, Spindle's server does not apply `maxConnectionsPerAddress` to that proxy.
  */

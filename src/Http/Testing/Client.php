@@ -18,7 +18,7 @@ use Spindle\Http\Internal\Testing\TestConversation;
 use Spindle\Http\Response;
 
 /**
- * Calls an application in the test's own process, without a port. Requests go through the server's code over a socket
+ * Calls an application in the test's own process, without a port. The server's code reads each request from a socket
  * pair.
  *
  * `(new Client(__DIR__ . '/../app.php'))->get('/aircraft/D-EABC')`. Each request has its own connection.

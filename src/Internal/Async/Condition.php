@@ -30,8 +30,8 @@ final class Condition
     /**
      * Suspends the fiber until the next notification. In {main}, runs the event loop until then.
      *
-     * @param object|null $owner kept in memory while the fiber waits. Without it, PHP could destroy the suspended fiber
-     *     together with objects to which only the fiber refers
+     * @param object|null $owner object that is kept in memory while the fiber waits. Otherwise PHP could destroy the
+     *     suspended fiber, together with the objects to which only the fiber refers
      *
      * @throws CannotWaitException when PHP can't suspend the caller; in this case, the event loop has not run
      * @throws \Throwable the exception that {@see fail()} was called with, or the one of the cancellation

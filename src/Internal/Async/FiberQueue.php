@@ -9,12 +9,12 @@ use Amp\CancelledException;
 use Revolt\EventLoop;
 use Spindle\Internal\CannotWaitException;
 
-/** A queue of fibers that are suspended until they are woken, in order of arrival. */
+/** A queue of suspended fibers. The fiber that has waited longest is woken first. */
 final class FiberQueue
 {
     /**
-     * Maximum number of fibers that are resumed in one iteration of the event loop. The loop resumes fibers within each
-     * other. So the trace of an exception in one of them has the frames of all fibers that were resumed before it.
+     * Maximum number of fibers that are resumed in one iteration of the event loop. The loop resumes fibers in nested
+     * calls. So the trace of an exception in a fiber also has the frames of all fibers that were resumed before.
      */
     private const MAX_RESUMED_AT_ONCE = 64;
 
@@ -25,8 +25,8 @@ final class FiberQueue
     private int $lastId = 0;
 
     /**
-     * @param (\Closure(): mixed)|null $passWakeOn called when a fiber was woken, but an exception from the event loop
-     *     then interrupts it; must wake another fiber if there is something for a fiber to do
+     * @param (\Closure(): mixed)|null $passWakeOn called if an exception from the event loop interrupts a woken
+     *     fiber before it continues; must wake another fiber if there is work for one
      * @param object|null $owner kept in memory while the fiber waits; {@see Condition::wait()} explains why
      *
      * @throws CancelledException|CannotWaitException
@@ -85,7 +85,7 @@ final class FiberQueue
         return false;
     }
 
-    /** Wakes all waiting fibers. Fibers that arrive later may be resumed before those beyond the first 64. */
+    /** Wakes all waiting fibers. Only the first 64 are certainly resumed before fibers that arrive later. */
     public function wakeAll(): void
     {
         if ($this->waiting !== []) {

@@ -12,9 +12,9 @@ final class FiberTrace
     private function __construct() {}
 
     /**
-     * Removes the frames of the event loop, and those after them. The loop resumes fibers within each other, so these
-     * frames belong to all fibers that it has resumed before. For N fibers that fail at once, their number grows with
-     * the square of N.
+     * Removes the frames of the event loop, and all frames after them. The loop resumes fibers in nested calls, so
+     * these frames belong to the fibers that were resumed before. If N fibers fail in one turn of the loop, the
+     * number of such frames in all their traces grows with the square of N.
      */
     public static function shorten(\Exception $exception): void
     {

@@ -20,14 +20,14 @@ interface InputConsumer
     public function onValues(array $keys, array $values): void;
 
     /**
-     * Called when code of the input has suspended its fiber for a turn of the event loop. From then on, also called
-     * after each value, until {@see onPaused()} is called.
+     * Called when code of the input has suspended its fiber for a turn of the event loop. After that, the pump also
+     * calls this method after each value, until it calls {@see onPaused()}.
      */
     public function onSuspended(): void;
 
     /**
-     * Called at the end of each callback of the event loop that reads: there is no more room, the time of the callback
-     * is over, or the input has ended. This method may suspend. The pump reads nothing until it has returned.
+     * Called when the pump stops reading in a callback of the event loop: there is no more room, the time of the
+     * callback is over, or the input has ended. This method may suspend. The pump reads nothing until it returns.
      */
     public function onPaused(): void;
 }

@@ -33,13 +33,13 @@ final class InputPump
     /** Number of values of an array that were not yet passed to the consumer; negative for any other iterable. */
     private int $unreadCount;
 
-    /** @var list<mixed> values that were read and not yet passed to the consumer */
+    /** @var list<mixed> values that were read but not yet passed to the consumer */
     private array $values = [];
 
     /** @var list<mixed> keys of $values */
     private array $keys = [];
 
-    /** Number of $values at which the clock is read again; 0 to pass on the next value at once. */
+    /** Number of $values at which the clock is read again; 0 to pass on the next value immediately. */
     private int $nextCheck = 0;
 
     private bool $isOver = false;
@@ -165,7 +165,7 @@ final class InputPump
         $room = $this->consumer->room();
         $count = $bytes = 0;
         foreach ($input as $key => $value) {
-            // PHP runs signal handlers at jumps and calls. So no handler can throw between these two lines.
+            // PHP runs signal handlers only at jumps and calls. So no handler can throw between the next two lines.
             $values[] = $value;
             $keys[] = $key;
             if (\is_int($value) || (\is_string($value) && ($bytes += \strlen($value)) < self::MAX_STRING_BYTES)) {

@@ -7,13 +7,13 @@ namespace Spindle\Internal\Async;
 use Spindle\Internal\CannotWaitException;
 
 /**
- * A result or failure that one fiber waits for. Amp's Future would report a failure that no fiber awaits.
+ * A result or failure that one fiber waits for. Unlike Amp's Future, an unread failure is not reported.
  *
  * @template T
  */
 final class OneShot
 {
-    /** Condition on which {@see await()} waits; null before it has to wait. */
+    /** Condition on which {@see await()} waits; null if it has not had to wait. */
     private ?Condition $completed = null;
 
     private bool $isCompleted = false;

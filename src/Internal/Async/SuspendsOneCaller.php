@@ -11,12 +11,12 @@ use Spindle\Internal\OutputBuffers;
 
 /**
  * Suspends one caller at a time: a fiber, or {main}. Each SQL statement waits in this way, so the wait must be cheap.
- * Therefore this is a trait and not an object of its own. And a fiber is suspended directly, because creating a
- * Suspension of the event loop would take as long as the rest of a short statement.
+ * Therefore this is a trait, which needs no additional object. And a fiber is suspended directly: the creation of a
+ * Suspension of the event loop would take as long as all other work for a short statement.
  */
 trait SuspendsOneCaller
 {
-    /** @var \Fiber<mixed, mixed, mixed, mixed>|null the waiting fiber; null without one, and for {main} */
+    /** @var \Fiber<mixed, mixed, mixed, mixed>|null the waiting fiber; null if no fiber waits */
     private ?\Fiber $fiber = null;
 
     /** @var Suspension<null>|null set while {main} is waiting */
@@ -66,7 +66,7 @@ trait SuspendsOneCaller
     }
 
     /**
-     * Ends the wait of the caller, if one is waiting. A fiber is resumed before this method returns. {main} continues
+     * Ends the wait, if a caller is waiting. A fiber is resumed before this method returns. {main} continues
      * when the current callback of the event loop has returned. Must not be called in a destructor, because no fiber
      * can be resumed there before PHP 8.4.
      */

@@ -11,7 +11,7 @@ use Spindle\Internal\WeakTimer;
 
 /**
  * A cancellation that is requested after a number of seconds. All timeouts share one exception without a trace, because
- * the traces of many timeouts at once would need much memory: {@see FiberTrace}.
+ * one trace for each of many timeouts would need much memory: {@see FiberTrace}.
  */
 final class Timeout implements Cancellation
 {

@@ -7,7 +7,7 @@ namespace Spindle\Internal\Launcher;
 /** The environment that commands inherit: reads it, and encodes it for launchers. */
 final class Environment
 {
-    /** Longer variables are cut to this number of bytes. execve(2) refuses them, so no command gets a cut value. */
+    /** Longer variables are cut to this length, which execve(2) refuses too. So no command gets a cut value. */
     private const MAX_VARIABLE_BYTES = 4 << 20;
 
     /**
@@ -34,7 +34,7 @@ final class Environment
         return $environment;
     }
 
-    /** @param array<array-key, string> $variables content of the returned ENVIRONMENT frame, by name */
+    /** @param array<array-key, string> $variables values by name, for the returned ENVIRONMENT frame */
     public static function frame(array $variables): string
     {
         $entries = [];

@@ -9,7 +9,7 @@ use Revolt\EventLoop;
 /**
  * Decides when a launcher that does not answer pings counts as dead.
  * While a ping is unanswered, this class counts its own checks instead of measuring time. So a pause of this process or
- * of the whole system counts only as one check. Before each check, the caller must read what the launcher has sent.
+ * of the whole system adds only one check. Before each check, the caller must read what the launcher has sent.
  */
 final class Heartbeat
 {
@@ -29,7 +29,7 @@ final class Heartbeat
     /** Whether something was sent to the launcher since the last ping. */
     private bool $hasSent = false;
 
-    /** Whether the launcher has work. Pings are sent as long as it has work. */
+    /** Whether the launcher has work. Pings are sent while it has work. */
     private bool $isBusy = false;
 
     /** Whether the last ping was not answered. */
@@ -48,7 +48,6 @@ final class Heartbeat
         $this->timerId = EventLoop::disable(EventLoop::unreference(EventLoop::repeat(self::CHECK_INTERVAL, $check)));
     }
 
-    /** Sets whether the launcher has work. Checks continue while it has work. */
     public function setBusy(bool $isBusy): void
     {
         $this->isBusy = $isBusy;

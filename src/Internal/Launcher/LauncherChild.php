@@ -38,8 +38,8 @@ final class LauncherChild
     public readonly int $pid;
 
     /**
-     * @param string $token random value in the environment of all processes that the launcher starts, by which they
-     *        are found
+     * @param string $token random value in the environment of all processes that the launcher starts; used to find
+     *        these processes
      * @param resource $process
      * @param array{pid: int, running: bool, signaled: bool, exitcode: int, termsig: int} $status just after the start
      * @param resource $stdin  this process's end of the pipe to the launcher
@@ -103,7 +103,7 @@ final class LauncherChild
         Signals::send($this->pid, self::SIGKILL);
     }
 
-    /** Blocks until the launcher has exited, and frees its handle. After the timeout, kills it and its processes. */
+    /** Waits for the launcher's exit, and frees the handle. After the timeout, kills the launcher and its processes. */
     public function close(): void
     {
         if (\is_resource($this->process)) {
@@ -173,7 +173,7 @@ final class LauncherChild
         foreach ($replaced as $descriptor) {
             $descriptors[$descriptor] = $null;
         }
-        // Later, PHP may have no free descriptor to load the file of a class, or no access to the file.
+        // Loaded now: PHP may later have no free descriptor for the file of a class, or no access to the file.
         Preload::classes(
             LauncherCode::class,
             LauncherException::class,
@@ -209,7 +209,7 @@ final class LauncherChild
      * Without FFI, the launcher's commands would inherit these descriptors as /dev/null. Returns the command unchanged
      * if there is nothing to close, if there is no shell, or if a shell could reset the effective user.
      *
-     * @param list<int>    $descriptors those that are /dev/null in the launcher
+     * @param list<int>    $descriptors descriptors that are /dev/null in the launcher
      * @param list<string> $command
      *
      * @return list<string>
@@ -226,7 +226,7 @@ final class LauncherChild
     }
 
     /**
-     * Sets the default handler for SIGCHLD if the signal is ignored, because a child would ignore it, too.
+     * Sets the default handler for SIGCHLD if the signal is ignored, because a child process would also ignore it.
      *
      * @return \Closure(): void restores the handler that was set before
      */

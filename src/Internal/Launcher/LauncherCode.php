@@ -12,7 +12,7 @@ use Spindle\LauncherException;
  */
 final class LauncherCode
 {
-    /** Hash of the files' contents at the start of the first launcher; null before it. */
+    /** Hash of the files' contents at the start of the first launcher; null before that. */
     private static ?string $loaded = null;
 
     /** @throws LauncherException when the files have changed since the first launcher of this process */

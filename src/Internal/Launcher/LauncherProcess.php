@@ -29,7 +29,7 @@ final class LauncherProcess
 
     private readonly LauncherChild $child;
 
-    /** @var \WeakReference<LauncherEvents> weak, so that a pool without any other reference is destroyed */
+    /** @var \WeakReference<LauncherEvents> weak reference, so that PHP destroys a pool to which nothing else refers */
     private readonly \WeakReference $events;
 
     private readonly FrameReader $frames;
@@ -40,7 +40,7 @@ final class LauncherProcess
 
     private readonly Heartbeat $heartbeat;
 
-    /** @var array<array-key, string>|null environment that was queued last, for the commands after it */
+    /** @var array<array-key, string>|null environment that was queued last; the commands queued after it use it */
     private ?array $environment = null;
 
     /** Frames for the next {@see send()}. */
@@ -49,13 +49,13 @@ final class LauncherProcess
     /** Bytes to write; the first $written of them have been written. */
     private string $unsent = '';
 
-    /** Number of written bytes in $unsent. Removed once they are half of it, because a removal copies the rest. */
+    /** Number of written bytes in $unsent. Removed when they are half of $unsent, because a removal copies the rest. */
     private int $written = 0;
 
     private bool $closed = false;
 
     /**
-     * @param string|null $php PHP command-line binary that runs the launcher; null finds a binary
+     * @param string|null $php PHP command-line binary that runs the launcher; null to search for one
      * @param string $startMethod auto, posix_spawn or proc_open
      * @param string $temporaryFilePrefix beginning of the paths of files that the launcher removes if this process was
      *        killed
@@ -246,7 +246,7 @@ final class LauncherProcess
 
     /**
      * Sends the rest of the unsent bytes and END. Closing the pipe would not be enough: the launcher would not notice
-     * that while a fork of this process has the pipe open. Gives up after ten attempts of at most 10 ms each.
+     * the close while a fork of this process has the pipe open. Gives up after ten attempts of at most 10 ms each.
      */
     private function sendEnd(): void
     {

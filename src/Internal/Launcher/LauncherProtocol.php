@@ -53,7 +53,7 @@ final class LauncherProtocol
     public const INPUT_INLINE = 0x40;
     public const INPUT_FOLLOWS = 0x80;
 
-    /** The command is larger than any system allows. The frame contains neither its strings nor its input. */
+    /** The command is larger than any system allows. The frame contains neither the command's strings nor its input. */
     public const TOO_LARGE = 0x100;
 
     // Reasons for the end of a job, in EXITED and NOT_STARTED.
@@ -61,19 +61,19 @@ final class LauncherProtocol
     public const IDLE = 0x02;
     public const CANCELLED = 0x04;
 
-    /** In EXITED, with the reason: processes of the job still run, as another user or blocked in the kernel. */
+    /** In EXITED, with the reason: processes of the job still run under another user, or are blocked in the kernel. */
     public const SURVIVED = 0x10;
 
     /** In NOT_STARTED: no descriptor or process is available, and no running command of this launcher can free one. */
     public const EXHAUSTED = 0x08;
 
-    /** The launcher stops reading streamed output of a job while the pool has to acknowledge more bytes than this. */
+    /** The launcher reads no streamed output of a job while more than this many bytes have no acknowledgement. */
     public const OUTPUT_WINDOW = 1 << 20;
 
-    /** The pool stops sending input of a job while the launcher has to acknowledge this many bytes or more. */
+    /** The pool sends no input of a job while this many bytes or more wait for the launcher's acknowledgement. */
     public const INPUT_WINDOW = 1 << 18;
 
-    /** Environment variable of all processes of a command, by which they are found. */
+    /** Environment variable by which all processes of a command are found. */
     public const MARKER = 'SPINDLE_COMMAND';
 
     public static function frame(int $type, int $job, string $payload = ''): string

@@ -44,7 +44,7 @@ final class PhpBinary
     /**
      * Returns arguments that make PHP ignore php.ini, and load only the extensions that launchers use. PHP writes
      * messages to standard error, because standard output carries frames. There is no memory limit, because a launcher
-     * may have to keep all commands that the pool's process could keep.
+     * may have to store as many commands as the pool's process.
      *
      * @return list<string>
      */

@@ -12,7 +12,7 @@ final class ProcessCredentials
     /** Whether PHP has the functions of ext-posix that are called here; null before the first call. */
     private static ?bool $isKnown = null;
 
-    /** Returns a string that changes with the credentials; '' without ext-posix. Takes about a microsecond. */
+    /** Returns a string that identifies the credentials; '' without ext-posix. Takes about a microsecond. */
     public static function current(): string
     {
         if (!(self::$isKnown ??= self::isKnown())) {

@@ -76,8 +76,8 @@ final class ClientStream
             return $self;
         }
         stream_set_blocking($stream, false);
-        // With a buffer, PHP could read unencrypted bytes before the TLS handshake. They would count as encrypted
-        // (CVE-2021-23222).
+        // With a buffer, PHP could read unencrypted bytes before the TLS handshake, and later return them as if they
+        // were encrypted (CVE-2021-23222).
         stream_set_read_buffer($stream, 0);
         if (!LoopLimit::allows($stream)) {
             throw NetworkException::because(
@@ -126,7 +126,7 @@ final class ClientStream
             ),
         );
         if ($stream === false) {
-            // PHP's warning does not mention that too many files are open, so this is checked.
+            // PHP's warning does not mention that too many files are open, so this is checked here.
             throw NetworkException::because(
                 @fopen('/dev/null', 'r') === false ? 'too many open files' : Warnings::socketReason($warning),
             );
@@ -147,7 +147,7 @@ final class ClientStream
     }
 
     /**
-     * Connects to the first address that accepts the connection in time. Each address gets part of the remaining time.
+     * Tries the addresses in order, and connects to the first that accepts. Each try gets part of the remaining time.
      *
      * @param non-empty-list<string> $ips
      *
@@ -276,7 +276,7 @@ final class ClientStream
         return $this->isEncrypted;
     }
 
-    /** Returns whether an earlier request to this PHP process has opened the stream, and sent or received bytes. */
+    /** Returns whether an earlier request to this PHP process has opened the stream and transferred bytes. */
     public function isReused(): bool
     {
         return $this->isReused;
@@ -316,7 +316,7 @@ final class ClientStream
     }
 
     /**
-     * Closes the connection. A fork only closes its descriptor, so that the connection of its parent process remains.
+     * Closes the connection. A fork only closes its descriptor, so that its parent process keeps the connection.
      *
      * @param string $lastBytes bytes to send first, as far as the stream accepts them without a wait
      */
@@ -338,7 +338,7 @@ final class ClientStream
     /**
      * @return resource
      *
-     * @throws NetworkException in a fork, which would receive bytes of its parent process
+     * @throws NetworkException in a fork: it would receive bytes that are for the parent process
      */
     private function stream()
     {

@@ -7,7 +7,7 @@ namespace Spindle\Internal\Network;
 use Spindle\Internal\Warnings;
 use Spindle\TlsOptions;
 
-/** Settings of a client for TLS: certificates, and what is verified. */
+/** TLS settings of a client: certificates, and which properties of the server's certificate are verified. */
 final readonly class ClientTls
 {
     public const VERSIONS = \STREAM_CRYPTO_METHOD_TLSv1_2_CLIENT | \STREAM_CRYPTO_METHOD_TLSv1_3_CLIENT;
@@ -64,7 +64,7 @@ final readonly class ClientTls
             'SNI_enabled' => filter_var($this->serverName, \FILTER_VALIDATE_IP) === false,
             'disable_compression' => true,
             'capture_peer_cert' => true,
-            // Without a passphrase, OpenSSL would ask for one at the terminal, which blocks the process.
+            // If no passphrase were set, OpenSSL would ask for one at the terminal, which blocks the process.
             'passphrase' => '',
             ...array_filter([
                 'cafile' => $this->caFile,

@@ -11,7 +11,7 @@ use Revolt\EventLoop;
 use Spindle\Internal\Async\Condition;
 use Spindle\Internal\Async\Timeout;
 
-/** Waits with a deadline and a cancellation. Apart from DNS look-ups, connecting suspends only in this class. */
+/** Waits with a deadline and a cancellation. Except for DNS look-ups, only this class suspends fibers that connect. */
 final readonly class Deadline
 {
     /** Maximum seconds of a timer. The event loop does not support much longer timers. */
@@ -19,7 +19,7 @@ final readonly class Deadline
 
     /**
      * @param float $at time of the deadline in seconds, by {@see now()}
-     * @param float $seconds limit that messages show
+     * @param float $seconds number of seconds that messages name as the limit
      */
     private function __construct(private float $at, private float $seconds, private ?Cancellation $cancellation) {}
 
@@ -80,7 +80,7 @@ final readonly class Deadline
         return $this->cancellation === null ? $timeout : new CompositeCancellation($timeout, $this->cancellation);
     }
 
-    /** Returns what to throw when {@see asCancellation()} was requested: a timeout, unless the caller has cancelled. */
+    /** Returns the exception to throw after {@see asCancellation()}: a timeout, unless the caller has cancelled. */
     public function failureOf(CancelledException $cancelled, string $for): NetworkException|CancelledException
     {
         return $this->cancellation?->isRequested() === true

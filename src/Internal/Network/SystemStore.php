@@ -5,8 +5,8 @@ declare(strict_types=1);
 namespace Spindle\Internal\Network;
 
 /**
- * Finds the folder with the operating system's trusted certificate authorities. By default, OpenSSL would read a file
- * with all certificates for each connection, which blocks for 20 ms. In a folder, each authority has its own file, and
+ * Finds the folder with the operating system's trusted certificate authorities. By default, OpenSSL would read one file
+ * with all authorities for each connection, and block for 20 ms. In a folder, each authority has its own file, and
  * the file name is a hash of the authority's name. So OpenSSL reads only the file that it needs.
  */
 final class SystemStore

@@ -33,7 +33,7 @@ final class FreePort
     }
 
     /**
-     * Starts a server on a free port. If another process has taken the port by then, tries other ports.
+     * Starts a server on a free port. If another process takes the port first, tries other ports.
      *
      * @template T
      *

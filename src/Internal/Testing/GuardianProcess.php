@@ -7,7 +7,7 @@ namespace Spindle\Internal\Testing;
 use Spindle\Internal\Launcher\PhpBinary;
 use Spindle\LauncherException;
 
-/** A process that removes a temporary server after {@see dismiss()}, or when this process ends for any reason. */
+/** A child process that removes a temporary server after {@see dismiss()}, or after its parent ended for any reason. */
 final class GuardianProcess
 {
     /** @var resource|null process handle; null after {@see dismiss()} */

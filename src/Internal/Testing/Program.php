@@ -6,7 +6,7 @@ namespace Spindle\Internal\Testing;
 
 use Spindle\Internal\Launcher\Descriptors;
 
-/** Starts programs of test servers. They inherit neither descriptors nor the environment: both could affect them. */
+/** Starts programs of test servers. They inherit neither descriptors nor the environment, so tests are repeatable. */
 final class Program
 {
     private const NULL_DEVICE = ['file', '/dev/null', 'r+'];
@@ -14,7 +14,7 @@ final class Program
     /** Variables that programs get, in addition to the locale "C". */
     private const PASSED_VARIABLES = ['PATH', 'LD_LIBRARY_PATH'];
 
-    /** Shell script that runs a program in its own session, without signals of a terminal, if setsid is installed. */
+    /** Shell script that runs a program in its own session, out of reach of a terminal's signals, if setsid exists. */
     private const DETACH_SCRIPT = 'command -v setsid >/dev/null && exec setsid "$@"; exec "$@"';
 
     /** Shell script that makes a guardian ignore signals, because it must act after this process has ended. */
@@ -23,7 +23,7 @@ final class Program
     /**
      * @param list<string> $command
      *
-     * @return array{int, string} exit code, and both outputs together
+     * @return array{int, string} exit code; standard output and standard error, joined
      *
      * @throws ServerException
      */

@@ -40,7 +40,7 @@ final class TestServer
      * @param \Closure(): bool $isReady
      * @param float            $timeout maximum wait, in seconds
      *
-     * @throws ServerException when the server has ended, or was not ready in time and was therefore killed
+     * @throws ServerException when the server ended, or was killed because it was not ready before the timeout
      */
     public function start(\Closure $isReady, float $timeout): void
     {
@@ -88,7 +88,7 @@ final class TestServer
         $this->kill();
     }
 
-    /** Kills only the server's first process. Its children end by themselves, as after a kill by the OOM killer. */
+    /** Kills only the server's first process. Its children then exit, as after a kill by the OOM killer. */
     public function kill(): void
     {
         $this->signal(self::SIGKILL);

@@ -53,7 +53,7 @@ final class TestServerState
         }
     }
 
-    /** Kills all processes of the server and waits until they have ended. */
+    /** Kills all processes of the server, and waits until they have ended, KILL_TIMEOUT at most. */
     public function kill(): void
     {
         Wait::until(function (): bool {
@@ -63,7 +63,7 @@ final class TestServerState
         }, self::KILL_TIMEOUT);
     }
 
-    /** @param (\Closure(): void)|null $afterKill called while the files exist; removes shared memory that they name */
+    /** @param (\Closure(): void)|null $afterKill called while the files exist; removes shared memory named there */
     public function remove(?\Closure $afterKill = null): void
     {
         Wait::until(function () use ($afterKill): bool { // repeats: a new process may still create files

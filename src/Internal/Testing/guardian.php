@@ -6,8 +6,8 @@ declare(strict_types=1);
  * The guardian waits until its owner dismisses it or ends. Then it removes the temporary server of the owner.
  *
  * - Arguments: the pid of the owner, the class that removes the server, and the directory of the server.
- * - Descriptor 0: a pipe from the owner. Data in the pipe or its end ends the wait. If the owner was killed, a fork of
- *   the owner may keep the pipe open. So the guardian also checks the pid of its parent.
+ * - Descriptor 0: a pipe from the owner. Data in the pipe, or a closed pipe, ends the wait. If the owner was killed, a
+ *   fork of the owner may keep the pipe open. So the guardian also checks the pid of its parent.
  */
 
 use Spindle\Internal\Launcher\Process\Files;

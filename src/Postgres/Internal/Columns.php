@@ -15,7 +15,7 @@ final readonly class Columns
     public const FLOAT8 = 12;
     public const BYTES = 13;
 
-    /** Kinds by type OID, for the types that are requested in binary format, which is smaller or faster to decode. */
+    /** Kinds by type OID. Binary format is requested for these types, because it is smaller or faster to decode. */
     private const BINARY_KINDS = [17 => self::BYTES, 20 => self::INT8, 23 => self::INT4, 701 => self::FLOAT8];
 
     private const TEXT_OID = 25;
@@ -52,7 +52,7 @@ final readonly class Columns
             : array_values(array_diff_key($names, $unique))[0];
     }
 
-    /** Returns these columns with another decoding: values that would become objects or arrays, and JSON, stay text. */
+    /** Returns a copy that leaves JSON, and all values that would become objects or arrays, as text. */
     public function scalars(): self
     {
         $oids = array_map(

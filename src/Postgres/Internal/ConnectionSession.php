@@ -16,8 +16,8 @@ use function Amp\delay;
  * Coordinates the fibers that use the session of one connection, or of one transaction.
  *
  * Statements of several fibers may share the session at the same time. A transaction, a COPY, and a stream outside of a
- * transaction borrow the session exclusively. A borrower first waits until no shared statement is in progress. A shared
- * statement can need several round trips, and the last ones could otherwise become part of the borrower's transaction.
+ * transaction borrow the session exclusively. A borrower first waits until no shared statement is in progress.
+ * Otherwise, later round trips of a shared statement could become part of the borrower's transaction.
  */
 final class ConnectionSession implements SessionLender
 {
@@ -40,13 +40,13 @@ final class ConnectionSession implements SessionLender
 
     private bool $isUseEnded = false;
 
-    /** Whether the server has begun the transaction. Always false unless {@see $isTransaction}. */
+    /** Whether the server has begun the transaction. Always false if {@see $isTransaction} is false. */
     private bool $isBegun = false;
 
     /** Whether a statement has ended the transaction, or was refused because it would have ended it. */
     public bool $isTransactionEnded = false;
 
-    /** Fibers that wait: the borrower, until no shared statement is in progress, and callers of {@see close()}. */
+    /** The borrower that waits for the end of all shared statements, and the callers of {@see close()}. */
     private readonly FiberQueue $waiting;
 
     /** Whether {@see onIdle()} must be called when no shared statement is in progress any more. */
@@ -188,7 +188,7 @@ final class ConnectionSession implements SessionLender
         return $this->acceptedProcess === null || !$this->session->isOpen();
     }
 
-    /** Refuses new calls, and closes the session when the accepted ones have ended, even if this method throws. */
+    /** Refuses new calls, and closes the session when accepted calls have ended, even if this method throws. */
     public function close(?Cancellation $cancellation): void
     {
         if (!$this->belongsToThisProcess()) {
@@ -225,7 +225,7 @@ final class ConnectionSession implements SessionLender
     /**
      * Suspends until all earlier calls have ended, and makes all further calls fail.
      *
-     * @throws \LogicException when the current fiber has an open COPY, which is then cancelled; also in a fork
+     * @throws \LogicException in a fork; also when the current fiber has an open COPY, which is cancelled
      */
     public function awaitCallsAndEndUse(): void
     {
@@ -293,7 +293,7 @@ final class ConnectionSession implements SessionLender
         }
     }
 
-    /** Suspends until no borrower has the session, and counts one more shared statement. */
+    /** Suspends until no borrower has the session, and increments the number of shared statements. */
     private function beginShared(?Cancellation $cancellation): void
     {
         $this->ensureAccepts();
@@ -329,7 +329,7 @@ final class ConnectionSession implements SessionLender
         }
     }
 
-    /** Resumes fibers that wait until the session is idle. After {@see close()}, closes the session if it is unused. */
+    /** Resumes the fibers in {@see $waiting}. After {@see close()}, closes the session if no call uses it. */
     private function onIdle(): void
     {
         $this->isIdleAwaited = $this->acceptedProcess === null;

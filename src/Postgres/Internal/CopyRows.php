@@ -6,7 +6,7 @@ namespace Spindle\Postgres\Internal;
 
 use Spindle\Postgres\Internal\Types\Types;
 
-/** Encodes the data of a COPY … FROM STDIN. Strings are sent unchanged, and arrays are rows in COPY's text format. */
+/** Encodes the data of a COPY … FROM STDIN. Strings are sent unchanged. An array becomes one row in text format. */
 final class CopyRows
 {
     private const STATEMENT_PATTERN = '~^\s*COPY\s+(?<table>(?:"(?:[^"]|"")*"|[^\s("]+)+)\s*'

@@ -9,20 +9,20 @@ final class ErrorPlace
 {
     private const SYNTAX_ERROR = '42601';
 
-    /** In longer statements, no place is shown, because a regular expression can't count more characters than this. */
+    /** Maximum bytes of a statement whose place is shown: a regular expression can't skip more characters. */
     private const MAX_BYTES = 65_535;
 
-    /** Maximum characters that are shown before and after the place. */
+    /** Maximum characters that are shown on each side of the place. */
     private const MAX_CONTEXT = 40;
 
-    /** Finds question marks where a value is expected. Elsewhere they may be part of PostgreSQL's operators. */
+    /** Finds question marks where a value is expected. Elsewhere, a question mark may be an operator. */
     private const QUESTION_MARK = '/(?:[=<>(,]|\b(?:and|between|else|ilike|like|limit|offset|select|then))\s*\?/i';
 
     private const LIST_OF_PLACEHOLDERS = '/\bin\s*\(\s*(?:\?|:[a-z_])/i';
 
     private function __construct() {}
 
-    /** @param int|null $position in characters, from 1 */
+    /** @param int|null $position place of the error in characters, starting at 1 */
     public static function describe(#[\SensitiveParameter] string $sql, ?int $position, string $sqlState): string
     {
         $isPlace = $position !== null && $position >= 1 && $position <= \strlen($sql) + 1;

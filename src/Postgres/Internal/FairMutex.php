@@ -7,7 +7,7 @@ namespace Spindle\Postgres\Internal;
 use Amp\Cancellation;
 use Spindle\Internal\Async\FiberQueue;
 
-/** A mutex for fibers, first come first served. acquire() throws in the holder's fiber, if the holder is known. */
+/** A mutex for fibers, first come first served. acquire() throws if the calling fiber is known to hold the mutex. */
 final class FairMutex
 {
     /** Only this class writes the property. */
@@ -16,7 +16,7 @@ final class FairMutex
     /** Whether {@see $fiber} is the holder. If false, the holder is unknown, and acquire() waits in every fiber. */
     private bool $hasKnownHolder = false;
 
-    /** @var \WeakReference<\Fiber<mixed, mixed, mixed, mixed>>|null the holder's fiber; null also for {main} */
+    /** @var \WeakReference<\Fiber<mixed, mixed, mixed, mixed>>|null the fiber that holds the mutex; null for {main} */
     private ?\WeakReference $fiber = null;
 
     private readonly FiberQueue $waiting;
@@ -68,7 +68,7 @@ final class FairMutex
     /** Passes the mutex to the fiber that has waited longest; unlocks it when no fiber is waiting. */
     public function release(): void
     {
-        // The mutex stays locked for the resumed fiber, so that no other fiber can lock it before that fiber runs.
+        // The mutex stays locked for the resumed fiber, so that no other fiber can lock it first.
         $this->hasKnownHolder = false;
         if (!$this->waiting->wakeFirst()) {
             $this->isLocked = false;

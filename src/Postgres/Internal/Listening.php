@@ -22,7 +22,7 @@ use Spindle\Postgres\PostgresException;
 use function Amp\async;
 use function Amp\delay;
 
-/** Receives notifications of some channels. When its connection is lost, opens another connection and continues. */
+/** Receives notifications of some channels. When the connection is lost, opens another one and continues. */
 final class Listening
 {
     /** Number of pending notifications at which receiving pauses until the caller reads them. */
@@ -34,7 +34,7 @@ final class Listening
     /** @var list<Notification> notifications that are not read yet */
     private array $pending = [];
 
-    /** Whether the server has answered each LISTEN. Until then, receiving must not pause: the answers are needed. */
+    /** Whether each LISTEN was answered. Before that, receiving must not pause, because the answers must be read. */
     private bool $isAnswered = false;
 
     /** Set when the connection is lost, until another connection is open. */
@@ -51,8 +51,8 @@ final class Listening
 
     /**
      * @param list<string> $channels
-     * @param DeferredCancellation $ending ends the generator. If it was cancelled with an exception, the generator
-     *     throws that exception. The object's destructor would end the generator too, so the generator references it
+     * @param DeferredCancellation $ending cancel it to end the generator. If cancel() gets an exception, the generator
+     *     throws that exception. The generator references the object, because its destructor would also cancel
      *
      * @return \Generator<int, Notification|NotificationGap>
      */
@@ -138,7 +138,7 @@ final class Listening
         }
     }
 
-    /** Pings the server regularly, because the read timeout detects a loss only while an answer is due. */
+    /** Pings the server regularly, because the read timeout applies only while an answer is due. */
     private function pingEvery(float $seconds, PipelinedSession $session): void
     {
         WeakTimer::after($seconds, $this, static function (self $self) use ($seconds, $session): void {

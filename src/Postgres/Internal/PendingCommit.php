@@ -10,9 +10,9 @@ use Spindle\Postgres\ConnectionClosedException;
 use Spindle\Postgres\ConnectionLostException;
 
 /**
- * Sends a COMMIT and waits for its answer. This class sets no time limit, because synchronous replication or deferred
- * constraints can take long. After a minute, it logs a warning. After a cancellation, it waits for at most 5 more
- * seconds, and then closes the session.
+ * Sends a COMMIT and waits for its answer. Without a cancellation, this class sets no time limit, because synchronous
+ * replication or deferred constraints can take long. After a minute, a warning is logged. If no answer arrives within
+ * 5 seconds after a cancellation, the session is closed.
  */
 final class PendingCommit
 {

@@ -130,7 +130,7 @@ final class RowObjects
         return $objects;
     }
 
-    /** Returns whether of() passed a wrong type to the constructor. A call within the constructor can fail likewise. */
+    /** Returns whether of() passed a wrong type to the constructor. A constructor's code can raise the same error. */
     private function isWrongArgument(\TypeError $error): bool
     {
         return str_contains($error->getMessage(), '__construct(): Argument #')

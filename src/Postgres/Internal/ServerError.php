@@ -31,7 +31,7 @@ final readonly class ServerError
     {
         foreach ($fields as $letter => $field) {
             if (\strlen($field) > self::MAX_FIELD_BYTES) {
-                // message() finds a quoted value by its closing quote, so the text is cut before the opening one.
+                // message() finds a quoted value by its closing quote, so the text is cut before the opening quote.
                 $kept = $letter === 'M' && str_starts_with($fields['C'] ?? '', '22')
                     ? strstr($field, '"', true)
                     : false;
@@ -145,7 +145,7 @@ final readonly class ServerError
         return $this->sqlState() === '25006';
     }
 
-    /** Returns whether the prepared statement may be out of date. A function that it calls can raise the same error. */
+    /** Returns whether the prepared statement may be out of date. A function in it can also raise such an error. */
     public function isStale(): bool
     {
         return $this->concernsStatementName() || match ($this->sqlState()) {
@@ -170,8 +170,8 @@ final readonly class ServerError
     /** Returns whether the server stopped a statement because of a cancel request, rather than a time limit. */
     public function isCancellation(): bool
     {
-        // A time limit has the same SQLSTATE, so only the message distinguishes them. A translated message of a time
-        // limit is not recognized, and counts as a cancel request.
+        // A time limit has the same SQLSTATE, so only the message shows the difference. A translated message of a time
+        // limit is not recognized, and is taken for a cancel request.
         return $this->sqlState() === '57014' && !str_contains($this->field('M') ?? '', 'timeout');
     }
 
@@ -190,7 +190,7 @@ final readonly class ServerError
         $isDistinctive = static fn(string $part): bool => \strlen($part) >= self::MIN_DISTINCTIVE_BYTES;
         $distinctive = array_filter($parts, $isDistinctive);
         if ($isShortened) {
-            // The server cut off the last field, so in the message everything from the field's beginning is hidden.
+            // The server has shortened the last field. So the message is hidden from the beginning of that field.
             $last = array_filter([$fields[\count($fields) - 1], $parts[\count($parts) - 1]], $isDistinctive);
             foreach ($last as $part) {
                 $message = (string) preg_replace('/' . preg_quote($part, '/') . '.*/s', '…', $message);

@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Postgres\Internal;
 
 /**
- * Detects, from the text of a statement, whether it may change session state, such as settings, temporary tables,
+ * Detects from a statement's text whether the statement may change session state, such as settings, temporary tables,
  * advisory locks, cursors, LISTEN, PREPARE and the seed of random(). A change by a function is detected only if the
  * patterns below name the function. So a connection that was lent to a caller is reset even if nothing was detected.
  */
@@ -33,7 +33,7 @@ final class SessionChanges
     private const MEANING_SETTINGS = 'search_path|role|session_authorization'
         . '|standard_conforming_strings|transform_null_equals';
 
-    /** Matches what follows SET or RESET if it certainly concerns a setting outside of {@see MEANING_SETTINGS}. */
+    /** Matches the text after SET or RESET if it certainly names a setting that is not in {@see MEANING_SETTINGS}. */
     private const OTHER_SETTING = '\s+(?:(?:LOCAL|SESSION)\s+)?(?:'
         . '(?!(?:' . self::MEANING_SETTINGS . '|ALL|AUTHORIZATION)\b)[a-z_][\w$.]*+\s*+(?:=|TO\b|;|$)'
         . '|TIME\s+ZONE\b|(?:TRANSACTION|CONSTRAINTS|CHARACTERISTICS)\s+[\w"])';
@@ -71,7 +71,7 @@ final class SessionChanges
 
     private bool $meaningMayDiffer = false;
 
-    /** @param list<string> $setup statements that set up the session, to be repeated after changes are undone */
+    /** @param list<string> $setup statements that set up the session, which are repeated after changes are undone */
     public function __construct(private readonly array $setup) {}
 
     /** Returns whether the statement may change session state that outlasts its transaction. */
@@ -121,8 +121,8 @@ final class SessionChanges
     /**
      * Records that a statement may have changed the session.
      *
-     * @param string $sql the statement; '' if it is unknown, which counts as a change that affects neither prepared
-     *     statements nor the meaning of SQL
+     * @param string $sql the statement; '' if it is unknown. In that case, prepared statements and the meaning of SQL
+     *     are assumed to be unchanged
      */
     public function record(string $sql = ''): void
     {
@@ -131,7 +131,7 @@ final class SessionChanges
         $this->meaningMayDiffer = $this->meaningMayDiffer || self::mayChangeMeaning($sql);
     }
 
-    /** Records one or more statements. Several count as a change of meaning, because only the first is examined. */
+    /** Records one or more statements. With several, a change of meaning is assumed: only the first is examined. */
     public function recordScript(string $sql): void
     {
         $this->record($sql);
@@ -149,7 +149,7 @@ final class SessionChanges
         return $this->preparedMayDiffer;
     }
 
-    /** Returns whether SQL texts may have another meaning now. If so, undoScript() changes their meaning back. */
+    /** Returns whether SQL texts may have another meaning now. If so, undoScript() restores their meaning. */
     public function mayHaveChangedMeaning(): bool
     {
         return $this->meaningMayDiffer;

@@ -56,7 +56,7 @@ use Spindle\Postgres\TlsMode;
 /** Opens sessions. Sessions of the same server share the types that were loaded from that server. */
 final class SessionFactory
 {
-    /** Classes that must be loaded early: they report failures, even when PHP can't open any further file. */
+    /** Classes that report failures. They are loaded early, because PHP may later be unable to open more files. */
     private const PRELOADED = [
         AttemptFailedException::class,
         Condition::class,
@@ -132,7 +132,7 @@ final class SessionFactory
         return $this->options->readTimeout;
     }
 
-    /** Returns whether a session can still be used: false if the options require writes, and the server refused one. */
+    /** Returns false if the options require sessions that can write, and the server has refused a write. */
     public function suits(PipelinedSession $session): bool
     {
         return !$this->mustWrite || !$session->isReadOnly();

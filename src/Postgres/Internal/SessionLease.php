@@ -9,8 +9,8 @@ use Spindle\Postgres\ConnectionClosedException;
 use Spindle\Postgres\Result;
 
 /**
- * Gives a borrower access to a session until {@see end()}. After that, this object behaves like a closed session, so
- * that generators and fibers of the former borrower can not use or change the session of the next borrower.
+ * Gives a borrower access to a session until {@see end()}. After that, this object behaves like a closed session. So
+ * generators and fibers of this borrower can not affect the next borrower of the session.
  */
 final class SessionLease implements Session
 {
@@ -19,10 +19,10 @@ final class SessionLease implements Session
     /** Number of {@see copyTo()} generators that are neither read to their end nor destroyed. */
     private int $openCopyCount = 0;
 
-    /** Number of queries without an outcome. Some may not be sent yet, because encoding a value can suspend. */
+    /** Number of {@see query()} calls that have not ended. Such a call may not have sent its query yet. */
     private int $pendingQueryCount = 0;
 
-    /** @var (\Closure(): void)|null called as soon as no query is pending after {@see end()} */
+    /** @var (\Closure(): void)|null closure passed to {@see end()}; called when no query is pending */
     private ?\Closure $release = null;
 
     public function __construct(private readonly Session $session) {}
@@ -30,7 +30,7 @@ final class SessionLease implements Session
     /**
      * Ends the lease. Cancels an open COPY … TO STDOUT on the server, because no reader will fetch its rows.
      *
-     * @param \Closure(): void $release called when no query is pending. Until then, a query could use the session
+     * @param \Closure(): void $release called when no pending query can use the session
      */
     public function end(\Closure $release): void
     {

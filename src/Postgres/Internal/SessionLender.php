@@ -13,16 +13,16 @@ interface SessionLender
     public function acquire(?Cancellation $cancellation): Session;
 
     /**
-     * Releases the session of a failed attempt, even if this method throws. After `$pause` seconds, lends a session for
-     * the next attempt, even if the lender was closed since the first attempt.
+     * Always releases the session of the failed attempt, even if this method throws. After `$pause` seconds, lends a
+     * session for the next attempt, even if the lender was closed since the first attempt.
      */
     public function acquireAgain(Session $session, float $pause, ?Cancellation $cancellation): Session;
 
-    /** Declares that any fiber may release the session. From then on, the borrower's fiber may wait in acquire(). */
+    /** Declares that any fiber may release the session. After this call, the borrower's fiber may wait in acquire(). */
     public function detachFromFiber(Session $session): void;
 
     public function release(Session $session): void;
 
-    /** Logs a warning, for example about a COMMIT that the server has not answered for long. */
+    /** Logs a warning, for example that the server has not answered a COMMIT for a minute. */
     public function warn(string $warning): void;
 }

@@ -4,12 +4,12 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres\Internal;
 
-/** Limits of the data that is read into memory. They are computed from the current memory_limit on each call. */
+/** Limits, in bytes, for data that is read into memory. Each call uses the current value of memory_limit. */
 final readonly class SizeLimits
 {
     public const MIN_BYTES = 0x10_0000;
 
-    /** A row may use a quarter of memory_limit, because up to three copies of a value exist while it is read. */
+    /** A row may use a quarter of memory_limit, because up to three copies of a value exist at the same time. */
     private const ROW_DIVISOR = 4;
     private const RESULT_DIVISOR = 2;
 

@@ -13,12 +13,12 @@ use Spindle\Postgres\MultipleStatementsException;
  */
 final class SqlText
 {
-    /** Maximum bytes of a cached statement. A longer one probably contains values, so it is rarely sent twice. */
+    /** Maximum bytes of a cached statement. A longer text probably contains values, so it is rarely sent twice. */
     public const MAX_CACHED_BYTES = 0x4000;
 
     private const MAX_EXCERPT_BYTES = 60;
 
-    /** Matches from an offset up to the semicolon that ends the statement, or up to the end of the text. */
+    /** Matches one statement: from an offset up to its semicolon, or up to the end of the text. */
     private const TOKEN_PATTERN = <<<'REGEX'
         ~(?:
             --[^\n\r]*+
@@ -52,7 +52,7 @@ final class SqlText
     public const BLANK = '(?:(?:\s|--[^\n\r]*+|/\*(?:[^*/]++|\*(?!/)|/(?!\*))*+\*/)++|(?&comment))';
     public const COMMENT = '(?(DEFINE)(?<comment>/\*(?:[^*/]++|\*(?!/)|/(?!\*)|(?&comment))*+\*/))';
 
-    /** First keywords of statements that can't commit, unlike CALL or DO. If one fails, all that it did is undone. */
+    /** First keywords of statements that can't commit, unlike CALL or DO. A failed one leaves no changes. */
     private const REPEATABLE_KEYWORDS = 'SELECT|VALUES|TABLE|INSERT|UPDATE|DELETE|MERGE|WITH';
 
     /** @throws \LogicException when the text contains a NUL byte */
@@ -63,7 +63,7 @@ final class SqlText
         }
     }
 
-    /** Replaces each character in quoted strings by an asterisk. The positions of all other characters remain. */
+    /** Replaces each character in quoted strings by an asterisk. The other characters keep their positions. */
     public static function masked(#[\SensitiveParameter] string $sql): string
     {
         return (string) preg_replace_callback(
@@ -82,7 +82,7 @@ final class SqlText
         return self::isCopyWith($sql, 'FROM STDIN') || self::isCopyWith($sql, 'TO STDOUT');
     }
 
-    /** Returns whether an error certainly undoes all that the statement did, so that it may be sent again. */
+    /** Returns whether the statement certainly leaves no changes when it fails, and may therefore be sent again. */
     public static function isRepeatable(string $sql): bool
     {
         return preg_match(
@@ -111,9 +111,9 @@ final class SqlText
     }
 
     /**
-     * Returns the beginning of the second statement, and its position in characters from 1; null when there is none.
-     * The body of a routine (BEGIN ATOMIC … END) also has semicolons, which this method takes for ends of statements.
-     * So if the text may create a routine, call this method only after the server refused it as several statements.
+     * Returns the beginning of the second statement, and its position as a character number, starting at 1. Returns
+     * null if there is only one statement. This method also splits at semicolons in the body of a routine (BEGIN ATOMIC
+     * … END). So for a text that may create a routine, call this method only after the server has refused the text.
      *
      * @return array{string, int}|null
      */

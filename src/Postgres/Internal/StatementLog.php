@@ -6,7 +6,7 @@ namespace Spindle\Postgres\Internal;
 
 use Psr\Log\LoggerInterface;
 
-/** Logs the steps of a connection, with its number, the server's process id and the statement, but without values. */
+/** Logs the steps of a connection: its number, the server's process id and the SQL text, but no parameter values. */
 final readonly class StatementLog
 {
     public bool $isEnabled;
@@ -24,7 +24,7 @@ final readonly class StatementLog
         );
     }
 
-    /** @param int $nanoseconds time for which the caller has waited; logged in seconds */
+    /** @param int $nanoseconds how long the caller has waited; the log has seconds */
     public function logOutcome(string $message, string $sql, int $nanoseconds): void
     {
         $this->logger?->debug(

@@ -5,14 +5,14 @@ declare(strict_types=1);
 namespace Spindle\Postgres\Internal;
 
 /**
- * Detects, from the command tags of a script, whether the script ended the transaction in which it runs. The
- * transaction status does not show this when the script begins another transaction afterwards.
+ * Detects whether a script ended the transaction in which it runs. Uses the server's tags of the executed commands,
+ * because the transaction status does not show the end if the script then begins another transaction.
  */
 final class TransactionEndDetector
 {
     private bool $isCommitted = false;
 
-    /** Whether a command had the tag ROLLBACK. "ROLLBACK TO" a savepoint has the same tag. */
+    /** Whether a command had the tag ROLLBACK, which ROLLBACK TO SAVEPOINT has, too. */
     private bool $isRolledBack = false;
 
     /** Whether the last BEGIN followed a command with the tag ROLLBACK. */

@@ -29,7 +29,7 @@ final class TransactionRun
     private const ROLLBACK_TIMEOUT = 5.0;
 
     /**
-     * Runs a function in a transaction. Repeats it in another transaction after a deadlock or serialization failure.
+     * Runs a function in a transaction. After a deadlock or serialization failure, repeats it in another transaction.
      *
      * @template T
      *
@@ -75,8 +75,8 @@ final class TransactionRun
     }
 
     /**
-     * Yields the rows of a statement in its own transaction. The transaction is committed after the last row, or when
-     * the caller ends its loop earlier.
+     * Runs a statement in its own transaction, and yields its rows. Commits after the last row, or when the caller ends
+     * its loop earlier.
      *
      * @param list<mixed> $parameters
      *
@@ -117,7 +117,7 @@ final class TransactionRun
         $transactionSession = new ConnectionSession($session, isTransaction: true, warn: $lender->warn(...));
         $hasSavepoint = $isOver = false;
         try {
-            // SAVEPOINT is sent without the cancellation: stopping it would fail the whole transaction.
+            // SAVEPOINT is sent without the cancellation: a stopped SAVEPOINT would make the whole transaction fail.
             $session->query("SAVEPOINT {$name}");
             $hasSavepoint = true;
             $cancellation?->throwIfRequested();
@@ -129,7 +129,7 @@ final class TransactionRun
                 throw TransactionAbortedException::atCommit();
             }
             $cancellation?->throwIfRequested();
-            // RELEASE is sent without the cancellation, so that it is always known whether the savepoint still exists.
+            // RELEASE is sent without the cancellation: a stopped RELEASE leaves open whether the savepoint exists.
             $session->query("RELEASE SAVEPOINT {$name}");
             $isOver = true;
 
@@ -196,7 +196,7 @@ final class TransactionRun
         }
     }
 
-    /** Returns the session. If a statement has begun a transaction on it, releases it and throws a \LogicException. */
+    /** Returns the session. If it has an open transaction, releases the session and throws a \LogicException. */
     private static function withoutTransaction(Session $session, SessionLender $lender): Session
     {
         if ($session->isOpen() && $session->inFlight() === 0 && $session->transactionStatus() !== 'I') {
@@ -277,7 +277,7 @@ final class TransactionRun
         $lender->release($session);
     }
 
-    /** Commits. A cancellation does not stop the COMMIT on the server, but limits the wait for its answer. */
+    /** Commits. A cancellation limits the wait for the answer, but does not stop the COMMIT on the server. */
     private static function commit(Session $session, SessionLender $lender, ?Cancellation $cancellation): void
     {
         if ($session->discardUnsentBegin() && $session->isOpen()) {
@@ -308,7 +308,7 @@ final class TransactionRun
             if (!$session->discardUnsentBegin() && $session->isOpen() && $session->transactionStatus() !== 'I') {
                 $session->query('ROLLBACK', [], new TimeoutCancellation(self::ROLLBACK_TIMEOUT));
                 if ($session->transactionStatus() !== 'I') {
-                    // If ROLLBACK did not end the transaction, only the end of the connection does.
+                    // If ROLLBACK did not end the transaction, only closing the connection ends it.
                     $session->close();
                 }
             }

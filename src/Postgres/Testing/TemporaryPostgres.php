@@ -19,8 +19,8 @@ use Spindle\Postgres\Testing\Internal\ServerUser;
 /**
  * A private PostgreSQL server for tests. It is created in about a second from the installed PostgreSQL.
  *
- * All its files are in a private directory. The server is ended and its files are removed by {@see stop()}, when
- * nothing references this object, or when the PHP process has ended, even by SIGKILL.
+ * All its files are in a private directory. The server ends, and its files are removed, in three cases: {@see stop()}
+ * is called, nothing references this object any more, or the PHP process has ended (even by SIGKILL).
  *
  * The server listens on a Unix socket, where it trusts every user with access to the socket's directory. It also
  * listens on 127.0.0.1, where it requires the password. If PHP runs as root, the server runs as user "postgres" or
@@ -73,8 +73,7 @@ final class TemporaryPostgres
      *
      * @param array<string, string|int|float|bool> $settings settings of postgresql.conf: ['max_connections' => 200]
      *
-     * @throws TemporaryPostgresException when PostgreSQL is not installed, or the server can't be created or
-     *                                     started
+     * @throws TemporaryPostgresException when PostgreSQL is not installed, or the server can't be created or started
      * @throws LauncherException when no command-line PHP is installed
      * @throws \ValueError when this class sets one of the settings itself, such as port, or a value has a line break
      */
@@ -115,7 +114,7 @@ final class TemporaryPostgres
         return $this->dsn(...['host' => '127.0.0.1', 'password' => $this->password, ...$parameters]);
     }
 
-    /** Returns the id of the server's main process; null when it is not running. */
+    /** Returns the id of the server's main process; null when that process is not running. */
     public function postmasterPid(): ?int
     {
         return $this->server->pid();

@@ -23,7 +23,7 @@ final class AgentPools
         'crashed_total' => 0,
     ];
 
-    /** @var array<string, int> last answer of {@see \Spindle\Remote\Broker::statistics()}; empty before the first */
+    /** @var array<string, int> last answer of {@see \Spindle\Remote\Broker::statistics()}; initially empty */
     public array $queueStatistics = [];
 
     /** @var (\Closure(mixed): void)|null receives the reports of tasks */
@@ -37,7 +37,7 @@ final class AgentPools
     /**
      * @param \Closure(\Closure(mixed): void): Executor $createPool creates the executor of tasks, which passes the
      *                                                              tasks' reports to the closure
-     * @param int                                       $maxCommands maximum number of commands that run at once
+     * @param int                                       $maxCommands maximum number of concurrent commands
      * @param float                                     $grace      seconds between SIGTERM and SIGKILL for a command
      * @param ResultBudget                              $budget     memory budget of results that are not settled yet
      * @param bool                                      $isGuarded  whether a {@see LeaseGuard} kills the processes that

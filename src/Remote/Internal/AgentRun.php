@@ -19,9 +19,9 @@ use Spindle\Remote\SigningKeys;
 use Spindle\Remote\TamperedFrameException;
 
 /**
- * The work of an agent for one queue, from taking a lease to releasing it. The lease belongs to the owner name under
- * which the agent claims jobs. If the lease is not renewed in time, other agents can claim these jobs. This class
- * renews the lease, while a {@see JobExchange} claims and settles jobs, and a {@see JobRunner} runs them.
+ * Does an agent's work for one queue during one lease. The agent claims jobs under an owner name, to which the lease
+ * belongs. If the agent does not renew the lease before it ends, other agents can claim these jobs. This class renews
+ * the lease, while a {@see JobExchange} claims and settles jobs, and a {@see JobRunner} runs them.
  *
  * The work ends when the agent is asked to stop, or after a failure, such as a lost lease. A failure cancels the
  * running jobs, because other agents can claim them soon.
@@ -40,7 +40,7 @@ final class AgentRun
     private ?string $stopTimer = null;
     private ?\Throwable $failure = null;
 
-    /** Reason why a claimed job could not be verified. Set only if the agent stops because it could verify none. */
+    /** Reason why a claimed job could not be verified. Set only if the agent stops because no job was verified. */
     private ?TamperedFrameException $refusal = null;
 
     /** Time of {@see Clock::now()} at which the lease ends unless it is renewed. */
@@ -256,7 +256,7 @@ final class AgentRun
         }
     }
 
-    /** @param bool $isNew whether the broker does not know the owner yet */
+    /** @param bool $isNew true to take a new lease, false to renew the lease */
     private function renew(bool $isNew): void
     {
         $sentAt = Clock::now();
@@ -278,7 +278,7 @@ final class AgentRun
         }
     }
 
-    /** Finds jobs that the engine gave to this agent in a lost answer. Repairs jobs that no agent can claim. */
+    /** Asks for claimed jobs whose delivery was lost with an answer. Repairs jobs that no agent can claim. */
     private function repair(): void
     {
         $this->exchange->recheck();

@@ -8,8 +8,8 @@ use Spindle\Remote\Broker;
 use Spindle\Remote\MailboxMessage;
 
 /**
- * Holds the mailbox and the queues that all executors of a process with the same broker object share. The mailbox
- * receives the messages about the jobs of all queues.
+ * Holds what all executors with the same broker object share in a process: the queues, and one mailbox. The mailbox
+ * receives messages about the jobs of all these queues.
  */
 final class BrokerClient
 {
@@ -18,7 +18,7 @@ final class BrokerClient
 
     private readonly string $mailbox;
 
-    /** Process id. A fork creates a client of its own, so that it does not read the messages of its parent. */
+    /** Id of this client's process. A fork creates another client, so that it reads no messages of its parent. */
     private readonly int $pid;
 
     /** @var array<string, SharedQueue> by name */

@@ -19,7 +19,7 @@ use Spindle\Remote\Delivery;
  */
 final class ClaimedJob implements Cancellation
 {
-    /** Seconds until a generator task is cancelled, if it still runs after the agent has stopped taking its items. */
+    /** Seconds that a generator task has to end after the agent stops taking its items. Then the task is cancelled. */
     private const GENERATOR_END_TIMEOUT = 1.0;
 
     /** Number of stored items of a generator; null for other tasks. */
@@ -52,13 +52,13 @@ final class ClaimedJob implements Cancellation
         $this->cancellation = new DeferredCancellation();
     }
 
-    /** Returns the number of this attempt, from 1. Claims that were given back do not count as attempts. */
+    /** Returns the number of this attempt, starting at 1. A claim that was given back is not an attempt. */
     public function attempt(): int
     {
         return $this->delivery->crashes + $this->delivery->failures + 1;
     }
 
-    /** Returns whether items are stored. Perhaps a reader has seen them, so the task must not run again. */
+    /** Returns whether items are stored. A reader has possibly seen them, so the task must not run a second time. */
     public function hasItems(): bool
     {
         return ($this->itemCount ?? 0) > 0;
@@ -121,9 +121,7 @@ final class ClaimedJob implements Cancellation
         $this->notified?->notify();
     }
 
-    /**
-     * Waits for {@see notifyItemsTaken()}, at most $seconds. Does not wait if it was called since the last wait.
-     */
+    /** Waits up to $seconds for {@see notifyItemsTaken()}. Does not wait if that was called since the last wait. */
     public function awaitItemsTaken(float $seconds): void
     {
         if (!$this->isNotified) {

@@ -8,7 +8,7 @@ use Spindle\Remote\BrokerRefusedException;
 use Spindle\Remote\JobLostException;
 use Spindle\Worker\ExecutorClosedException;
 
-/** Passes messages to a {@see StoredItems} object as long as something else references that object. */
+/** Passes messages to a {@see StoredItems} object while something else references that object. */
 final class ItemReceiver implements OutcomeReceiver
 {
     /** @param \WeakReference<StoredItems> $stream */

@@ -7,7 +7,7 @@ namespace Spindle\Remote\Internal;
 use Amp\CancelledException;
 use Spindle\Internal\Clock;
 
-/** Stores the items of a generator task in the engine. Waits while MAX_UNTAKEN_ITEMS of them are untaken. */
+/** Stores the items of a generator task in the engine. Waits while MAX_UNTAKEN_ITEMS stored items are not taken yet. */
 final class ItemStore
 {
     private const MAX_UNTAKEN_ITEMS = 32;
@@ -34,7 +34,7 @@ final class ItemStore
     {
         try {
             $result = $this->sendItems();
-        } catch (\Throwable $failure) { // a finally block would also run in a destroyed fiber, which can't suspend
+        } catch (\Throwable $failure) { // not finally: it also runs in a destroyed fiber, where nothing may suspend
             $this->endTask();
 
             throw $failure;

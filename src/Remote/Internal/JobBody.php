@@ -15,7 +15,7 @@ final class JobBody
     private const HEAD_FORMAT = 'vattempts/vcrashes/edelay/efactor/emaxDelay/ejitter/etimeout/Vsize';
     private const HEAD_BYTES = 48;
 
-    /** Bytes in front of the result in a task's encoded outcome. They contain the kind of the outcome. */
+    /** Number of bytes before the result in a task's encoded outcome. They contain the kind of the outcome. */
     public const KIND_BYTES = 1;
 
     /**
@@ -29,7 +29,7 @@ final class JobBody
     /**
      * @param float|null  $timeout  seconds that the task may run; null for no limit, and for a command
      * @param string      $code     the encoded function or command
-     * @param string|null $argument the encoded argument of a task in a map
+     * @param string|null $argument the encoded argument of a task of a map() call
      */
     public function __construct(
         public readonly JobRetryPolicy $retryPolicy,
@@ -39,7 +39,7 @@ final class JobBody
         private readonly bool $isCommand,
     ) {}
 
-    /** Returns the start of the body, which is the same for all tasks of a map. */
+    /** Returns the start of the body, which is the same for all tasks of a map() call. */
     public static function head(JobRetryPolicy $policy, ?float $timeout, string $code): string
     {
         return pack(

@@ -11,7 +11,7 @@ use Spindle\Remote\Broker;
 use Spindle\Remote\BrokerException;
 use Spindle\Remote\BrokerUnavailableException;
 
-/** Requested cancellations of one queue's jobs. Each is kept until the broker's engine has answered it. */
+/** Requested cancellations of one queue's jobs. Each one is kept until the engine has answered it. */
 final class JobCancellations
 {
     private const MAX_JOBS_PER_REQUEST = 1000;

@@ -24,7 +24,7 @@ final class JobCodec
         private readonly RemoteOptions $options,
     ) {}
 
-    /** Returns the start of the job's body, which is the same for all tasks with this code. */
+    /** Returns the start of a job's body, which is the same for all tasks with this code. */
     public function head(string $code): string
     {
         return JobBody::head($this->retryPolicy, $this->options->timeout, $code);
@@ -46,8 +46,8 @@ final class JobCodec
     }
 
     /**
-     * @param int   $index number of the expected item, from 0
-     * @param mixed $key   key of the task's input in a map
+     * @param int   $index number of the expected item, starting at 0
+     * @param mixed $key   key of the task's input in a map() call
      *
      * @return array{mixed, mixed} key and item
      *
@@ -94,7 +94,7 @@ final class JobCodec
     /**
      * Verifies and decodes the outcome of a generator task, and returns the generator's return value.
      *
-     * @param mixed $key   key of the task's input in a map
+     * @param mixed $key   key of the task's input in a map() call
      * @param int   $taken number of items that were taken
      *
      * @throws TamperedFrameException|JobLostException|\Spindle\Worker\TaskException

@@ -11,8 +11,8 @@ use Spindle\Remote\BrokerUnavailableException;
 use Spindle\Remote\Settlement;
 
 /**
- * Settles the jobs of a lease and claims others. At most one request is pending, so settlements that are added while it
- * is pending go together in the next request. A {@see JobRunner} says how many jobs it wants, and receives them.
+ * Settles the jobs of a lease and claims others. Only one request is pending at a time. Settlements that are added
+ * before its answer go into the next request. A {@see JobRunner} says how many jobs it wants, and gets them.
  */
 final class JobExchange
 {
@@ -42,10 +42,10 @@ final class JobExchange
     private bool $isRunning = false;
     private bool $isRequested = false;
 
-    /** Whether an answer or a message can have been lost, so that a claim or a cancellation is unknown here. */
+    /** Whether an answer or a message was possibly lost, and with it a claimed job or a cancellation. */
     private bool $mayHaveMissedMessages = false;
 
-    /** Time of {@see Clock::now()} until which failed requests are retried; infinite until jobs are given back. */
+    /** Time of {@see Clock::now()} until which failed requests are retried; INF before {@see retryUntil()}. */
     private float $retryDeadline = \INF;
 
     /** Timer that claims again when the delay of the next job is over. */
@@ -53,7 +53,7 @@ final class JobExchange
 
     private float $dueAt = 0.0;
 
-    /** Last sequence number that was reserved. This lease numbers its jobs in the order in which it claims them. */
+    /** Last reserved sequence number. The jobs of a lease are numbered in the order in which they are claimed. */
     private int $lastReservedNumber = 0;
 
     /** The last result of {@see JobRunner::lastStartableNumber()} that the broker has received. */
@@ -71,7 +71,7 @@ final class JobExchange
         return $this->lastReportedNumber > 0;
     }
 
-    /** Returns whether the budget has memory for further results. They occupy it until the engine confirms them. */
+    /** Returns whether there is memory for further results. A result uses memory until the engine confirms it. */
     public function hasRoom(): bool
     {
         return $this->settlementBytes === 0 || !$this->run->pools->budget->isFull();
@@ -104,7 +104,7 @@ final class JobExchange
         }
     }
 
-    /** Claims again in $seconds, when the delay of a job is over. If called again, only the earliest time counts. */
+    /** Claims again in $seconds, when the delay of a job is over. Of several calls, the earliest time is used. */
     public function requestIn(float $seconds): void
     {
         $seconds += self::ROUNDING_SECONDS;

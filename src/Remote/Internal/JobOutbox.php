@@ -32,7 +32,7 @@ final class JobOutbox
     /** @var array<string, true> ids of jobs whose submission is pending, as keys */
     private array $pendingIds = [];
 
-    /** Fibers that wait until no request is pending; null if there were none. */
+    /** Fibers that wait until no request is pending; null before the first one. */
     private ?FiberQueue $flushing = null;
 
     public function __construct(
@@ -178,7 +178,7 @@ final class JobOutbox
         $conflicts = array_flip($result->conflicts);
         $offset = 0;
         foreach ($batch as [, $jobs, , $accepted]) {
-            if (!$accepted->isCompleted()) { // otherwise it was abandoned
+            if (!$accepted->isCompleted()) { // otherwise, the sender has abandoned it
                 // Only a dispatched job can be in conflict, and it is the only job of its submission.
                 isset($conflicts[$offset])
                     ? $accepted->fail(JobConflictException::of($this->queue, Job::givenId($jobs[0]->id)))

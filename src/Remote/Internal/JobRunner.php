@@ -25,7 +25,7 @@ final class JobRunner
 {
     /**
      * The agent holds as many jobs as finish within CLAIM_SECONDS, at least one per worker. The pool gets as many of
-     * them as finish within POOL_SECONDS, also at least one per worker.
+     * these jobs as finish within POOL_SECONDS, but also at least one per worker.
      */
     private const CLAIM_SECONDS = 0.1;
     private const POOL_SECONDS = 0.02;
@@ -46,7 +46,7 @@ final class JobRunner
     /** @var array<string, ClaimedJob> claimed jobs that the pool does not have yet, by id */
     private array $waiting = [];
 
-    /** @var array<string, int> claim numbers of cancelled jobs, by id, whose cancellation arrived before the job */
+    /** @var array<string, int> claim numbers, by id, of jobs whose cancellation arrived before the job */
     private array $cancelled = [];
 
     /** @var array<string, int> entries of $cancelled at the last heartbeat; the next heartbeat drops them */
@@ -201,10 +201,10 @@ final class JobRunner
         }
     }
 
-    /** @param list<Delivery> $deliveries jobs that a lost answer contained */
+    /** @param list<Delivery> $deliveries jobs that were in a lost answer */
     public function addRecovered(array $deliveries, int $lastReserved): void
     {
-        // Each reserved sequence number can be that of one of these jobs, so all of them count as possibly started.
+        // Any reserved sequence number can belong to one of these jobs, so all reserved numbers count as startable.
         $this->lastPooledNumber = $lastReserved;
         $this->add($deliveries, 0);
     }
@@ -270,7 +270,7 @@ final class JobRunner
 
     /**
      * Refuses jobs that can't be verified. An agent that has never verified any job possibly has a wrong key, so it
-     * gives the jobs back instead. Then it pauses, each time twice as long, and finally stops.
+     * returns these jobs to the queue instead. Then it pauses, each time twice as long as before, and finally stops.
      *
      * @param list<array{Delivery, TamperedFrameException}> $refusals
      */
@@ -306,7 +306,7 @@ final class JobRunner
         return max($this->run->workers, (int) ($this->capacity * self::POOL_SECONDS / self::CLAIM_SECONDS));
     }
 
-    /** Fills the pool with waiting jobs, unless the lease is nearly over or the budget for results is full. */
+    /** Fills the pool with waiting jobs, unless the lease is nearly over or the memory for results is full. */
     private function fillPool(): void
     {
         if ($this->run->isExpiring() || !$this->exchange->hasRoom()) {
@@ -374,7 +374,7 @@ final class JobRunner
 
     private function jobFailed(ClaimedJob $job, \Throwable $failure): void
     {
-        if ($this->run->isExpiring()) { // perhaps the guard has killed the worker, so this counts as no crash
+        if ($this->run->isExpiring()) { // perhaps the guard has killed the worker, so this is not a crash
             $this->run->abandon(LeaseLostException::of($this->run->owner));
             unset($this->jobs[$job->delivery->id]);
 
@@ -389,7 +389,7 @@ final class JobRunner
             $this->settle($job, $settlement);
         } else {
             $this->settle($job, $this->settlements->released($job->delivery));
-            $this->run->abandon($failure); // the job is not the cause, such as when no worker can be started here
+            $this->run->abandon($failure); // the job is not the cause: for example, no worker can be started here
         }
     }
 

@@ -10,8 +10,8 @@ use Spindle\Internal\Launcher\PhpBinary;
 use Spindle\LauncherException;
 
 /**
- * Starts and controls a helper process. The helper kills all other descendants of this process at a certain time, which
- * {@see extend()} moves forward.
+ * Starts and controls a helper process. At a certain time, the helper kills all other descendants of this process.
+ * {@see extend()} sets a later time.
  *
  * An agent that is suspended, such as by SIGSTOP, can't end its own workers. Without the helper, the workers would
  * continue while another agent runs the same jobs.

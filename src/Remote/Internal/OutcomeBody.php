@@ -68,7 +68,7 @@ final class OutcomeBody
     }
 
     /**
-     * @param mixed $key key of the task's input in a map
+     * @param mixed $key key of the task's input in a map() call
      *
      * @return mixed the task's result, or the encoded result of a command
      *

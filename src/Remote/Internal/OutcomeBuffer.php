@@ -5,8 +5,8 @@ declare(strict_types=1);
 namespace Spindle\Remote\Internal;
 
 /**
- * Outcomes of a map that the caller's loop has not taken. They are taken in the order of their numbers, from 0.
- * Outcomes beyond `$maxHeldBytes` of memory are written to a file.
+ * Keeps the outcomes of a map() call until the caller's loop takes them, in the order of their numbers, starting at 0.
+ * Outcomes that would exceed `$maxHeldBytes` of memory are written to a file.
  */
 final class OutcomeBuffer implements \Countable
 {

@@ -6,7 +6,7 @@ namespace Spindle\Remote\Internal;
 
 use Spindle\Internal\UnlinkedFile;
 
-/** An unlinked file for unread outcomes beyond the memory limit of a map; truncated when all of them were read. */
+/** An unlinked file for outcomes that exceed the memory limit of a map() call; truncated when all were read. */
 final class OutcomeFile
 {
     /** @var resource|null */

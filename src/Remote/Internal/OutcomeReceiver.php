@@ -8,8 +8,8 @@ use Spindle\Remote\BrokerRefusedException;
 use Spindle\Worker\ExecutorClosedException;
 
 /**
- * Accepted work that awaits outcomes: a task, a command, a loop over results, or the items of a generator. It receives
- * the messages about its jobs, except for the reports of tasks, which the client's codec receives.
+ * Accepted work that awaits outcomes: a task, a command, a loop over results, or the items of a generator. This object
+ * receives the messages about its jobs. Only the reports of tasks go to the client's codec instead.
  */
 interface OutcomeReceiver
 {

@@ -23,7 +23,7 @@ final class PendingRemoteCommand implements OutcomeReceiver
 {
     private const FULL_QUEUE_PAUSE_SECONDS = 0.1;
 
-    /** Seconds between two cancellations of the job. Repeated, because the message to the agent can be lost. */
+    /** Seconds between two cancellations of the job. They are repeated, because a message to the agent can be lost. */
     private const CANCEL_INTERVAL = 1.0;
 
     private const ABANDONED = 'cancelled while the broker was not available, '
@@ -150,7 +150,7 @@ final class PendingRemoteCommand implements OutcomeReceiver
             try {
                 $this->deferred->getFuture()->await(new TimeoutCancellation(self::CANCEL_INTERVAL));
             } catch (\Throwable) {
-                // Either the command has failed, which run() throws, or the wait has timed out.
+                // Either the command has failed, and run() throws the failure, or the wait has timed out.
             }
             if (!$this->isOver() && Clock::now() > $deadline) {
                 $this->client->shared()?->removeWaiters($this->job->id);
@@ -160,7 +160,7 @@ final class PendingRemoteCommand implements OutcomeReceiver
         EventLoop::cancel($timer);
     }
 
-    /** Abandons the command if the engine has not confirmed its cancellation, which is sent again later. */
+    /** Abandons the command if the engine has not confirmed the cancellation. The cancellation is sent again later. */
     private function abandonUnlessConfirmed(): void
     {
         if ($this->client->shared()?->cancellations->isPending($this->job->id) === true) {

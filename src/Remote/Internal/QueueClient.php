@@ -32,7 +32,7 @@ final class QueueClient
     /** Seconds that the engine has to confirm a job or its cancellation. */
     public const CONFIRMATION_TIMEOUT = 1.0;
 
-    /** Null after the end of {@see close()} or {@see kill()}: the mailbox closes when no such reference is left. */
+    /** Null after {@see close()} or {@see kill()} has ended. A BrokerClient without references closes its mailbox. */
     private ?BrokerClient $brokerClient;
 
     private RemoteActivity $activity;
@@ -58,7 +58,7 @@ final class QueueClient
      */
     public function head(string $code): string
     {
-        $this->mustBeOpen(); // also replaces the client in a fork; job() does not, because getmypid() is slow
+        $this->mustBeOpen(); // in a fork, also replaces the client; job() does not, because getmypid() is slow
 
         return $this->codec->head($code);
     }
@@ -150,7 +150,7 @@ final class QueueClient
         /** @var Future<T> $answer */
         $answer = async($this->activity->request(...), $request)->ignore();
         try {
-            // close() waits for both requests: $answer has not started yet, and continues after a cancellation.
+            // With two requests, close() waits for $answer even before it starts, and after a cancellation.
             return $this->activity->request(static fn(): mixed => $answer->await($cancellation));
         } catch (\FiberError $blocked) {
             throw CannotWaitException::because($blocked);
@@ -185,7 +185,7 @@ final class QueueClient
 
                 return null;
             }
-        } catch (\FiberError $blocked) { // await() does not convert this error, as Condition::wait() would
+        } catch (\FiberError $blocked) { // unlike Condition::wait(), await() does not convert this error
             $this->cancelWhenSent($job, $sending);
 
             throw CannotWaitException::because($blocked);
@@ -205,7 +205,7 @@ final class QueueClient
         });
     }
 
-    /** @param list<string> $ids jobs whose waiters are notified when the job is removed, or has ended on its agent */
+    /** @param list<string> $ids ids of jobs; the waiters of a job are notified when it is removed or has ended */
     public function cancel(array $ids): void
     {
         $this->activity->request(fn() => $this->shared()?->cancel($ids, true));
@@ -225,7 +225,7 @@ final class QueueClient
 
     /**
      * Calls $callback after `$brokerRetryTimeout`, or after CONFIRMATION_TIMEOUT if that is longer. Does not call
-     * it if $owner was destroyed. The timer keeps the loop running.
+     * $callback if $owner was destroyed. The timer keeps the loop running.
      *
      * @template T of object
      *
@@ -248,7 +248,7 @@ final class QueueClient
         return $this->brokerClient?->isOwn($id) ?? false;
     }
 
-    /** Tells the engine, in a later callback, that no further items of a job will be read. Ignores failures. */
+    /** Tells the engine, in a later turn of the loop, that no further items of a job will be read. Ignores failures. */
     public function stopTakingItems(string $id): void
     {
         $this->activity->requestLater(function () use ($id): void {
@@ -263,7 +263,7 @@ final class QueueClient
     /**
      * Verifies and decodes an outcome. The result of a generator task is a generator that reads the stored items.
      *
-     * @param mixed  $key    key of the task's input in a map
+     * @param mixed  $key    key of the task's input in a map() call
      * @param Broker $broker fetches the items, perhaps after this client was closed
      *
      * @throws TamperedFrameException|\Spindle\Worker\TaskException|\Spindle\Worker\UnserializableException
@@ -312,9 +312,9 @@ final class QueueClient
     }
 
     /**
-     * Refuses new jobs, and waits until all outcomes have arrived, and the engine has answered all requests. Closes the
-     * mailbox, unless other executors use it. If the engine is not available, waits until it has confirmed the
-     * cancellations, at most for `$brokerRetryTimeout` or CONFIRMATION_TIMEOUT, whichever is longer.
+     * Refuses new jobs. Waits until all outcomes have arrived, and the engine has answered all requests. Then waits for
+     * the engine to confirm cancellations, but only `$brokerRetryTimeout` or CONFIRMATION_TIMEOUT, whichever is longer.
+     * Finally closes the mailbox, unless other executors use it.
      *
      * Cancellation: ends the unfinished work as {@see kill()} does.
      *

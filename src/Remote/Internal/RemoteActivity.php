@@ -10,7 +10,7 @@ use Revolt\EventLoop;
 use Spindle\Internal\Async\FiberQueue;
 use Spindle\Worker\ExecutorClosedException;
 
-/** Tracks what an executor has to finish before it is closed: work without an outcome, and unanswered requests. */
+/** Tracks an executor's work without an outcome and its unanswered requests. {@see close()} waits for their end. */
 final class RemoteActivity
 {
     /** @var array<int, OutcomeReceiver> by object id */
@@ -18,7 +18,7 @@ final class RemoteActivity
 
     private int $requestCount = 0;
 
-    /** Fibers that wait in {@see close()}; null before the first one. */
+    /** Fibers that wait in {@see close()}; null before the first wait. */
     private ?FiberQueue $closing = null;
 
     public function __construct(private bool $isClosed = false) {}
@@ -68,7 +68,7 @@ final class RemoteActivity
         }
     }
 
-    /** @param \Closure(): void $request is sent in a later callback of the loop */
+    /** @param \Closure(): void $request called in a later callback of the event loop */
     public function requestLater(\Closure $request): void
     {
         ++$this->requestCount;
@@ -96,7 +96,7 @@ final class RemoteActivity
         }
     }
 
-    /** Refuses new work, ends all work with $reason as its outcome, and ends the wait of {@see close()}. */
+    /** Refuses new work. Ends all open work: its outcome is $reason. Ends the wait of {@see close()}. */
     public function kill(ExecutorClosedException $reason): void
     {
         $this->isClosed = true;

@@ -21,12 +21,12 @@ use Spindle\Worker\MapOutcome;
 use Spindle\Worker\PortableTask;
 
 /**
- * One call of map() or mapUnordered() on a queue: submits the values of the input as tasks, and keeps their outcomes
+ * One call of map() or mapUnordered() on a queue. Submits a task for each value of the input, and keeps the outcomes
  * until the caller's loop takes them.
  *
- * The window consists of the tasks that were read from the input and whose outcomes the caller has not taken. It has at
- * most MAX_WINDOW_TASKS tasks. No more input is read while the frames of these tasks and their outcomes have MAX_BYTES
- * or more. Outcomes of tasks that were sent before may exceed MAX_BYTES. The excess is written to a file.
+ * A task is in the window from the reading of its value until the caller takes its outcome. The window has at most
+ * MAX_WINDOW_TASKS tasks. While the frames and the outcomes in the window have MAX_BYTES or more, no input is read.
+ * Tasks that were already sent can still bring outcomes beyond MAX_BYTES. These outcomes are written to a file.
  */
 final class RemoteMap implements InputConsumer, OutcomeReceiver
 {
@@ -36,16 +36,16 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
 
     private const FULL_QUEUE_PAUSE_SECONDS = 0.1;
 
-    /** @var array<string, array{int, mixed, int}> number, key and bytes of jobs without an outcome, by id */
+    /** @var array<string, array{int, mixed, int}> by job id: number, key and bytes of each job without an outcome */
     private array $pending = [];
 
-    /** Outcomes for the caller's loop, numbered in the order of the input, or of arrival if unordered. */
+    /** Outcomes for the caller's loop, in the order of the input. For mapUnordered(), in the order of arrival. */
     private readonly OutcomeBuffer $arrived;
 
-    /** @var list<\Spindle\Remote\Job> read from the input and not sent */
+    /** @var list<\Spindle\Remote\Job> jobs that were read from the input, but not sent */
     private array $batch = [];
 
-    /** @var list<\Spindle\Remote\Job> sent and not confirmed by the engine */
+    /** @var list<\Spindle\Remote\Job> jobs that were sent, but not confirmed by the engine */
     private array $sending = [];
 
     private ?string $giveUpTimer = null;
@@ -58,21 +58,21 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
     /** Whether the executor is being closed, so that no more values are accepted. */
     private bool $isClosed = false;
 
-    /** @var array<string, BrokerRefusedException> why the engine does not return outcomes, by job id */
+    /** @var array<string, BrokerRefusedException> by job id: errors of jobs whose outcome the engine did not return */
     private array $refused = [];
 
-    /** Reason for an early end: a cancellation or kill(). Outcomes are then dropped. Thrown once no job is pending. */
+    /** Exception after a cancellation or kill(), thrown once no job is pending. The loop gets no further outcomes. */
     private ?\Throwable $abortReason = null;
 
     /** Condition on which the caller's loop waits. */
     private readonly Condition $changed;
 
-    /** Input of the map. Its $failure is also set if jobs can't be submitted, and is thrown after the last outcome. */
+    /** Input of the map. If jobs can't be submitted, its $failure is set, and is thrown after the last outcome. */
     private readonly InputPump $input;
 
     private readonly string $head;
 
-    /** Returns the items of generator tasks, which the caller may read after the executor was closed. */
+    /** Broker that returns items of generator tasks. The caller may read items even after the executor was closed. */
     private readonly Broker $broker;
 
     /**
@@ -156,7 +156,7 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
         return $this->refused[$id] ?? JobLostException::unknown($id, $this->client->queue);
     }
 
-    /** Reads no more input. Does not wait for a running read: if the input itself calls close(), it would never end. */
+    /** Stops reading the input. Does not wait for a running read, because the input itself may have called close(). */
     public function close(): void
     {
         $this->isClosed = true;
@@ -222,7 +222,7 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
         }
     }
 
-    /** Resumes the caller's loop. If no job is pending, a close() of the executor no longer waits for this map. */
+    /** Resumes the caller's loop. Once no job is pending, the executor's close() stops waiting for this map. */
     private function onChange(): void
     {
         if ($this->isClosed && $this->pending === []) {
@@ -286,7 +286,7 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
     public function onSuspended(): void
     {
         if ($this->batch !== []) {
-            EventLoop::queue($this->sendBatch(...)); // the read does not wait for the engine
+            EventLoop::queue($this->sendBatch(...)); // in another fiber, so that this read does not wait for the engine
         }
     }
 
@@ -308,7 +308,7 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
         }
     }
 
-    /** @param list<\Spindle\Remote\Job> $jobs jobs to send; retried while the queue is full */
+    /** @param list<\Spindle\Remote\Job> $jobs jobs to send; while the queue is full, the method tries again */
     private function send(array $jobs): void
     {
         while ($jobs !== [] && !$this->isAbandoned) {
@@ -351,7 +351,7 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
         $this->pending = array_diff_key($this->pending, array_flip($ids));
     }
 
-    /** Hides the flag from static analysis, which does not expect a property to change while a fiber waits. */
+    /** Reads the flag in a method, because static analysis expects no change of a property while a fiber waits. */
     private function isAbandoned(): bool
     {
         return $this->isAbandoned;
@@ -371,7 +371,7 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
         }
     }
 
-    /** Stops waiting for submissions and cancellations without an answer, because the engine perhaps never answers. */
+    /** Stops waiting for unanswered submissions and cancellations, because the engine may never answer. */
     private function giveUp(): void
     {
         $this->forget(array_column($this->sending, 'id'));

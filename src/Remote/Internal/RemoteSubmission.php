@@ -13,13 +13,13 @@ use Spindle\Remote\BrokerRefusedException;
 use Spindle\Remote\JobLostException;
 use Spindle\Worker\ExecutorClosedException;
 
-/** A submitted task and the future of its outcome. */
+/** Completes a future with the outcome of one task that was submitted or attached to. */
 final class RemoteSubmission implements OutcomeReceiver
 {
-    /** @var DeferredFuture<mixed>|null null once complete, so that a generator that is its result can be destroyed */
+    /** @var DeferredFuture<mixed>|null null once completed, so that PHP can destroy a generator that is the result */
     private ?DeferredFuture $deferred;
 
-    /** @var Future<mixed>|null null once {@see self::future()} has returned it, for the same reason */
+    /** @var Future<mixed>|null null once {@see self::future()} has returned it, so that PHP can destroy its result */
     private ?Future $future;
 
     /** Receives the items and the outcome of a generator task; null until the task has stored an item. */
@@ -132,7 +132,7 @@ final class RemoteSubmission implements OutcomeReceiver
     public function kill(ExecutorClosedException $reason): void
     {
         $this->deferred?->error($this->cancelled ?? $reason);
-        $this->future?->ignore(); // not returned yet: its error would be reported as unhandled
+        $this->future?->ignore(); // without a call of future(), the error would be reported as unhandled
         $this->finish();
     }
 
@@ -172,7 +172,7 @@ final class RemoteSubmission implements OutcomeReceiver
         $this->client->cancel([$this->id]);
     }
 
-    /** Stops waiting if Redis has not confirmed the cancellation by now, because it may never answer. */
+    /** Fails the future if the engine has not confirmed the cancellation by now, because an answer may never arrive. */
     private function giveUp(CancelledException $cancelled): void
     {
         if ($this->client->shared()?->cancellations->isPending($this->id) === true) {

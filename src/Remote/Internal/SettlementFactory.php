@@ -23,14 +23,14 @@ use Spindle\Worker\TaskTimeoutException;
 use Spindle\Worker\UnserializableException;
 use Spindle\Worker\WorkerCrashedException;
 
-/** Verifies claimed jobs and creates their settlements. Signs outcomes, items and reports. */
+/** Verifies claimed jobs, and creates their settlements: messages to the engine that say how the claims ended. */
 final class SettlementFactory
 {
-    /** Matches the messages of PHP and {@see PortableTask} about a class or function that the agent's code lacks. */
+    /** Matches messages of PHP and {@see PortableTask} which say that the agent's code lacks a class or function. */
     private const MISSING_CODE_PATTERN = '/^(?:(?:Class|Interface|Trait|Enum) "[^"]+" not found'
         . '|Call to undefined function |A worker has no )/';
 
-    /** Number of refusals after which a job is dead, even if the same agent has refused it each time. */
+    /** Number of refusals, by one or more agents, after which a job is dead. */
     private const MAX_REFUSALS = 4;
 
     /** @param int $maxResult maximum size of a result in bytes */
@@ -62,7 +62,7 @@ final class SettlementFactory
         }
     }
 
-    /** Returns the settlement of a job that must not run again; null for any other job. */
+    /** Returns the settlement of a job that must not run; null if the agent may run the job. */
     public function withoutRun(ClaimedJob $job): ?Settlement
     {
         $delivery = $job->delivery;
@@ -80,8 +80,8 @@ final class SettlementFactory
     }
 
     /**
-     * Refuses a job whose frame is too large, or can't be verified although this agent has verified other jobs. The job
-     * is dead after MAX_REFUSALS failures, or when the broker finds that another agent has already refused it.
+     * Refuses a job whose frame is too large, or can't be verified although this agent has verified other jobs. After
+     * MAX_REFUSALS failures, or if another agent has already refused the job, the job is dead.
      */
     public function refused(
         Delivery $delivery,
@@ -107,13 +107,13 @@ final class SettlementFactory
         return $this->settlement($delivery, SettlementKind::Cancelled, outcome: OutcomeBody::cancelled());
     }
 
-    /** Gives a job back with unchanged attempts and crashes. Agents can claim the job again after $delay seconds. */
+    /** Gives a job back. Its numbers of failures and crashes stay the same. It can be claimed after $delay seconds. */
     public function released(Delivery $delivery, float $delay = 0.0): Settlement
     {
         return $this->settlement($delivery, SettlementKind::Release, $delivery->crashes, $delivery->failures, $delay);
     }
 
-    /** @param string $outcome as {@see PortableTask} returns it */
+    /** @param string $outcome outcome as {@see PortableTask} returns it */
     public function ofTask(ClaimedJob $job, string $outcome): Settlement
     {
         $size = PortableOutcome::excessSize($outcome);
@@ -163,7 +163,7 @@ final class SettlementFactory
         );
     }
 
-    /** Returns the settlement of a job that has failed without a result; null if the job is not the cause. */
+    /** Returns the settlement of a job that has failed without a result; null if the job did not cause $failure. */
     public function ofFailure(ClaimedJob $job, \Throwable $failure): ?Settlement
     {
         return match (true) {

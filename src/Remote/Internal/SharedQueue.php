@@ -18,33 +18,33 @@ use Spindle\Remote\MailboxMessage;
 use Spindle\Remote\QueueFullException;
 
 /**
- * Submits and cancels the jobs of one queue, and passes outcomes to the objects that wait for them. All executors of
- * this process with the same broker object and queue share this object.
+ * Submits and cancels the jobs of one queue, and passes outcomes to their waiters ({@see OutcomeReceiver}). All
+ * executors of this process that use the same broker object and the same queue share one instance.
  */
 final class SharedQueue
 {
     private const MAX_JOBS_PER_REQUEST = 1000;
 
-    /** Seconds between two lookups of all jobs with waiters, in case a message was lost. */
+    /** Seconds between two lookups of all jobs with waiters. A lookup finds outcomes whose message was lost. */
     private const LOOKUP_INTERVAL = 30.0;
 
     /** Pause in seconds before a request without an answer is retried. */
     private const RETRY_SECONDS = 0.5;
 
-    /** Number of delivered outcomes, and their size in bytes, after which the engine is asked to drop them. */
+    /** Number of delivered outcomes, or their size in bytes, at which the engine is asked to drop these outcomes. */
     private const MAX_READ_OUTCOMES = 500;
     private const MAX_READ_BYTES = 4 << 20;
 
     public readonly JobOutbox $outbox;
     public readonly JobCancellations $cancellations;
 
-    /** Id of the process that created this object. In a fork, nothing is looked up for the parent's jobs. */
+    /** Id of the process that created this object. A fork of that process looks up no jobs. */
     private readonly int $pid;
 
     /** @var array<string, non-empty-list<OutcomeReceiver>> by job id */
     private array $waiters = [];
 
-    /** @var list<string> ids of jobs whose outcomes were delivered */
+    /** @var list<string> ids of jobs with delivered outcomes that the engine still stores */
     private array $readOutcomes = [];
     private int $readBytes = 0;
 
@@ -77,13 +77,13 @@ final class SharedQueue
     }
 
     /**
-     * Sends jobs. Returns N if the engine has accepted the first N of them. The others did not fit into the queue.
+     * Sends jobs. Returns N if the engine has accepted the first N jobs. The later jobs did not fit into the queue.
      * Outcomes can arrive before this method returns. The mailbox must be open.
      *
      * @param list<Job> $jobs
      *
      * @throws QueueFullException when the engine is out of memory
-     * @throws BrokerException    when the engine does not answer; perhaps it has accepted some of the jobs
+     * @throws BrokerException    when the engine does not answer; the engine may have accepted some of the jobs
      */
     public function submit(QueueClient $sender, array $jobs, OutcomeReceiver $waiter): int
     {
@@ -136,7 +136,7 @@ final class SharedQueue
     /**
      * Removes all waiters of a client. Other waiters of the same jobs stay.
      *
-     * @return list<string> ids of the jobs that had such waiters
+     * @return list<string> ids of the jobs for which the client had waiters
      */
     public function removeWaitersOf(QueueClient $client): array
     {
@@ -160,8 +160,8 @@ final class SharedQueue
     }
 
     /**
-     * Cancels jobs. If a job is removed, its waiters are notified that it is unknown. Otherwise they receive its
-     * outcome later. If the engine is not available, the request is sent when the engine is available again.
+     * Cancels jobs. If the engine removes a job, its waiters get a call of {@see OutcomeReceiver::onUnknown()}. If not,
+     * the waiters receive the job's outcome later. While the engine is not available, the request is retried.
      *
      * @param list<string> $ids
      */
@@ -174,10 +174,10 @@ final class SharedQueue
     }
 
     /**
-     * Cancels jobs, even if their submission is pending, and waits until the engine has confirmed all cancellations.
-     * While the engine is not available, sends them again for $timeout seconds.
+     * Cancels jobs, even if their submission is pending. Waits until the engine has confirmed all cancellations. While
+     * the engine is not available, retries for $timeout seconds.
      *
-     * Cancellation: ends the pauses between two attempts, and the wait for a request of another fiber.
+     * Cancellation: ends a pause between two attempts, or the wait for a request that another fiber has sent.
      *
      * @param list<string> $ids
      *
@@ -202,7 +202,7 @@ final class SharedQueue
         }
     }
 
-    /** @param bool $hasOtherQueues whether this process uses other queues too; a message does not name its queue */
+    /** @param bool $hasOtherQueues whether the message may be about another queue; messages do not name their queue */
     public function onMessage(MailboxMessage $message, bool $hasOtherQueues): void
     {
         foreach (array_intersect_key($message->outcomes, $this->waiters) as $id => $frame) {
@@ -288,7 +288,7 @@ final class SharedQueue
         }
     }
 
-    /** Fetches an outcome that is too large for a message. To limit the memory, only one is fetched at a time. */
+    /** Fetches an outcome that is too large for a message. To limit the memory, fetches only one outcome at a time. */
     private function fetch(string $id): void
     {
         $this->largeOutcomes[] = $id;
@@ -319,7 +319,7 @@ final class SharedQueue
         }
     }
 
-    /** Asks the engine to drop the outcomes that were delivered, once they are many or large. */
+    /** Asks the engine to drop the delivered outcomes, once their number or size has reached its limit. */
     private function dropReadOutcomes(): void
     {
         if (\count($this->readOutcomes) < self::MAX_READ_OUTCOMES && $this->readBytes < self::MAX_READ_BYTES) {
@@ -331,7 +331,7 @@ final class SharedQueue
             try {
                 $broker->dropOutcomes($queue, $ids);
             } catch (BrokerException) {
-                // The outcomes expire after their retention.
+                // The engine drops the outcomes when their retention ends.
             }
         });
     }
@@ -388,7 +388,7 @@ final class SharedQueue
         }
     }
 
-    /** Schedules a lookup of all jobs after a request without an answer, because messages can have been lost too. */
+    /** Schedules a lookup of all jobs. Called after a request without an answer: messages may also have been lost. */
     private function scheduleLookup(): void
     {
         $this->retryTimer ??= WeakTimer::after(self::RETRY_SECONDS, $this, static function (self $queue): void {
@@ -398,8 +398,8 @@ final class SharedQueue
     }
 
     /**
-     * Starts or ends the timer that keeps the loop running while there are waiters. The timer also references this
-     * object, and so the waiters. Otherwise PHP could destroy them together with the fibers that wait.
+     * Starts or ends the timer of lookups. While there are waiters, the timer keeps the loop running. The timer also
+     * references this object and thus the waiters. Otherwise PHP could destroy waiters whose fibers wait.
      */
     private function updateLookupTimer(): void
     {

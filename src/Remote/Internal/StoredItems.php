@@ -11,14 +11,14 @@ use Spindle\Remote\BrokerException;
 use Spindle\Remote\JobLostException;
 use Spindle\Worker\ExecutorClosedException;
 
-/** Reads the items of a generator task. Its early destruction ends the task, if no other process can read the items. */
+/** Reads the items of a generator task. The destructor ends a running task, unless another process may read it. */
 final class StoredItems
 {
     private const MAX_ITEMS_PER_REQUEST = 32;
 
     private int $takenCount = 0;
 
-    /** Whether the engine possibly has items that were not fetched. */
+    /** Whether the engine may have items that were not fetched. */
     private bool $mayHaveMore = true;
 
     /** Whether the reader has reached the end or a failure. */
@@ -43,7 +43,7 @@ final class StoredItems
 
     public function __destruct()
     {
-        // Another process possibly reads the items of a dispatched task, unless this object has taken some of them.
+        // Another process may read the items of a dispatched task, unless this object has taken some of these items.
         $isOnlyReader = $this->takenCount > 0 || $this->client->isOwn($this->id);
         $isRunning = $this->outcome === null && $this->failure === null;
         if (!$this->isFinished && $isRunning && $isOnlyReader) {
@@ -51,7 +51,7 @@ final class StoredItems
         }
     }
 
-    /** Returns a waiter with only a weak reference to this object. */
+    /** Returns a waiter with only a weak reference to this object, so that PHP can destroy this object. */
     public function waiter(): ItemReceiver
     {
         return new ItemReceiver($this->client, \WeakReference::create($this));
@@ -87,13 +87,13 @@ final class StoredItems
 
                 return $this->client->codec->generatorReturn($this->id, $this->outcome, $this->key, $this->takenCount);
             } else {
-                $this->changed->wait(owner: $this); // keeps this object: perhaps nothing else refers to it
+                $this->changed->wait(owner: $this); // the wait references this object; perhaps nothing else does
             }
         }
     }
 
     /**
-     * Fetches the next items. Retries for `$brokerRetryTimeout` while the engine is not available.
+     * Fetches the next items. While the engine is not available, retries for `$brokerRetryTimeout` seconds.
      *
      * @return list<string> at most MAX_ITEMS_PER_REQUEST
      *
@@ -114,14 +114,14 @@ final class StoredItems
         );
     }
 
-    /** Makes the reader fetch items, because the engine has new ones. */
+    /** Makes the reader fetch items. Called when the engine has new items. */
     public function onItems(): void
     {
         $this->mayHaveMore = true;
         $this->changed->notify();
     }
 
-    /** Records the outcome. All items were stored before the outcome, and the reader fetches them first. */
+    /** Records the outcome. The reader first fetches the remaining items, which were stored before the outcome. */
     public function onOutcome(string $outcome): void
     {
         $this->outcome = $outcome;

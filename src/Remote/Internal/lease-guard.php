@@ -3,11 +3,11 @@
 declare(strict_types=1);
 
 /*
- * Helper process of LeaseGuard. At the time that the agent has set, kills all processes that the agent has started. A
- * running agent moves the time forward. An agent that is suspended, or gets no CPU time, does not.
+ * Helper process of LeaseGuard. Kills all processes of an agent at a time that the agent has set. A running agent
+ * regularly sets a later time. An agent that is suspended, or gets no CPU time, can't do so.
  *
- * Argument: the agent's process id. Standard input: lines with the time until which the processes may run, in
- * nanoseconds of hrtime(). At the end of the input, the agent has exited or closed the guard, and this process exits.
+ * Argument: the agent's process id. Standard input: lines with the time of the kill, in nanoseconds of hrtime(). The
+ * input ends when the agent has exited or has closed the guard. Then this process exits.
  */
 
 use Spindle\Internal\Launcher\Process\ProcessTree;

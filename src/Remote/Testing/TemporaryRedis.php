@@ -19,8 +19,8 @@ use Spindle\Remote\Testing\Internal\TestRedisClient;
 /**
  * A temporary Redis or Valkey server for tests. It runs the installed program in a private directory.
  *
- * The server is killed and its files are removed by {@see stop()}, when the last reference to this object is dropped,
- * or when the PHP process exits, even after SIGKILL.
+ * {@see stop()} kills the server and removes its files. The same happens when PHP destroys this object or the process
+ * exits, even after SIGKILL.
  *
  * The server listens on 127.0.0.1 and on a Unix socket, and requires a password on both.
  *
@@ -30,7 +30,7 @@ final class TemporaryRedis
 {
     private const SIGTERM = 15;
 
-    /** Signals that end the server, and the time in seconds that the server has after each to save its data. */
+    /** Signals that end the server, and the seconds that the server has after each signal to save its data. */
     private const SIGNAL_TIMEOUTS = [self::SIGTERM => 5.0];
 
     /** Time limit of one readiness check in seconds. A check that fails is repeated. */
@@ -38,7 +38,7 @@ final class TemporaryRedis
 
     /**
      * @param int|null $tlsPort   null without a certificate
-     * @param float    $timeout   seconds that the server has to start, and to answer
+     * @param float    $timeout   seconds that the server has for each start and each answer
      */
     private function __construct(
         public readonly int $port,
@@ -124,7 +124,7 @@ final class TemporaryRedis
      *
      * @return mixed a string, an integer, null, or a list of these
      *
-     * @throws TemporaryRedisException when the answer is an error, or does not arrive in time
+     * @throws TemporaryRedisException when the answer is an error, or does not arrive within the timeout
      */
     public function command(#[\SensitiveParameter] string ...$arguments): mixed
     {
@@ -153,7 +153,7 @@ final class TemporaryRedis
     }
 
     /**
-     * Kills the server with SIGKILL, and returns when it has exited. Keeps its data for {@see restart()}.
+     * Kills the server with SIGKILL, and returns when the server has exited. Keeps the data for {@see restart()}.
      *
      * @throws \LogicException in a fork of the process that started the server, or after {@see stop()}
      */

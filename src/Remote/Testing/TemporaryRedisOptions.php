@@ -8,7 +8,7 @@ namespace Spindle\Remote\Testing;
 final class TemporaryRedisOptions
 {
     /**
-     * @param string|null $binary      path or name of the program; null for redis-server or, without it, valkey-server
+     * @param string|null $binary      path or name of the program; null to search for redis-server, then valkey-server
      * @param string|null $certificate path of the server's certificate in PEM; the server then has a TLS port
      * @param string|null $key         path of the certificate's private key in PEM, without a passphrase
      * @param float       $timeout     seconds that the server has for each start, and for each answer

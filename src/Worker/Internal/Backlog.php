@@ -11,7 +11,7 @@ use Spindle\Worker\WorkerStartException;
 /**
  * Queue of tasks that were taken back from a worker or wait for a retry. These tasks run before new tasks, in the order
  * in which they were added. The time to add, take or withdraw N tasks depends on N, but not on the length of the queue.
- * That is why a withdrawn task stays in the queue, and is skipped when it becomes the first.
+ * So a withdrawn task stays in the queue, and is skipped when it becomes the first task.
  */
 final class Backlog
 {
@@ -27,7 +27,7 @@ final class Backlog
     /** @var array<int, array{Batch, int, string|null}> batch, index and retry timer of each submission, by object id */
     private array $positions = [];
 
-    /** @var array<string, Batch> batches that wait for a retry, by timer */
+    /** @var array<string, Batch> by timer: batches whose retry has a delay */
     private array $delayed = [];
 
     public function __construct(private readonly PoolEvents $pool)
@@ -35,19 +35,19 @@ final class Backlog
         $this->batches = new \SplQueue();
     }
 
-    /** Returns the number of batches in the queue, without those that wait for the delay of a retry. */
+    /** Returns the number of batches in the queue, without batches whose retry delay has not ended. */
     public function batchCount(): int
     {
         return \count($this->waiting);
     }
 
-    /** Returns the number of waiting tasks, including those that wait for the delay of a retry. */
+    /** Returns the number of waiting tasks, including tasks whose retry delay has not ended. */
     public function taskCount(): int
     {
         return array_sum($this->waiting) + \count($this->delayed);
     }
 
-    /** Returns whether a task of a source waits for the delay of a retry. */
+    /** Returns whether a task of the source waits for the end of a retry delay. */
     public function isDelayed(Source $source): bool
     {
         foreach ($this->delayed as $batch) {
@@ -59,7 +59,7 @@ final class Backlog
         return false;
     }
 
-    /** Takes up to `$maxTasks` tasks of the first batch that may run. Passes blocked ones to {@see MapRun::block()}. */
+    /** Takes up to `$maxTasks` tasks of the first batch that may run. Returns blocked batches to {@see MapRun}. */
     public function shift(int $maxTasks): ?Batch
     {
         if ($this->waiting === []) {
@@ -86,7 +86,7 @@ final class Backlog
         return $to - $from === $count ? $batch : $batch->slice($from, $to);
     }
 
-    /** Adds tasks to the queue. Cancelled tasks fail instead, and tasks of a map whose loop was left are dropped. */
+    /** Adds tasks to the queue. Fails cancelled tasks instead, and drops tasks of a map whose loop was left. */
     public function add(Batch $batch): void
     {
         if ($batch->tasks === [] || $batch->source->isAbandoned()) {
@@ -113,10 +113,10 @@ final class Backlog
     }
 
     /**
-     * Adds tasks of a batch that its worker will not start. If no other worker may run these tasks, they fail.
+     * Adds tasks that the worker of their batch will not start. Fails these tasks if no other worker may run them.
      *
      * @param int $from index of the first of these tasks
-     * @param int $to index after the last one
+     * @param int $to index after the last of these tasks
      */
     public function requeue(Batch $batch, int $from, int $to): void
     {
@@ -146,7 +146,7 @@ final class Backlog
         }
     }
 
-    /** Removes a task and makes it fail with this reason. Returns false if the task is not in the backlog. */
+    /** Removes a task, which then fails with $reason. Returns false if the task is not in the backlog. */
     public function withdraw(Submission $submission, \Throwable $reason): bool
     {
         $id = spl_object_id($submission);
@@ -207,7 +207,7 @@ final class Backlog
         }
     }
 
-    /** Returns batches at the front of the queue to their maps, until a batch may run. */
+    /** Returns blocked batches to their maps, until the first batch of the queue may run. */
     private function returnBlocked(): void
     {
         while (!$this->batches->isEmpty()) {

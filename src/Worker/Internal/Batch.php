@@ -4,16 +4,16 @@ declare(strict_types=1);
 
 namespace Spindle\Worker\Internal;
 
-/** Tasks of one source that are sent to a worker together and run there one after the other. */
+/** Tasks of one source (a map, or the submissions) that a worker gets in one frame and runs one after the other. */
 final class Batch
 {
-    /** Number of the batch, counted for each worker from 1; 0 before the batch is sent. */
+    /** Number of the batch among all batches of its worker, starting at 1; 0 before the batch is sent. */
     public int $id = 0;
 
     /** Number of results received. Results arrive in the order of the tasks. */
     public int $receivedCount = 0;
 
-    /** Index of the first task that was taken back; the number of tasks if none was. */
+    /** Index of the first task that was taken back; the number of tasks if no task was taken back. */
     public int $limit;
 
     /** Whether no other worker may run or retry the tasks, because this process has changed its user or groups. */
@@ -29,12 +29,12 @@ final class Batch
     public int $longest = 0;
 
     /**
-     * @param int $first number of the first task in its map, from 0; always 0 for submissions
+     * @param int $first number of the first task among the tasks of its map, starting at 0; 0 for submissions
      * @param list<bool|int|float|string|null|EncodedValue> $tasks arguments of a map's tasks; or submissions
      * @param list<mixed> $keys keys of the map's input; or any list of the same length for submissions
      * @param bool $packed whether any of the tasks is an {@see EncodedValue}
-     * @param int $attempt number of this attempt, from 1
-     * @param int $crashes number of earlier attempts in which the worker ended; 0 if the batch has several tasks
+     * @param int $attempt number of this attempt; the first attempt is 1
+     * @param int $crashes number of earlier attempts whose worker crashed; 0 if the batch has several tasks
      * @param float $bytesEach mean size of an argument, in bytes
      * @param bool $integers whether all tasks are integers
      */
@@ -82,7 +82,7 @@ final class Batch
         );
     }
 
-    /** Returns the key of a task's input; null for a submission. */
+    /** Returns the input key of a map's task; null for a submission. */
     public function key(int $index): mixed
     {
         return $this->source->code() === null ? null : $this->keys[$index];

@@ -5,9 +5,9 @@ declare(strict_types=1);
 namespace Spindle\Worker\Internal;
 
 /**
- * Computes from the durations of tasks how many tasks to put into a batch. A batch should take about 1 ms: long
- * compared to the cost of sending it, too short to be noticed. A moving average of the logarithms of the durations
- * estimates the typical task, so that rare long tasks have little influence. {@see TaskTimeouts} handles long tasks.
+ * Computes from the durations of tasks how many tasks to put into a batch. A batch should take about 1 ms. This is long
+ * compared to the cost of sending a batch, but too short to be noticed. The typical duration is a moving average of
+ * logarithms, so that rare long tasks have little influence. {@see TaskTimeouts} takes back tasks behind a long task.
  */
 final class BatchSizing
 {
@@ -28,7 +28,7 @@ final class BatchSizing
     /** Logarithm of the nanoseconds that a typical task takes. */
     private ?float $typicalLogarithm = null;
 
-    /** Largest size of the next batch: MAX_GROWTH_FACTOR times that of the largest finished one. */
+    /** Largest size of the next batch: MAX_GROWTH_FACTOR times the size of the largest finished batch. */
     private int $maxSize = 1;
     private int $size = 1;
     private bool $isQuick = false;
@@ -57,7 +57,7 @@ final class BatchSizing
         return $this->size;
     }
 
-    /** Returns whether each result should be sent separately: while durations are unknown, or when tasks are slow. */
+    /** Returns whether each result should be sent separately, because durations are still unknown or tasks are slow. */
     public function isEager(): bool
     {
         return $this->batchCount < self::MIN_LEARNT_BATCHES || $this->size <= self::MAX_EAGER_TASKS;

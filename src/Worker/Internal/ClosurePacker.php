@@ -7,9 +7,9 @@ namespace Spindle\Worker\Internal;
 use Spindle\Worker\UnserializableException;
 
 /**
- * Converts a closure to objects that PHP can serialize. A closure is replaced by its source and its captured values,
- * also inside captured arrays. Objects are never copied or changed: the destructor of a copy would run, and the copy of
- * an object that refers to itself would refer to the original. So a closure in a property of an object is refused.
+ * Converts a closure to an object with the closure's source and captured values, which PHP can serialize. Closures in
+ * captured arrays are converted too. Other objects are never copied or changed: the destructor of a copy would run, and
+ * the copy of an object that refers to itself would refer to the original. So a closure in an object is refused.
  */
 final class ClosurePacker
 {
@@ -24,7 +24,7 @@ final class ClosurePacker
     /** @var array<string, int> by reference id: number of closures that have captured the variable by reference */
     private array $captures = [];
 
-    /** @var array<string, string> by reference id: path of a captured variable to which other code also refers */
+    /** @var array<string, string> by reference id: path of a captured variable that other code also references */
     private array $outside = [];
 
     /** @var list<array{mixed, string}> checked values and their paths */
@@ -97,7 +97,7 @@ final class ClosurePacker
         }
         $class = $function->getClosureScopeClass();
         $scope = $class?->getName();
-        // A closure outside of all classes that is bound to an object has the scope Closure, which bindTo() sets again.
+        // A closure outside of classes that is bound to an object has the scope Closure. bindTo() restores this scope.
         $isScopeless = $class?->isInternal() === true
             || ($object === null && !$source->usesItsClass && str_contains((string) $scope, "@anonymous\0"));
 
@@ -112,8 +112,8 @@ final class ClosurePacker
     }
 
     /**
-     * Refuses a closure in which `static` is a subclass of its class. The worker can bind a closure without an object
-     * only to the class that contains its source, so `static` would be that class.
+     * Refuses a closure if `static` means a subclass of the class that contains the closure. Without an object, the
+     * worker can bind the closure only to the containing class, so `static` would mean this class.
      *
      * @throws UnserializableException
      */
@@ -165,8 +165,8 @@ final class ClosurePacker
     }
 
     /**
-     * Refuses a variable that only one of the sent closures has captured by reference, but that code in this process
-     * also uses: this code would never see a change by the task.
+     * Refuses a variable that only one sent closure has captured by reference, if code in this process also uses the
+     * variable. That code would never see a change by the task.
      *
      * @throws UnserializableException
      */
@@ -184,7 +184,7 @@ final class ClosurePacker
         }
     }
 
-    /** Returns whether an array that is sent also has a reference to the variable. */
+    /** Returns whether any sent array also has a reference to the variable. */
     private function isSharedInside(string $reference): bool
     {
         foreach ($this->checked as [$value]) {
@@ -246,7 +246,7 @@ final class ClosurePacker
         return $packed;
     }
 
-    /** Returns the converted value of a variable that is shared by reference, and that may contain itself. */
+    /** Returns the converted value of a variable that is shared by reference. The value may contain itself. */
     private function &share(string $reference, mixed $value, string $path, int $depth): mixed
     {
         if (!\array_key_exists($reference, $this->shared)) {

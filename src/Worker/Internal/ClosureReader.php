@@ -4,13 +4,13 @@ declare(strict_types=1);
 
 namespace Spindle\Worker\Internal;
 
-/** Reads the source of each closure in a file, with the namespace and imports that it needs. */
+/** Reads the source of each closure in a file, with the namespace and imports that the closure needs. */
 final class ClosureReader
 {
-    /** Statements that give other code access to the variables of a closure, and so to its $this. */
+    /** Statements that run other code with the variables of a closure, including its $this. */
     private const SHARING_TOKENS = [\T_INCLUDE, \T_INCLUDE_ONCE, \T_REQUIRE, \T_REQUIRE_ONCE, \T_EVAL];
 
-    /** @var list<array{int, int, int, string}> classes: index of first and last token, kind, and name or '' */
+    /** @var list<array{int, int, int, string}> classes: index of first and last token, kind, name ('' if anonymous) */
     private array $classes = [];
 
     /** @var list<\PhpToken> tokens of the source */
@@ -25,7 +25,7 @@ final class ClosureReader
         $this->tokens = $source->tokens;
     }
 
-    /** @return array<int, list<ClosureSource>> closures by the line of `fn` or `function` */
+    /** @return array<int, list<ClosureSource>> closures by the line of their `fn` or `function` */
     public function closures(): array
     {
         $closures = [];
@@ -45,7 +45,7 @@ final class ClosureReader
         return $closures;
     }
 
-    /** Reads the closure that begins at this index; null for a named function or an import. */
+    /** Returns the closure whose `fn` or `function` has this index; null for a named function or an import. */
     private function closure(int $at): ?ClosureSource
     {
         $isArrow = $this->tokens[$at]->is(\T_FN);
@@ -69,7 +69,7 @@ final class ClosureReader
         return $this->extract($begin, $end, $isStatic, $parameters, $isArrow ? null : $uses);
     }
 
-    /** @return list<string> names of the parameters or captured variables in these brackets */
+    /** @return list<string> names of the parameters or captured variables in the brackets that begin at $open */
     private function variables(int $open): array
     {
         $names = [];
@@ -84,7 +84,7 @@ final class ClosureReader
         return $names;
     }
 
-    /** Returns the index of the last token of an arrow function, which extends as far as an expression can. */
+    /** Returns the index of the last token of an arrow function, which ends where its expression ends. */
     private function arrowEnd(int $at): int
     {
         $ternaries = $yields = 0;
@@ -113,7 +113,7 @@ final class ClosureReader
         return $at - 1;
     }
 
-    /** Returns the index of the first attribute of a closure; its own index if it has none. */
+    /** Returns the index of the first attribute of a closure; $begin if the closure has no attribute. */
     private function attributesBegin(int $begin): int
     {
         while ($begin > 0 && $this->source->singleCharacter($begin - 1) === ']') {
@@ -154,7 +154,7 @@ final class ClosureReader
         );
     }
 
-    /** @return array<int, \PhpToken> tokens of a closure by index, without the bodies of classes that it declares */
+    /** @return array<int, \PhpToken> tokens of a closure by index, without the bodies of classes in the closure */
     private function ownTokens(int $begin, int $end): array
     {
         $own = [];
@@ -174,7 +174,7 @@ final class ClosureReader
     /**
      * @param array<int, \PhpToken> $tokens
      *
-     * @return array<string, string> names, or the first part of qualified names, by the same text in lower case
+     * @return array<string, string> names (of a qualified name, only the first part), by the lower-case name
      */
     private static function words(array $tokens): array
     {
@@ -235,7 +235,7 @@ final class ClosureReader
     }
 
     /**
-     * Returns the code of a closure, with literals for constants that depend on the position of the code.
+     * Returns the code of a closure. Replaces constants that depend on the position of the code with literals.
      *
      * @param array<int, \PhpToken> $own
      */
@@ -257,9 +257,9 @@ final class ClosureReader
     }
 
     /**
-     * Returns a literal for a constant that depends on the position of the code: its line, file, directory or class.
+     * Returns the literal for a constant that depends on the position of the code, such as __LINE__; null for others.
      *
-     * @param int|null $begin index of the closure's first token; null if the token is in a class that it declares
+     * @param int|null $begin index of the closure's first token; null if the token is in a class inside the closure
      */
     private function literal(\PhpToken $token, ?int $begin): ?string
     {
@@ -282,7 +282,7 @@ final class ClosureReader
         [, , $kind, $name] = $around === [] ? [0, 0, 0, ''] : end($around);
         $isTrait = $kind === \T_TRAIT;
         if ($constant === \T_CLASS_C && ($isTrait || ($around !== [] && $name === ''))) {
-            return 'self::class'; // known only when the code runs: the class that uses the trait, or an anonymous one
+            return 'self::class'; // known only when the code runs: the class that uses the trait, or an anonymous class
         }
 
         $isMeant = $name !== '' && $isTrait === ($constant === \T_TRAIT_C);

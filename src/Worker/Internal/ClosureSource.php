@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Worker\Internal;
 
-/** The source of a closure. Its properties are compared with reflection of a closure object, to find its source. */
+/** The source of a closure. A comparison with reflection shows whether a closure object has this source. */
 final class ClosureSource
 {
     private static int $count = 0;
@@ -14,15 +14,15 @@ final class ClosureSource
     /** Result of {@see self::signature()}; null until it is needed. */
     private ?string $signature = null;
 
-    /** Number of captured and static variables, with undefined variables that an arrow function mentions. */
+    /** Number of captured and static variables. Includes undefined variables that an arrow function mentions. */
     private int $boundCount = 0;
 
     /**
-     * @param string            $code          PHP without the opening tag, that returns the closure
+     * @param string            $code          PHP code that returns the closure, without the opening tag
      * @param int               $start         offset of the return statement in $code, after declarations and imports
      * @param list<string>      $parameters
      * @param list<string>|null $uses          names of captured variables; null for an arrow function
-     * @param bool              $usesThis      whether the code contains $this, or may use it in a file that it includes
+     * @param bool              $usesThis      whether the code contains $this, or includes a file that may use $this
      * @param list<array{string, string}> $calls class and method of each call with `::`; `{` for a computed method
      * @param bool              $isLate        whether the code depends on the class that `static` means
      * @param bool              $usesItsClass  whether the code contains self, static, parent or __CLASS__
@@ -51,7 +51,7 @@ final class ClosureSource
             return $this->usesThis;
         }
         foreach ($this->calls as [$class, $method]) {
-            // parent::run() and Job::run() call a method of the object, unless the method is static.
+            // parent::run() and Job::run() call run() on $this, unless run() is static.
             $called = self::classOf($scope, strtolower($class));
             $isOfObject = $called?->hasMethod($method) === true
                 ? !$called->getMethod($method)->isStatic()
@@ -102,14 +102,14 @@ final class ClosureSource
         return $found;
     }
 
-    /** Returns whether this can be the source. This check is enough if no other closure begins on the same line. */
+    /** Returns whether this can be the source. The check is enough if no other closure begins on the same line. */
     public function couldBe(\ReflectionFunction $closure): bool
     {
         return $closure->isStatic() === $this->isStatic
             && $closure->getNumberOfParameters() === \count($this->parameters);
     }
 
-    /** Returns whether this can be the source of the closure, by properties that are quick to compare. */
+    /** Returns whether the closure and this source are the same in all properties that are quick to compare. */
     public function resembles(\ReflectionFunction $closure): bool
     {
         $name = static fn(\ReflectionParameter $parameter): string => $parameter->getName();
@@ -150,7 +150,7 @@ final class ClosureSource
             && ($this->uses !== null || $this->mentionsAllCaptured($closure));
     }
 
-    /** Returns whether the source mentions every captured variable. The source of an arrow function must do so. */
+    /** Returns whether the source mentions every captured variable, as the source of an arrow function must do. */
     private function mentionsAllCaptured(\ReflectionFunction $closure): bool
     {
         return array_diff(array_keys($this->captured($closure)), $this->names()) === [];
@@ -174,7 +174,7 @@ final class ClosureSource
     /** @param array<string, null> $variables variables that the closure may capture */
     private static function evaluate(string $code, array $variables): \Closure
     {
-        // Ignores warnings of the compiler: PHP has already reported them when it loaded the file.
+        // Ignores warnings of the compiler, because PHP has already reported them when it loaded the file.
         set_error_handler(static fn(): bool => true);
         try {
             $closure = (static function (mixed ...$ignored): mixed {
@@ -190,7 +190,7 @@ final class ClosureSource
         }
     }
 
-    /** Returns the signature without default values, because PHP's optimizer may change how it stores these. */
+    /** Returns the signature without default values, because PHP's optimizer may change how these are stored. */
     private static function signature(\ReflectionFunction $closure): string
     {
         $signature = [$closure->isStatic(), $closure->returnsReference(), $closure->isGenerator()];
@@ -206,7 +206,7 @@ final class ClosureSource
         return serialize($signature);
     }
 
-    /** Reads $boundCount from the text of the reflection: no method of it counts undefined variables. */
+    /** Reads $boundCount from the text of the reflection, because no reflection method counts undefined variables. */
     private static function boundCount(\ReflectionFunction $closure): int
     {
         preg_match_all('/^\s*- Bound Variables \[(\d+)\] {$/m', (string) $closure, $counts);

@@ -5,9 +5,9 @@ declare(strict_types=1);
 namespace Spindle\Worker\Internal;
 
 /**
- * Compiles the source of a received closure under a generated file name. By this name, stack traces find the original
- * file and line, and the serializer of closures finds the source of a nested closure. PHP does not free all memory of a
- * compilation. So a source is compiled only once, as a function that creates the closure.
+ * Compiles the source of a received closure under a generated file name. Stack traces use this name to find the
+ * original file and line. {@see SourceFiles} uses the name to find the source of a nested closure. PHP does not free
+ * all memory of a compilation. So each source is compiled only once, as a function that creates the closure.
  */
 final class ClosureStream
 {
@@ -15,7 +15,7 @@ final class ClosureStream
 
     private const MAX_CACHED_SOURCES = 1024;
 
-    /** Code around the statement that returns the closure, without line breaks, so that line numbers stay the same. */
+    /** Code around the statement that returns the closure. Without line breaks, so that line numbers stay the same. */
     private const FACTORY_PREFIX = 'return static function () {'
         . ' \extract((array) \func_get_arg(0), \EXTR_OVERWRITE | \EXTR_REFS); ';
     private const FACTORY_SUFFIX = ' };';
@@ -54,7 +54,7 @@ final class ClosureStream
         return self::$sources[$file][0] ?? null;
     }
 
-    /** @return array{string, int} original file and line of code in a received closure; otherwise both unchanged */
+    /** @return array{string, int} original file and line of code in a received closure; otherwise $file and $line */
     public static function originalPosition(string $file, int $line): array
     {
         $source = self::$sources[$file] ?? null;

@@ -41,7 +41,7 @@ final class ClosureUnpacker
         $made = ClosureStream::createClosure($sent, $captured)->bindTo($sent->object, $sent->scope);
         \assert($made instanceof \Closure);
         $this->made[$sent] = $made;
-        // The closure is created before its values by reference, because they may contain the closure.
+        // Values captured by reference are unpacked last, because such values may contain the new closure.
         foreach (array_intersect($sent->holders, $sent->references) as $name) {
             $this->complete($captured, $name);
         }
@@ -65,7 +65,7 @@ final class ClosureUnpacker
         return $value;
     }
 
-    /** @param array<array-key, mixed> $values elements, some of them shared by reference */
+    /** @param array<array-key, mixed> $values array with elements that may be shared by reference */
     private function complete(array &$values, int|string $key): void
     {
         $reference = \ReflectionReference::fromArrayElement($values, $key)?->getId();

@@ -11,8 +11,8 @@ use Spindle\Worker\WorkerStartException;
 interface Context
 {
     /**
-     * Starts a worker, which then connects to the {@see WorkerListener}. A later failure of the start is reported by
-     * {@see ContextEvents::onNotStarted()}.
+     * Starts a worker, which then connects to the {@see WorkerListener}. If the start fails later,
+     * {@see ContextEvents::onNotStarted()} is called.
      *
      * @param array<string, mixed> $settings settings for {@see Process\WorkerBoot}
      *
@@ -20,15 +20,15 @@ interface Context
      */
     public function start(int $id, #[\SensitiveParameter] array $settings): void;
 
-    /** Ends a worker and, except for a thread, all processes of its tasks. After the grace period, kills them. */
+    /** Ends a worker. Unless it is a thread, also ends its tasks' processes. Kills them after the grace period. */
     public function end(int $id): void;
 
     /** Called when the socket of a worker was closed. Makes the context check soon how the worker ended. */
     public function onDisconnected(int $id): void;
 
     /**
-     * Accepts the connection of the host that this context expects. Returns false for any other process, even one that
-     * knows the secret. `$data` is the rest of the greeting, after nonce and proof.
+     * Accepts the connection of the host that this context expects. Returns false for any other process, even if that
+     * process knows the secret. `$data` is the rest of the greeting, after nonce and proof.
      */
     public function onConnected(WorkerLink $link, int $type, string $data): bool;
 

@@ -19,9 +19,9 @@ interface ContextEvents
 
     public function onNotStarted(int $id, WorkerStartException $why): void;
 
-    /** Called when a worker has printed bytes. Id 0 stands for a host and the workers that share its output streams. */
+    /** Called when a worker has printed bytes. Id 0 means the host, or any worker that shares the host's output. */
     public function onPrinted(int $id, string $bytes, bool $isError): void;
 
-    /** Called when the process that starts the workers has ended, and all workers with it. `$how` describes its end. */
+    /** Called when all workers have ended, because the process that starts them has ended as `$how` describes. */
     public function onLost(string $how): void;
 }

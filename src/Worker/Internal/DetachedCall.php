@@ -7,13 +7,13 @@ namespace Spindle\Worker\Internal;
 use Spindle\Internal\Async\OneShot;
 
 /**
- * A call in a fiber of its own, so that the caller regains control when the called code suspends its fiber. The fiber
- * is reused, because starting a new fiber takes longer than most calls. It has a large stack: on the stack of most
- * fibers, serialize() crashes the process at about 1,300 levels of nesting.
+ * A call in a separate fiber, so that the caller continues when the called code suspends its fiber. Later calls use the
+ * same fiber, because starting a new fiber takes longer than most calls. The fiber has a large stack. With the default
+ * stack size of fibers, serialize() crashes the process at about 1,300 levels of nesting.
  */
 final class DetachedCall
 {
-    /** Bytes of stack. The system only provides the pages that are used. */
+    /** Size of the stack in bytes. The system only allocates the pages that are used. */
     private const STACK_BYTES = 16 << 20;
 
     /** @var \Fiber<self, self, void, self>|null fiber that waits for the next call */
@@ -44,7 +44,7 @@ final class DetachedCall
                 throw $blocked;
             }
             self::$idle = $fiber;
-            $call->run(); // PHP cannot switch fibers here, for example in a destructor, so the call cannot suspend
+            $call->run(); // PHP cannot switch fibers here, such as in a destructor, so $work runs in this fiber
         }
 
         return $call;

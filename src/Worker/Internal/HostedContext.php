@@ -12,7 +12,7 @@ use Spindle\Worker\WorkerStartException;
 /** Runs workers as forks or threads of one process, the host. A {@see ProcessContext} starts and ends the host. */
 final class HostedContext implements Context, ContextEvents
 {
-    /** Id of the host in its {@see ProcessContext}. Workers have ids from 1. */
+    /** Id of the host in its {@see ProcessContext}. The ids of workers start at 1. */
     private const HOST = 0;
 
     private const SIGTERM = 15;
@@ -49,10 +49,10 @@ final class HostedContext implements Context, ContextEvents
     /** @var array<int, string> timers of workers that are being ended, by worker */
     private array $timers = [];
 
-    /** @var array<int, int> by worker that is being ended: sequence number of the request to end it */
+    /** @var array<int, int> by worker: sequence number of the request to end the worker */
     private array $requestedEnds = [];
 
-    /** @var array<int, array{int, array<string, mixed>}> sequence number and settings of starts after an end request */
+    /** @var array<int, array{int, array<string, mixed>}> starts after an end request: sequence number and settings */
     private array $startsAfterEnd = [];
 
     /** Sequence number of the last request to end a worker, or to start one while another is being ended. */
@@ -63,7 +63,7 @@ final class HostedContext implements Context, ContextEvents
     /**
      * @param string                                  $kind      fork or thread
      * @param \Closure(ContextEvents): ProcessContext $createHostContext
-     * @param float                                   $grace     seconds between TERM and KILL
+     * @param float                                   $grace     seconds between SIGTERM and SIGKILL
      */
     public function __construct(
         private readonly ContextEvents $events,
@@ -124,7 +124,7 @@ final class HostedContext implements Context, ContextEvents
         }
     }
 
-    /** Checks until this worker has ended whether the host is suspended (SIGSTOP). If it is, ends the host. */
+    /** Checks regularly until this worker has ended. Ends the host if the host is suspended (SIGSTOP). */
     private function endHostOnceSuspended(int $id): void
     {
         $check = static function (self $context) use ($id): void {
@@ -185,7 +185,7 @@ final class HostedContext implements Context, ContextEvents
     {
         $this->link?->readAll();
         $how = $signal === null ? "exit code {$exitCode}" : "signal {$signal}";
-        // If a signal ended the host, waiting workers count as lost and not as failed, so that the pool starts others.
+        // If a signal ended the host, waiting workers are reported as lost, so that the pool starts other workers.
         $failure = $this->failure ?? ($signal === null ? WorkerStartException::ended($how, $this->stderr) : null);
         $this->hostEnded($how, $failure, [$exitCode, $signal, $memoryPeak]);
     }
@@ -209,8 +209,8 @@ final class HostedContext implements Context, ContextEvents
     }
 
     /**
-     * @param WorkerStartException|null $failure failure of workers that wait for the host; null if they count as lost
-     * @param array{int|null, int|null, int}|null $exit exit of the host's process, if it is known
+     * @param WorkerStartException|null $failure failure of workers that wait for the host; null to report them as lost
+     * @param array{int|null, int|null, int}|null $exit exit code, signal and memory peak of the host; null if unknown
      */
     private function hostEnded(string $how, ?WorkerStartException $failure, ?array $exit = null): void
     {

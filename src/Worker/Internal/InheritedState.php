@@ -39,7 +39,7 @@ final class InheritedState
     }
 
     /**
-     * Returns what differs from an earlier state, and always the directory: its path may lead to another one now.
+     * Returns the changes since an earlier state, and always the directory, because its path may now lead elsewhere.
      *
      * @return array{
      *     directory: string, moved: bool, umask: int|null, set: array<array-key, string>, unset: list<int|string>,

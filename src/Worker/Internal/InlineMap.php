@@ -12,7 +12,7 @@ use Spindle\Internal\UnreadResults;
 use Spindle\Worker\ExecutorClosedException;
 use Spindle\Worker\MapOutcome;
 
-/** One call of map() in this process: reads a value, runs its task, yields the result, and so on. */
+/** One call of map() in this process. For each value: reads the value, runs its task, and yields the result. */
 final class InlineMap implements InputConsumer
 {
     /** @var \Closure|null the decoded task */

@@ -10,7 +10,7 @@ use Spindle\Internal\Async\Condition;
 use Spindle\Worker\ExecutorClosedException;
 use Spindle\Worker\UnserializableException;
 
-/** Produces the items of a generator task in this process: each item when the reader has taken the one before it. */
+/** Produces the items of a generator task in this process. After each item, waits until the item is taken. */
 final class InlineStream implements ItemSource
 {
     /** Condition on which the task's fiber waits until its reader has taken the item. */
@@ -24,7 +24,7 @@ final class InlineStream implements ItemSource
      * @param DeferredCancellation $taskCancellation cancelled when the caller cancels the task, the executor is killed,
      *     or the reader releases the generator
      * @param \Closure(\Throwable): \Throwable $convertFailure converts an exception of the task
-     * @param string $keySuffix names the input in messages, such as ' for "key"'
+     * @param string $keySuffix text that names the input in messages, such as ' for "key"'
      */
     public function __construct(
         private readonly \Generator $items,
@@ -60,7 +60,7 @@ final class InlineStream implements ItemSource
         $this->taskCancellation->cancel();
     }
 
-    /** Sends items and result. Returns early when the task is cancelled or the reader has released the generator. */
+    /** Sends the items and the result. Returns early when the task is cancelled or the generator was released. */
     public function run(): void
     {
         $this->taskCancellation->getCancellation()->subscribe(function (CancelledException $cancelled): void {

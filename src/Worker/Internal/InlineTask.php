@@ -18,7 +18,7 @@ use Spindle\Worker\TaskContext;
 use Spindle\Worker\TaskException;
 use Spindle\Worker\UnserializableException;
 
-/** A task that runs in this process, in a fiber of its own. */
+/** A task that runs in this process, in a separate fiber. */
 final class InlineTask
 {
     /** @var DeferredFuture<mixed>|null null once the future is completed */
@@ -45,7 +45,7 @@ final class InlineTask
      * Starts the task in a callback of the event loop. After a cancellation, the future fails when the task has ended.
      *
      * @param \Closure(): mixed $work decodes the task and calls it
-     * @param mixed $key key of the task's input in a call of map(); null for a task without a call of map()
+     * @param mixed $key key of the task's input in a call of map(); null for a submitted task
      * @param (\Closure(mixed): void)|null $onReport
      *
      * @return Future<mixed>
@@ -66,7 +66,7 @@ final class InlineTask
         return $task->deferred?->getFuture() ?? throw new \LogicException('The task ended before its start');
     }
 
-    /** Fails the future, and requests the task's cancellation. The code of a running task goes on until it ends. */
+    /** Fails the future, and requests the task's cancellation. A running task continues until it returns or throws. */
     public function kill(ExecutorClosedException $reason): void
     {
         $this->deferred?->error($reason);
@@ -106,7 +106,7 @@ final class InlineTask
         }
     }
 
-    /** @return bool whether the task was cancelled, so that its future has failed */
+    /** @return bool whether the task was cancelled; if so, its future has failed */
     private function failIfCancelled(): bool
     {
         try {
@@ -164,7 +164,7 @@ final class InlineTask
         }
     }
 
-    /** Returns the exception as it would arrive from another process. */
+    /** Converts an exception of the task in the same way as if it had arrived from another process. */
     private static function failure(\Throwable $thrown, mixed $key): \Throwable
     {
         return TaskOutcome::failure(WorkerProtocol::THROWN, ThrownFailure::pack($thrown), 1, $key);

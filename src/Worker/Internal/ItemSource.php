@@ -10,9 +10,9 @@ interface ItemSource
     /** @return array{mixed, mixed} key and value of an item */
     public function decode(string $item): array;
 
-    /** Called when the reader has taken items. `$size` is their size in bytes. */
+    /** Called when the reader has taken items. `$size` is the size of these items in bytes. */
     public function acknowledge(int $items, int $size): void;
 
-    /** Called when the reader has released the items before their end. */
+    /** Called when the reader has released the generator before its end. */
     public function release(): void;
 }

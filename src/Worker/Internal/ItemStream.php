@@ -11,14 +11,14 @@ use Spindle\Worker\ExecutorClosedException;
 use Spindle\Worker\ResultBudget;
 
 /**
- * The items of a generator task, as a generator in the pool's process. When the reader releases that generator early,
- * {@see ItemSource::release()} is called, which ends the task.
+ * The items of a generator task, as a generator in the caller's process. When the caller releases that generator early,
+ * this class calls {@see ItemSource::release()}, which ends the task.
  */
 final class ItemStream
 {
     /**
-     * Size in bytes from which an item counts in the {@see ResultBudget} of the pool, if the pool has one. After such
-     * an item, the worker waits until the reader asks for the next one.
+     * If the pool has a {@see ResultBudget}, each item of at least this many bytes takes room in the budget. After such
+     * an item, the worker waits until the reader asks for the next item.
      */
     private const MIN_BUDGETED_BYTES = WorkerProtocol::MAX_UNREAD_BYTES;
 
@@ -78,8 +78,8 @@ final class ItemStream
     }
 
     /**
-     * Returns a generator of the items. A generator keeps the value that it has yielded until it is resumed. This one
-     * yields references, so that a reader can free a large item earlier, by assigning null to it.
+     * Returns a generator of the items. PHP keeps a yielded value until the generator is resumed. So this generator
+     * yields references: a reader can free a large item earlier, by assigning null to its variable.
      *
      * @return \Generator<mixed, mixed, mixed, mixed>
      */
@@ -93,7 +93,7 @@ final class ItemStream
                 if ($budgeted === 0) {
                     $this->acknowledge($size);
                 } else {
-                    // Deferred: a reader that keeps the item calls forceAcquire() first, so no result takes its room.
+                    // Deferred, so that a reader that keeps the item calls forceAcquire() before a result takes room.
                     EventLoop::defer(fn() => $this->budget->release($budgeted));
                 }
                 $item = $this->source->decode($bytes);

@@ -8,8 +8,8 @@ use Spindle\Internal\Warnings;
 
 /**
  * Finds out whether a closure depends on the class that `static` means. A worker creates each closure again, in the
- * class whose code contains it, and `static` then means this class, not a subclass. `self::run()` and `parent::run()`
- * also depend on it if the method run() does. So this class reads the source of called methods, and of those they call.
+ * class whose code contains the closure. There, `static` means that class, not a subclass. `self::run()` and
+ * `parent::run()` pass the class on to run(). So this class reads the source of called methods, recursively.
  */
 final class LateBinding
 {
@@ -18,10 +18,10 @@ final class LateBinding
 
     private const MAX_CACHED_ANSWERS = 256;
 
-    /** @var array<string, bool> answers by class and method */
+    /** @var array<string, bool> whether a method depends on the class, by class and method */
     private static array $answers = [];
 
-    /** Returns whether a token is `static` as a class, or a function that depends on it. */
+    /** Returns whether a token is `static` as a class name, or the name of one of the {@see FUNCTIONS}. */
     public static function isLate(\PhpToken $token, \PhpToken $next): bool
     {
         return ($token->is(\T_STATIC) && !$next->is([\T_FN, \T_FUNCTION, \T_VARIABLE]))
@@ -95,7 +95,7 @@ final class LateBinding
         return $tokens === [];
     }
 
-    /** @return list<\PhpToken> tokens from `function` on, without spaces and comments; none if it is not found */
+    /** @return list<\PhpToken> tokens from `function` on, without spaces and comments; none if there is no source */
     private static function body(\ReflectionMethod $method): array
     {
         $lines = Warnings::suppressed(static fn(): array|false => @file((string) $method->getFileName()));

@@ -14,7 +14,7 @@ use Spindle\Worker\UnserializableException;
  */
 final class MapInput implements InputConsumer
 {
-    /** Largest size of the arguments in a batch, in bytes. */
+    /** When the arguments of a batch have this many bytes, no more tasks are added to the batch. */
     private const MAX_BATCH_BYTES = 1 << 18;
 
     /** Number of tasks that have been put into batches. */
@@ -28,7 +28,7 @@ final class MapInput implements InputConsumer
 
     private readonly InputPump $pump;
 
-    /** @var list<bool|int|float|string|null|EncodedValue> values that were read and are in no batch */
+    /** @var list<bool|int|float|string|null|EncodedValue> values that were read, but are not in a batch yet */
     private array $tasks = [];
 
     /** @var list<mixed> */
@@ -59,7 +59,7 @@ final class MapInput implements InputConsumer
         $this->pump->pullSoon();
     }
 
-    /** Returns the largest possible number of further batches: the ready one, and one for each remaining value. */
+    /** Returns the largest possible number of further batches: the ready batch, and one batch per remaining value. */
     public function demand(): int
     {
         if ($this->dropped) {
@@ -166,7 +166,7 @@ final class MapInput implements InputConsumer
         $this->run->onPulled();
     }
 
-    /** Returns the property through a method, because callbacks change it and static analysis does not know that. */
+    /** Reads the flag in a method, because static analysis does not expect callbacks to change the flag. */
     private function isDropped(): bool
     {
         return $this->dropped;
@@ -212,7 +212,7 @@ final class MapInput implements InputConsumer
             }
         }
         /** @var list<int|string|EncodedValue> $values */
-        // A single statement without calls, so that a signal handler that throws can't separate tasks and keys.
+        // One statement without calls: if a signal handler throws, tasks and keys still have the same length.
         [$this->tasks, $this->keys] = $this->tasks === []
             ? [$values, $keys]
             : [[...$this->tasks, ...$values], [...$this->keys, ...$keys]];

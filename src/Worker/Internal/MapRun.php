@@ -14,11 +14,11 @@ use Spindle\Worker\ExecutorClosedException;
 use Spindle\Worker\MapOutcome;
 
 /**
- * One call of map() or mapUnordered(): reads the input in batches, and keeps results for the caller's loop. The number
- * of tasks between input and loop, and the bytes of their arguments and results, are limited. So memory does not grow
- * with the length of the input.
+ * One call of map() or mapUnordered(): reads the input in batches, and keeps results for the caller's loop. A task is
+ * in the window from the reading of its value until the loop has read its result. The size of the window is limited, in
+ * tasks and in bytes, so that memory does not grow with the length of the input.
  *
- * No more input is read while arguments and results together have {@see OutcomeQueue::MAX_BYTES}. When the results
+ * While arguments and results in the window have {@see OutcomeQueue::MAX_BYTES}, no input is read. When the results
  * alone reach this size, tasks that have not started are taken back. They wait until the results have half this size.
  *
  * @phpstan-import-type Outcome from OutcomeQueue
@@ -28,13 +28,13 @@ final class MapRun implements Source
 {
     private static int $lastId = 0;
 
-    /** Maximum tasks between input and loop: MIN_WINDOW_TASKS, or BATCHES_AHEAD batches per worker if that is more. */
+    /** Maximum tasks in the window: MIN_WINDOW_TASKS, or BATCHES_AHEAD batches per worker if these are more tasks. */
     private const MIN_WINDOW_TASKS = 1024;
     private const BATCHES_AHEAD = 4;
 
     /**
-     * Nanoseconds after which the event loop runs once while the caller reads results. So workers get tasks even if the
-     * caller spends a long time on each result.
+     * While the caller reads results, the event loop runs once after this many nanoseconds. So workers get tasks even
+     * if the caller spends a long time on each result.
      */
     private const LOOP_INTERVAL_NANOSECONDS = 500_000;
 
@@ -51,7 +51,7 @@ final class MapRun implements Source
     /** @var \WeakReference<object>|null fiber that reads the results; null for {main} */
     private ?\WeakReference $reader = null;
 
-    /** @var array<int, Batch> tasks that wait until results are read, by number of their first task */
+    /** @var array<int, Batch> batches that wait until results are read, by number of their first task */
     private array $blocked = [];
 
     /** Number of tasks with outcomes. */
@@ -75,7 +75,7 @@ final class MapRun implements Source
     /** Condition on which the caller's loop waits. */
     private readonly Condition $changed;
 
-    /** Time at which the event loop last ran while the caller waited, in nanoseconds of hrtime(); 0 if it has not. */
+    /** Time at which the event loop last ran while the caller waited, in nanoseconds of hrtime(); 0 for never. */
     private int $lastLoopTurn = 0;
 
     /**
@@ -197,13 +197,13 @@ final class MapRun implements Source
         return $batch;
     }
 
-    /** Returns whether tasks of the batch can start now. The task for whose result map() waits can always start. */
+    /** Returns whether tasks of the batch can start now. The task whose result map() needs next can always start. */
     public function mayRun(Batch $batch): bool
     {
         return !$this->queue->isFull || $this->isUnlimited || $this->queue->needs($batch);
     }
 
-    /** Keeps tasks that no worker has, until {@see mayRun()} returns true for them. */
+    /** Keeps a batch that no worker has, until {@see mayRun()} returns true for the batch. */
     public function block(Batch $batch): void
     {
         if (!$this->abandoned) {
@@ -276,7 +276,7 @@ final class MapRun implements Source
         $this->changed->notify();
     }
 
-    /** Returns whether no more values will be read, and all tasks have outcomes or were abandoned and have ended. */
+    /** Returns whether no more values will be read, and all tasks have outcomes or, of an abandoned map, have ended. */
     public function isSettled(): bool
     {
         return $this->abandoned

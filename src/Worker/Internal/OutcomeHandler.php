@@ -11,7 +11,7 @@ use Spindle\Worker\TaskRetryPolicy;
 use Spindle\Worker\WorkerCrashedException;
 
 /**
- * Handles the outcomes of tasks that a worker has started: a result, items, a failure, or a retry. When a worker has
+ * Handles what workers send about their tasks: results, items and failures. Retries failed tasks. When a worker has
  * ended, requeues, retries or fails its tasks.
  */
 final class OutcomeHandler
@@ -22,13 +22,12 @@ final class OutcomeHandler
     /** Number of attempts that have ended. */
     public int $attemptCount = 0;
 
-    /** Number of these attempts that have failed. */
     public int $failedCount = 0;
 
-    /** Number of these attempts that failed because their worker crashed. */
+    /** Number of attempts that have failed because their worker crashed. */
     public int $crashedCount = 0;
 
-    /** Number of generator tasks that have sent an ITEMS frame and have no outcome. Only this class writes it. */
+    /** Number of generator tasks with an ITEMS frame and without an outcome. Only this class changes this number. */
     public int $openStreamCount = 0;
 
     public function __construct(
@@ -38,7 +37,7 @@ final class OutcomeHandler
         private readonly ?ResultBudget $budget,
     ) {}
 
-    /** @return bool|null whether the worker's first batch is done; null if these are not results of that batch */
+    /** @return bool|null whether the worker's first batch is done; null if the frame has no results of that batch */
     public function receive(WorkerHandle $worker, string $bytes, int $at, int $length): ?bool
     {
         $batch = $worker->firstBatch();
@@ -51,7 +50,7 @@ final class OutcomeHandler
         $worker->memory = $head['memory'];
         $worker->memoryPeak = max($worker->memoryPeak, $head['peak']);
         if ($worker->sharedFlags === null) {
-            $batch->firstSince = hrtime(true); // the worker reports no starts, so the next task counts as started now
+            $batch->firstSince = hrtime(true); // the worker reports no starts, so assume that the next task starts now
         }
         $batch->elapsed += $head['elapsed'];
         $batch->longest = max($batch->longest, $head['longest']);
@@ -59,7 +58,7 @@ final class OutcomeHandler
             $batch->receivedCount = $from + $count;
             $worker->outcomeCount += $count;
             $this->attemptCount += $count;
-            // Packed values are split directly out of the frame, because another copy of large ones would take time.
+            // Packed values are split directly out of the frame, because another copy of large values would take time.
             $results = ($flags & WorkerProtocol::PACKED) !== 0
                 ? ValuePacking::decode($bytes, $at + self::RESULTS_HEAD_BYTES)
                 : substr($bytes, $at + self::RESULTS_HEAD_BYTES, $length - self::RESULTS_HEAD_BYTES);
@@ -82,7 +81,7 @@ final class OutcomeHandler
         return ($flags & WorkerProtocol::DONE) !== 0;
     }
 
-    /** Handles an ITEMS frame of the running task. The first one of a task only says that the task yields items. */
+    /** Handles an ITEMS frame of the running task. A task's first frame only says that the task yields items. */
     public function receiveItem(WorkerHandle $worker, string $payload): void
     {
         $batch = $worker->firstBatch();
@@ -146,7 +145,7 @@ final class OutcomeHandler
         $worker->batches = [];
     }
 
-    /** Makes a batch of each task. If a worker dies again while it reads such a batch, its only task is at fault. */
+    /** Requeues each task in its own batch. If reading such a batch ends another worker, the cause is this one task. */
     private function requeueEach(Batch $batch): void
     {
         for ($index = 0; $index < $batch->limit; ++$index) {
@@ -200,9 +199,9 @@ final class OutcomeHandler
     }
 
     /**
-     * Retries a task that threw, ended too late, or returned a value that can't be serialized. If it gets no further
-     * attempt, the failure becomes its outcome. The original exception is unserialized in a later callback, when the
-     * pool has marked the worker as free: code of the exception's class may use the pool, or suspend the fiber.
+     * Retries a task that threw, ended too late, or returned a value that can't be serialized. If the task gets no
+     * further attempt, the failure becomes its outcome. A later callback unserializes the original exception. By then,
+     * the pool has marked the worker as free, so that code of the exception's class may use the pool or suspend.
      *
      * @param \Closure(bool): \Throwable $createFailure gets whether to add the original exception
      */

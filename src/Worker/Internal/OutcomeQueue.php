@@ -8,8 +8,8 @@ namespace Spindle\Worker\Internal;
  * Outcomes of a {@see MapRun} that the caller's loop has not read. map() reads them in the order of the tasks,
  * mapUnordered() in the order of arrival. A chunk has the outcomes of consecutive tasks that arrived together.
  *
- * The queue becomes full when its results have {@see self::MAX_BYTES}. It stays full until the loop has read all but
- * {@see self::MIN_BYTES} of them.
+ * The queue becomes full when its results have {@see self::MAX_BYTES}. The queue stays full until at most
+ * {@see self::MIN_BYTES} are left.
  *
  * @phpstan-type Outcome string|array{string, list<string>}|\Throwable|\Generator<mixed, mixed, mixed, mixed>
  * @phpstan-type Chunk array{int, list<mixed>, Outcome, int, int, float}
@@ -109,9 +109,9 @@ final class OutcomeQueue
     }
 
     /**
-     * Returns whether tasks of the batch may start although the queue is full. They may if one of them is the first
-     * task without an outcome, because map() needs that outcome before all later results. If the queue has results for
-     * the loop before this outcome, the queue must also have less than twice {@see self::MAX_BYTES}.
+     * Returns whether tasks of the batch may start although the queue is full. They may if the batch has the first task
+     * without an outcome, because map() must yield that outcome before all later results. If the loop can still read
+     * earlier results, the queue must also have less than twice {@see self::MAX_BYTES}.
      */
     public function needs(Batch $batch): bool
     {

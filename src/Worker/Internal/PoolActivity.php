@@ -11,18 +11,18 @@ use Spindle\Worker\ExecutorClosedException;
 
 /**
  * Keeps track of a pool's open work: submitted tasks, running maps, streams of items, and calls of close(). Open work
- * keeps the event loop running. Without open work, a closed pool stops its workers. The submissions and each map are
- * sources, from which the pool takes tasks in turn.
+ * keeps the event loop running. When all tasks of a closed pool have ended, the pool stops its workers. Each map is a
+ * source of tasks. All submissions together are another source. The pool takes batches from all sources in rotation.
  */
 final class PoolActivity
 {
-    /** @var array<int, self> instances with open work, so that PHP does not destroy the fibers that wait for it */
+    /** @var array<int, self> instances with open work, so that PHP does not destroy the fibers that wait */
     private static array $busy = [];
 
     /** Seconds between two checks whether this process is a fork. No outcome of the pool arrives in a fork. */
     private const FORK_CHECK_INTERVAL = 0.5;
 
-    /** @var array<int, Source> the submissions and the running maps by id; the one served least recently is first */
+    /** @var array<int, Source> by id: the submissions and the running maps; the first was served least recently */
     private array $sources;
 
     /** Whether the pool object was destroyed while tasks were open. */
@@ -34,19 +34,18 @@ final class PoolActivity
     /** Whether the workers are stopping or have ended. */
     private bool $stopping = false;
 
-    /** Whether the workers have ended. */
     private bool $ended = false;
 
-    /** Whether the workers stop as soon as no work is open. */
+    /** Whether the workers stop as soon as all tasks have ended. */
     private bool $closing = false;
 
     /** Fibers that wait in close(). */
     private readonly FiberQueue $waiting;
 
-    /** Timer that keeps the loop running while it is referenced, and notices a fork of this process. */
+    /** Timer that keeps the loop running while work is open, and notices that this process is a fork. */
     private readonly string $loopTimer;
 
-    /** Whether $loopTimer is enabled. When it fires without open work, it is disabled. */
+    /** Whether $loopTimer is enabled. When the timer fires without open work, it is disabled. */
     private bool $ticks = false;
 
     private readonly int $ownerPid;
@@ -71,7 +70,7 @@ final class PoolActivity
         $this->loopTimer = EventLoop::disable($timer);
     }
 
-    /** @return list<string> identifiers of the timers of all pools with open work, which must not be cancelled */
+    /** @return list<string> identifiers of timers that must not be cancelled: those of all pools with open work */
     public static function timers(): array
     {
         return array_values(array_map(static fn(self $activity): string => $activity->loopTimer, self::$busy));
@@ -109,7 +108,7 @@ final class PoolActivity
         return null;
     }
 
-    /** Returns how many workers could be given a batch now; a large number if the input is of unknown length. */
+    /** Returns how many batches workers could get now; a large number if the length of an input is unknown. */
     public function demand(): int
     {
         $demand = $this->backlog->batchCount();
@@ -132,7 +131,7 @@ final class PoolActivity
     /**
      * Refuses new tasks, and waits until all accepted tasks have outcomes and the workers have stopped.
      *
-     * Cancellation: ends only the wait.
+     * Cancellation: ends only the wait. The pool still stops its workers when all tasks have outcomes.
      */
     public function close(?Cancellation $cancellation): void
     {

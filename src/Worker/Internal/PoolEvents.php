@@ -10,7 +10,7 @@ use Spindle\Worker\WorkerStartException;
 interface PoolEvents
 {
     /**
-     * Gives tasks to workers, and starts workers if more are needed. Called when a worker can be given tasks, when
+     * Gives tasks to workers, and starts workers if more are needed. Called when a worker has room for tasks, when
      * another worker can be started, and when tasks were taken back or must be retried.
      */
     public function fill(): void;
@@ -27,9 +27,9 @@ interface PoolEvents
     /** Called when all submitted tasks have outcomes, and when a generator task begins to yield items or has ended. */
     public function onSettled(): void;
 
-    /** Called when the reader of a generator task has released its items. */
+    /** Called when the reader of a generator task has released the generator before its end. */
     public function streamReleased(WorkerHandle $worker, Batch $batch, int $index): void;
 
-    /** Called in a fork of this process that runs the event loop while work is open. */
+    /** Called in a fork of the pool's process, if the fork runs the event loop while work is open. */
     public function failInFork(): void;
 }

@@ -11,18 +11,18 @@ use Spindle\Internal\Launcher\PhpBinary;
 use Spindle\Internal\UnlinkedFile;
 use Spindle\Worker\WorkerStartException;
 
-/** Runs each worker as a PHP process of its own, which a launcher process starts and ends. */
+/** Runs each worker in a separate PHP process. A launcher process starts and ends these processes. */
 final class ProcessContext implements Context, LauncherEvents
 {
-    /** Process limit of the launcher: the largest number, because the pool itself limits its workers. */
+    /** Process limit of the launcher: the largest number, because the pool already limits its workers. */
     private const MAX_PROCESSES = 0x7FFF_FFFF;
 
-    /** Bytes of the header of an EXITED frame's payload, see {@see LauncherProtocol}. The output follows the header. */
+    /** Bytes before the output in the payload of an EXITED frame, see {@see LauncherProtocol}. */
     private const EXITED_HEAD_BYTES = 37;
 
     private ?LauncherProcess $launcher = null;
 
-    /** Whether {@see drain()} was called. Output is then passed on, but no end of a worker is reported. */
+    /** Whether {@see drain()} was called. After it, output is still passed on, but ends of workers are not reported. */
     private bool $isDraining = false;
 
     /** @var list<string> command line of a worker */
@@ -32,7 +32,7 @@ final class ProcessContext implements Context, LauncherEvents
      * @param list<string> $options options for PHP
      * @param float        $grace   seconds between SIGTERM and SIGKILL
      *
-     * @throws \ValueError when a word of the command line contains NUL
+     * @throws \ValueError when the path of PHP or an option contains NUL
      */
     public function __construct(
         private readonly ContextEvents $events,
@@ -41,7 +41,7 @@ final class ProcessContext implements Context, LauncherEvents
         private readonly float $grace,
     ) {
         $this->command = [PhpBinary::find($php), ...$options, __DIR__ . '/Process/main.php'];
-        if (str_contains(implode('', $this->command), "\0")) { // a frame to the launcher separates the words by NUL
+        if (str_contains(implode('', $this->command), "\0")) { // the frame separates arguments by NUL
             throw new \ValueError(
                 'The command line of a worker contains a NUL byte. Check the ini setting memory_limit',
             );

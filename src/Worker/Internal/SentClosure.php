@@ -4,10 +4,10 @@ declare(strict_types=1);
 
 namespace Spindle\Worker\Internal;
 
-/** Serializable form of a closure. {@see ClosurePacker} creates it, {@see ClosureUnpacker} reads it. */
+/** Serializable form of a closure. {@see ClosurePacker} creates this form, and {@see ClosureUnpacker} reads it. */
 final class SentClosure
 {
-    /** @var array<string, mixed> captured values by name; closures in them, also in arrays, are in serializable form */
+    /** @var array<string, mixed> captured values by name. Closures, also those in arrays, are in serializable form */
     public array $captured = [];
 
     /** @var list<string> names of variables that are captured by reference */
@@ -17,10 +17,10 @@ final class SentClosure
     public array $holders = [];
 
     /**
-     * @param string      $code   PHP without the opening tag, that returns the closure
-     * @param int         $start  offset of the return statement in the code, after declarations and imports
+     * @param string      $code   PHP code without the opening tag; it returns the closure
+     * @param int         $start  offset of the return statement in the code; declarations and imports precede it
      * @param string      $file   original file of the closure
-     * @param object|null $object $this of the closure; null if the closure needs none
+     * @param object|null $object $this of the closure; null if the closure does not need $this
      * @param string|null $scope  class whose private members the closure may use
      */
     public function __construct(

@@ -7,8 +7,8 @@ namespace Spindle\Worker\Internal;
 use Spindle\Worker\UnserializableException;
 
 /**
- * Checks that values have no parts that serialize() would lose or that no other process could restore. Examples are
- * resources, objects of anonymous classes, and levels too deep to be read again.
+ * Refuses values with parts that serialize() would lose or that another process could not restore. Such parts are
+ * resources, objects of anonymous classes, and more nested levels than unserialize() can read.
  */
 final class SerializabilityCheck
 {
@@ -23,7 +23,7 @@ final class SerializabilityCheck
     /** @var array<string, \ReflectionMethod> methods that serialize() calls, by class */
     private static array $methods = [];
 
-    /** Whether a checked value is a closure or has one in its arrays. */
+    /** Whether a checked value is a closure, or an array that contains a closure. */
     public bool $foundClosure = false;
 
     /** Depth of the deepest part; PHP_INT_MAX if serialize() calls a method that may suspend the fiber. */
@@ -117,8 +117,7 @@ final class SerializabilityCheck
     }
 
     /**
-     * Checks the depth of the properties of an object that implements Serializable. Nothing else is checked, because
-     * the class itself decides what is serialized.
+     * Checks only the depth of an object that implements Serializable: the class itself decides what is serialized.
      *
      * @throws UnserializableException
      */
@@ -142,7 +141,7 @@ final class SerializabilityCheck
             $parts = (array) $value;
         } else {
             $parts = self::partsOf($value, $kind, $path);
-            // The method may have created the parts. They are kept, because PHP reuses the ids of destroyed objects.
+            // Keeps the parts, which the method may have created: PHP would reuse the ids of destroyed objects.
             $this->seen[spl_object_id($value)] = $parts;
         }
         foreach ($parts as $name => $item) {

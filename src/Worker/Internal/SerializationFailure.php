@@ -6,13 +6,13 @@ namespace Spindle\Worker\Internal;
 
 use Spindle\Worker\UnserializableException;
 
-/** Finds the part because of which serialize() has refused a value. PHP names only the part's class, no position. */
+/** Finds the part of a value that serialize() has refused. PHP's exception names only the class of the part. */
 final class SerializationFailure
 {
     /** @var array<int|string, true> examined objects and references, by id */
     private array $seen = [];
 
-    /** Exception for the first part that is in a cycle: all refused parts in it were seen before. */
+    /** Exception for the first cycle: a refused part that contains only refused parts that were examined before. */
     private ?UnserializableException $cycle = null;
 
     private function __construct() {}
@@ -44,8 +44,8 @@ final class SerializationFailure
     }
 
     /**
-     * Repeats a call that has failed, and returns whether it succeeds now. If so, the exception did not come from the
-     * value, but for example from a signal handler.
+     * Repeats a failed call, and returns whether the call succeeds now. If so, the value did not cause the failure. For
+     * example, a signal handler may have thrown.
      *
      * @param \Closure(): mixed $call
      */
@@ -60,7 +60,7 @@ final class SerializationFailure
         }
     }
 
-    /** Returns an exception for the first refused part without refused parts of its own; null if all are in cycles. */
+    /** Returns an exception for the first refused part that contains no refused part; null if there are only cycles. */
     private function find(mixed $value, string $path, \Throwable $refused): ?UnserializableException
     {
         if (\is_object($value)) {

@@ -16,7 +16,7 @@ enum SerializationKind
     case ProcessBound;
     case Emptied;
 
-    /** Namespace of this library, whose classes with __clone() own processes, connections or servers. */
+    /** Namespace of this library. Its classes with __clone() own processes, connections or servers. */
     private const OWN_NAMESPACE = 'Spindle\\';
 
     /** PHP classes whose objects lose their contents in serialize() without an error. */
@@ -25,7 +25,7 @@ enum SerializationKind
         'XMLWriter', 'XSLTProcessor', 'DOMNodeList', 'DOMNamedNodeMap', 'ZipArchive',
     ];
 
-    /** Returns the kind of an object. Examines only its class: the object may be a proxy or refuse calls. */
+    /** Returns the kind of an object. Examines only the class, because the object may be a proxy or refuse calls. */
     public static function of(object $value): self
     {
         $class = $value::class;

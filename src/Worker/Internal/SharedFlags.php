@@ -7,20 +7,21 @@ namespace Spindle\Worker\Internal;
 use Spindle\Internal\Warnings;
 
 /**
- * Shared memory of a pool and a worker, through which they exchange state without messages. 40 bytes are used:
+ * Memory that a pool and a worker share. The worker writes which task it runs. The pool writes which tasks must not
+ * start. 40 bytes are used:
  *
  *      0   u32  index of the task that the worker is running, has run, or was about to start
  *      4   u32  batch of this task
- *      8   u64  its start in nanoseconds of the monotonic clock, 0 after its end; always 0 without a time limit
- *      16  u64  batch << 32 | limit: tasks of this batch from this index on must not start; for even batch numbers
+ *      8   u64  start of this task in nanoseconds of hrtime(); 0 after its end; always 0 without a time limit
+ *      16  u64  for even batch numbers: batch << 32 | limit. The limit is the first task that must not start
  *      24  u64  the same for odd batch numbers
  *      32  8 bytes that identify the owner
  *
  * Before each task, a worker writes the mark (offsets 0 to 7) and reads the clock. If it last read the limit (offset 16
  * or 24) more than LIMIT_CHECK_NANOSECONDS ago, it reads the limit again. To take tasks back, the pool writes the
- * limit, waits for more than LIMIT_CHECK_NANOSECONDS, and reads the mark. Then no task that is after the marked one
- * and beyond the limit starts: the worker has read the new limit, or must read it before such a task. The wait is also
- * longer than a processor needs to make its writes visible to other processors.
+ * limit, waits for more than LIMIT_CHECK_NANOSECONDS, and reads the mark. From then on, the worker starts no task that
+ * is both after the marked task and beyond the limit: the worker has read the new limit, or reads it before this task.
+ * A processor needs less time than this wait to make its writes visible to other processors.
  *
  * Without ext-shmop there is no mark. In this case, a worker sends each result before it starts the next task. So the
  * pool knows which task ran when the worker died. Tasks are never taken back from such a worker.
@@ -31,8 +32,8 @@ final class SharedFlags
     public const LIMIT_CHECK_NANOSECONDS = 20_000;
 
     /**
-     * The lower 31 bits of a key are the name of the memory. The bits above are a number of extra bytes, so that memory
-     * of another program with this name has another size. The owner (offset 32) is written only after the creation.
+     * The lower 31 bits of a key are the name of the memory. The bits above are a number of extra bytes: if another
+     * program has memory with this name, the size differs. The owner (offset 32) is written only after the creation.
      */
     private const NAME_MASK = 0x7FFF_FFFF;
     private const MAX_EXTRA_BYTES = 4000;
@@ -59,7 +60,7 @@ final class SharedFlags
             : 0;
     }
 
-    /** Creates memory in a worker. After the pool has removed its name, it is freed when no process has it open. */
+    /** Creates memory in a worker. The system frees memory without a name when no process has the memory open. */
     public static function create(int $key): ?\Shmop
     {
         if ($key === 0 || !\function_exists('shmop_open')) {
@@ -104,7 +105,7 @@ final class SharedFlags
         }
     }
 
-    /** Removes memory that a worker may have created and the pool may not have opened. */
+    /** Removes the memory of a worker, if the worker has created it and the pool has not opened it. */
     public static function remove(int $key): void
     {
         if (\function_exists('shmop_open')) {
@@ -112,7 +113,7 @@ final class SharedFlags
         }
     }
 
-    /** Opens the memory of a worker and removes its name. Memory of another size has another owner and stays. */
+    /** Opens the memory of a worker, and removes its name. Ignores memory of another size: it has another owner. */
     public static function open(int $key): ?self
     {
         if ($key === 0) {
@@ -159,7 +160,7 @@ final class SharedFlags
         shmop_write($this->memory, pack('P', ($batch << 32) | $started), 16 + 8 * ($batch & 1));
         usleep(self::TAKE_BACK_WAIT_MICROSECONDS);
 
-        // To send results between two tasks, a worker sets the mark back to the ended task, so the second count may be
+        // While a worker sends results between two tasks, the mark names the ended task. So the second count may be
         // lower than the first. But the next task may still start, because the limit is the first count.
         return max($started, min($limit, $this->startedCount($batch, $limit)));
     }

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Worker\Internal;
 
-/** Provides tasks and receives their outcomes: a map, or all submissions of a pool. */
+/** Provides tasks and receives their outcomes. A source is one map() call, or all submitted tasks of a pool. */
 interface Source
 {
     public function sizing(): BatchSizing;
@@ -22,7 +22,7 @@ interface Source
     public function take(int $maxTasks, int $workers): ?Batch;
 
     /**
-     * Receives results of consecutive tasks of a batch, none of which failed.
+     * Receives the results of consecutive tasks of a batch. All of these tasks succeeded.
      *
      * @param string|array{string, list<string>} $results from {@see ValuePacking::encodeList()} or `decode()`
      * @param int $size approximate size in bytes
@@ -36,9 +36,9 @@ interface Source
     /** Returns whether the caller no longer waits for outcomes. */
     public function isAbandoned(): bool;
 
-    /** Stops reading the input of a map. */
+    /** Stops reading the input of a map() call. */
     public function close(): void;
 
-    /** Fails submissions that no worker has had. Ends a map, whose tasks get no further outcomes. */
+    /** Fails submitted tasks that no worker has had. Ends a map() call; its tasks get no further outcomes. */
     public function abort(\Throwable $reason): void;
 }

@@ -5,15 +5,15 @@ declare(strict_types=1);
 namespace Spindle\Worker\Internal;
 
 /**
- * The closures in one version of a source file, with the namespace and imports of each. They are grouped by line,
- * because PHP reports the line on which a closure begins but not the column.
+ * The closures in one version of a source file, with the namespace and imports of each. The closures are grouped by
+ * line, because PHP reports the line on which a closure begins, but not the column.
  */
 final class SourceFile
 {
     /** @var array<int, list<ClosureSource>> closures by the line of `fn` or `function` */
     public readonly array $closures;
 
-    /** @var array<string, true> top-level classes and functions; PHP refuses to declare one twice */
+    /** @var array<string, true> names of top-level classes and functions; PHP refuses to declare a name twice */
     private readonly array $declared;
 
     /** Whether PHP runs every top-level statement of the file. */
@@ -29,7 +29,7 @@ final class SourceFile
         $this->closures = (new ClosureReader($file, $text, $tokens, $topLevel))->closures();
     }
 
-    /** Returns whether both versions declare the same class or function, so that PHP cannot have loaded both. */
+    /** Returns whether PHP cannot have loaded both versions, because both declare the same class or function. */
     public function excludes(self $other): bool
     {
         $both = array_intersect_key($this->declared, $other->declared);
@@ -37,7 +37,7 @@ final class SourceFile
             return $both !== [];
         }
 
-        // Only functions count: PHP declares them before it runs the file. A run may end before it declares a class.
+        // Compares only functions, which PHP declares before the file runs. A run may end before it declares a class.
         return array_filter(
             array_keys($both),
             static fn(string $name): bool => str_starts_with($name, 'function '),

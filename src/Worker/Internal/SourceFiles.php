@@ -9,8 +9,8 @@ use Spindle\Internal\LoadedFiles;
 use Spindle\Worker\UnserializableException;
 
 /**
- * Finds the source of closures. Reads the text of a file when its first closure is needed. Uses the text only if PHP
- * has certainly loaded the same text, by the rule in docs/decisions/0016-closures-of-changed-files.md.
+ * Finds the source of closures. Reads a file when the source of its first closure is needed. Uses the text only if PHP
+ * has certainly loaded the same text: see docs/decisions/0016-closures-of-changed-files.md.
  */
 final class SourceFiles
 {
@@ -74,7 +74,7 @@ final class SourceFiles
     }
 
     /**
-     * Returns the matching sources without duplicates: closures with the same code are the same task.
+     * Returns the sources that `$isMeant` accepts. Of several sources with the same code, returns only the first.
      *
      * @param list<ClosureSource>           $sources
      * @param \Closure(ClosureSource): bool $isMeant
@@ -119,7 +119,7 @@ final class SourceFiles
         if ($text === false) {
             throw UnserializableException::at($place, 'a closure whose source is in no file');
         }
-        $identity = LoadedFiles::identity($file); // after reading: changedSinceLoad() notices a change in between
+        $identity = LoadedFiles::identity($file); // changedSinceLoad() notices a change since file_get_contents()
         $changed = LoadedFiles::changedSinceLoad($file);
         if ($changed !== null) {
             $since = LoadedFiles::earliestLoadTime($file);
@@ -149,7 +149,7 @@ final class SourceFiles
         return $now !== null && $codes($captured) === $codes($now);
     }
 
-    /** Returns whether PHP was started with this script, and not with `php -r` or standard input. */
+    /** Returns whether PHP was started with this file as its script, and not with `php -r` or standard input. */
     private static function isMainScript(string $file): bool
     {
         $script = $_SERVER['SCRIPT_FILENAME'] ?? null;
@@ -171,7 +171,7 @@ final class SourceFiles
         return UnserializableException::at($place, $what, null, self::ADVICE);
     }
 
-    /** Returns the code of `php -r` with an opening tag; null if the system does not show it. */
+    /** Returns the code of `php -r` with an opening tag; null if the system does not show the command line. */
     private static function commandLine(string $file): ?string
     {
         if ($file !== self::COMMAND_LINE_FILE || \PHP_SAPI !== 'cli') {

@@ -38,7 +38,7 @@ final class SourceTokens
         }
     }
 
-    /** Returns a token of one character; '' for any other token, such as part of a string. */
+    /** Returns the text of a token that is one punctuation character; '' for any other token. */
     public function singleCharacter(int $at): string
     {
         $token = $this->tokens[$at] ?? null;
@@ -57,7 +57,7 @@ final class SourceTokens
         return max($at, $this->partners[$at] ?? 0);
     }
 
-    /** Returns the index of the next token with this character or id, outside of brackets; or the last index. */
+    /** Returns the index of the next token outside of brackets with this character or id; otherwise the last index. */
     public function indexOf(int $at, string|int $what): int
     {
         for (; isset($this->tokens[$at]); ++$at) {

@@ -10,16 +10,16 @@ use Spindle\Internal\WeakTimer;
 /** Counts workers that ended before they began a task. Decides when the pool gives up and fails the waiting tasks. */
 final class StartBackoff
 {
-    /** After this many consecutive failures, each of which left the pool without a worker, the pool gives up. */
+    /** Number of consecutive failures after which the pool gives up. Each one left the pool without a worker. */
     private const MAX_FAILURES = 5;
 
-    /** After giving up, the pool forgets the failures when none has followed the last one for this many nanoseconds. */
+    /** After this many nanoseconds without a failure, a pool that has given up counts its failures from 0. */
     private const FAILURE_MEMORY_NANOSECONDS = 10_000_000_000;
 
-    /** Pause after a failure before the next start of a worker, while the pool has other workers; in seconds. */
+    /** Seconds from a failure to the next start of a worker, if the pool still has other workers. */
     private const RESTART_PAUSE_SECONDS = 0.5;
 
-    /** Number of failures that left the pool without a worker. Reset by a begun task, and by {@see mayRetry()}. */
+    /** Number of failures that left the pool without a worker. A begun task and {@see mayRetry()} reset the number. */
     public int $failureCount = 0;
 
     /** Time of the last failure, in nanoseconds of {@see hrtime()}. */
@@ -44,7 +44,7 @@ final class StartBackoff
         return ++$this->failureCount < self::MAX_FAILURES;
     }
 
-    /** Counts a worker that exited before it was ready. Returns whether more than `$limit` in a row have done so. */
+    /** Counts a worker that exited before it was ready. Returns whether there were more than `$limit` in a row. */
     public function countFailedStart(int $limit): bool
     {
         return ++$this->failedStartCount > $limit;

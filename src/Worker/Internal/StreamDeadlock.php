@@ -7,14 +7,14 @@ namespace Spindle\Worker\Internal;
 use Spindle\Internal\WeakTimer;
 
 /**
- * Ends a deadlock of map() with generator tasks. A worker is busy with such a task until its items are read, and map()
- * reads them in the order of the input. An earlier task may wait for a worker, because it is retried or because its
- * worker has ended. If all workers are busy with generators of later tasks, no worker ever becomes free for the earlier
- * task. In this case, the pool starts one worker more than its size.
+ * Ends a deadlock of map() with generator tasks. A worker is busy with a generator until the caller has read its items.
+ * map() gives results to the caller in the order of the input. An earlier task may have no worker, because it is
+ * retried or its worker has ended. If generators of later tasks keep all workers busy, no worker becomes free for
+ * the earlier task. In this case, the pool starts one worker more than its size.
  */
 final class StreamDeadlock
 {
-    /** Seconds after which the deadlock is certain: by then, a generator with few items has ended without a reader. */
+    /** Seconds after which a deadlock is certain. A generator with few items ends earlier, even without a reader. */
     private const CERTAIN_AFTER = 0.1;
 
     private ?string $timer = null;
@@ -39,7 +39,7 @@ final class StreamDeadlock
         }
     }
 
-    /** Returns whether all workers are busy with generators of map() whose loop waits for outcomes of earlier tasks. */
+    /** Returns whether each worker is busy with a map() generator, but the caller's loop waits for an earlier task. */
     private function exists(): bool
     {
         $workers = $this->workers->all();

@@ -9,7 +9,7 @@ use Amp\DeferredFuture;
 /** A submitted task, with the future for its outcome. */
 final class Submission extends EncodedValue
 {
-    /** Reason of a cancellation. It becomes the outcome when code of the task can have no more effect. */
+    /** Reason of a cancellation. The task fails with this reason when its code can have no more effect. */
     public ?\Throwable $cancelled = null;
 
     /** Whether no worker has had the task yet. */
@@ -21,7 +21,7 @@ final class Submission extends EncodedValue
     /** Whether the outcome is a generator that has not ended. */
     private bool $isStreaming = false;
 
-    /** @param DeferredFuture<mixed>|null $deferred null after the outcome, so that a generator can be released */
+    /** @param DeferredFuture<mixed>|null $deferred null after the outcome: it would keep a generator in memory */
     public function __construct(string $code, int $kind, private ?DeferredFuture $deferred)
     {
         parent::__construct($code, $kind);
@@ -32,7 +32,7 @@ final class Submission extends EncodedValue
         return $this->deferred === null;
     }
 
-    /** Returns whether the task has its outcome and has yielded all items, so that a cancellation has no effect. */
+    /** Returns whether the task has its outcome and has yielded all items. Then a cancellation has no effect. */
     public function isOver(): bool
     {
         return $this->deferred === null && !$this->isStreaming;
@@ -44,7 +44,7 @@ final class Submission extends EncodedValue
         $this->settle($stream->items());
     }
 
-    /** Called when the generator of the task has ended, by itself or because its worker has ended. */
+    /** Called when the generator of the task has returned or thrown, or its worker has ended. */
     public function streamEnded(): void
     {
         $this->isStreaming = false;

@@ -12,10 +12,10 @@ final class Submissions implements Source
 {
     private readonly BatchSizing $sizing;
 
-    /** @var \SplQueue<Submission> tasks that no worker has had, and withdrawn ones before the last of these tasks */
+    /** @var \SplQueue<Submission> tasks that no worker has had, and withdrawn tasks that take() will skip */
     private \SplQueue $waiting;
 
-    /** Whether this process is a fork of the pool's process. A fork does not report failures that nothing awaits. */
+    /** Whether this process is a fork of the pool's process. A fork does not report failures that no fiber awaits. */
     public bool $isForked = false;
 
     /** Number of tasks without an outcome. Only this class writes this property. */
@@ -50,14 +50,14 @@ final class Submissions implements Source
     {
         $cancelled = 0;
         foreach ($this->cancellations as $submission => $cancellation) {
-            // The pool is notified of a cancellation only when the loop runs, so this method asks it.
+            // A cancellation notifies the pool only when the loop runs. So this method asks the cancellation.
             $cancelled += !$submission->hasOutcome() && $cancellation->isRequested() ? 1 : 0;
         }
 
         return $this->openCount - $cancelled;
     }
 
-    /** Makes a task that no worker has had fail with this reason. Returns false for any other task. */
+    /** If no worker has had the task, makes it fail with this reason. Otherwise returns false. */
     public function withdraw(Submission $submission, \Throwable $reason): bool
     {
         if (!$submission->isWaiting) {

@@ -7,9 +7,8 @@ namespace Spindle\Worker\Internal;
 use Spindle\Worker\UnserializableException;
 
 /**
- * Encodes callables: as their name, their object, or for a closure its source and captured values. Refuses callables
- * that cannot be encoded correctly: a closure that could be one of several on its line, a captured resource, an
- * anonymous class.
+ * Encodes a callable as its name or its object. Encodes a closure as its source and captured values. Refuses a closure
+ * that could be one of several on its line, and values that cannot be serialized, such as a captured resource.
  */
 final class TaskCode
 {
@@ -30,12 +29,12 @@ final class TaskCode
     /** @var array<string, string> code of closures without captured values, by source and key */
     private static array $codeOfSource = [];
 
-    /** @var \WeakMap<\Closure, array<string, string>>|null code by closure and key; stays valid if the file changes */
+    /** @var \WeakMap<\Closure, array<string, string>>|null code by closure and key; also used after the file changes */
     private static ?\WeakMap $codeOfClosure = null;
 
     /**
      * @param string $key    key that signs closures
-     * @param bool   $isPure set to true if the callable has no object and no captured values, so its code is constant
+     * @param bool   $isPure set to true if the callable has no object and no captured values; then its code is constant
      *
      * @throws UnserializableException
      *
@@ -177,7 +176,7 @@ final class TaskCode
         return (new ClosureUnpacker())->unpack($sent);
     }
 
-    /** Creates a closure of a method. The method may be private, because a class can pass on $this->method(...). */
+    /** Creates a closure of a method. The method may be private: a class can submit its own $this->method(...). */
     private static function method(string|object $class, string $name): \Closure
     {
         $task = [$class, $name];

@@ -28,7 +28,7 @@ use Spindle\Worker\WorkerStartException;
 /** Decides which worker gets which tasks. Each task gets exactly one outcome, except in an abandoned map. */
 final class TaskDispatcher implements PoolEvents
 {
-    /** Largest number of batches that a worker has at once: the one that it runs, and the next one. */
+    /** Largest number of batches that a worker has at the same time: the current batch and the next one. */
     private const MAX_BATCHES_PER_WORKER = 2;
 
     private readonly Workers $workers;
@@ -71,7 +71,7 @@ final class TaskDispatcher implements PoolEvents
         $this->deadlock = new StreamDeadlock($this->workers, $this->backlog, $this->timeouts);
     }
 
-    /** Loads the classes that are needed when no descriptor may be free to load them. */
+    /** Loads classes early, because later no descriptor may be free to read their files. */
     private static function preload(): void
     {
         Preload::classes(
@@ -177,7 +177,7 @@ final class TaskDispatcher implements PoolEvents
         }
     }
 
-    /** Removes a map that has ended. The workers then drop the code of its tasks. */
+    /** Removes a map() call that has ended. The workers then drop the code of its tasks. */
     public function forget(MapRun $run): void
     {
         if ($this->isFork()) {
@@ -190,7 +190,7 @@ final class TaskDispatcher implements PoolEvents
         $this->onSettled();
     }
 
-    /** Takes back the tasks of a map that have not started and must wait, because the queue of its results is full. */
+    /** Takes back unstarted tasks that must wait, because the queue of results of their map() call is full. */
     public function takeBackBlocked(MapRun $run): void
     {
         foreach ($this->workers->all() as $worker) {
@@ -207,7 +207,7 @@ final class TaskDispatcher implements PoolEvents
     }
 
     /**
-     * Gives tasks to workers that can take another batch, and starts workers if there are more tasks.
+     * Gives tasks to workers that can take another batch, and starts workers if tasks are left.
      *
      * @param bool $areWorkersCurrent whether {@see replaceOutdatedWorkers()} was called just before
      */
@@ -256,7 +256,7 @@ final class TaskDispatcher implements PoolEvents
         }
     }
 
-    /** @param bool $drains whether to pass on output of tasks that has not arrived yet */
+    /** @param bool $drains whether to wait for the last output of tasks and pass it on */
     public function kill(bool $drains = false): void
     {
         $workers = $this->workers->all();
@@ -265,7 +265,7 @@ final class TaskDispatcher implements PoolEvents
         $this->activity->end();
     }
 
-    /** Closes an unreferenced pool: now, or once all submitted tasks have outcomes and no generator is being read. */
+    /** Closes an unreferenced pool: now, or when all submitted tasks have outcomes and no generator is being read. */
     public function release(): void
     {
         if ($this->activity->isClosed) {
@@ -350,7 +350,7 @@ final class TaskDispatcher implements PoolEvents
         array_shift($worker->batches);
         $batch->source->sizing()->learn($batch->receivedCount, $batch->elapsed, $batch->longest);
         if ($batch->receivedCount < $batch->limit) {
-            // The worker has not run the rest: a limit excluded it, or the worker's memory has grown too much.
+            // The worker has not run the others: a limit excluded them, or the worker's memory has grown too much.
             $this->backlog->requeue($batch, $batch->receivedCount, $batch->limit);
         }
         if ($batch->source instanceof MapRun) {
@@ -393,7 +393,7 @@ final class TaskDispatcher implements PoolEvents
         $this->activity->abort($reason);
     }
 
-    /** Called in a fork, where no outcome arrives. Fails all tasks there. In the parent process, they go on. */
+    /** Fails all tasks in a fork, because no outcome arrives there. In the parent process, the tasks continue. */
     public function failInFork(): void
     {
         $reason = ExecutorClosedException::forked();
@@ -402,7 +402,7 @@ final class TaskDispatcher implements PoolEvents
         $this->activity->end($reason);
     }
 
-    /** Returns whether this is a fork of the pool's process. A fork shares sockets and marks, and must not use them. */
+    /** Returns whether this is a fork of the pool's process. A fork must not use the shared sockets and marks. */
     public function isFork(): bool
     {
         return $this->ownerPid !== getmypid();

@@ -10,7 +10,7 @@ use Spindle\Internal\WeakTimer;
 use Spindle\Worker\TaskTimeoutException;
 
 /**
- * Watches workers whose tasks take long. Takes back tasks that wait for a long task in the same worker. Ends the worker
+ * Watches workers whose tasks take long. Takes back tasks that wait for a long task of the same worker. Ends the worker
  * of a task that exceeds the time limit. Replaces a worker that was suspended (SIGSTOP) before it began its batch.
  */
 final class TaskTimeouts
@@ -21,7 +21,7 @@ final class TaskTimeouts
     /** Seconds until the next check of a worker that is between two tasks, or is sending a result or an item. */
     private const BETWEEN_TASKS_INTERVAL = 0.1;
 
-    /** Seconds after which a worker that has not begun its batch may have been suspended (SIGSTOP). */
+    /** Seconds after which the pool checks whether a worker that has not begun its batch is suspended (SIGSTOP). */
     private const BEGIN_TIMEOUT = 3.0;
 
     private ?string $overdueTimer = null;
@@ -58,7 +58,7 @@ final class TaskTimeouts
         }
     }
 
-    /** Returns whether the worker has had its first batch for so long that other tasks should not wait for it. */
+    /** Returns whether the worker has run its first batch for so long that no task should wait behind this batch. */
     public function isOverdue(WorkerHandle $worker): bool
     {
         $first = $worker->firstBatch();
@@ -122,7 +122,7 @@ final class TaskTimeouts
         }
     }
 
-    /** Sets a single timer for all workers, because a timer for each batch would take longer than a tiny task. */
+    /** Sets a single timer for all workers: setting a timer for each batch would take longer than a tiny task. */
     private function scheduleSuspensionCheck(float $seconds): void
     {
         $this->suspensionTimer = WeakTimer::after($seconds, $this, static function (self $timeouts): void {

@@ -6,7 +6,7 @@ namespace Spindle\Worker\Internal;
 
 /**
  * The statements of a source file that are in no function and in no class: namespaces, imports, directives and
- * declarations. They are outside of all brackets except those of a namespace.
+ * declarations. No brackets enclose these statements, except those of a namespace.
  */
 final class TopLevelStatements
 {
@@ -15,7 +15,7 @@ final class TopLevelStatements
         \T_RETURN, \T_EXIT, \T_THROW, \T_GOTO, \T_IF, \T_SWITCH, \T_MATCH, \T_FOR, \T_FOREACH, \T_WHILE, \T_DO, \T_TRY,
     ];
 
-    /** @var array<string, true> classes and functions; PHP refuses to declare one twice */
+    /** @var array<string, true> names of classes and functions; PHP refuses to declare a name twice */
     public readonly array $declared;
 
     /** Whether PHP runs every top-level statement of the file. */
@@ -67,7 +67,7 @@ final class TopLevelStatements
     }
 
     /**
-     * Returns statements to put before the code at this index, so that it means the same as in its file.
+     * Returns statements to put before the code at this index. With them, the code means the same as in its file.
      *
      * @param array<string, string> $words words in the code, by their lower case
      */
@@ -138,8 +138,8 @@ final class TopLevelStatements
     }
 
     /**
-     * Returns imports of the functions and constants of the namespace. If a worker has no such function or constant,
-     * PHP would, without these imports, silently use a global one of the same name.
+     * Returns imports of the functions and constants of the namespace. Without these imports, a worker that lacks such
+     * a function or constant would silently use a global one of the same name.
      *
      * @param array<string, string> $words    words as written, by their lower case
      * @param array<string, true>   $imported kinds and aliases of the imports that the file has

@@ -6,7 +6,7 @@ namespace Spindle\Worker\Internal;
 
 use Spindle\Internal\FatalError;
 
-/** Reports, when the script ends, how many submitted tasks are lost. See docs/decisions/0017-unfinished-tasks.md */
+/** Reports at the end of the script how many submitted tasks are lost. See docs/decisions/0017-unfinished-tasks.md */
 final class UnfinishedTasks
 {
     /** @var \WeakMap<Submissions, int>|null id of the process that created each instance */
@@ -18,7 +18,7 @@ final class UnfinishedTasks
     {
         if (self::$watched === null) {
             self::$watched = new \WeakMap();
-            // Functions registered during shutdown run after those of the application, which may still await futures.
+            // The report runs after the shutdown functions of the application: these may still await futures.
             register_shutdown_function(static fn() => register_shutdown_function(self::report(...)));
         }
         self::$watched[$submissions] = (int) getmypid();

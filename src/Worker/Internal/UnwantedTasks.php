@@ -8,13 +8,13 @@ use Spindle\Internal\WeakTimer;
 use Spindle\Worker\ExecutorClosedException;
 
 /**
- * Ends tasks whose outcomes are not wanted any more: a cancelled submission, tasks of an abandoned map (its loop was
- * left or cancelled), a generator task whose items were released. If no worker has started the task, drops it.
- * Otherwise ends the worker that runs the task, because nothing else can end the task.
+ * Ends tasks whose outcomes no fiber needs: cancelled submitted tasks, tasks of an abandoned map() call (the caller
+ * left or cancelled the loop), and generator tasks whose generator the caller has released. Drops
+ * tasks that have not started. Otherwise ends the worker, because nothing else can end a running task.
  */
 final class UnwantedTasks
 {
-    /** Seconds that a task of an abandoned map, or a released generator, may continue before its worker is ended. */
+    /** Seconds that an abandoned map() task or a released generator may still run before its worker is ended. */
     public const TIMEOUT = 0.02;
 
     public function __construct(
@@ -25,7 +25,7 @@ final class UnwantedTasks
         private readonly PoolEvents $pool,
     ) {}
 
-    /** Cancels a task without an outcome. The task fails with `$reason` as soon as its code can have no more effect. */
+    /** Cancels a task that is not over. The task fails with `$reason` as soon as its code can have no more effect. */
     public function cancel(Submission $submission, \Throwable $reason): void
     {
         $submission->cancelled = $reason;
@@ -45,7 +45,7 @@ final class UnwantedTasks
         }
     }
 
-    /** Drops tasks of a map that have not started. After `$timeout` seconds, ends workers that still run its tasks. */
+    /** Drops unstarted tasks of a map() call. After `$timeout` seconds, ends workers that still run its tasks. */
     public function abandon(MapRun $run, float $timeout): void
     {
         $this->backlog->drop($run);
@@ -71,7 +71,7 @@ final class UnwantedTasks
         $this->pool->fill();
     }
 
-    /** Finishes an abandoned map once no worker has any of its tasks. */
+    /** Finishes an abandoned map() call when no worker has any of its tasks. */
     public function finishIfAbandoned(MapRun $run): void
     {
         if (!$run->isAbandoned()) {
@@ -85,7 +85,7 @@ final class UnwantedTasks
         $run->finish();
     }
 
-    /** Ends a generator task whose items were released, unless the task ends by itself within {@see TIMEOUT}. */
+    /** Ends a generator task that the caller has released, if the task still runs after {@see TIMEOUT} seconds. */
     public function release(WorkerHandle $worker, Batch $batch, int $index): void
     {
         if ($worker->firstBatch() !== $batch) {

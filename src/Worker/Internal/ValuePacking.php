@@ -5,11 +5,11 @@ declare(strict_types=1);
 namespace Spindle\Worker\Internal;
 
 /**
- * Encodes values of different kinds. Each value is encoded by itself, and is readable without the other values:
+ * Encodes values of different kinds, each value separately from the others:
  *
- *     u32 count | u8 kind, for each | u32 length, for each | bytes, of each
+ *     u32 count | u8 kind of each value | u32 length of each value | bytes of each value
  *
- * So if an object's own code fails while its value is serialized, only the task of that value fails.
+ * So if code of an object fails while one value is serialized, only the task of this value fails.
  */
 final class ValuePacking
 {
@@ -61,7 +61,7 @@ final class ValuePacking
     }
 
     /**
-     * Encodes plain values together, which is faster than packing each of them. Integers are the fastest.
+     * Encodes plain values together. This is faster than to pack each value, and fastest for integers.
      *
      * @param list<bool|int|float|string|null> $values
      * @param bool                             $integers whether all values are integers

@@ -7,16 +7,16 @@ namespace Spindle\Worker\Internal;
 use Spindle\Worker\UnserializableException;
 
 /**
- * Serializes values, or throws an exception that names the part of a value that cannot be serialized. PHP's serialize()
- * only names the class that it refuses, not its position in the value, and silently converts a resource to 0. So this
- * class checks arrays and objects before it serializes them.
+ * Serializes values. If PHP cannot serialize a part of a value, the exception names this part. PHP's serialize() would
+ * name only the class of the part, and silently convert a resource to 0. So this class checks arrays and objects before
+ * it serializes them.
  */
 final class ValueSerializer
 {
     /** An enum case in the format of serialize(), or text that only looks like one. */
     private const ENUM_PATTERN = '/(?<![^;{])E:\d+:"([^":]+):(\w+)";/';
 
-    /** Levels of arrays and objects for which the stack of any fiber is large enough: up to 2 KB for each level. */
+    /** Levels of arrays and objects that fit on the stack of any fiber. Each level needs up to 2 KB of stack. */
     private const MAX_SHALLOW_DEPTH = 200;
 
     /** @throws UnserializableException */
@@ -94,7 +94,7 @@ final class ValueSerializer
         return unserialize($bytes, ['allowed_classes' => $classes, 'max_depth' => SerializabilityCheck::MAX_DEPTH]);
     }
 
-    /** Returns a suffix for messages that names the key of an input value; '' if the key is no scalar. */
+    /** Returns a suffix for messages, with the key of an input value; '' if the key is no scalar. */
     public static function keySuffix(mixed $key): string
     {
         return \is_scalar($key)
@@ -121,17 +121,17 @@ final class ValueSerializer
     }
 
     /**
-     * Unserializes a value that may contain objects. Classes may suspend the fiber while they restore objects. When the
-     * call first suspends or ends, DetachedCall::start() returns. Then `unserialize_callback_func` is reset, so that
-     * it never applies to other fibers. PHP calls `__unserialize()` and `__wakeup()` after all look-ups of classes. If
-     * an autoloader or Serializable::unserialize() suspends, a missing class later gives an incomplete object.
+     * Unserializes a value that may contain objects. Methods of these objects may suspend the fiber. When the call ends
+     * or first suspends, DetachedCall::start() returns, and `unserialize_callback_func` is reset before other fibers
+     * run. PHP calls `__unserialize()` and `__wakeup()` after all look-ups of classes. But after a suspension in an
+     * autoloader or in Serializable::unserialize(), a missing class gives an incomplete object.
      *
      * @param callable-string $missing
      */
     private static function unserializeObjects(string $bytes, string $missing): mixed
     {
         $before = (string) \ini_get('unserialize_callback_func');
-        if ($before === '') { // a callback of the application stays in force, because it may load classes
+        if ($before === '') { // a callback of the application is kept, because it may load classes
             ini_set('unserialize_callback_func', $missing);
         }
         try {

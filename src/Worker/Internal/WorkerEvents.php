@@ -9,10 +9,10 @@ use Spindle\Worker\WorkerStartException;
 /** Events of the process or the connection of a worker. {@see Workers} handles them. */
 interface WorkerEvents
 {
-    /** Called when a worker has ended and its exit is known. */
+    /** Called when a worker has ended and its exit status is known. */
     public function ended(WorkerHandle $worker): void;
 
-    /** Called when a worker was not ready in time, or its connection cannot be accepted. */
+    /** Called when a worker was not ready within the start timeout, or its connection cannot be accepted. */
     public function failedToStart(WorkerHandle $worker, WorkerStartException $why): void;
 
     /** Called when a worker gets no more tasks from now on, because it is stopping or is being ended. */

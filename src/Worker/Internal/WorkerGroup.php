@@ -10,17 +10,17 @@ use Spindle\Worker\WorkerStartException;
 
 /**
  * The workers of one {@see Context}. They have the user, groups, root directory and Composer autoloaders that this
- * process had when the group was created. When any of these changes, the pool creates a new group.
+ * process had when the group was created. When this process changes any of these, the pool creates a new group.
  */
 final class WorkerGroup implements ContextEvents
 {
     public readonly Context $context;
     public readonly WorkerStartup $startup;
 
-    /** @var array<int, WorkerHandle> by number */
+    /** @var array<int, WorkerHandle> workers by number */
     public array $workers = [];
 
-    /** Nanoseconds between two comparisons of all user and group ids, as long as the effective ids are the same. */
+    /** Nanoseconds between two comparisons of all user and group ids, while the effective ids are the same. */
     private const COMPARE_INTERVAL_NANOSECONDS = 1_000_000;
 
     /** Whether the workers run as root. */
@@ -61,9 +61,8 @@ final class WorkerGroup implements ContextEvents
     }
 
     /**
-     * Returns whether the effective user or group of this process has changed. For root, all credentials count. To
-     * compare them takes seven system calls, a tenth of the time of a tiny task. So they are compared at most once in
-     * {@see COMPARE_INTERVAL_NANOSECONDS}.
+     * Returns whether the effective user or group of this process has changed. If the workers run as root, compares all
+     * credentials, but not in each call: a comparison takes a tenth of the time of a tiny task.
      */
     public function hasUserChanged(): bool
     {
@@ -79,8 +78,8 @@ final class WorkerGroup implements ContextEvents
     }
 
     /**
-     * Returns whether the workers run as root, and the credentials of this process have changed since their start. For
-     * workers of any other user, {@see hasUserChanged()} before each submission is sufficient.
+     * Returns whether the workers run as root and the credentials of this process have changed since their start. For
+     * workers of another user, the call of {@see hasUserChanged()} before each submission is sufficient.
      */
     public function hasFormerPrivileges(): bool
     {
@@ -88,8 +87,8 @@ final class WorkerGroup implements ContextEvents
     }
 
     /**
-     * Returns whether a new worker would load other files than the workers of this group. The pool calls this method
-     * for each submission. Without a new autoloader, PHP compares an array with itself, which is fast for any size.
+     * Returns whether a new worker would load other autoloader files than the workers of this group. The pool calls
+     * this method for each submission. If no autoloader is new, PHP only compares an array with itself, which is fast.
      */
     public function haveAutoloadersChanged(): bool
     {

@@ -6,7 +6,7 @@ namespace Spindle\Worker\Internal;
 
 use Spindle\Worker\WorkerPoolOptions;
 
-/** The group of new workers, and earlier groups, each until its last worker has ended. */
+/** The group of new workers, and earlier groups that still have workers. */
 final class WorkerGroups
 {
     /** The group of new workers. Only this class writes this property. */

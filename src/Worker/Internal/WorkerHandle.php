@@ -16,16 +16,16 @@ final class WorkerHandle
 {
     public const MAX_STDERR_BYTES = 8192;
 
-    /** Seconds that a worker has to end after it got the STOP frame. Then it is terminated. */
+    /** Seconds that a worker has to end after the STOP frame. After this time, the pool ends the worker. */
     public const STOP_TIMEOUT = 2.0;
 
-    /** Seconds to wait for the exit status after the connection has ended. Then the worker is terminated. */
+    /** Seconds to wait for the exit status after the connection has ended. Then the pool ends the worker. */
     private const EXIT_STATUS_TIMEOUT = 1.0;
 
-    /** A payload of at least this size, in bytes, is sent separately from its header, so that it is not copied. */
+    /** A payload of at least this size, in bytes, is sent separately from its header, to avoid a copy. */
     private const MIN_SEPARATE_BYTES = 1 << 16;
 
-    /** The worker is replaced after this batch. Frames and shared memory have 32 bits for an id. */
+    /** Id of the last batch before a worker is replaced. Frames and shared memory have 32 bits for an id. */
     private const MAX_BATCH_ID = 0x7FFF_FFFF;
 
     public ?WorkerLink $link = null;
@@ -34,7 +34,7 @@ final class WorkerHandle
     public int $pid = 0;
     public ?SharedFlags $sharedFlags = null;
 
-    /** Whether the worker has finished its bootstrap, and so can run tasks. */
+    /** Whether the worker has finished its bootstrap and can run tasks. */
     public bool $ready = false;
 
     /** Whether the worker gets no more batches, because {@see stop()} or {@see end()} was called. */
@@ -53,7 +53,7 @@ final class WorkerHandle
     public array $batches = [];
     private int $lastBatchId = 0;
 
-    /** @var array<int, true> ids of the sources whose code was sent to the worker; a call of map() is a source */
+    /** @var array<int, true> ids of the map() calls whose code was sent to the worker */
     private array $sentCodes = [];
 
     /** Number of tasks of the worker whose outcomes have arrived. */
@@ -84,7 +84,7 @@ final class WorkerHandle
     /** @var \WeakReference<ItemStream>|null items of the running generator task */
     public ?\WeakReference $stream = null;
 
-    /** Index in $streamBatch of the running generator task. Without one, the index is -1 and $streamBatch is null. */
+    /** Index of the running generator task in $streamBatch. If none runs, the index is -1 and $streamBatch is null. */
     public int $streamIndex = -1;
     public ?Batch $streamBatch = null;
 
@@ -132,7 +132,7 @@ final class WorkerHandle
         return $this->ready && $this->batches === [] && !$this->isEnding;
     }
 
-    /** Returns how many more tasks the worker can be given; 0 if it is not ready, or ends once its tasks are done. */
+    /** Returns how many more tasks the worker may get; 0 if it is not ready, or must end after its current tasks. */
     public function tasksLeft(WorkerPoolOptions $options): int
     {
         if (!$this->ready || $this->isEnding || $this->lastBatchId >= self::MAX_BATCH_ID) {
@@ -176,7 +176,7 @@ final class WorkerHandle
         }
     }
 
-    /** Makes the worker drop the code of a source that has no more tasks. */
+    /** Makes the worker drop the code of a map() call that has no more tasks. */
     public function forgetCode(int $source): void
     {
         if (isset($this->sentCodes[$source])) {
@@ -256,7 +256,7 @@ final class WorkerHandle
         return null;
     }
 
-    /** Prevents more tasks of a batch from starting, if shared memory allows it. Returns how many the worker keeps. */
+    /** If there is shared memory, prevents further starts of tasks of a batch. Returns how many the worker keeps. */
     public function takeBack(Batch $batch): int
     {
         $started = $this->sharedFlags === null
@@ -266,13 +266,13 @@ final class WorkerHandle
         return min($batch->limit, $started);
     }
 
-    /** Returns whether the worker has begun any task, or died while it read one, as far as the pool knows. */
+    /** Returns whether the worker has begun any task, or died while it read a batch, as far as the pool knows. */
     public function hasBegun(): bool
     {
         return $this->outcomeCount > 0 || $this->lastStartedTask() !== null || $this->diedWhileReading();
     }
 
-    /** Returns whether the worker ran out of memory while it read its first batch, before it started a task of it. */
+    /** Returns whether the worker ran out of memory before it started a task of its first batch. */
     public function diedWhileReading(): bool
     {
         $first = $this->firstBatch();
@@ -281,7 +281,7 @@ final class WorkerHandle
             && preg_match('/^(?:Allowed memory size of|Out of memory)/', $this->exitReport ?? '') === 1;
     }
 
-    /** Returns whether a signal ended the worker, or the host process that runs it, after a start without a failure. */
+    /** Returns whether a signal ended the worker or its host, and the worker had not failed to start. */
     public function wasKilled(): bool
     {
         return $this->startFailure === null && isset($this->exit[1]);

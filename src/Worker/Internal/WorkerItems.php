@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Worker\Internal;
 
-/** The items of a generator task that a worker runs. */
+/** The items that a worker sends for a generator task. */
 final readonly class WorkerItems implements ItemSource
 {
     /** @param int $index position of the task in its batch */

@@ -11,15 +11,15 @@ use Spindle\Internal\MalformedFrameException;
 use Spindle\Internal\Warnings;
 use Spindle\Worker\ResultBudget;
 
-/** The pool's end of a socket: sends and receives frames without blocking, and detects the end of the connection. */
+/** The pool's end of a connection. Sends and receives frames without blocking, and detects a disconnection. */
 final class WorkerLink implements FrameHandler
 {
     private const MIN_READ_BYTES = 1 << 16;
 
-    /** Largest read, and largest write after the socket was full, in bytes. */
+    /** Maximum bytes of one read, and of one write after a frame was sent only in part. */
     private const MAX_TRANSFER_BYTES = 1 << 18;
 
-    /** If more bytes than this are missing from a frame, they are read only after the budget has reserved them. */
+    /** If more bytes than this of a frame are unread, the link reads them only after the budget has reserved them. */
     private const MAX_UNRESERVED_BYTES = 1 << 16;
 
     private readonly FrameReader $frames;
@@ -35,13 +35,13 @@ final class WorkerLink implements FrameHandler
 
     private ?ResultBudget $budget = null;
 
-    /** Bytes of the budget that the current frame has reserved; -1 while the frame waits for them. */
+    /** Bytes of the budget that are reserved for the current frame; -1 while the reservation waits. */
     private int $reserved = 0;
 
     /** Process that owns the socket. A fork shares the socket, and must not use it. */
     private readonly int $ownerPid;
 
-    /** @var (\Closure(int, int, string, int, int): void)|null receives type, id, bytes; offset and length of payload */
+    /** @var (\Closure(int, int, string, int, int): void)|null receives type, id, bytes, offset and length of payload */
     private ?\Closure $onFrame = null;
 
     /** @var (\Closure(?string): void)|null called at the end of the connection; receives a protocol error or null */
@@ -67,7 +67,7 @@ final class WorkerLink implements FrameHandler
         $this->close();
     }
 
-    /** @return array<string, mixed> without the data in transit, which may be secret */
+    /** @return array<string, mixed> without unsent and received data, which may be secret */
     public function __debugInfo(): array
     {
         return ['closed' => $this->closed];
@@ -167,7 +167,7 @@ final class WorkerLink implements FrameHandler
             $this->end($malformed->getMessage());
         }
         if ($this->reserved > 0 && $this->frames->missing() <= self::MAX_UNRESERVED_BYTES) {
-            EventLoop::defer($this->release(...)); // later: the receiver can call ResultBudget::forceAcquire() first
+            EventLoop::defer($this->release(...)); // after the receiver has called ResultBudget::forceAcquire()
         }
 
         return true;

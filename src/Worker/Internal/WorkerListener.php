@@ -12,8 +12,8 @@ use Spindle\Worker\WorkerStartException;
 
 /**
  * Accepts connections of workers and hosts on an abstract Unix socket. Any process on the machine can connect. A worker
- * or host proves in its greeting that it knows the secret. Until then, a connection is a stranger. The number of
- * strangers, their time and the bytes read from them are limited, because each needs a descriptor and memory.
+ * or host proves in its greeting that it knows the secret. A connection without a greeting is called a stranger. The
+ * number of strangers, their time and their bytes are limited, because each stranger needs a descriptor and memory.
  */
 final class WorkerListener
 {
@@ -30,7 +30,7 @@ final class WorkerListener
 
     private const MAX_ACCEPTS_PER_TURN = 64;
 
-    /** Seconds until the next attempt, when no connection can be accepted. */
+    /** Seconds until the next attempt after a connection could not be accepted. */
     private const ACCEPT_PAUSE_SECONDS = 0.05;
 
     /** Reason that is reported after one second without a successful accept. */
@@ -54,7 +54,7 @@ final class WorkerListener
 
     private ?string $pauseTimer = null;
 
-    /** Number of consecutive times that a connection was not accepted for lack of a descriptor. */
+    /** Number of consecutive failures to accept a connection, because no descriptor was free. */
     private int $failureCount = 0;
 
     /** Process that owns the socket. A fork shares the socket, and must not accept connections. */
@@ -191,7 +191,7 @@ final class WorkerListener
         return true;
     }
 
-    /** Called when no descriptor was free for a connection. Pauses, and reports the failure if it lasts one second. */
+    /** Called when no descriptor was free for a connection. Pauses. Reports the failure if it lasts one second. */
     private function acceptFailed(): void
     {
         if (++$this->failureCount * self::ACCEPT_PAUSE_SECONDS >= 1) {

@@ -9,9 +9,9 @@ use Spindle\Internal\Launcher\LauncherProtocol as LauncherProtocol;
 /**
  * The wire format between a pool and its workers.
  *
- * Frames on a Unix socket, split by {@see \Spindle\Internal\FrameReader}: `u32 length of the rest | u8 type | u32 id |
- * payload`, integers little-endian. Frames of a worker begin with {@see self::MAGIC}, except its greeting.
- * docs/architecture/tasks.md describes the payload of each frame and their order.
+ * {@see \Spindle\Internal\FrameReader} splits the bytes of a Unix socket into frames: `u32 length of the rest |
+ * u8 type | u32 id | payload`. Integers are little-endian. {@see self::MAGIC} precedes the frames of a worker, except
+ * its greeting. docs/architecture/tasks.md describes the payload of each frame, and the order of frames.
  *
  * The first frame in each direction proves that its sender knows the pool's secret. The secret itself is never sent,
  * because another process may have opened a socket with the same name.
@@ -52,20 +52,20 @@ final class WorkerProtocol
     public const THROWN = 2;
     public const UNSERIALIZABLE = 3;
 
-    // Flags of frames: RESULTS uses the first three, TASKS uses PACKED and EAGER.
+    // Flags of frames. RESULTS frames use DONE, PACKED and FAILURES. TASKS frames use PACKED and EAGER.
     public const DONE = 1;
     public const PACKED = 2;
     public const FAILURES = 4;
     public const EAGER = 8;
 
-    /** A string of at least this size, in bytes, is packed by itself and not in a list of plain values. */
+    /** Minimum bytes of a long string. A long string is packed separately, and not in a list of plain values. */
     public const MIN_LONG_STRING_BYTES = 1 << 10;
 
-    /** A generator task is not continued while the pool has not acknowledged this many items, or bytes of items. */
+    /** A generator task pauses while the pool has not acknowledged this many items, or this many bytes of items. */
     public const MAX_UNREAD_ITEMS = 64;
     public const MAX_UNREAD_BYTES = 1 << 20;
 
-    /** Prefix of each frame of a worker except its greeting. If it is missing, a task has written to the socket. */
+    /** Prefix of each frame of a worker except the greeting. If a frame lacks it, a task has written to the socket. */
     public const MAGIC = "\xA7Sp\x1E";
 
     /** Largest result in bytes: the length of a frame has 32 bits. */

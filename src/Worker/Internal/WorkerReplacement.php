@@ -36,8 +36,8 @@ final class WorkerReplacement
     }
 
     /**
-     * Replaces the workers by new ones with the current user and groups of this process. Tasks that have not started
-     * move to the new workers if the old ones run as root. If not, the tasks fail: they could get more privileges.
+     * Replaces the workers by new ones with the current user and groups of this process. If the old workers run as
+     * root, unstarted tasks move to the new workers. If not, these tasks fail, because they could get more privileges.
      */
     public function replaceForCredentials(): void
     {
@@ -48,7 +48,7 @@ final class WorkerReplacement
     }
 
     /**
-     * @param bool $mayMove whether other workers may run the tasks that have not started; otherwise they fail
+     * @param bool $mayMove whether new workers may run the unstarted tasks; otherwise these tasks fail
      *
      * @return bool false in a fork, which must not touch the workers
      */

@@ -13,7 +13,7 @@ use Spindle\Worker\WorkerPoolOptions;
 /** Settings that the workers of a pool receive when they start. */
 final class WorkerSettings
 {
-    /** Default limit of a result in bytes if there is no memory_limit. With one, the default is a quarter of it. */
+    /** Default limit of a result in bytes without a memory_limit. Otherwise, the default is a quarter of the limit. */
     private const DEFAULT_MAX_RESULT_BYTES = 1 << 30;
     private const MEMORY_LIMIT_DIVISOR = 4;
 

@@ -8,7 +8,7 @@ use Spindle\Internal\WeakTimer;
 use Spindle\LauncherException;
 use Spindle\Worker\WorkerStartException;
 
-/** Starts workers, and assigns each incoming connection to its worker by the greeting. */
+/** Starts workers. Finds the worker of each incoming connection by the id in the greeting. */
 final class WorkerStartup
 {
     private ?WorkerListener $listener = null;
@@ -110,9 +110,9 @@ final class WorkerStartup
     }
 
     /**
-     * Returns a receiver that ends a worker whose shared memory this process cannot open, as soon as the worker is
-     * ready. Without that memory, the pool would not know which tasks the worker has started. A worker that fails
-     * earlier removes the memory itself, and its own failure is reported.
+     * Returns a receiver for a worker whose shared memory this process cannot open. The receiver ends the worker as
+     * soon as it is ready: without the memory, the pool would not know which tasks have started. If the worker fails
+     * earlier, it removes the memory itself, and that failure is reported.
      *
      * @param \Closure(int, int, string, int, int): void $receive
      *

@@ -21,7 +21,7 @@ final class Workers implements WorkerEvents
     /** @var array<int, WorkerHandle> workers by number */
     private array $workers = [];
 
-    /** Number of these workers that get no more tasks. */
+    /** Number of workers in $workers that get no more tasks. */
     private int $endingCount = 0;
     private int $lastId = 0;
     private ?string $idleTimer = null;
@@ -60,7 +60,7 @@ final class Workers implements WorkerEvents
         return $this->surplus() < 0;
     }
 
-    /** Returns the group of new workers, which also has those that were started after the last {@see replaceAll()}. */
+    /** Returns the group that new workers join. It has all workers that started after the last {@see replaceAll()}. */
     public function group(): WorkerGroup
     {
         return $this->groups->present;
@@ -131,7 +131,7 @@ final class Workers implements WorkerEvents
         $worker->disconnected('The worker sent results of tasks that it does not have');
     }
 
-    /** Called when a worker has nothing to do. Stops a worker that must be replaced or is one too many. */
+    /** Called when a worker has nothing to do. Stops the worker if it must be replaced or the pool has too many. */
     public function becameIdle(WorkerHandle $worker): void
     {
         $worker->idleSince = hrtime(true);
@@ -149,7 +149,7 @@ final class Workers implements WorkerEvents
         }
     }
 
-    /** Stops idle workers as long as there are more workers than the pool's size. */
+    /** Stops idle workers while there are more workers than the pool's size. */
     public function shrink(): void
     {
         foreach ($this->workers as $worker) {
@@ -176,7 +176,7 @@ final class Workers implements WorkerEvents
         }
     }
 
-    /** Ends all workers and waits for their end. `$drains` is whether to pass on output that has not arrived yet. */
+    /** Ends all workers and waits for their end. `$drains` is whether to pass on their last output. */
     public function close(bool $drains = false): void
     {
         $this->closed = true;
@@ -190,7 +190,7 @@ final class Workers implements WorkerEvents
         $workers = $this->workers;
         $this->workers = [];
         foreach ($workers as $worker) {
-            $worker->link?->close(); // makes the worker end by itself
+            $worker->link?->close(); // the worker ends when it is disconnected
         }
         $this->groups->close($drains);
         foreach ($workers as $worker) {
@@ -291,8 +291,8 @@ final class Workers implements WorkerEvents
 
     /**
      * Handles a worker that ended before it began any task. If no other worker is left, the waiting tasks fail: now if
-     * this worker exited before it was ready, otherwise after several such ends in a row. They also fail if no worker
-     * is ready and more starts in a row have failed than the pool's size. Without this rule, they could wait for ever.
+     * this worker exited before it was ready, otherwise after several such ends in a row. If no worker is ready, the
+     * tasks also fail after more failed starts in a row than the pool's size. Otherwise the tasks could wait for ever.
      */
     private function endedWithoutTask(WorkerHandle $worker): void
     {

@@ -11,12 +11,13 @@ use Symfony\Component\Console\Input\InputInterface;
 use Symfony\Component\Console\Input\InputOption;
 use Symfony\Component\Console\Output\OutputInterface;
 
-/** `spindle bench`: runs the benchmarks of bench/ in a separate process, and passes on its exit status. */
+/** `spindle bench`: runs a benchmark of bench/ in a separate process, and returns the exit status of that process. */
 final class BenchCommand extends Command
 {
     private const HELP = <<<'HELP'
-        Measures Spindle and its peers on this machine, in alternating rounds, each
-        contestant in a fresh process. Prints medians and ratios as Markdown tables.
+        Measures Spindle and its peers (comparable programs) on this machine, in
+        alternating rounds. Each contestant runs in a new process. Prints medians and
+        ratios as Markdown tables.
 
           commands   Shell commands through a pool, compared with xargs, GNU parallel,
                      PHP libraries and, if a C compiler is installed, a C program
@@ -31,7 +32,7 @@ final class BenchCommand extends Command
           contexts   Creation of threads, forks and processes, on each --php
 
         The benchmarks need a Git checkout of Spindle, because the Composer package
-        does not contain them. An option of another benchmark is refused. With
+        does not contain them. Each benchmark refuses the options of others. With
         --against, a second checkout of Spindle is measured too, and the ratios of
         rates and CPU time are printed.
 
@@ -71,7 +72,7 @@ final class BenchCommand extends Command
         'first' => "all except contexts: Measure only the first\nof Spindle's contestants, without peers",
     ];
 
-    /** Options with a value: option of the script, shortcut, mode, and help text in lines of at most 45 columns. */
+    /** Options with a value: the script's option, shortcut, mode, and help text in lines of at most 45 columns. */
     private const OPTIONS = [
         'memory' => ['--memory', null, self::VALUE, <<<'TEXT'
             commands: Hold N megabytes in the measuring
@@ -210,7 +211,7 @@ final class BenchCommand extends Command
             TEXT],
         'head-timeout' => ['--head-timeout', null, self::VALUE, <<<'TEXT'
             http: Wait N seconds for the head of a
-            request; the clients of slow exceed it
+            request; in slow, clients take longer
             [default: 10]
             TEXT],
         'kills' => ['--kills', null, self::VALUE, <<<'TEXT'
@@ -242,7 +243,7 @@ final class BenchCommand extends Command
 
     protected function configure(): void
     {
-        $this->setDescription('Measures Spindle against its peers on this machine')
+        $this->setDescription('Compares Spindle with similar programs on this machine')
             ->setHelp(self::HELP)
             ->addArgument(
                 'what',
@@ -305,7 +306,7 @@ final class BenchCommand extends Command
     /** @param list<string> $command */
     private static function runScript(array $command, OutputInterface $output): int
     {
-        // The script inherits descriptor 2, which is not listed. Passing STDERR would change the offset of a file.
+        // The script inherits descriptor 2. If STDERR were listed here, PHP would change its write position in a file.
         $process = proc_open($command, [1 => ['pipe', 'w']], $pipes);
         if ($process === false || !isset($pipes[1])) {
             throw new \RuntimeException("{$command[0]} could not be started");

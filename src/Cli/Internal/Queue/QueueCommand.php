@@ -27,18 +27,18 @@ final class QueueCommand extends Command
           <info>spindle queue purge thumbnails --yes</info>           remove waiting jobs
 
         The broker's address comes from --broker or --broker-file, otherwise from
-        SPINDLE_BROKER. Never write a password in a command line. No key is needed,
-        because the contents of jobs are not read.
+        SPINDLE_BROKER. Never write a password in a command line. No signing key is
+        needed, because the contents of jobs are not read.
 
         <comment>Output of show</comment>
-          waiting  jobs that can be claimed, and the age of the oldest
+          waiting  jobs that an agent can claim, and the age of the oldest
           running  jobs that an agent, their owner, has claimed
           delayed  jobs that wait for their delay or their next attempt
-          blocked  jobs that wait because another job of their key runs
+          blocked  jobs that wait because another job with the same key runs
           dead     jobs that failed for good; kept until retried or deleted
           Then running, delayed and dead jobs are listed, up to --limit of each, the
-          newest dead letters first. --status selects others, such as waiting jobs,
-          the oldest first. Times are the broker's, in UTC.
+          newest dead letters first. --status selects other jobs, such as waiting
+          jobs, the oldest first. Times are in UTC, by the broker's clock.
 
         <comment>Exit status</comment>
           0      done

@@ -8,7 +8,7 @@ use Spindle\Remote\Broker;
 use Spindle\Remote\BrokerException;
 use Spindle\Remote\JobStatus;
 
-/** Executes an operator's actions on a queue, in batches that keep the engine responsive for other clients. */
+/** Executes the actions of `spindle queue` in small batches, so that other clients of the engine wait only briefly. */
 final class QueueManager
 {
     private const MAX_BATCH_JOBS = 500;
@@ -61,7 +61,7 @@ final class QueueManager
     }
 
     /**
-     * Removes waiting jobs, at most as many as are waiting now. Jobs that are submitted later do not prolong the purge.
+     * Removes at most as many jobs as wait at the start. So jobs that are submitted later do not prolong the purge.
      *
      * @return int number of removed jobs
      *
@@ -95,7 +95,7 @@ final class QueueManager
             return array_sum(array_map($action, array_chunk($ids, self::MAX_BATCH_JOBS)));
         }
         [$changed, $seen] = [0, []];
-        // The list begins with the newest dead letters. If all of them were handled, a longer list has older ones.
+        // A list begins with the newest dead letters. If all of these were handled before, a longer list is read.
         for ($limit = self::MAX_BATCH_JOBS; ; $limit += self::MAX_BATCH_JOBS * (int) ($new === [])) {
             $dead = self::ids($this->broker->listJobs($this->queue, JobStatus::Dead, $limit));
             // A retried job that has died again is not retried a second time.

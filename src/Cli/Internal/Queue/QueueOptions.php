@@ -30,7 +30,7 @@ final class QueueOptions
     private const DEFAULT_STATUSES = [JobStatus::Running, JobStatus::Delayed, JobStatus::Dead];
 
     /**
-     * @param list<string>|null $ids      ids of dead letters; null for all of them, and for an action that takes no ids
+     * @param list<string>|null $ids      ids of dead letters; null for all dead letters or if the action takes no ids
      * @param list<JobStatus>   $statuses statuses of the jobs to show
      */
     private function __construct(

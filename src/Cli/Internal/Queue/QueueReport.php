@@ -9,12 +9,12 @@ use Spindle\Cli\Internal\TerminalText;
 use Spindle\Remote\Job;
 use Spindle\Remote\JobStatus;
 
-/** The report of `spindle queue`, as text or as JSON. Control characters in values are escaped. */
+/** The report of `spindle queue show`, as text or as JSON. Control characters in values are escaped. */
 final class QueueReport
 {
     private const TIME_COLUMNS = ['since', 'due', 'died'];
 
-    /** Columns after the id, by status. The column whose values can contain spaces is last. */
+    /** Columns after the id, by status. The reason is last, because it can contain spaces. */
     private const COLUMNS = [
         'waiting' => ['since'],
         'running' => ['owner', 'since', 'crashes', 'failures'],
@@ -25,7 +25,7 @@ final class QueueReport
 
     /**
      * @param array<string, int>                                           $statistics
-     * @param array<string, array<string, array<string, int|float|string>>> $jobs by status and id in the broker
+     * @param array<string, array<string, array<string, int|float|string>>> $jobs details by status and stored id
      */
     public function __construct(
         private readonly string $queue,

@@ -6,11 +6,11 @@ namespace Spindle\Cli\Internal\Run;
 
 /**
  * Rewrites a shell line into a form that does not depend on the style of quoting: a\ b, 'a b' and "a b" have the same
- * form. So a job log can be resumed if another program, such as GNU parallel, has quoted its commands in another way.
+ * form. So Spindle can resume a job log in which GNU parallel has quoted the commands in another style.
  *
- * Two lines have the same form only if dash and bash read them as the same command. A line whose form is not certain
- * stays unchanged. Here-documents, comments, backticks, ${...} and $(...) in double quotes make the form uncertain. So
- * do quotes in a place where they change even the meaning of a letter: {@see MEANINGFUL_QUOTES_PATTERN}.
+ * Two lines have the same form only if dash and bash read the same command from both lines. If the form is not certain,
+ * the line stays unchanged. Here-documents, comments, backticks, ${...}, and a $(...) in double quotes make the form
+ * uncertain. So do quotes that change even the meaning of a letter: {@see MEANINGFUL_QUOTES_PATTERN}.
  */
 final class CanonicalQuotes
 {
@@ -30,7 +30,7 @@ final class CanonicalQuotes
     private const EMPTY = "\2";
     private const REDUNDANT_EMPTY_PATTERN = '~(?<=[^\s\0;&|<>()])\x02|\x02(?=\x02*+[^\s\0;&|<>()\x02])~';
 
-    /** Match the start of a word, one unquoted character of a word (BARE), and one that may be quoted (ANY). */
+    /** START matches the start of a word, BARE one unquoted character, and ANY one character, quoted or not. */
     private const START = '(?<![^ \t\n\0;&|()<>])(?<!\x01.)';
     private const BARE = '[^ \t\n\0;&|()<>\x01\x02]';
     private const ANY = '(?:\x01.|[^ \t\n\0;&|()<>\x01])';
@@ -38,7 +38,7 @@ final class CanonicalQuotes
     /** Matches the start of a word that contains quotes. */
     private const MARKED = self::START . '(?=' . self::BARE . '*+[\x01\x02])';
 
-    /** Matches the start of a command and the reserved words after it. The next word can be reserved too. */
+    /** Matches the start of a command and reserved words. The word after the match can be a reserved word too. */
     private const COMMAND = '(?:^|(?<!\x01)[\n\0;&|()])[ \t]*+'
         . '(?:(?:for|case|select|function|coproc)[ \t]++' . self::ANY . '++[ \t\n\0]++'
         . '|(?:if|then|else|elif|fi|do|done|case|esac|while|until|for|in|function|select|time|coproc)[ \t]++'
@@ -91,8 +91,8 @@ final class CanonicalQuotes
     /**
      * @param array<string|null> $token
      *
-     * @return array{string, string}|null the token in the form, and the token for MEANINGFUL_QUOTES_PATTERN: with a
-     *     mark before each quoted character, or one mark for quotes with a variable; null if the form is not certain
+     * @return array{string, string}|null the token's form, and its text for MEANINGFUL_QUOTES_PATTERN with a mark
+     *     before each quoted character, or one mark for quotes with a variable; null if the form is not certain
      */
     private static function canonicalParts(array $token): ?array
     {

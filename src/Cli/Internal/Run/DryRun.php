@@ -19,7 +19,7 @@ use Spindle\Cli\Internal\UsageException;
 /** The option --dry-run: prints the commands that would run, one per line, and changes nothing. */
 final class DryRun
 {
-    /** Value of {%} in all commands, because no job occupies a slot. */
+    /** Value of {%} in all commands. No job runs, so no job has a slot. */
     private const SLOT = 1;
 
     private readonly OutputStream $out;

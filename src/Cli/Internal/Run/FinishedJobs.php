@@ -25,7 +25,7 @@ final class FinishedJobs
     /** @var array<int, string> entries of JOBS_PER_PAGE consecutive jobs, by page number; NUL bytes for no entry */
     private array $pages = [];
 
-    /** @var array<int, int> bytes that each job got as standard input, by its number; jobs without any are missing */
+    /** @var array<int, int> bytes of standard input, by job number; only of jobs that had standard input */
     private array $sent = [];
 
     private int $lastSequence = 0;
@@ -36,7 +36,7 @@ final class FinishedJobs
     private function __construct(private readonly string $path) {}
 
     /**
-     * Reads a job log. A last line without a line feed is ignored: its job counts as not run.
+     * Reads a job log. Ignores a last line without a line feed, so the job of that line runs again.
      *
      * @param resource $file
      *
@@ -60,7 +60,7 @@ final class FinishedJobs
     }
 
     /**
-     * Returns whether a file begins like a job log. The header can be missing: --joblog +FILE writes none.
+     * Returns whether a file begins like a job log. The header is optional, because --joblog +FILE writes none.
      *
      * @param resource $file
      */
@@ -85,9 +85,9 @@ final class FinishedJobs
     }
 
     /**
-     * Returns whether a job must run: the log does not have it, or it failed and $retryFailed is set.
+     * Returns whether a job must run: the log does not have the job, or the job failed and $retryFailed is true.
      *
-     * @throws UsageException when the log has another command, or a block of another size, under this number
+     * @throws UsageException when the log has another command or another block size for this job number
      */
     public function needsRun(InputJob $job, bool $retryFailed): bool
     {
@@ -114,7 +114,7 @@ final class FinishedJobs
         return $this->entry($sequence) !== null;
     }
 
-    /** Returns the lowest number of a finished job that is higher than $sequence; null if there is none. */
+    /** Returns the lowest number above $sequence that a finished job has; null if there is none. */
     public function firstAfter(int $sequence): ?int
     {
         $first = null;

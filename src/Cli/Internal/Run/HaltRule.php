@@ -9,8 +9,8 @@ use Spindle\Cli\Internal\UsageException;
 use Spindle\Command\CommandResult;
 
 /**
- * The option --halt. It decides when a run stops early, whether running jobs may finish then, and which exit status the
- * run has. A percentage refers to all jobs, so the whole input must be counted before the first job starts.
+ * The option --halt. It decides when a run stops early, whether running jobs may finish, and which exit status the run
+ * has. A percentage refers to the number of all jobs, so that number must be known before the first job starts.
  */
 final class HaltRule
 {
@@ -24,7 +24,7 @@ final class HaltRule
     private const PATTERN = '/^(soon|now),(fail|success|done)=(\d{1,9}|\d{1,3}(?:\.\d{1,6})?%)$/D';
 
     /**
-     * @param bool   $now    whether running jobs are ended
+     * @param bool   $now    whether the rule also ends running jobs
      * @param string $event  fail, success or done
      * @param float  $number number of events, or percentage of all jobs
      */
@@ -74,7 +74,7 @@ final class HaltRule
     /**
      * Returns the exit status of a run that the rule has halted, as in GNU parallel.
      *
-     * @param CommandResult|null $last result of the job that met the condition; null if a line without a command did
+     * @param CommandResult|null $last result of the job that met the condition; null if an invalid input line met it
      */
     public function haltedStatus(int $failed, int $total, ?CommandResult $last): int
     {
@@ -85,7 +85,7 @@ final class HaltRule
         };
     }
 
-    /** Returns the exit status that tells how many jobs failed: their percentage if --halt has one, or their number. */
+    /** Returns the number of failed jobs as an exit status; if --halt is a percentage, returns their percentage. */
     public function finishedStatus(int $failed, int $total): int
     {
         return $this->isPercentage
@@ -93,7 +93,7 @@ final class HaltRule
             : ExitStatus::ofFailures($failed);
     }
 
-    /** Returns the status that a shell would report. If the job log has -1, such as after a timeout, this is 255. */
+    /** Returns the status that a shell would report: 255 if the job log has -1, for example after a timeout. */
     private static function statusOf(CommandResult $result): int
     {
         return $result->signal !== null && !$result->timedOut

@@ -12,9 +12,9 @@ use Spindle\Internal\IgnoredSignals;
 use Spindle\Internal\SignalWatch;
 
 /**
- * Handles Ctrl-C, SIGTERM and SIGUSR1. Without ext-pcntl, these signals end this process at once, and its launcher ends
- * the jobs. Signals that were ignored when this process started stay ignored. A write beyond the limit of file sizes
- * (ulimit -f) fails, and does not end this process by SIGXFSZ.
+ * Handles Ctrl-C, SIGTERM and SIGUSR1. Without ext-pcntl, these signals end this process immediately. The launcher, a
+ * helper process, then ends the jobs. Signals that were ignored when this process started stay ignored. A write beyond
+ * the file size limit (ulimit -f) fails, because SIGXFSZ does not end this process.
  */
 final class Interrupts
 {
@@ -58,7 +58,7 @@ final class Interrupts
         self::ignoreFileSizeLimit(); // for the last messages
     }
 
-    /** Makes a write beyond the limit of file sizes fail. Call it after the last job, because jobs inherit this. */
+    /** Makes writes beyond the file size limit fail. Start no jobs after this call: jobs would inherit the setting. */
     public static function ignoreFileSizeLimit(): void
     {
         if (\function_exists('pcntl_signal')) {
@@ -66,7 +66,7 @@ final class Interrupts
         }
     }
 
-    /** Stops starting jobs at the first Ctrl-C. Ends the running jobs at each further one. */
+    /** Starts no more jobs after the first Ctrl-C. Ends the running jobs after each further Ctrl-C. */
     private function onInterrupt(): void
     {
         if ($this->status !== null) {

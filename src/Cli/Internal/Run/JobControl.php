@@ -9,7 +9,7 @@ use Spindle\Cli\Internal\Run\Input\InputWait;
 use Spindle\Cli\Internal\Run\Output\RunControl;
 use Spindle\Command\CommandPool;
 
-/** Lists and ends the jobs of a run that have no result, and sets how many may run at once. */
+/** Lists and ends the unfinished jobs of a run, and sets how many jobs may run at the same time. */
 final class JobControl implements RunControl
 {
     private const MAX_OUTPUT_BYTES = 16_384;
@@ -65,7 +65,7 @@ final class JobControl implements RunControl
         return implode('', $this->pool->outputSoFar($job, self::MAX_OUTPUT_BYTES));
     }
 
-    /** Returns whether {@see end()} has ended a job that now has a result. Returns true only once for each job. */
+    /** Returns whether {@see end()} has ended the job. Forgets this, so a second call for the job returns false. */
     public function forgetEnded(InputJob $job): bool
     {
         $wasEnded = isset($this->ended[$job->sequence]);

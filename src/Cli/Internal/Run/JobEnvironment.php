@@ -26,8 +26,8 @@ final class JobEnvironment
     ) {}
 
     /**
-     * @param list<string> $words of the command. A variable is set only if these words or --env contain its name,
-     *                            because each variable makes the start of a job slower
+     * @param list<string> $words words of the command. A variable is set only if these words or --env contain its
+     *                            name, because each variable makes the start of a job slower
      *
      * @throws UsageException
      */
@@ -64,7 +64,7 @@ final class JobEnvironment
     /**
      * Changes the niceness of this process, which the launchers and the jobs inherit.
      *
-     * @throws UsageException when this process can't change it
+     * @throws UsageException when this process can't change its niceness
      */
     public function setNiceness(): void
     {

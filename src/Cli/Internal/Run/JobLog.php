@@ -12,8 +12,8 @@ use Spindle\Command\CommandResult;
 use Spindle\Internal\FileType;
 
 /**
- * A log with one line per finished job, in GNU parallel's format: tab-separated columns, the command last, with NUL
- * bytes for its line feeds. Each line is written in one piece, after all output of its job.
+ * A log with one line per finished job, in GNU parallel's format: columns with tabs between them. The last column is
+ * the command, with NUL bytes instead of line feeds. Each line is written in one piece, after all output of its job.
  */
 final class JobLog
 {
@@ -46,7 +46,7 @@ final class JobLog
     }
 
     /**
-     * Opens a log to which the jobs of this run are added. A new log gets no header, as in GNU parallel.
+     * Opens a log, to which this run adds its jobs. A new log gets no header, as in GNU parallel.
      *
      * @throws UsageException when the file can't be written, when another run writes it, or when it is not a job log
      */
@@ -113,7 +113,7 @@ final class JobLog
         $this->write(self::line($job, $result, $received));
     }
 
-    /** @throws OutputFailedException when the path no longer leads to the written file */
+    /** @throws OutputFailedException when the log was deleted, moved or replaced during the run */
     public function finish(): void
     {
         clearstatcache();

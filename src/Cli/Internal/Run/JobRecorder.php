@@ -59,7 +59,7 @@ final class JobRecorder
         $this->log?->finish();
     }
 
-    /** Returns how a job failed, with the user's command instead of the one that first opens the job's block. */
+    /** Returns how a job failed. Names the user's command, although the executed command may first open a block. */
     private static function failure(InputJob $job, string $error, CommandResult $result): string
     {
         return \sprintf(
@@ -72,7 +72,7 @@ final class JobRecorder
         );
     }
 
-    /** Returns the advice for a program that does not exist, but is a function that bash has exported (`export -f`). */
+    /** Returns advice if the missing program is a function that bash has exported (`export -f`); else ''. */
     private static function advice(string $program): string
     {
         return getenv("BASH_FUNC_{$program}%%") === false

@@ -7,10 +7,10 @@ namespace Spindle\Cli\Internal\Run;
 use Spindle\Cli\Internal\UsageException;
 use Spindle\Internal\CpuCount;
 
-/** The option --jobs: a number, usable CPUs plus or minus N, a percentage of them, or a file with one of these. */
+/** The option --jobs: a number, the usable CPUs +N or -N, a percentage of the usable CPUs, or a file with a value. */
 final class JobsOption
 {
-    /** The value 0: as many jobs at once as the pool can run. */
+    /** The value 0: as many jobs at the same time as the pool can run. */
     public const UNLIMITED = 0;
 
     private const ALLOWED_VALUES = 'a number of jobs, 0 for the maximum, +N or -N for more or less than the CPUs,'
@@ -48,7 +48,7 @@ final class JobsOption
         return $option;
     }
 
-    /** Returns the number of jobs that run at once, or {@see UNLIMITED}. */
+    /** Returns how many jobs may run at the same time, or {@see UNLIMITED}. */
     public function current(): int
     {
         return $this->current;

@@ -10,7 +10,7 @@ use Spindle\Cli\Internal\Run\Input\BadRecordException;
  * The lines of --jsonl: tasks `{"id":...,"cmd":...}` and results `{"id":...,"status":...,"stdout":...,"stderr":...}`.
  * The library TaskRunner.php has the same format.
  *
- * JSON can contain only UTF-8. Any other value is encoded as base64, and the member "base64" lists its key.
+ * JSON can contain only UTF-8. A value with other bytes is base64, and the member "base64" lists the key of that value.
  */
 final class JsonLines
 {
@@ -58,12 +58,12 @@ final class JsonLines
     }
 
     /**
-     * Yields a result as one line in pieces, because an output may not fit into memory. Each output is read twice: to
-     * check whether it is UTF-8, and to encode it.
+     * Yields one line for a result. The line is in pieces, because an output may not fit into memory. Each output is
+     * read twice: to check whether the output is UTF-8, and to encode the output.
      *
      * @param int      $status the exit code; 128 + n after signal n
-     * @param resource $stdout at its start, seekable
-     * @param resource $stderr at its start, seekable
+     * @param resource $stdout seekable stream at its start
+     * @param resource $stderr seekable stream at its start
      *
      * @return \Generator<int, string>
      */

@@ -11,21 +11,21 @@ use Spindle\Cli\Internal\UsageException;
 use Spindle\Internal\Clock;
 
 /**
- * The options --load, --memfree and --noswap, which decide whether the machine has room for another job. They need
- * Linux, because the values are read from its /proc.
+ * The options --load, --memfree and --noswap, which decide whether the machine has room for another job. These options
+ * need Linux, because they read /proc.
  */
 final class MachineLimits
 {
     /** Nanoseconds between two checks while jobs wait. */
     private const PAUSE = 200_000_000;
 
-    /** Nanoseconds between two reads of the load. Jobs that start in between are added to it. */
+    /** Nanoseconds between two reads of the load. Jobs that start between two reads are added to the load. */
     private const LOAD_INTERVAL = 100_000_000;
 
     /** Nanoseconds over which swapping is measured. */
     private const SWAP_INTERVAL = 1_000_000_000;
 
-    /** Seconds for which nothing runs before the reason is reported, and minimum seconds between two reports. */
+    /** Seconds without a running job after which the reason is reported; minimum seconds between two reports. */
     private const REPORT_DELAY = 5.0;
     private const REPORT_INTERVAL = 60.0;
 
@@ -85,7 +85,7 @@ final class MachineLimits
         return $limits;
     }
 
-    /** Waits until another job may start, and counts it. Reports once why none starts, if no job runs for a while. */
+    /** Waits until another job may start, and counts that job. If no job runs for a while, reports the reason once. */
     public function awaitRoom(InputWait $wait, RunStatistics $statistics, ProgressConsole $console): void
     {
         $idleSince = Clock::now();
@@ -135,7 +135,7 @@ final class MachineLimits
         return 'option --noswap: the machine swaps memory in and out';
     }
 
-    /** Returns how many other processes ran or waited for a disk at the last read, plus the jobs started since. */
+    /** Returns how many other processes ran or waited for a disk at the last read, plus the jobs started after it. */
     private function load(int $now): float
     {
         if ($now - self::LOAD_INTERVAL >= $this->loadTime) {

@@ -5,14 +5,14 @@ declare(strict_types=1);
 namespace Spindle\Cli\Internal\Run;
 
 /**
- * Computes the median of runtimes, with an error of at most one per cent. The runtimes are only counted in classes, so
- * memory does not grow with their number. Each class is one per cent wider than the class below.
+ * Computes the median of runtimes, with an error of at most one per cent. Only the number of runtimes in each class is
+ * kept, so a long run needs no more memory. Each class is one per cent wider than the class below.
  */
 final class MedianRuntime
 {
     private const CLASS_WIDTH_FACTOR = 1.01;
 
-    /** Shorter runtimes count as this many seconds. */
+    /** Seconds that are used for each shorter runtime. */
     private const MIN_SECONDS = 1e-4;
 
     /** @var array<int, int> number of runtimes by class */

@@ -8,7 +8,7 @@ use Spindle\Cli\Internal\GivenOptions;
 use Spindle\Cli\Internal\Run\Input\TextTemplate;
 use Spindle\Cli\Internal\UsageException;
 
-/** Reads the options for failed jobs, and those for the job log and the files with results. */
+/** Reads the options for failed jobs, for the job log and for result files. */
 final class OutcomeOptions
 {
     private const UNLIMITED_RETRIES = 1_000_000_000;
@@ -62,7 +62,7 @@ final class OutcomeOptions
         );
     }
 
-    /** Returns the number of retries; the option is the number of tries, with 0 for no limit. */
+    /** Returns the number of retries. The value of --retries is the number of tries; 0 means no limit. */
     private static function retries(GivenOptions $given): int
     {
         $tries = $given->number('retries', 'a number of tries, or 0 for no limit') ?? 1;
@@ -70,7 +70,7 @@ final class OutcomeOptions
         return $tries === 0 ? self::UNLIMITED_RETRIES : $tries - 1;
     }
 
-    /** @throws UsageException when GNU parallel would write a CSV, TSV or JSON file, or blocks would share a folder */
+    /** @throws UsageException when the path ends in .csv, .tsv or .json, or when blocks would share a folder */
     private static function results(GivenOptions $given, InputOptions $input): ?ResultPaths
     {
         $path = $given->text('results');

@@ -20,13 +20,13 @@ use Spindle\Cli\Internal\UsageException;
 /** Reads the options that say how the outputs of jobs are printed. */
 final class OutputOptions
 {
-    /** Options that --jsonl excludes: its lines already have ids, and no other text may be between them. */
+    /** Options that can't be combined with --jsonl, which prints an id in each line and no text between lines. */
     private const NOT_WITH_JSON = ['tag', 'tag-string', 'ungroup', 'line-buffer', 'print'];
 
     /**
-     * @param TextTemplate|null $tag           text before each line, without the tab
+     * @param TextTemplate|null $tag           text before each line of output; the tab after the text is added later
      * @param bool              $json          whether input and output are lines of JSON
-     * @param bool              $printsCommand whether the command is printed before its output
+     * @param bool              $printsCommand whether each command is printed before its output
      * @param bool              $tracesCommand whether the command is printed on standard error when the job starts
      */
     private function __construct(
@@ -61,7 +61,7 @@ final class OutputOptions
         );
     }
 
-    /** Returns the object that prints the outcomes of jobs. With --results, only lines of JSON are printed. */
+    /** Returns the object that prints job outcomes. With --results, only the lines of --jsonl are printed. */
     public function writer(Console $console, bool $hasResults): ResultWriter
     {
         return match (true) {
@@ -88,7 +88,7 @@ final class OutputOptions
             );
         }
 
-        // With --keep-order, grouped output has the same lines in the same order.
+        // With --keep-order, --line-buffer would print the same lines in the same order as grouped output.
         return $mode === OutputMode::Lines && $given->flag('keep-order') ? OutputMode::Grouped : $mode;
     }
 

@@ -28,7 +28,7 @@ final class PipeOptions
 {
     private const DEFAULT_BLOCK_BYTES = 1 << 20;
 
-    /** Default of --block with --pipe-part: ten parts for each job that runs at once. */
+    /** Default of --block with --pipe-part: ten parts per concurrent job. */
     private const DEFAULT_PARTS = '-10';
 
     private const BLOCK_FORM = 'a number of bytes below 2G; ' . ByteSize::UNITS;
@@ -37,7 +37,7 @@ final class PipeOptions
         'block', 'recstart', 'recend', 'regexp', 'remove-rec-sep', 'group-by', 'round-robin', 'cat', 'fifo',
     ];
 
-    /** Options that can't be combined with blocks, and the reason for the message. */
+    /** Options that can't be combined with blocks, and the reason that the message gives. */
     private const NOT_WITH_BLOCKS = [
         'null' => "to end records with NUL, give --recend '\\0'",
         'delimiter' => 'to end records with other characters, give --recend',
@@ -110,7 +110,7 @@ final class PipeOptions
     }
 
     /**
-     * Returns $values. If --tee is given, they are wrapped so that each job reads all of standard input.
+     * Returns $values. With --tee, returns a wrapper of $values that makes each job read all of standard input.
      *
      * @param list<ArgumentList> $lists
      *

@@ -14,7 +14,7 @@ final class ProgressOptions
 {
     /**
      * @param bool        $colours      whether the command line allows colours on a terminal
-     * @param bool        $hasKeys      whether keys may be read, because the terminal is not the input of the run
+     * @param bool        $hasKeys      whether keys may be read: not if the input is named as `-` or `/dev/stdin`
      * @param string|null $againCommand command that runs the failed jobs of the job log again; null without a job log
      *                                  or if the run can't be resumed
      */

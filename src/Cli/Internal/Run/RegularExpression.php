@@ -4,10 +4,10 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal\Run;
 
-/** Checks regular expressions in the values of options, and adds delimiters, which users do not write there. */
+/** Checks regular expressions that users give in options without delimiters, and adds the delimiters. */
 final class RegularExpression
 {
-    /** PHP accepts any character except a letter, a digit, white space, a backslash and NUL. */
+    /** A delimiter can be any character except a letter, a digit, white space, a backslash and NUL. */
     private const DELIMITER = "\1";
 
     private function __construct() {}

@@ -8,21 +8,21 @@ use Spindle\Cli\Internal\Run\Input\InputJob;
 use Spindle\Cli\Internal\Run\Input\TextTemplate;
 
 /**
- * The paths of a job's files for --results, as in GNU parallel. A name without replacement strings is a folder with a
- * subfolder for each value: 1/VALUE/2/VALUE, or with the names of columns instead of the numbers. A name with
- * replacement strings is the job's own folder if it ends with a slash, otherwise the file for its standard output.
+ * Builds the paths of a job's files for `--results PATH`, as in GNU parallel. A PATH without replacement strings is the
+ * folder of all jobs. Each job has a subfolder 1/VALUE/2/VALUE; if columns have names, the names replace the numbers. A
+ * PATH with replacement strings is the job's own folder if it ends with a slash, else the file for standard output.
  */
 final class ResultPaths
 {
-    /** Files in a folder, in the order in which they are completed. GNU parallel does not write command and exitval. */
+    /** Files in a job's folder, in the order of their completion. GNU parallel does not write command and exitval. */
     private const FILES = ['seq', 'command', 'stdout', 'stderr', 'exitval'];
 
-    /** Files of a job without a folder of its own, with the suffixes of their names. */
+    /** Files of a job without its own folder, with the suffix that is added to PATH for each file. */
     private const SUFFIXES = ['stdout' => '', 'stderr' => '.err', 'seq' => '.seq'];
 
     /**
-     * Escape sequences in names of folders, for characters of a value or of a column's name. GNU parallel does not
-     * escape the names of columns, nor . and .., which lead out of the folder of all results.
+     * Escape sequences in names of folders, for characters of a value or of a column's name. Unlike GNU parallel, the
+     * names of columns are escaped too. So are the names `.` and `..`, which would lead to another folder.
      */
     private const ESCAPES = ['\\' => '\\\\', '/' => '\_', "\t" => '\t', "\0" => '\0'];
 
@@ -31,7 +31,7 @@ final class ResultPaths
 
     private const MAX_NAME_BYTES = 255;
 
-    /** Folder that contains the results of all jobs and nothing else; null if each job has a place of its own. */
+    /** Folder that contains the results of all jobs and nothing else; null if PATH has replacement strings. */
     public readonly ?string $root;
 
     /**
@@ -53,7 +53,7 @@ final class ResultPaths
         return $this->template->usesSlot();
     }
 
-    /** @return array{string, string|null} folder of the files; the same again if only this job uses it, or null */
+    /** @return array{string, string|null} folder of the files; the same folder if only this job uses it, else null */
     public function folders(InputJob $job): array
     {
         if ($this->root !== null) {

@@ -10,19 +10,19 @@ use Spindle\Cli\Internal\UsageException;
 use Spindle\Command\CommandResult;
 
 /**
- * The option --results: saves the outcome of each job in files, whose paths {@see ResultPaths} returns.
+ * Implements --results: saves the outcome of each job in files. {@see ResultPaths} returns the paths of the files.
  *
- * A file is written under another name, .SEQUENCE.NAME.partial, and renamed once it is complete. Files of an earlier
- * run are replaced, and other files stay. While a job's files are replaced, its file exitval is missing. If one
- * folder gets all results, it must be empty or contain the marker file of an earlier run. A lock on the marker file
- * keeps other runs out.
+ * Each file is first written as .SEQUENCE.NAME.partial, and renamed when it is complete. Files of an earlier run are
+ * replaced, and other files stay. While a job's files are being replaced, the job has no file exitval. A folder for the
+ * results of all jobs must be empty or contain the marker file of an earlier run. A lock on the marker file keeps two
+ * runs from writing to the folder at the same time.
  */
 final class ResultsDirectory
 {
     private const MARKER = '.spindle-results';
     private const MARKER_TEXT = "This folder belongs to spindle run --results, which replaces files in it.\n";
 
-    /** @param resource|null $marker holds the lock; null if each job has a place of its own */
+    /** @param resource|null $marker locked file; null if the jobs have no common folder */
     private function __construct(private readonly ResultPaths $paths, private readonly mixed $marker) {}
 
     public function __destruct()
@@ -90,7 +90,7 @@ final class ResultsDirectory
         if ($file === false || ($isEmpty && @fwrite($file, self::MARKER_TEXT) !== \strlen(self::MARKER_TEXT))) {
             throw self::notWritable($path);
         }
-        // Some network file systems have no locks; the run continues without one.
+        // Some network file systems have no locks; the run continues without a lock.
         if (!flock($file, \LOCK_EX | \LOCK_NB, $isLocked) && $isLocked === 1) {
             throw new UsageException(
                 "option --results: another run is writing to '{$path}'; give another folder, or wait for that run",
@@ -119,7 +119,7 @@ final class ResultsDirectory
 
     /**
      * @param array<string, string> $files
-     * @param string|null           $folder of the job
+     * @param string|null           $folder the job's own folder; null for none
      *
      * @throws OutputFailedException when a file that would be replaced is not a result of an earlier run
      */

@@ -43,7 +43,7 @@ final class RunOptions
         );
     }
 
-    /** Returns whether jobs need the numbers of their slots. */
+    /** Returns whether jobs need the numbers of their slots ({%}). */
     public function usesSlot(): bool
     {
         return $this->input->format->usesSlot()
@@ -59,7 +59,7 @@ final class RunOptions
         $this->outcome->results?->template->checkPath($job);
     }
 
-    /** Returns whether a job or its start depends on earlier jobs or on the time. Then no job is created in advance. */
+    /** Returns whether a job or its start depends on earlier jobs or the time. If so, no job is created in advance. */
     public function dependsOnStartTime(): bool
     {
         return $this->usesSlot()

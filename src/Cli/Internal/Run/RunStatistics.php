@@ -6,10 +6,10 @@ namespace Spindle\Cli\Internal\Run;
 
 use Spindle\Internal\Clock;
 
-/** Numbers of jobs of a run, and its rate. */
+/** Counts the jobs of a run, and computes the rate of finished jobs. */
 final class RunStatistics
 {
-    /** Number of jobs that were created, including invalid ones, without those that were cancelled. */
+    /** Number of created jobs. Invalid jobs are included, cancelled jobs are not. */
     public int $submitted = 0;
     public int $succeeded = 0;
     /** Number of failed jobs, including invalid ones. */
@@ -18,7 +18,7 @@ final class RunStatistics
     /** Largest number of jobs that run at once. */
     public int $concurrency = \PHP_INT_MAX;
 
-    /** Number of all jobs of the run; null while it is not known. */
+    /** Number of all jobs of the run; null while the number is unknown. */
     public ?int $total = null;
 
     /** Number of jobs that a resumed run has skipped. The total does not include them. */
@@ -62,7 +62,7 @@ final class RunStatistics
         return $elapsed > 0 ? $this->doneCount() / $elapsed : 0.0;
     }
 
-    /** Returns the seconds until the end at the average rate so far; null while they can't be estimated. */
+    /** Estimates the seconds until the end from the average rate so far; null if no estimate is possible yet. */
     public function remainingSeconds(): ?float
     {
         $rate = $this->rate();

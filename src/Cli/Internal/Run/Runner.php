@@ -31,8 +31,8 @@ use Spindle\LauncherException;
 use Spindle\SpindleException;
 
 /**
- * One `spindle run`: makes jobs from the input, passes them to a pool, and records their results. Two fibers run
- * concurrently. In one fiber, the pool iterates over {@see commands()} and can wait for the input. The other fiber
+ * Executes `spindle run`: makes jobs from the input, passes the jobs to a pool, and records their results. Two fibers
+ * run concurrently. In one fiber, the pool iterates over {@see commands()} and can wait for the input. The other fiber
  * writes results and can wait for the reader of the output.
  */
 final class Runner
@@ -40,7 +40,7 @@ final class Runner
     /** Seconds between two reads of the file of --jobs, and between two updates of the progress. */
     private const UPDATE_INTERVAL = 1.0;
 
-    /** Minimum nanoseconds between two reads of the file of --jobs, if the second one is caused by a result. */
+    /** Minimum nanoseconds between two reads of the file of --jobs, if a finished job causes the second read. */
     private const MIN_REREAD_NANOSECONDS = 100_000_000;
 
     private readonly InputWait $wait;
@@ -58,7 +58,7 @@ final class Runner
     /** Exit status of a run that was halted; null before that. */
     private ?int $haltStatus = null;
 
-    /** Earliest time to create the next job, in nanoseconds of hrtime(). For retries, the pool observes --delay. */
+    /** Earliest time to create the next job with --delay, in nanoseconds of hrtime(). The pool delays retries. */
     private int $nextStart = 0;
 
     private int $lastReread = 0;
@@ -195,7 +195,7 @@ final class Runner
         } catch (OutputFailedException|OutputClosedException $failure) {
             throw $failure;
         } catch (SpindleException $failure) {
-            // The pool, the broker or the input failed. Results that --keep-order has kept are recorded first.
+            // The pool, the broker or the input failed. Results that --keep-order holds are recorded before the throw.
         }
         foreach ($this->order?->remaining() ?? [] as $job => $result) {
             $this->recorder->record($job, $result);
@@ -229,7 +229,7 @@ final class Runner
         $this->statistics->total = $this->statistics->submitted;
     }
 
-    /** Returns the command of a job with everything that the pool needs to start it. */
+    /** Returns the command of a job with its environment, folder and timeout. With --trace, prints the command too. */
     private function preparedCommand(InputJob $job): Command
     {
         if ($this->options->output->tracesCommand) {
@@ -276,7 +276,7 @@ final class Runner
         }
     }
 
-    /** @return InputJob|null null for values that are not a command, which count as a failed job */
+    /** @return InputJob|null null if the values make no valid command: the job counts as failed */
     private function job(int $number, JobValues $values): ?InputJob
     {
         $slot = $this->slots?->acquire() ?? 0;
@@ -301,8 +301,8 @@ final class Runner
 
     private function handleResult(InputJob $job, CommandResult $result): void
     {
-        // A cancelled job without an error exited before the cancellation had an effect, so it is done. A job that the
-        // user has ended by a key of the screen is done too, and has failed.
+        // If a cancelled job has no error, it exited before the cancellation had an effect, so the job is done. If the
+        // user ended the job with a key of the progress screen, the job is done too, and has failed.
         $isDone = !$result->cancelled || $result->error === null || $this->control->forgetEnded($job);
         if (!$isDone) {
             --$this->statistics->submitted;
@@ -337,7 +337,7 @@ final class Runner
         $this->wait->wake();
     }
 
-    /** @param CommandResult|null $last result of the job that has just finished; null after a line without a command */
+    /** @param CommandResult|null $last result of the job that has just finished; null after an invalid line of input */
     private function haltIfReached(?InputJob $job, ?CommandResult $last): void
     {
         $halt = $this->options->outcome->halt;
@@ -358,7 +358,7 @@ final class Runner
         $halt->now ? $this->control->kill() : $this->control->drain();
     }
 
-    /** Names the failed job that halts the run, unless the progress or a message about its error does so. */
+    /** Prints the name of the failed job that halts the run, unless the progress or an error message names the job. */
     private function nameFailed(InputJob $job, CommandResult $result): void
     {
         if ($result->succeeded() || $result->error !== null || $this->options->progress->mode !== ProgressMode::None) {

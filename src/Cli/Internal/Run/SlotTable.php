@@ -4,10 +4,10 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal\Run;
 
-/** Assigns numbers of slots, from 1. A job gets the lowest free number. */
+/** Assigns slot numbers to running jobs, starting at 1. A job gets the lowest free number. */
 final class SlotTable
 {
-    /** @var \SplMinHeap<int> free numbers up to $highest, the highest that was ever used */
+    /** @var \SplMinHeap<int> free numbers up to $highest, the highest number that was ever assigned */
     private \SplMinHeap $free;
     private int $highest = 0;
 

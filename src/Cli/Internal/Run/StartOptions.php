@@ -14,13 +14,13 @@ use Spindle\Remote\RemoteCommands;
 /** Reads the options that say when and where jobs run. */
 final class StartOptions
 {
-    /** Options that affect only jobs on this machine, so that --queue excludes them. */
+    /** Options that affect only jobs on this machine, and can't be combined with --queue. */
     private const LOCAL = ['nice', 'work-dir', 'term-seq', 'load', 'memfree', 'noswap'];
 
     /**
      * @param float                 $delay     minimum time between two starts, in seconds
      * @param float                 $grace     seconds between SIGTERM and SIGKILL for a job that is ended
-     * @param CommandTransport|null $transport runs the jobs on other machines; null to run them here
+     * @param CommandTransport|null $transport runs the jobs on other machines; null to run the jobs on this machine
      * @param MachineLimits|null    $machine   checks whether the machine has room for another job; null for no limits
      */
     private function __construct(
@@ -34,7 +34,7 @@ final class StartOptions
     ) {}
 
     /**
-     * @param list<string> $words of the command
+     * @param list<string> $words the command, and the lists of arguments and files
      *
      * @throws UsageException
      */

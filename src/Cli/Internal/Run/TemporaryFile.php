@@ -7,7 +7,7 @@ namespace Spindle\Cli\Internal\Run;
 use Spindle\Cli\Internal\OutputFailedException;
 use Spindle\Internal\UnlinkedFile;
 
-/** An unnamed temporary file, which disappears with the process. */
+/** Opens an unnamed temporary file. The system deletes the file when this process ends. */
 final class TemporaryFile
 {
     /**

@@ -12,10 +12,10 @@ final class TimeLimit
 {
     private const ALLOWED = Duration::FORM . ', or a percentage of the median run time such as 200%';
 
-    /** Number of successful jobs that a percentage needs before it limits further jobs, as in GNU parallel. */
+    /** A percentage limits no job before this number of jobs has succeeded, as in GNU parallel. */
     private const MIN_JOBS = 3;
 
-    /** Smallest limit that a percentage gives, in seconds. Limits from percentages are rounded to milliseconds. */
+    /** Smallest limit in seconds that a percentage gives. Limits from percentages are rounded to milliseconds. */
     private const MIN_SECONDS = 0.001;
 
     private readonly MedianRuntime $median;
@@ -58,7 +58,7 @@ final class TimeLimit
         return $this->share !== null;
     }
 
-    /** @param float $runtime of a successful job, in seconds */
+    /** @param float $runtime seconds that a successful job ran */
     public function observe(float $runtime): void
     {
         if ($this->share !== null) {

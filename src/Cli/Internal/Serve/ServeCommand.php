@@ -17,7 +17,7 @@ use Symfony\Component\Console\Input\InputOption;
 use Symfony\Component\Console\Output\ConsoleOutputInterface;
 use Symfony\Component\Console\Output\OutputInterface;
 
-/** `spindle serve`: serves an application over HTTP with several processes, and replaces and reloads them. */
+/** `spindle serve`: serves an application over HTTP with several processes, and replaces or reloads processes. */
 final class ServeCommand extends Command
 {
     private const HELP = <<<'HELP'
@@ -74,7 +74,7 @@ final class ServeCommand extends Command
     private const VALUES = InputOption::VALUE_REQUIRED | InputOption::VALUE_IS_ARRAY;
     private const FLAG = InputOption::VALUE_NONE;
 
-    /** The options in their order in the help: a shortcut, and the help text in lines of at most 43 columns. */
+    /** The options in the order of the help, each with shortcut, mode, and help text in lines of at most 43 columns. */
     private const OPTIONS = [
         'listen' => ['l', self::VALUES, <<<'TEXT'
             Listen on host:port, [IPv6]:port,
@@ -168,7 +168,7 @@ final class ServeCommand extends Command
         }
 
         if (Supervisor::canFork()) {
-            // With this driver, a signal ends a wait. And forks share no descriptor; with epoll, they would.
+            // With this driver, a signal ends a wait. With epoll, forked processes would share one epoll descriptor.
             EventLoop::setDriver(new StreamSelectDriver());
         }
 

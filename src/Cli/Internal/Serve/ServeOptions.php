@@ -19,7 +19,7 @@ final class ServeOptions
         . '(?:\[[0-9A-Fa-f:.]+\]|[^\s:\[\]/]+):(\d{1,5})|unix://.+)$~Ds';
     private const MAX_PORT = 65_535;
 
-    /** Smallest timeout that an option can set, in seconds. A shorter one would count a busy process as blocked. */
+    /** Smallest timeout that an option can set, in seconds. With a shorter one, a busy process would seem blocked. */
     private const MIN_SECONDS = 0.1;
     private const UNITS = ['' => 1, 'K' => 1 << 10, 'M' => 1 << 20, 'G' => 1 << 30];
 
@@ -37,7 +37,7 @@ final class ServeOptions
         public readonly bool $quiet,
     ) {}
 
-    /** @throws UsageException when an option is invalid or needs a missing option, or the application can't be read */
+    /** @throws UsageException when an option is invalid or lacks another option, or the application can't be read */
     public static function of(InputInterface $input): self
     {
         $given = new GivenOptions($input);

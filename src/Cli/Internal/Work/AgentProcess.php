@@ -24,7 +24,7 @@ use function Amp\async;
 use function Amp\Future\await;
 use function Amp\Future\awaitFirst;
 
-/** Runs the agents of `spindle work`, handles its signals, and serves its admin address. */
+/** Runs the agents of `spindle work`, one per queue. Handles signals, and serves the admin address. */
 final class AgentProcess
 {
     // Signal numbers, because the constants do not exist without pcntl.
@@ -36,18 +36,18 @@ final class AgentProcess
     /** @var non-empty-array<string, Agent> by queue */
     private readonly array $agents;
 
-    /** Whether the agents are being closed, because of the first signal to stop or a failure of one of them. */
+    /** Whether the agents are being closed, because of the first signal to stop or because an agent has failed. */
     private bool $isStopping = false;
 
-    /** Exit status after the agents have stopped. The second signal, which kills the agents, changes it. */
+    /** Exit status after the agents have stopped. The second signal kills the agents, and changes this status. */
     private int $status = ExitStatus::OK;
 
-    /** @var DeferredFuture<int> completed with the exit status by the third signal, which ends this process at once */
+    /** @var DeferredFuture<int> completed with the exit status by the third signal: this process exits immediately */
     private readonly DeferredFuture $immediateExit;
 
     private readonly Terminal $terminal;
 
-    /** A server that is never started. It has the statistics and checks of agents and broker, for {@see Admin}. */
+    /** A server that is never started. {@see Admin} shows its statistics and checks, those of agents and broker. */
     private readonly HttpServer $monitored;
 
     public function __construct(private readonly WorkOptions $options, private readonly LoggerInterface $log)
@@ -62,7 +62,7 @@ final class AgentProcess
             $agents["{$queue}"] = new Agent($options->broker, (string) $queue, $workers, $options->keys, $agent, $log);
         }
         $this->agents = $agents;
-        // Tasks must not find the key, which allows running any code, or the broker's address with its password.
+        // Tasks must not see these variables: the key allows running any code, and the address may contain a password.
         foreach (['SPINDLE_KEY_FILE', 'SPINDLE_BROKER'] as $secret) {
             putenv($secret);
             unset($_ENV[$secret], $_SERVER[$secret]);

@@ -9,7 +9,7 @@ use Spindle\Internal\PipeWriter;
 
 /**
  * Writes the output of tasks to standard output and standard error. The agent does not wait for the reader of a pipe,
- * because the agent could then lose its lease. Bytes that the pipe can't accept are dropped and counted.
+ * because the agent's lease could end during the wait. If a pipe is full, further bytes are dropped and counted.
  */
 final class TaskOutput
 {

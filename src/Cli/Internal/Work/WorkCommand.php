@@ -66,7 +66,7 @@ final class WorkCommand extends Command
     private const VALUES = InputOption::VALUE_REQUIRED | InputOption::VALUE_IS_ARRAY;
     private const FLAG = InputOption::VALUE_NONE;
 
-    /** The options after those of the broker, in their order in the help, with lines of at most 35 columns. */
+    /** The options that follow those of the broker in the help, in this order, with lines of at most 35 columns. */
     private const OPTIONS = [
         'workers' => [self::VALUE, <<<'TEXT'
             Run up to N tasks at once [default:

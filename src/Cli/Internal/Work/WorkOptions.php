@@ -25,7 +25,7 @@ final class WorkOptions
     private const ADDRESS_PATTERN = '~^(?:(?:\[[0-9A-Fa-f:.]+\]|[^\s:\[\]/]+):(\d{1,5})|unix://.+)$~Ds';
     private const ALLOWED_BYTES = 'a number of bytes from 1 on';
 
-    /** Default in seconds, below the default stop timeouts of Kubernetes (30 s) and systemd (90 s). */
+    /** Default of --stop-timeout in seconds: less than the stop timeouts of Kubernetes (30 s) and systemd (90 s). */
     private const DEFAULT_STOP_TIMEOUT = 25.0;
 
     private const MAX_PORT = 65_535;
@@ -33,7 +33,7 @@ final class WorkOptions
     /**
      * @param non-empty-array<array-key, positive-int> $queues number of workers by queue name
      * @param string|null  $admin      admin address; null for none
-     * @param list<string> $adminHosts host names that requests to that address may contain
+     * @param list<string> $adminHosts host names that requests to the admin address may contain
      * @param bool         $json       whether log lines are JSON
      * @param bool         $quiet      whether only warnings and errors are logged
      */
@@ -48,7 +48,7 @@ final class WorkOptions
         public readonly bool $quiet,
     ) {}
 
-    /** @throws UsageException when an option is invalid or needs something that is missing, or this process is root */
+    /** @throws UsageException when an option is invalid or missing, or this process is root without --allow-root */
     public static function of(InputInterface $input): self
     {
         $given = new GivenOptions($input);

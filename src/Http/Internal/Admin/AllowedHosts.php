@@ -7,12 +7,13 @@ namespace Spindle\Http\Internal\Admin;
 use Psr\Http\Message\ServerRequestInterface;
 
 /**
- * Host names that an admin address accepts. If the name of another site resolves to this address (DNS rebinding), pages
- * of that site can make a browser send requests here. The Host field is then the site's name, never an IP address.
+ * Host names that requests to an admin address may contain. Another web site can let its own name resolve to the admin
+ * address (DNS rebinding). Pages of that site can then make a browser send requests to the admin address. The Host
+ * field of these requests is the site's name, never an IP address.
  */
 final readonly class AllowedHosts
 {
-    /** Accepts any name. Meant for an admin address behind a proxy that controls access. */
+    /** Accepts any name, for an admin address behind a proxy that controls access. */
     public const ANY = '*';
 
     /** @var list<string> in lower case */
@@ -30,7 +31,7 @@ final readonly class AllowedHosts
 
     /**
      * Returns whether the Host field is an IP address, an accepted name, or a name of the loopback interface (RFC 6761,
-     * 6.3). A request without this field, or over a Unix socket, is allowed too, because no browser can send it.
+     * 6.3). Also allows requests without this field and requests over a Unix socket, because no browser can send them.
      */
     public function allows(ServerRequestInterface $request): bool
     {

@@ -8,10 +8,10 @@ use Psr\Log\LoggerInterface;
 use Spindle\Http\Internal\Server\Checks;
 use Spindle\Http\Response;
 
-/** Responds to /healthz. Logs the reasons of failures, but does not send them, because they may contain addresses. */
+/** Responds to /healthz. Logs why checks fail, but does not send these reasons, because they may contain addresses. */
 final class Health
 {
-    /** @var array<string, string> logged reasons of the checks that fail now, by name of the check */
+    /** @var array<string, string> reasons of the checks that failed at the last request, by name of the check */
     private array $failing = [];
 
     public function __construct(private readonly ServerOverview $overview, private readonly LoggerInterface $logger) {}

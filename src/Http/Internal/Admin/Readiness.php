@@ -10,7 +10,7 @@ final readonly class Readiness
     /**
      * @param string                     $problem why no process accepts requests; '' if at least one does
      * @param array<string, string|null> $checks  by name: why the check failed in a process that accepts requests; null
-     *                                            if it passed in all of them
+     *                                            if it passed in all such processes
      */
     private function __construct(public string $problem, public array $checks) {}
 
@@ -36,7 +36,7 @@ final readonly class Readiness
         return new self('full', []);
     }
 
-    /** The supervisor does not answer in time, or none of its processes does. */
+    /** The supervisor, or each of its processes, does not respond within the time limit. */
     public static function stuck(): self
     {
         return new self('stuck', []);

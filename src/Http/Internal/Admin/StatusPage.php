@@ -6,7 +6,7 @@ namespace Spindle\Http\Internal\Admin;
 
 use Spindle\Http\Response;
 
-/** Builds the status page, one HTML document. Its Content-Security-Policy allows only its own style and scripts. */
+/** Builds the status page, whose Content-Security-Policy allows only the style and scripts of this page. */
 final readonly class StatusPage
 {
     private string $html;

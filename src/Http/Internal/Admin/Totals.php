@@ -39,7 +39,7 @@ final class Totals
     /** @var array<string, array<string, int|float>> {@see HttpServerStatistics::$pools} */
     public array $pools = [];
 
-    /** @param int $maxRoutes maximum number of routes that are counted separately. Further routes count as "other" */
+    /** @param int $maxRoutes maximum number of separate routes. All further routes are added up as "other" */
     public function __construct(private readonly int $maxRoutes = \PHP_INT_MAX) {}
 
     public function add(HttpServerStatistics $server): void
@@ -52,7 +52,7 @@ final class Totals
         $this->addPools($server, false);
     }
 
-    /** Adds only the counters. Meant for a server without a current state: it has ended, or does not answer. */
+    /** Adds only the counters of a server that has ended or does not answer: its current state is unknown. */
     public function addCounters(HttpServerStatistics $server): void
     {
         $this->accepted += $server->acceptedConnections;
@@ -73,7 +73,7 @@ final class Totals
         $this->addPools($server, true);
     }
 
-    /** Adds the routes of a server with counts of 0, until there are `$maxRoutes`. */
+    /** Adds the names of a server's routes with counts of 0, until there are `$maxRoutes` routes. */
     public function reserveRoutes(HttpServerStatistics $server): void
     {
         foreach ($server->routes as $name => $_) {
@@ -83,7 +83,7 @@ final class Totals
         }
     }
 
-    /** @param bool $counters true to add only the counters, whose names end with _total; false for only the others */
+    /** @param bool $counters true to add only counters (names that end with _total); false to add only other values */
     private function addPools(HttpServerStatistics $server, bool $counters): void
     {
         foreach ($server->pools as $pool => $values) {

@@ -12,10 +12,10 @@ use Spindle\Http\ServerSentEvent;
 use Spindle\Internal\Async\Condition;
 
 /**
- * A response body of server-sent events. The iterator runs in other fibers than the reader. It is resumed for the next
- * event only after the previous event was read. A reader that waits longer than the heartbeat gets a comment.
+ * A response body of server-sent events. The iterator runs in another fiber than the reader, and produces an event only
+ * after the previous event was read. If no event arrives within the heartbeat, the reader gets a comment.
  *
- * Closing the stream resumes a suspended reader. The stream is then at its end.
+ * When the stream is closed, a suspended reader resumes and finds the end of the stream.
  *
  * @see https://html.spec.whatwg.org/multipage/server-sent-events.html#parsing-an-event-stream
  */
@@ -30,21 +30,21 @@ final class EventStream implements StreamInterface
 
     private bool $started = false;
 
-    /** Whether a fiber is running the iterator, or is suspended in it. That fiber will resume the reader. */
+    /** Whether a fiber is running the iterator, or is suspended in the iterator. That fiber will resume the reader. */
     private bool $running = false;
 
     private bool $closed = false;
 
     private ?\Throwable $failure = null;
 
-    /** Unread bytes. A comment comes first, which shows the client immediately that the stream is open. */
+    /** Unread bytes. They begin with a comment, which shows the client immediately that the stream is open. */
     private string $unread = self::COMMENT;
 
     private int $position = 0;
 
     /**
-     * Conditions on which readers wait, by stream. If they were in properties, a dump of a response would contain the
-     * reader's fiber, and through it the data of other connections.
+     * Conditions on which readers wait, by stream. If a property held the condition, a dump of a response would contain
+     * the reader's fiber, and through this fiber the data of other connections.
      *
      * @var \WeakMap<self, Condition>|null
      */
@@ -96,7 +96,7 @@ final class EventStream implements StreamInterface
         $this->wake();
     }
 
-    /** Waits up to $timeout seconds until a closed stream's iterator has ended: its `finally` blocks may suspend. */
+    /** Waits up to $timeout seconds for the end of a closed stream's iterator. Its `finally` blocks may suspend. */
     public function awaitEnd(float $timeout): void
     {
         if ($this->running) {
@@ -104,14 +104,14 @@ final class EventStream implements StreamInterface
         }
     }
 
-    /** Suspends until an event, the end, or the next heartbeat. */
+    /** Suspends until the next event, the end of the stream, or the next heartbeat. */
     private function await(): void
     {
         $this->start();
         $this->suspend($this->heartbeat, $this->sendHeartbeat(...));
     }
 
-    /** @param \Closure(): void $onTimeout has to call {@see wake()} */
+    /** @param \Closure(): void $onTimeout must call {@see wake()} */
     private function suspend(float $timeout, \Closure $onTimeout): void
     {
         $reader = new Condition();
@@ -166,7 +166,7 @@ final class EventStream implements StreamInterface
         }
     }
 
-    /** Ends the generator by an exception, so that its `finally` blocks can suspend. Their exceptions are dropped. */
+    /** Ends the generator with an exception, so that its `finally` blocks can suspend. Drops their exceptions. */
     private function endGenerator(\Throwable $why): void
     {
         try {

@@ -23,7 +23,7 @@ final class FileAnswer
             'ETag' => $file->etag($now),
             'Accept-Ranges' => 'bytes',
         ]);
-        // Conditions apply only to GET and HEAD. For other methods, the handler has already acted on the request.
+        // Conditions such as If-Match apply only to GET and HEAD. For other methods, the handler has already acted.
         if (!\in_array($request->getMethod(), ['GET', 'HEAD'], true)) {
             return $response->withBody($file->whole());
         }
@@ -40,7 +40,7 @@ final class FileAnswer
         };
     }
 
-    /** Returns the requested part, the whole file for no or several parts, or 416 if the file has none of the parts. */
+    /** Returns the requested part; the whole file for no or several parts; 416 if the file has none of the parts. */
     private static function content(
         Response $response,
         OpenFile $file,

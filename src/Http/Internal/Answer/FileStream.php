@@ -7,7 +7,7 @@ namespace Spindle\Http\Internal\Answer;
 use Psr\Http\Message\StreamInterface;
 use Spindle\Http\Internal\Message\ReadOnlyStream;
 
-/** A part of an open file as a stream, without bytes that are appended later. A truncation ends the stream early. */
+/** A part of an open file as a stream of fixed length. If the file is truncated, the stream ends early. */
 final class FileStream implements StreamInterface
 {
     use ReadOnlyStream;
@@ -15,7 +15,7 @@ final class FileStream implements StreamInterface
     /** @var resource|null */
     private $file;
 
-    /** Read offset into the part. */
+    /** Offset of the next read, from the start of the part. */
     private int $position = 0;
 
     /** Whether the last read returned no bytes, because the file was truncated. */

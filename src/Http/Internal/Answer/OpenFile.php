@@ -7,10 +7,10 @@ namespace Spindle\Http\Internal\Answer;
 use Spindle\Http\HttpException;
 use Spindle\Internal\FileType;
 
-/** A regular file open for reading. Its properties describe this file, even if the path later leads to another. */
+/** A regular file open for reading. Its properties describe this file, even if another file gets its path. */
 final readonly class OpenFile
 {
-    /** "n": don't wait for the writer of a pipe. "e": programs started by handlers do not inherit the descriptor. */
+    /** "n": opening a pipe does not wait for a writer. "e": programs of handlers do not inherit the descriptor. */
     private const OPEN_MODE = 'rne';
 
     /**
@@ -50,7 +50,7 @@ final readonly class OpenFile
     }
 
     /**
-     * Returns the file's path without links; null unless it is below the root and still leads to the opened file.
+     * Returns the file's path without links; null if it is not below the root, or no longer leads to the opened file.
      *
      * @param string $root path without links
      */
@@ -67,8 +67,8 @@ final readonly class OpenFile
     }
 
     /**
-     * Returns the ETag (RFC 9110, 8.8.3). It is weak if the file was modified so recently that another change could
-     * have the same modification time: this time and $now are in whole seconds.
+     * Returns the ETag (RFC 9110, 8.8.3). Modification times are in whole seconds. After a recent modification, another
+     * change could have the same time, so the ETag is weak.
      */
     public function etag(int $now): string
     {

@@ -18,7 +18,7 @@ final readonly class Validators
      */
     public function __construct(private string $tag, private ?int $modified, private int $now) {}
 
-    /** @return 304|412|null status that replaces the representation; null to send the representation: 13.2.2 */
+    /** @return 304|412|null status to send instead of the representation (13.2.2); null to send the representation */
     public function refusal(ServerRequestInterface $request): ?int
     {
         $holds = $request->hasHeader('If-Match')
@@ -42,7 +42,7 @@ final readonly class Validators
             return !str_starts_with($condition, 'W/');
         }
 
-        // A time does not distinguish two versions of the same second, so a recent time is not accepted.
+        // Two versions of the same second have the same time, so a recent time is not accepted.
         return $this->modified !== null
             && $this->modified < $this->now - 1
             && HttpDate::parse($condition, $this->now) === $this->modified;

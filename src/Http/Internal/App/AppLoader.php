@@ -11,13 +11,12 @@ use Psr\Http\Server\RequestHandlerInterface;
 use Spindle\Http\AppException;
 use Spindle\Http\Application;
 
-/** Loads an application from a file, a handler or a closure. */
 final class AppLoader
 {
     private function __construct() {}
 
     /**
-     * Returns $app itself if it is an Application, a new Application for a handler, or the one that a file returns.
+     * Returns `$app` if it is an Application, creates one for a handler, or loads one from a file.
      *
      * @param RequestHandlerInterface|\Closure(ServerRequestInterface): ResponseInterface|string $app
      *     a string is the path of a file
@@ -45,8 +44,8 @@ final class AppLoader
     }
 
     /**
-     * Makes an application from the value that a file, a container or a factory has returned. A closure without
-     * parameters is called: it is a handler if it returns a response, and otherwise a factory.
+     * Makes an application from the value that a file, a container or a factory has returned. Calls a closure without
+     * parameters: if it returns a response, it is a handler, and otherwise a factory.
      *
      * @throws AppException
      */

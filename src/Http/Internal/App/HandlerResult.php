@@ -11,7 +11,7 @@ final class HandlerResult
 {
     private function __construct() {}
 
-    /** @throws \TypeError when it is no response */
+    /** @throws \TypeError when the result is no response */
     public static function response(mixed $result, \Closure $handler): ResponseInterface
     {
         return $result instanceof ResponseInterface ? $result : throw self::notAResponse($result, $handler);

@@ -6,13 +6,14 @@ namespace Spindle\Http\Internal\Client;
 
 use Spindle\TlsOptions;
 
-/** Merges the TLS options of a request of Guzzle or Symfony with those of the HttpClient that sends it. */
+/** Merges the TLS options of a Guzzle or Symfony request with the TLS options of the HttpClient. */
 final class AdapterTls
 {
     private function __construct() {}
 
     /**
-     * @param string|null $caFile null to use that of `$default`; `$certificate` likewise
+     * @param string|null $caFile null for the file of `$default`
+     * @param string|null $certificate null for the certificate of `$default`
      * @param string|null $key null if `$certificate` contains the key. If both are null, the key of `$default` is used
      *
      * @throws \ValueError when a file can't be read

@@ -10,8 +10,8 @@ use Spindle\Http\Internal\IpNetwork;
 final class AddressGuard
 {
     /**
-     * Multicast networks, and those that IANA's registries of special-purpose addresses (RFC 6890) call not globally
-     * reachable. A network counts as a whole, even if the registry excepts single addresses, such as 192.0.0.9.
+     * Multicast networks, and networks that IANA's registries of special-purpose addresses (RFC 6890) call not globally
+     * reachable. Whole networks are listed, even if a registry excepts single addresses, such as 192.0.0.9.
      */
     private const NOT_PUBLIC = [
         '0.0.0.0/8', '10.0.0.0/8', '100.64.0.0/10', '127.0.0.0/8', '169.254.0.0/16', '172.16.0.0/12', '192.0.0.0/24',
@@ -22,7 +22,7 @@ final class AddressGuard
         '2002::/16', // 6to4 can reach any IPv4 address: RFC 3056.
     ];
 
-    /** Prefix of addresses that a gateway translates to the IPv4 address in their last 4 bytes: RFC 6052, 2.1. */
+    /** Prefix of addresses that a gateway translates to IPv4: the last 4 bytes are the IPv4 address (RFC 6052, 2.1). */
     private const NAT64_PREFIX = "\0\x64\xff\x9b\0\0\0\0\0\0\0\0";
 
     private function __construct() {}

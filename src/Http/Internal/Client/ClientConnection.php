@@ -13,20 +13,20 @@ use Spindle\Internal\Network\WriteBuffer;
 use Spindle\Internal\Warnings;
 
 /**
- * A connection of a client, used by one request at a time. Waits of {@see receive()} have a deadline. If receive()
- * throws, the connection must be closed.
+ * A connection of a client, used by one request at a time. Each wait in {@see receive()} has a deadline. If receive()
+ * throws, the caller must close the connection.
  */
 final class ClientConnection
 {
     /**
-     * Maximum bytes of one read: at first MIN_READ_BYTES, and multiplied or divided by READ_FACTOR after a large or a
-     * small read. Without TLS, PHP allocates the maximum for each read, even if few bytes arrive.
+     * Maximum bytes of one read; at first MIN_READ_BYTES. A read of the maximum multiplies it by READ_FACTOR, a small
+     * read divides it. Without TLS, PHP allocates the maximum for each read, even if few bytes arrive.
      */
     private const MIN_READ_BYTES = 8_000;
     private const MAX_READ_BYTES = 512_000;
     private const READ_FACTOR = 8;
 
-    /** Seconds after which a client that is being closed ends a response that no fiber reads. */
+    /** Seconds without a read after which a client that is being closed ends a response. */
     private const UNREAD_TIMEOUT = 10.0;
 
     /** Unsent bytes above which {@see send()} waits. */
@@ -47,7 +47,7 @@ final class ClientConnection
     public readonly int $openedAt;
     public int $freeSince = 0;
 
-    /** Time by hrtime() when a fiber last used the response; PHP_INT_MAX while a fiber waits for bytes of it. */
+    /** Time by hrtime() when a fiber last used the response; PHP_INT_MAX while a fiber waits for bytes. */
     private int $usedAt = \PHP_INT_MAX;
 
     private readonly int $pid;
@@ -98,7 +98,7 @@ final class ClientConnection
         $this->unsent = new WriteBuffer();
         $this->changed = $changed = new Condition();
         $this->drained = new Condition();
-        // The closures do not keep the connection in memory, so that its destructor can close it.
+        // The closures hold no strong reference to the connection, so that its destructor can close it.
         $this->readWatcher = EventLoop::disable(EventLoop::onReadable(
             $stream,
             static fn() => $changed->notify(),
@@ -178,11 +178,11 @@ final class ClientConnection
     }
 
     /**
-     * Receives more bytes. If there are none, waits for them for at most `$seconds`.
+     * Receives bytes. If none are available, waits up to `$seconds` for them.
      *
      * @param string $for purpose of the wait, such as "the response", for messages
      * @param string $option name of the option in {@see RequestOptions} that set `$seconds`, for messages
-     * @param bool $isFirst true right after the request was sent: nothing can have arrived, so the wait begins at once
+     * @param bool $isFirst true right after the request was sent: no byte can have arrived, so skip the first read
      *
      * @return bool false when the connection has ended
      *
@@ -191,7 +191,7 @@ final class ClientConnection
     public function receive(string $for, float $seconds, string $option, bool $isFirst = false): bool
     {
         if (!$isFirst) {
-            // The timer and the cancellation only end waits. If bytes are always there, only this check ends the read.
+            // The timer and the cancellation only end waits. If bytes never run out, only these checks end the read.
             $this->cancellation?->throwIfRequested();
             if (!$this->isWithinLimit()) {
                 throw TimedOutException::ofRequest($this->options, $for);
@@ -224,7 +224,7 @@ final class ClientConnection
         return hrtime(true) < $this->totalDeadline;
     }
 
-    /** Ends the current wait at its deadline, or continues it if the server has accepted bytes in the meantime. */
+    /** Ends the current wait if its deadline has passed. The deadline is later if the server has accepted bytes. */
     public function expire(): void
     {
         $this->deadline = $this->waitEnds();
@@ -249,7 +249,7 @@ final class ClientConnection
         $this->close();
     }
 
-    /** Closes the connection. If a fork closes it, the parent process, which opened it, can still use it. */
+    /** Closes the connection. If a fork closes its copy, the parent process can still use the connection. */
     public function close(): void
     {
         if ($this->isClosed) {
@@ -305,7 +305,7 @@ final class ClientConnection
         return false;
     }
 
-    /** Ends the connection in a fork, which would receive and send bytes of its parent process. */
+    /** Ends the connection in a fork. The fork would otherwise read and send bytes on its parent's connection. */
     private function endIfForked(): bool
     {
         if ($this->pid === getmypid()) {
@@ -327,8 +327,8 @@ final class ClientConnection
     }
 
     /**
-     * Returns the deadline of the current wait. While bytes are unsent, `readTimeout` counts from the last accepted
-     * byte. Otherwise, the wait's own limit counts from its begin, or from the last accepted byte if that is later.
+     * Returns the deadline of the current wait. While bytes are unsent, this is `readTimeout` after the last accepted
+     * byte. Otherwise, the wait's own limit starts when the wait began, or at the last accepted byte if that is later.
      */
     private function waitEnds(): int
     {
@@ -337,7 +337,7 @@ final class ClientConnection
             : DeadlineTimer::after($this->seconds, max($this->waitsSince, $this->sentAt)));
     }
 
-    /** Sends as many bytes as the server accepts now. The rest follows when it accepts more. */
+    /** Sends as many bytes as the server accepts now. The event loop sends the other bytes later. */
     private function flush(): void
     {
         if ($this->isClosed || $this->endIfForked()) {
@@ -353,7 +353,7 @@ final class ClientConnection
         if ($this->unsent->size < $before) {
             $this->sentAt = hrtime(true);
         }
-        // A failed write ends only the sending: an answer that the server sent before can still be read.
+        // After a failed write, an answer that the server has already sent can still be read.
         $mustWait = $this->unsent->size > 0 && $isWritten;
         if ($mustWait !== $this->awaitsWritable) {
             $this->awaitsWritable = $mustWait;

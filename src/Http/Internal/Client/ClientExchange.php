@@ -36,15 +36,15 @@ final readonly class ClientExchange
     ) {}
 
     /**
-     * Sends the request, and receives the head of the final response. If the response arrives before the body is sent,
-     * the upload continues while the response is read. A status of 400 or more stops the upload (RFC 9112, 9.5).
+     * Sends the request, and receives the head of the final response. If the response arrives before the whole body was
+     * sent, the upload continues while the response is read. A status of 400 or more stops the upload (RFC 9112, 9.5).
      *
-     * @return array{ResponseHead, Upload|null} the head, and the upload of a streamed body, which may still be running.
-     *     There is no upload for a string, and for a body that the server has rejected
+     * @return array{ResponseHead, Upload|null} the head, and the upload of a stream, which may still be running. There
+     *     is no upload if the body is a string, or if the server has refused the body before it was sent
      *
      * @throws TimedOutException|MalformedResponseException|ConnectionEndedException|ClosedException
      * @throws UnreadableBodyException
-     * @throws ExpectationRefusedException when the server has answered 417; nothing of the body was sent
+     * @throws ExpectationRefusedException when the server has answered 417; no byte of the body was sent
      */
     public function run(): array
     {
@@ -97,7 +97,7 @@ final readonly class ClientExchange
         $url = $this->request->url;
         $lines = isset($fields['host']) ? '' : "Host: {$url->authority}\r\n";
         if ($this->targetPrefix === '' || $this->proxyAuthorization !== '') {
-            unset($fields['proxy-authorization']); // servers must not get it; credentials in the proxy's URL replace it
+            unset($fields['proxy-authorization']); // not for servers; credentials in the proxy's URL replace it
         }
         foreach ($fields as $key => [$name, $values]) {
             if ($key === 'content-length' || $key === 'transfer-encoding' || $key === 'expect') {
@@ -128,7 +128,7 @@ final readonly class ClientExchange
     /**
      * Receives the head of the final response. Skips interim responses, such as 103 (Early Hints): RFC 9110, 15.2.
      *
-     * @param bool $awaitsContinue whether to return a 100 (Continue), too
+     * @param bool $awaitsContinue whether to return also a response 100 (Continue)
      */
     private function finalHead(float $timeout, bool $awaitsContinue): ResponseHead
     {

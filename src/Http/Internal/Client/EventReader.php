@@ -66,7 +66,7 @@ final class EventReader
     }
 
     /**
-     * @return \Generator<int, ServerSentEvent> the events that `$bytes` complete
+     * @return \Generator<int, ServerSentEvent> the events whose last line is in `$bytes`
      *
      * @throws MalformedResponseException when an event is too long
      */

@@ -11,7 +11,7 @@ use Spindle\Http\Client\RequestOptions;
 /** The options of Guzzle that concern a handler. Guzzle's middleware handles all other options. */
 final readonly class GuzzleOptions
 {
-    /** Options that are refused. This handler does not support them, and to ignore them would change the request. */
+    /** Options that cause an exception, because this handler can't apply them. The texts are hints for the message. */
     private const UNSUPPORTED = [
         'curl' => 'use the options of Spindle\Http\Client\HttpClient',
         'stream_context' => 'use the options of Spindle\Http\Client\HttpClient',
@@ -60,7 +60,7 @@ final readonly class GuzzleOptions
     }
 
     /**
-     * @param RequestOptions $default options of the HttpClient, which apply where Guzzle has no option
+     * @param RequestOptions $default options of the HttpClient. docs/how-to/call-http.md says which of them apply
      *
      * @throws \InvalidArgumentException|\ValueError when an option has a value that is not supported
      */
@@ -118,7 +118,7 @@ final readonly class GuzzleOptions
         \is_callable($callback) ? $callback(...$arguments) : null;
     }
 
-    /** @return float|null null for no limit */
+    /** @return float|null null if the option is not set or 0 */
     private function seconds(string $name): ?float
     {
         $seconds = $this->options[$name] ?? 0;
@@ -142,7 +142,7 @@ final readonly class GuzzleOptions
             'no_proxy' => implode(',', array_filter(\is_array($except) ? $except : [$except], is_string(...))),
         ], is_string(...));
 
-        // An unsupported proxy fails only the requests that need it, because Guzzle may have read it from the
+        // If a proxy is not supported, only requests that need this proxy fail: Guzzle may have read it from the
         // environment.
         return Proxy::fromEnvironment(preg_replace('~^tcp://~i', 'http://', $variables));
     }

@@ -10,7 +10,7 @@ use Spindle\Http\Internal\Message\Fields;
 use Spindle\Http\Internal\Message\ReadOnlyStream;
 use Spindle\Internal\Warnings;
 
-/** The body of a response, decompressed while it is read: RFC 1952. A short body can be read again. */
+/** A response body that is decompressed while it is read: RFC 1952. A short body can be read a second time. */
 final class InflatedBody implements StreamInterface
 {
     use ReadOnlyStream;
@@ -21,17 +21,17 @@ final class InflatedBody implements StreamInterface
     /** Maximum bytes of a body that can be read again. */
     private const MAX_KEPT_BYTES = 65_536;
 
-    /** First bytes of each member. A gzip body consists of one or more members. */
+    /** First bytes of each gzip member. A gzip body consists of one or more members. */
     private const MAGIC = "\x1f\x8b";
 
     /** State of the current member; null before the first member, and after the end of each. */
     private ?\InflateContext $member = null;
 
-    /** Whether the last member has ended, and padding follows. All further bytes are ignored. */
+    /** Whether padding follows the last member. All bytes after this member are ignored. */
     private bool $isComplete = false;
     private bool $hasMember = false;
 
-    /** Decompressed bytes: all of them while they are kept, otherwise those of the last step. */
+    /** Decompressed bytes: of all steps if they are kept, otherwise of the last step. */
     private string $output = '';
     private int $offset = 0;
 
@@ -40,10 +40,10 @@ final class InflatedBody implements StreamInterface
 
     private bool $isClosed = false;
 
-    /** Whether a fiber runs {@see step()}, which may wait. Until its end, each other access to the bytes is refused. */
+    /** Whether a fiber is in {@see step()}, which may suspend. During step(), other fibers can't read the body. */
     private bool $isReading = false;
 
-    /** Exception that each read throws once the output was read. */
+    /** Exception that each read throws after all decompressed bytes were read. */
     private ?\Throwable $failure = null;
 
     /**
@@ -59,7 +59,7 @@ final class InflatedBody implements StreamInterface
     ) {}
 
     /**
-     * Returns whether a body can be decompressed: it has only the coding gzip.
+     * Returns whether a body can be decompressed: gzip is its only coding, and ext-zlib is loaded.
      *
      * @param list<string> $codings values of all Content-Encoding lines of the response
      */
@@ -184,7 +184,7 @@ final class InflatedBody implements StreamInterface
         }
     }
 
-    /** @return string input that is left after the member's end; '' while the member continues */
+    /** @return string input after the end of the member; '' if the member has not ended */
     private function inflate(string $bytes): string
     {
         if ($this->member === null) {
@@ -203,7 +203,7 @@ final class InflatedBody implements StreamInterface
         $before = $this->member === null ? 0 : inflate_get_read_len($this->member);
         $output = $member === false ? false : Warnings::suppressed(static fn() => @inflate_add($member, $bytes));
         if ($member === false || $output === false) {
-            // zlib reports all of these errors with the same code.
+            // zlib has one error code for wrong data, a wrong checksum and a wrong length.
             throw $this->fail('the compressed body is corrupt: its data, checksum or length is wrong');
         }
         $this->output .= $output;

@@ -7,7 +7,7 @@ namespace Spindle\Http\Internal\Client;
 use Psr\Http\Message\RequestInterface;
 use Spindle\Internal\Async\FiberTrace;
 
-/** An exception with the request that failed. Its message has neither the query nor credentials of the URL. */
+/** The exception of a failed request. Its message contains neither the query nor the credentials of the URL. */
 trait IsFailureOfRequest
 {
     private function __construct(string $message, private readonly OutgoingRequest $request, ?\Throwable $previous)

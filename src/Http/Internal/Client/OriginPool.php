@@ -22,7 +22,7 @@ use Spindle\Internal\Network\ForkedSockets;
 use Spindle\Internal\Network\NetworkException;
 use Spindle\Internal\Network\NetworkTimeoutException;
 
-/** The connections of a client to one origin, perhaps through a proxy. Requests are served in order of arrival. */
+/** The connections of a client to one origin, directly or through a proxy. Requests are served in order of arrival. */
 final class OriginPool
 {
     /** Interval of the timer that keeps the event loop running while a request waits, in seconds. */
@@ -136,7 +136,7 @@ final class OriginPool
         }
     }
 
-    /** Keeps the connection of a complete request for the next one. */
+    /** Keeps a connection for the next request, after its current request is complete. */
     public function release(ClientConnection $connection): void
     {
         unset($this->used[spl_object_id($connection)]);
@@ -201,12 +201,12 @@ final class OriginPool
         $this->close();
     }
 
-    /** Called in a forked child: forgets the parent's connections without closing them for the parent. */
+    /** Called in a forked child: removes the parent's connections from this pool without closing them. */
     public function leaveToParent(): void
     {
         $streams = [];
         foreach ([...$this->idle, ...$this->used] as $connection) {
-            if (!$connection->hasEnded()) { // the stream of one that has ended may be closed
+            if (!$connection->hasEnded()) { // a connection that has ended may have closed its stream
                 $streams[] = $connection->stream;
             }
         }
@@ -249,8 +249,8 @@ final class OriginPool
     }
 
     /**
-     * Wakes the next request if a connection is free. A request also waits while an earlier one that was woken has not
-     * resumed yet.
+     * Wakes the next waiting request if a connection is free. A request may wait although a connection is free: an
+     * earlier request was woken, but has not resumed yet.
      */
     private function wakeIfFree(): void
     {
@@ -384,7 +384,7 @@ final class OriginPool
     {
         $answer = '';
         do {
-            // One byte at a time: bytes after the head belong to the TLS handshake, and must stay in the socket.
+            // Reads one byte at a time. Bytes after the head belong to the TLS handshake, and must stay in the socket.
             $answer .= $stream->read($deadline, 'the answer of the proxy', 1);
             if (\strlen($answer) > ResponseHead::MAX_BYTES) {
                 throw NetworkException::because('the answer of the proxy is too long');

@@ -31,7 +31,7 @@ final class OriginPools
 
     private readonly DeadlineTimer $timer;
 
-    /** Callback id of the timer of {@see checkIdle()}; '' without one. */
+    /** Callback id of the timer of {@see checkIdle()}; '' if there is no timer. */
     private string $idleTimer = '';
 
     private int $pid;
@@ -104,7 +104,7 @@ final class OriginPools
         ];
     }
 
-    /** Closes all pools. If a running call creates another pool to follow a redirect, that is closed at once. */
+    /** Closes all pools. A pool that a running call creates later, to follow a redirect, is closed immediately. */
     public function close(): void
     {
         $this->isClosing = true;
@@ -120,7 +120,7 @@ final class OriginPools
         }
     }
 
-    /** Kills all pools. If a running call creates another pool to follow a redirect, that is killed at once. */
+    /** Kills all pools. A pool that a running call creates later, to follow a redirect, is killed immediately. */
     public function kill(ClosedException $reason): void
     {
         [$this->isClosing, $this->killReason] = [true, $this->killReason ?? $reason];
@@ -159,7 +159,7 @@ final class OriginPools
         }
     }
 
-    /** Closes connections that were idle for too long, and forgets pools without connections. */
+    /** Closes connections that were idle for too long, and removes pools without connections and waiting requests. */
     private function checkIdle(): void
     {
         $this->idleTimer = '';

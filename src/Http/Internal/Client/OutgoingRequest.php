@@ -27,8 +27,8 @@ final readonly class OutgoingRequest
     ) {}
 
     /**
-     * Returns whether the request can be sent again: its method is idempotent, and its body can be read again. Rewinds
-     * the body.
+     * Returns whether the request can be sent a second time: its method is idempotent, and its body can be read a
+     * second time. Rewinds the body.
      *
      * @throws UnreadableBodyException
      */
@@ -38,7 +38,7 @@ final readonly class OutgoingRequest
     }
 
     /**
-     * Returns the request that follows a redirect; null when the body can't be read again. Rewinds the body.
+     * Returns the request that follows a redirect; null if the body can't be read a second time. Rewinds the body.
      *
      * @throws UnreadableBodyException
      */
@@ -58,10 +58,10 @@ final readonly class OutgoingRequest
     }
 
     /**
-     * Returns the request with a single Cookie field, as RFC 6265, 5.4 requires. It has the request's own cookies, and
-     * those cookies of a jar that have other names.
+     * Returns the request with a single Cookie field: RFC 6265, 5.4. This field has all cookies of the request. It also
+     * has those cookies of the jar whose names the request does not use.
      *
-     * @param string $ofJar value of a Cookie field; '' for none
+     * @param string $ofJar cookies of the jar, as the value of a Cookie field; '' for none
      */
     public function withCookies(#[\SensitiveParameter] string $ofJar): self
     {
@@ -91,7 +91,7 @@ final readonly class OutgoingRequest
         return new PsrRequest($this->method, (string) $this->url, $headers, $this->body);
     }
 
-    /** @return array<string, mixed> without values of fields and the body, which may be secret */
+    /** @return array<string, mixed> without field values and the body, which may be secret */
     public function __debugInfo(): array
     {
         return [
@@ -120,7 +120,7 @@ final readonly class OutgoingRequest
     }
 
     /**
-     * Rewinds the body. Returns false when it can't be read again.
+     * Rewinds the body. Returns false if the body can't be read a second time.
      *
      * @throws UnreadableBodyException
      */

@@ -6,12 +6,12 @@ namespace Spindle\Http\Internal\Client;
 
 use Spindle\Http\Internal\IpNetwork;
 
-/** An entry of the environment variable NO_PROXY, which names hosts that are reached without a proxy. */
+/** An entry of the environment variable NO_PROXY. The entry names hosts that are reached without a proxy. */
 final readonly class ProxyBypass
 {
     private bool $hasAllHosts;
 
-    /** Host name in lower case and ASCII, which also stands for its subdomains; '' if the entry is not a name. */
+    /** Host name in lower case and ASCII, which also matches its subdomains; '' if the entry is not a name. */
     private string $name;
 
     private ?IpNetwork $network;
@@ -19,7 +19,7 @@ final readonly class ProxyBypass
     /** Port to which the entry is restricted; null for all ports. */
     private ?int $port;
 
-    /** @param string $entry a malformed one matches no host */
+    /** @param string $entry a malformed entry matches no host */
     public function __construct(public string $entry)
     {
         $entry = strtolower($entry);

@@ -12,8 +12,8 @@ final readonly class Redirect
     private const STATUSES = [301 => true, 302 => true, 303 => true, 307 => true, 308 => true];
 
     /**
-     * Fields with credentials for one origin. They are not sent to another origin. Proxy-Authorization is not among
-     * them, because {@see ClientExchange} sends it only to a proxy.
+     * Fields with credentials, which are not sent to another origin. Proxy-Authorization is not listed, because
+     * {@see ClientExchange} sends it only to a proxy.
      */
     public const CREDENTIALS = ['authorization' => 0, 'cookie' => 0];
 
@@ -25,7 +25,7 @@ final readonly class Redirect
     /** @param bool $dropsBody whether the request becomes a GET request without the body */
     private function __construct(public Url $url, public string $method, public bool $dropsBody) {}
 
-    /** @return self|null null for a response that does not redirect to a usable URL */
+    /** @return self|null null unless the response redirects to a valid http:// or https:// URL */
     public static function of(ResponseInterface $response, Url $url, string $method): ?self
     {
         $status = $response->getStatusCode();

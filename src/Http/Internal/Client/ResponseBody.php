@@ -16,20 +16,20 @@ use Spindle\Http\Internal\Message\MessageLimits;
 use Spindle\Http\Internal\Message\ReadOnlyStream;
 
 /**
- * The body of a response, received while it is read. At its end, the connection is free for the next request. A body
- * can be read again only if it is short, or if getContents() has returned all of it. If the body is closed or dropped
- * before its end, the connection is closed.
+ * The body of a response, received while it is read. After its last byte, the connection is free for the next request.
+ * If the body is closed or dropped earlier, the connection is closed. A body can be read a second time only if it is
+ * short, or if getContents() has returned all of it.
  */
 final class ResponseBody implements StreamInterface
 {
     use ReadOnlyStream;
 
-    /** Maximum bytes that read() keeps, so that the body can be read again. */
+    /** Maximum bytes that read() keeps, so that the body can be read a second time. */
     private const MAX_KEPT_BYTES = 65_536;
 
     private const READ_BYTES = 65_536;
 
-    /** Received bytes: all of them while they are kept, otherwise those of the last piece. */
+    /** Received bytes: of all pieces if they are kept, otherwise of the last piece. */
     private string $bytes = '';
     private int $offset = 0;
 
@@ -38,7 +38,7 @@ final class ResponseBody implements StreamInterface
 
     private bool $isClosed = false;
 
-    /** Whether a fiber waits for bytes. Until these arrive, each other access to the bytes is refused. */
+    /** Whether a fiber waits for bytes. While it waits, other fibers can't read the body. */
     private bool $isReceiving = false;
 
     /** Bytes of the body that have not arrived; null if chunks or the end of the connection delimit the body. */
@@ -180,7 +180,7 @@ final class ResponseBody implements StreamInterface
         }
     }
 
-    /** @param bool $keeps true to keep all bytes, for getContents(); false to discard those beyond MAX_KEPT_BYTES */
+    /** @param bool $keeps true to keep all bytes, for getContents(); false to discard bytes beyond MAX_KEPT_BYTES */
     private function receive(bool $keeps): void
     {
         $connection = $this->connection;
@@ -198,9 +198,9 @@ final class ResponseBody implements StreamInterface
             throw $this->fail(RequestTimeoutException::of($this->request, $late->getMessage(), $late));
         } catch (ClosedException $closed) {
             throw $this->fail(ClientClosedException::of($this->request, $closed->getMessage(), $closed));
-        } catch (UnreadableBodyException $unreadable) { // the upload was still running after the head
+        } catch (UnreadableBodyException $unreadable) { // the upload may continue after the head has arrived
             throw $this->fail(InvalidRequestException::ofBody($this->request, $unreadable));
-        } catch (\Throwable $failure) { // the cancellation
+        } catch (\Throwable $failure) { // the call was cancelled
             throw $this->fail($failure);
         } finally {
             $this->isReceiving = false;

@@ -60,8 +60,8 @@ final readonly class ResponseHead
             throw new MalformedResponseException('the response has an unsupported Transfer-Encoding');
         }
         $length = self::length($fields);
-        // With Transfer-Encoding in HTTP/1.0, or together with Content-Length, a proxy may find another end of the body
-        // (RFC 9112, 6.3). So the connection is not used again.
+        // A proxy may see another end of the body if Transfer-Encoding occurs in HTTP/1.0 or together with
+        // Content-Length (RFC 9112, 6.3). So this connection is not used for another request.
         $isAmbiguous = $coding !== '' && ($isHttp10 || $length !== null);
         $connectionOptions = isset($fields['connection']) ? Fields::members($fields['connection'][1]) : [];
 

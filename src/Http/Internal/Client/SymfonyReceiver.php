@@ -14,8 +14,8 @@ use Symfony\Component\HttpClient\Exception\TransportException;
 use function Amp\delay;
 
 /**
- * Receives a response for Symfony in a separate fiber. The fiber holds no reference to the {@see SymfonyResponse}: when
- * the caller drops that object, it is destroyed, and this cancels the fiber.
+ * Receives a response for Symfony in a separate fiber. The fiber holds no reference to the {@see SymfonyResponse}. So
+ * when the caller drops the SymfonyResponse, PHP destroys it, which cancels the fiber.
  *
  * @phpstan-type Info array{
  *     response_headers: list<string>,
@@ -36,7 +36,6 @@ final class SymfonyReceiver
 {
     private const READ_BYTES = 65_536;
 
-    /** Whether the head of the final response has arrived. */
     public bool $hasHead = false;
 
     /**
@@ -93,7 +92,7 @@ final class SymfonyReceiver
         $first = "HTTP/{$response->getProtocolVersion()} {$response->getStatusCode()} {$response->getReasonPhrase()}";
         $lines = [$first];
         if ($this->headers !== []) {
-            $this->headers = []; // headers of a redirect
+            $this->headers = []; // removes the headers of an earlier redirect
         }
         foreach ($response->getHeaders() as $name => $values) {
             foreach ($values as $value) {

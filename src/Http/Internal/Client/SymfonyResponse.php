@@ -16,8 +16,8 @@ use Symfony\Component\HttpClient\Response\TransportResponseTrait;
 use Symfony\Contracts\HttpClient\ResponseInterface;
 
 /**
- * A response for Symfony. A separate fiber receives it, and stores what has arrived in {@see SymfonyState}, in the form
- * of Symfony's "activities", for which Symfony's traits wait.
+ * A response for Symfony. A separate fiber receives the response, and stores its parts in {@see SymfonyState} as
+ * Symfony's "activities". Symfony's traits wait for these activities.
  *
  * @phpstan-import-type Info from SymfonyReceiver
  */
@@ -51,7 +51,8 @@ final class SymfonyResponse implements ResponseInterface, StreamableInterface
         $headers = $options['normalized_headers'];
         $this->inflate = !\is_array($headers) || !isset($headers['accept-encoding']);
         $this->id = $id = 'spindle-' . ++self::$lastId;
-        // The closures below don't hold this object, so that dropping it ends the request.
+        // The closures below do not reference this object. So when it is dropped, PHP destroys it, and the request
+        // ends.
         $this->initializer = static fn(self $response): bool => !$response->receiver->hasHead;
         $pausedUntil = &$this->pauseExpiry;
         $info = self::initialInfo($transfer, $options);

@@ -9,15 +9,15 @@ use Amp\DeferredFuture;
 use Amp\TimeoutCancellation;
 use Symfony\Component\HttpClient\Internal\ClientState;
 
-/** The incomplete responses of a {@see \Spindle\Http\Client\SymfonyClient}, and what has arrived of each. */
+/** The incomplete responses of a {@see \Spindle\Http\Client\SymfonyClient}, with the parts that have arrived. */
 final class SymfonyState extends ClientState
 {
     /** @var DeferredFuture<null>|null completed by the next activity; null while no fiber waits for it */
     private ?DeferredFuture $activity = null;
 
     /**
-     * Stores what has arrived of a response, in Symfony's format: bytes of the body, or a chunk; at the end, null and
-     * the exception (null if there was none). Ignores a response that the caller has dropped.
+     * Stores parts of a response in Symfony's format: bytes of the body, or a chunk. The last two values are null and
+     * an exception (null if the response is complete). Ignores a response that the caller has dropped.
      */
     public function add(string $id, mixed ...$activities): void
     {
@@ -40,7 +40,7 @@ final class SymfonyState extends ClientState
         $activity?->complete();
     }
 
-    /** Suspends until the next activity of any response. Returns whether there was one in time. */
+    /** Suspends until the next activity of any response. Returns false if there is none within `$seconds`. */
     public function await(float $seconds): bool
     {
         $this->activity ??= new DeferredFuture();

@@ -33,7 +33,7 @@ final class SymfonyTransfer
 
     /**
      * @param Info $info updated while the request runs
-     * @param \Closure(ResponseInterface): void $onResponse gets each response, also those that redirect
+     * @param \Closure(ResponseInterface): void $onResponse gets each response, including redirects
      * @param \Closure(): void $onProgress
      */
     public function run(
@@ -63,7 +63,7 @@ final class SymfonyTransfer
                 $hasBody = false;
                 $allFields = array_diff_key($allFields, Redirect::BODY_FIELDS);
             }
-            // As in Symfony's own clients, a redirect back to the first origin gets the credentials again.
+            // As in Symfony's own clients, a redirect back to the first origin includes the credentials.
             $fields = $redirect->url->origin() === $origin
                 ? $allFields
                 : array_diff_key($allFields, Redirect::CREDENTIALS, ['host' => 0]);
@@ -112,7 +112,7 @@ final class SymfonyTransfer
         return \extension_loaded('zlib') ? $fields + ['accept-encoding' => ['gzip']] : $fields;
     }
 
-    /** Returns the options of the request. Those of the HttpClient apply where Symfony has no option. */
+    /** Returns the options of the request, with the HttpClient's body limit, address check and TLS defaults. */
     private function settings(): RequestOptions
     {
         $default = $this->client->requestOptions();
@@ -137,7 +137,7 @@ final class SymfonyTransfer
         );
     }
 
-    /** Returns the proxies of the options. Missing ones are taken from `$_SERVER`, as in Symfony's own clients. */
+    /** Returns the proxies of the options. Missing proxies are taken from `$_SERVER`, as in Symfony's own clients. */
     private function proxy(): Proxy
     {
         $given = array_filter([

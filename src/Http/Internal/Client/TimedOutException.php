@@ -6,7 +6,7 @@ namespace Spindle\Http\Internal\Client;
 
 use Spindle\Http\Client\RequestOptions;
 
-/** A deadline has passed. The message, a clause for {@see IsFailureOfRequest::of()}, names the limit and its option. */
+/** A deadline has passed. The message names the option, and becomes `$why` of {@see IsFailureOfRequest::of()}. */
 final class TimedOutException extends \RuntimeException
 {
     /** @param string $option name of the option in {@see RequestOptions} that sets `$seconds` */

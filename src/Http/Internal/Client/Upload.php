@@ -9,12 +9,12 @@ use Revolt\EventLoop;
 
 use function Amp\delay;
 
-/** Sends the body of a request from a stream, in a fiber of its own, while the caller waits for the response. */
+/** Sends the body of a request from a stream. A separate fiber does this while the caller waits for the response. */
 final class Upload
 {
     private const READ_BYTES = 262_144;
 
-    /** Seconds until a body that has returned no bytes is read again, while other fibers run. */
+    /** Seconds to wait after a read has returned no bytes. Other fibers can run in this time. */
     private const EMPTY_READ_PAUSE = 0.001;
 
     private bool $isComplete = false;
@@ -26,7 +26,7 @@ final class Upload
         private readonly ?int $size,
     ) {}
 
-    /** @param int|null $size bytes of the body; null if unknown: the body is then sent in chunks */
+    /** @param int|null $size bytes of the body; null if unknown, so that the body is sent in chunks */
     public static function begin(ClientConnection $connection, StreamInterface $body, ?int $size): self
     {
         $upload = new self($connection, $body, $size);

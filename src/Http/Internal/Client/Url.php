@@ -7,14 +7,14 @@ namespace Spindle\Http\Internal\Client;
 /** A URL with the scheme http or https, as a client needs it: RFC 3986. */
 final readonly class Url
 {
-    /** A "\" before the path is refused. Browsers take it for "/", so they see another host in "http://a\@b/". */
+    /** Refuses a "\" before the path. Browsers take "\" for "/", so they see another host in "http://a\@b/". */
     private const PATTERN = '~^(https?)://(?:([^@/?#\\\\]*+)@)?'
         . '(\[[0-9a-f:.]++\]|[^:/?#@\[\]\\\\\s\x00-\x20]++)(?::(\d{0,5}))?'
         . '(/[^?#]*+)?(\?[^#]*+)?(?:#.*)?$~Dis';
 
     private const HOST_NAME = '/^[a-z0-9_][a-z0-9_.\-]*+$/D';
 
-    /** Host, and port unless it is the default; the value of the Host field: RFC 9110, 7.2. */
+    /** Value of the Host field: the host, and the port unless it is the scheme's default. RFC 9110, 7.2. */
     public string $authority;
 
     /**
@@ -33,7 +33,7 @@ final readonly class Url
         $this->authority = $isDefaultPort ? $this->hostWithBrackets() : $this->hostAndPort();
     }
 
-    /** @return self|null null for a malformed URL or another scheme */
+    /** @return self|null null for a malformed URL or a scheme other than http and https */
     public static function parse(#[\SensitiveParameter] string $url): ?self
     {
         if (preg_match(self::PATTERN, $url, $match, \PREG_UNMATCHED_AS_NULL) !== 1) {
@@ -56,8 +56,8 @@ final readonly class Url
     }
 
     /**
-     * Resolves a reference, such as the Location of a redirect: RFC 3986, 5.2. A relative reference does not keep the
-     * user and password of this URL. Returns null when the reference is malformed.
+     * Resolves a reference, such as the Location of a redirect: RFC 3986, 5.2. The result of a relative reference does
+     * not have the user and password of this URL. Returns null if the reference is malformed.
      */
     public function resolve(string $reference): ?self
     {
@@ -86,7 +86,7 @@ final readonly class Url
         );
     }
 
-    /** Returns a host name in lower case and ASCII. Null for a malformed one, or if ext-intl is needed but missing. */
+    /** Returns a host name in lower case and ASCII; null if it is malformed, or needs ext-intl, which is not loaded. */
     public static function asciiName(string $name): ?string
     {
         $name = strtolower($name);
@@ -163,7 +163,7 @@ final readonly class Url
         return self::asciiName(rawurldecode($host));
     }
 
-    /** Percent-encodes bytes that a target can't contain, so that no line break of a URL gets into the request. */
+    /** Percent-encodes bytes that a target can't contain. So a line break in a URL can't add lines to the request. */
     private static function encode(string $target): string
     {
         return (string) preg_replace_callback(

@@ -14,17 +14,17 @@ use Spindle\Http\Internal\FreeMemory;
  * and $_FILES ({@see NameTree}), so handlers get the same data under Spindle and under PHP-FPM.
  *
  * The body is read from its beginning to its end, piece by piece. Each read can suspend the fiber. After a cancellation
- * or an exception, nothing of the form is kept. After JSON or a urlencoded form, the position of the body is restored,
- * if the body is seekable.
+ * or an exception, no part of the form is kept. After JSON or a urlencoded form, a seekable body has the same position
+ * as before.
  */
 final readonly class BodyParser
 {
     private const READ_BYTES = 65_536;
 
-    /** Size up to which a body is kept, so that it can be read again. {@see maxKeptBytes()} has the exceptions. */
+    /** Maximum bytes of a body that is kept for a second read. {@see maxKeptBytes()} has the exceptions. */
     private const MAX_KEPT_BYTES = 65_536;
 
-    /** Maximum size in bytes of JSON that is decoded without checking how much memory that needs. */
+    /** Maximum bytes of JSON that is decoded without a check of the free memory. */
     private const MAX_SMALL_JSON_BYTES = 16_384;
 
     private const URLENCODED = 'application/x-www-form-urlencoded';
@@ -32,7 +32,7 @@ final readonly class BodyParser
 
     private string $directory;
 
-    /** @param string|null $directory for uploaded files; null for the system's temporary directory */
+    /** @param string|null $directory directory for uploaded files; null for the system's temporary directory */
     public function __construct(
         private FormLimits $limits = new FormLimits(),
         ?string $directory = null,
@@ -69,7 +69,7 @@ final readonly class BodyParser
         return $parse($body);
     }
 
-    /** Returns the maximum size in bytes of a body with this Content-Type that can be read again; 0 for none. */
+    /** Returns the maximum bytes of a body with this Content-Type that can be read a second time; 0 for none. */
     public function maxKeptBytes(string $contentType): int
     {
         $type = self::mediaType($contentType);
@@ -138,7 +138,7 @@ final readonly class BodyParser
         }
     }
 
-    /** Decodes JSON. For an empty body or a scalar, the result is null: PSR-7 allows only arrays and objects. */
+    /** Decodes JSON. Returns null for an empty body and for a scalar, because PSR-7 allows only arrays and objects. */
     private function parseJson(StreamInterface $body): Form
     {
         $text = $this->readText($body);

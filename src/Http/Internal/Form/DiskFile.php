@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Form;
 
-/** Counts an open file of an upload, until PHP closes the stream of the file and destroys this object. */
+/** Counts one open file of an upload, until PHP closes the file's stream and destroys this object. */
 final class DiskFile
 {
     public function __construct(private readonly DiskFiles $files)

@@ -6,7 +6,7 @@ namespace Spindle\Http\Internal\Form;
 
 use Spindle\Http\HttpException;
 
-/** Limits the open files of a server's uploads, because each needs a descriptor that a connection could use. */
+/** Limits the open files of a server's uploads. Each file needs a descriptor, and connections need descriptors too. */
 final class DiskFiles
 {
     public int $count = 0;

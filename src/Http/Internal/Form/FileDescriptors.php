@@ -4,12 +4,12 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Form;
 
-/** The descriptors of a server, which its connections and the files of uploads share. */
+/** The file descriptors of a server, for its connections and for the files of uploads. */
 interface FileDescriptors
 {
-    /** Returns how many files of uploads can be open at once. */
+    /** Returns how many files of uploads can be open at the same time. */
     public function maxFiles(): int;
 
-    /** Warns that a file was refused, and closes connections that are too slow. */
+    /** Logs that a file was refused, and closes connections of slow clients. */
     public function handleTooManyFiles(): void;
 }

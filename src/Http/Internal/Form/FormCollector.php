@@ -25,7 +25,7 @@ final class FormCollector implements MultipartSink
     private int $fileCount = 0;
     private int $textBytes = 0;
 
-    /** @param string $directory for temporary files */
+    /** @param string $directory directory for temporary files */
     public function __construct(
         private readonly FormLimits $limits,
         private readonly string $directory,

@@ -9,15 +9,15 @@ use Spindle\Http\Internal\Message\HeadReader;
 /**
  * The value of Content-Type or Content-Disposition with its parameters.
  *
- * In quotes, a backslash escapes only a quote or a backslash, as in browsers and PHP, because clients send other
- * backslashes unescaped. "%22" is not decoded: browsers encode a quote that way, but a name can also contain "%22". A
- * value with a backslash before the last quote is refused, because some parsers take this quote for an escaped one.
+ * In a quoted value, a backslash escapes only a quote or a backslash, as in browsers and PHP. Clients do not escape
+ * other backslashes. Browsers encode a quote as "%22", but a name can also contain "%22", so "%22" is not decoded. A
+ * value is refused if its last byte is a backslash, because some parsers take the closing quote for an escaped one.
  *
  * @see https://www.rfc-editor.org/rfc/rfc9110#section-5.6.6
  */
 final readonly class HeaderValue
 {
-    /** Clients send at most three parameters. An attacker could send many with names whose hashes collide. */
+    /** Clients send up to three parameters. More could be an attack: many names whose hashes collide. */
     private const MAX_PARAMETERS = 20;
 
     private const PARAMETER_PATTERN = '@\G[ \t]*+;[ \t]*+('

@@ -30,7 +30,7 @@ final class JsonMembers
 
     private function __construct() {}
 
-    /** Returns an upper bound of the memory for the decoded text. Brackets, commas and colons in strings count too. */
+    /** Returns the maximum memory for the decoded text. Also counts brackets, commas and colons in strings. */
     public static function maxMemoryBytes(string $json): int
     {
         return self::OBJECT_BYTES * (substr_count(
@@ -53,7 +53,7 @@ final class JsonMembers
         }
         $structure = preg_replace(self::NON_STRUCTURE_PATTERN, '', $json);
         if ($structure === null) {
-            return true; // PCRE has reached a limit of its own
+            return true; // PCRE has reached one of its limits
         }
         // Removes objects with at most one member, so that the loop is short for texts with many such objects.
         $structure = str_replace(['{}', '{:}'], '', $structure);

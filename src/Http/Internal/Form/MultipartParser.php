@@ -9,11 +9,12 @@ use Spindle\Http\HttpException;
 /**
  * Parses a body of multipart/form-data, and passes the parts to a sink. The parser uses no stream, event loop or clock.
  *
- * The body can be split into calls of {@see push()} in any way. That affects only the sizes of the pieces which the
- * sink gets. The parser buffers at most a boundary or the header of a part. After an exception, it must not be used.
+ * The caller can split the body into calls of {@see push()} in any way. This changes only the sizes of the sink's
+ * pieces. The parser buffers at most one boundary or the header of one part. After an exception, the parser must not be
+ * used.
  *
- * Bodies that another parser might split differently are refused: those with a boundary after a bare LF, with other
- * text in the line of a boundary, or with another boundary after the closing one.
+ * Refuses bodies that another parser might split differently. Such a body has a boundary after a bare LF, other text in
+ * the line of a boundary, or a boundary after the closing boundary.
  *
  * @see https://www.rfc-editor.org/rfc/rfc7578
  * @see https://www.rfc-editor.org/rfc/rfc2046#section-5.1.1
@@ -34,7 +35,7 @@ final class MultipartParser
 
     private int $offset = 0;
 
-    /** Number of bytes at the offset that are not data. They may be the line end before the next boundary. */
+    /** Number of bytes at the offset that are not data: perhaps the line end before the next boundary. */
     private int $skip = 2;
 
     private MultipartState $state = MultipartState::Preamble;
@@ -153,7 +154,7 @@ final class MultipartParser
 
             return true;
         }
-        // Keeps the empty line: in a part without data, it is also the line end before the next boundary.
+        // Does not skip the empty line. In a part without data, it is also the line end before the next boundary.
         $this->offset = $end - 1;
         $this->sink->begin($part);
         $this->enter(MultipartState::Data);

@@ -7,9 +7,9 @@ namespace Spindle\Http\Internal\Form;
 use Spindle\Http\HttpException;
 
 /**
- * Stores values by names such as "a[b][]" in nested arrays, as PHP does for $_POST. The last of several values with
- * the same name wins. Spaces and dots before the first bracket become underscores. Text after the last pair of brackets
- * is ignored. A value whose name begins with a bracket is ignored too.
+ * Stores values by names such as "a[b][]" in nested arrays, as PHP does for $_POST. If several values have the same
+ * name, the last one is kept. Spaces and dots before the first bracket become underscores. Text after the last pair of
+ * brackets is ignored. A value whose name begins with a bracket is ignored too.
  *
  * Three details differ from $_POST. Too many brackets in a name are an error, and so is a NUL. Before PHP 8.3, "a[]"
  * gets the key 0 if all keys of "a" are negative, as `$a[] = 1` does in PHP code.
@@ -53,7 +53,7 @@ final class NameTree
         return $this->tree;
     }
 
-    /** @return list<string|null> the keys of a name; null for the next free number. Empty for an invalid name */
+    /** @return list<string|null> the keys of a name, with null for the next free number; empty for an invalid name */
     private function keys(string $name): array
     {
         if (str_contains($name, "\0")) {
@@ -91,7 +91,7 @@ final class NameTree
         return array_key_last($values);
     }
 
-    /** Returns whether a key, but not the received name, has a prefix of protected cookies: __Host- or __Secure-. */
+    /** Returns whether a key, unlike the received name, begins with __Host- or __Secure-, as protected cookies do. */
     private static function isDisguised(string $key, string $name): bool
     {
         return preg_match('/^__(?:Host|Secure)-/', $key, $match) === 1 && !str_starts_with($name, $match[0]);

@@ -13,7 +13,7 @@ use Spindle\Http\Internal\Message\HeadReader;
  */
 final class PartHeadReader
 {
-    /** Maximum size of a header in bytes. A file name of 4,096 bytes fits, even if each is escaped as three bytes. */
+    /** Maximum bytes of a header. A file name of 4,096 bytes fits, even if each byte is escaped as three bytes. */
     private const MAX_BYTES = 16_384;
 
     private const MAX_LINES = 20;

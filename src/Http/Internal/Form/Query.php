@@ -6,7 +6,7 @@ namespace Spindle\Http\Internal\Form;
 
 use Spindle\Http\HttpException;
 
-/** Parses the variables of a query as PHP does for $_GET. If PHP would leave out some, the query is refused. */
+/** Parses the variables of a query as PHP does for $_GET. Refuses a query of which PHP would leave out variables. */
 final class Query
 {
     private function __construct() {}
@@ -14,12 +14,13 @@ final class Query
     /**
      * @return array<array-key, mixed>
      *
-     * @throws HttpException 400 for more than max_input_vars variables, or max_input_nesting_level brackets in a name
+     * @throws HttpException 400 for more variables than max_input_vars, or more brackets in a name than
+     *     max_input_nesting_level
      */
     public static function parse(string $query): array
     {
         [$maxVariables, $maxDepth] = [(int) \ini_get('max_input_vars'), (int) \ini_get('max_input_nesting_level')];
-        // A shorter query can't exceed a limit: each variable but the last has two bytes, and each bracket has one.
+        // A shorter query is within the limits: each variable except the last has two bytes or more, each bracket one.
         if (\strlen($query) > min(2 * $maxVariables, $maxDepth)) {
             self::check($query, $maxVariables, $maxDepth);
         }

@@ -7,7 +7,7 @@ namespace Spindle\Http\Internal\Form;
 use Spindle\Internal\Warnings;
 use Spindle\SpindleException;
 
-/** An uploaded file could not be stored or moved, or there is no file (any more). */
+/** An uploaded file could not be stored or moved, or the file does not exist. */
 final class UploadException extends \RuntimeException implements SpindleException
 {
     private function __construct(string $message)
@@ -15,13 +15,12 @@ final class UploadException extends \RuntimeException implements SpindleExceptio
         parent::__construct($message);
     }
 
-    /** @param string $warning of the PHP function that failed, '' for none */
+    /** @param string $warning warning of the PHP function that failed; '' for none */
     public static function notStored(string $directory, string $warning): self
     {
         return new self("Could not store an uploaded file in {$directory}: " . self::reason($warning));
     }
 
-    /** @param string $warning of the PHP function that failed, '' for none */
     public static function notMoved(string $path, string $warning): self
     {
         return new self("Could not move the uploaded file to {$path}: " . self::reason($warning));

@@ -12,10 +12,10 @@ use Spindle\Internal\Warnings;
 use function Amp\delay;
 
 /**
- * A file uploaded with a form. It has no path. Unless it is moved, it is deleted with this object and its stream.
+ * A file uploaded with a form. The file has no path. Without moveTo(), it is deleted with this object and its stream.
  *
- * Name and media type are claims of the client. The name has no slash, backslash or control character except a tab, but
- * may be "..". Do not use it in a path.
+ * The client chooses the name and the media type. The name has no slash, backslash or control character except a tab,
+ * but may be "..". Do not use the name in a path.
  */
 final class UploadedFile implements UploadedFileInterface
 {
@@ -54,7 +54,7 @@ final class UploadedFile implements UploadedFileInterface
      *
      * @throws \InvalidArgumentException when the path is invalid
      * @throws UploadException when there is no file, it was moved, its stream was closed, or the target can't be
-     *         written; then no copy is left in the directory, and the call can be repeated
+     *     written. After this exception, no copy is left in the directory, and the call can be repeated
      */
     public function moveTo(string $targetPath): void
     {
@@ -86,7 +86,7 @@ final class UploadedFile implements UploadedFileInterface
         return $this->error;
     }
 
-    /** Returns the name after the last slash or backslash, as in $_FILES; null when the name is empty or missing. */
+    /** Returns the name after the last slash or backslash, as in $_FILES; null if there is no name or an empty one. */
     public function getClientFilename(): ?string
     {
         $parts = explode('/', strtr($this->clientFilename ?? '', '\\', '/'));

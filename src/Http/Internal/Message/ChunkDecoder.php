@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Message;
 
-/** Decodes a body in chunks, and its trailer section: RFC 9112, 7.1. */
+/** Decodes a chunked body and its trailer section: RFC 9112, 7.1. */
 final class ChunkDecoder
 {
     private const SIZE_LINE_PATTERN = '@^([0-9A-Fa-f]{1,15}+)((?:[ \t]*+;[ \t]*+' . HeadReader::TOKEN
@@ -12,7 +12,7 @@ final class ChunkDecoder
 
     private const FIELD_LINE_PATTERN = '@^' . HeadReader::TOKEN . ':' . HeadReader::VALUE . '$@D';
 
-    /** Maximum bytes by which all chunk extensions may exceed the data. Longer ones only keep the server busy. */
+    /** Maximum bytes by which all chunk extensions may exceed the data. Longer extensions would only cost time. */
     private const MAX_EXCESS_EXTENSION_BYTES = 16_384;
 
     private const MAX_SIZE_DIGITS = 15;
@@ -20,12 +20,12 @@ final class ChunkDecoder
     /** Undecoded bytes of a chunk's data; 0 if the data's line end is next; null if a size or trailer line is next. */
     private ?int $remaining = null;
 
-    /** Whether the last chunk was decoded, so that the trailer section follows. */
+    /** Whether the last chunk was decoded. The trailer section follows. */
     private bool $isInTrailers = false;
 
     private bool $ended = false;
 
-    /** Bytes by which the extensions exceed the data, up to the current chunk; 0 if they do not. */
+    /** Bytes by which the extensions so far exceed the data so far; 0 if they do not. */
     private int $excessExtensionBytes = 0;
 
     /** Field lines of the trailer section, and their number. */
@@ -37,7 +37,7 @@ final class ChunkDecoder
     /**
      * Returns the data of chunks in the buffer, up to the end of the body.
      *
-     * @param int $offset where in the buffer to begin; set to the end of the decoded bytes
+     * @param int $offset where in the buffer decoding begins; afterwards, the end of the decoded bytes
      *
      * @throws BadMessageException
      */
@@ -73,7 +73,7 @@ final class ChunkDecoder
         return $this->trailers;
     }
 
-    /** Returns the line with its end; null while the end is missing. */
+    /** Returns the line with its line end; null if the line end has not arrived. */
     private static function line(string $buffer, int $offset): ?string
     {
         $end = strpos($buffer, "\n", $offset);

@@ -12,14 +12,14 @@ final class Cookies
     private function __construct() {}
 
     /**
-     * Returns cookies by name, as in PHP's $_COOKIE. Of several cookies with the same name, the first counts. Values
-     * are URL-decoded. Names are not changed, unlike in PHP.
+     * Returns cookies by name, as in PHP's $_COOKIE. If several cookies have the same name, the first one is returned.
+     * Values are URL-decoded. Names are not changed, unlike in PHP.
      *
      * @param list<string> $headers
      *
      * @return array<array-key, string>
      *
-     * @throws HttpException 400 when there are more cookies than max_input_vars; PHP would leave some out
+     * @throws HttpException 400 when there are more cookies than max_input_vars, because PHP would leave some out
      */
     public static function parse(array $headers): array
     {

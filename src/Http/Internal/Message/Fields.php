@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Http\Internal\Message;
 
 /**
- * Header fields as a map: from the name in lower case to the original name and the values.
+ * Header fields as an array. The key is the name in lower case; the value is the original name and the field's values.
  *
  * @phpstan-type FieldMap array<array-key, array{string, list<string>}>
  */
@@ -32,9 +32,9 @@ final class Fields
     }
 
     /**
-     * @param list<string> $values of field lines with the same name
+     * @param list<string> $values values of all field lines with the same name
      *
-     * @return non-empty-list<string> members of the list that all lines make together, in lower case: RFC 9110, 5.6.1
+     * @return non-empty-list<string> members of the comma-separated list in these lines, in lower case: RFC 9110, 5.6.1
      */
     public static function members(array $values): array
     {
@@ -62,7 +62,7 @@ final class Fields
         return $fields;
     }
 
-    /** @throws \InvalidArgumentException when the name is no token: RFC 9110, 5.1. An array key of digits is an int */
+    /** @throws \InvalidArgumentException when the name is no token (RFC 9110, 5.1). PHP makes a key of digits an int */
     public static function name(int|string $name): string
     {
         $name = (string) $name;

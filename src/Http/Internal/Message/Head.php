@@ -7,8 +7,8 @@ namespace Spindle\Http\Internal\Message;
 /**
  * The head of a request: its first line, its header lines, and what these say about the body and the connection.
  *
- * The code that creates a head sets its properties, and no other code does. There is no constructor: it would take
- * twice the time of setting the properties directly, and each request has a head.
+ * Only the code that creates a head sets its properties. A constructor would take twice as long as setting the
+ * properties directly, and each request has a head.
  */
 final class Head
 {
@@ -24,7 +24,7 @@ final class Head
     /** Host of an absolute target, or else of the Host field, perhaps with a port; '' if there is neither. */
     public string $host = '';
 
-    /** Bytes of the body; null when it is sent in chunks. */
+    /** Bytes of the body; null for a chunked body. */
     public ?int $length = 0;
 
     /** Whether the client allows further requests on the connection. */

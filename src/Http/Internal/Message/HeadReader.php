@@ -7,7 +7,7 @@ namespace Spindle\Http\Internal\Message;
 /** Reads a head line by line. Refuses a head that a proxy might interpret differently: RFC 9112, 11.2. */
 final class HeadReader
 {
-    /** Token: RFC 9110, 5.6.2. Regular expressions with this pattern or one of the next ones need "@" as delimiter. */
+    /** Token: RFC 9110, 5.6.2. Regular expressions with TOKEN, VALUE, QUOTED or AUTHORITY need "@" as delimiter. */
     public const TOKEN = '[!#$%&\'*+\-.^_`|\x7e0-9A-Za-z]++';
 
     /** Value of a field: RFC 9110, 5.5. */
@@ -29,7 +29,7 @@ final class HeadReader
     private const UNKNOWN_CODING = '(?!chunked(?:[ \t;,]|$))' . self::TOKEN
         . '(?:[ \t]*+;[ \t]*+' . self::TOKEN . '[ \t]*+=[ \t]*+(?:' . self::TOKEN . '|' . self::QUOTED . '))*+';
 
-    /** List of unknown codings, whose last one may be followed by "chunked". */
+    /** List of unknown codings, perhaps with "chunked" at the end. */
     private const UNKNOWN_CODINGS_PATTERN = '@^'
         . self::UNKNOWN_CODING
         . '(?:[ \t]*+,[ \t]*+'
@@ -61,7 +61,7 @@ final class HeadReader
     public function __construct(private readonly MessageLimits $limits) {}
 
     /**
-     * @param int $bytes of the current line that have arrived
+     * @param int $bytes number of bytes of the current line that have arrived
      *
      * @throws BadMessageException
      */
@@ -80,7 +80,7 @@ final class HeadReader
         return $this->method;
     }
 
-    /** Returns whether at most an empty line was received, as some old clients send after a body: RFC 9112, 2.2. */
+    /** Returns whether nothing or only an empty line was received. Old clients send one after a body: RFC 9112, 2.2. */
     public function isBlank(): bool
     {
         return $this->method === '' && $this->size <= 2;

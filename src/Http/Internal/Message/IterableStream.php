@@ -7,7 +7,7 @@ namespace Spindle\Http\Internal\Message;
 use Psr\Http\Message\StreamInterface;
 use Spindle\Http\ClientDisconnectedException;
 
-/** A body produced while it is sent. A read returns the next piece, or as much of it as was requested. */
+/** A body produced while it is sent. A read returns the next piece, or its first bytes if the piece is longer. */
 final class IterableStream implements StreamInterface
 {
     use ReadOnlyStream;
@@ -20,7 +20,7 @@ final class IterableStream implements StreamInterface
 
     private bool $started = false;
 
-    /** Whether a fiber is running the iterator, or is suspended in it. */
+    /** Whether a fiber is running the iterator, or is suspended in the iterator. */
     private bool $running = false;
 
     /** The current piece; '' after all of it was read. */
@@ -69,8 +69,8 @@ final class IterableStream implements StreamInterface
     }
 
     /**
-     * Reads one more byte after the announced length. If a piece of a generator ended there, this read resumes the
-     * generator, so that the code after its last `yield` runs.
+     * Tries to read one byte after the announced length. If a generator's last piece ended there, this read resumes the
+     * generator. The code after the last `yield` then runs.
      */
     public static function finish(StreamInterface $body): void
     {
@@ -78,8 +78,8 @@ final class IterableStream implements StreamInterface
     }
 
     /**
-     * Ends a generator at its current `yield`, and suspends if its `finally` blocks do. A generator that is running
-     * ends at its next `yield`, after this method has returned.
+     * Ends a generator at its current `yield`, and suspends while its `finally` blocks suspend. A generator that is
+     * running ends later, at its next `yield`.
      */
     public function close(): void
     {
@@ -99,7 +99,7 @@ final class IterableStream implements StreamInterface
             [$this->started, $this->running] = [true, false];
         }
         if ($this->pieces === null) {
-            self::endGenerator($pieces); // the stream was closed during the wait
+            self::endGenerator($pieces); // the stream was closed while the iterator ran
 
             return;
         }
@@ -119,7 +119,7 @@ final class IterableStream implements StreamInterface
     }
 
     /**
-     * Ends a generator by an exception, so that its `finally` blocks can suspend. Before PHP 8.4, these blocks can't
+     * Ends a generator with an exception, so that its `finally` blocks can suspend. Before PHP 8.4, these blocks can't
      * suspend when PHP destroys the generator.
      *
      * @param \Iterator<mixed, mixed> $pieces

@@ -4,7 +4,6 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Message;
 
-/** Limits of a request's head and of a trailer section. */
 final readonly class MessageLimits
 {
     /** Maximum bytes of a request line without its target and its line end: method, two spaces and version. */
@@ -23,14 +22,14 @@ final readonly class MessageLimits
         public int $fields = 100,
     ) {}
 
-    /** Returns the size up to which no head exceeds a limit. A field line has at least four bytes. */
+    /** Returns the size up to which each head is within the limits. A field line has four bytes or more. */
     public function alwaysAllowedBytes(): int
     {
         return min($this->target, $this->head, 4 * $this->fields);
     }
 
     /**
-     * Returns whether a complete head is certainly within the limits. This is false also if the request line has its
+     * Returns whether a complete head is certainly within the limits. Also returns false if the request line has its
      * maximum size, or up to three bytes less. The caller then reads the head line by line, which is exact.
      */
     public function allow(string $head, string $fields, string $target): bool
@@ -54,7 +53,7 @@ final readonly class MessageLimits
     }
 
     /**
-     * @param int $bytes  of a head or a trailer section so far
+     * @param int $bytes  bytes of a head or a trailer section so far
      * @param int $fields number of its field lines so far
      *
      * @throws BadMessageException

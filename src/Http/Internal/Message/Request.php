@@ -68,7 +68,7 @@ final class Request implements ServerRequestInterface
         }
     }
 
-    /** @return array<string, mixed> without properties that lead to the server and to requests of other clients */
+    /** @return array<string, mixed> without properties through which a dump would reach requests of other clients */
     public function __debugInfo(): array
     {
         return [
@@ -211,8 +211,8 @@ final class Request implements ServerRequestInterface
      * Returns the body. A read suspends until bytes have arrived. The read throws an {@see HttpException} when the body
      * is too large, too slow or malformed, and a ClientDisconnectedException when the client has closed the connection.
      *
-     * JSON, urlencoded forms and short bodies of other types can be read again, also after {@see getParsedBody()}. A
-     * multipart form can be read only once: after getParsedBody(), its body is at the end.
+     * JSON, urlencoded forms and short bodies of other types can be read several times, also after
+     * {@see getParsedBody()}. A multipart form can be read only once. After getParsedBody(), its body is at the end.
      */
     public function getBody(): StreamInterface
     {
@@ -229,7 +229,7 @@ final class Request implements ServerRequestInterface
 
     /**
      * Returns a form's fields or decoded JSON as an array; null for other types, an empty body and a JSON scalar. The
-     * first call reads the body to its end, and restores the position except for a multipart form.
+     * first call reads the body to its end. It then restores the body's position, except for a multipart form.
      *
      * @return array<array-key, mixed>|object|null
      *
@@ -245,7 +245,7 @@ final class Request implements ServerRequestInterface
     /**
      * @param mixed $data an array, an object or null
      *
-     * @throws \InvalidArgumentException when $data is something else
+     * @throws \InvalidArgumentException when $data has another type
      */
     public function withParsedBody($data): static
     {
@@ -273,7 +273,7 @@ final class Request implements ServerRequestInterface
     /**
      * @param array<array-key, mixed> $uploadedFiles a tree of UploadedFileInterface
      *
-     * @throws \InvalidArgumentException when the tree has something else
+     * @throws \InvalidArgumentException when the tree contains another value
      */
     public function withUploadedFiles(array $uploadedFiles): static
     {

@@ -30,7 +30,7 @@ interface RequestExchange
 
     public function route(): MatchedRoute;
 
-    /** Marks the client as a trusted proxy, to which the limit of connections of its network does not apply. */
+    /** Marks the client as a trusted proxy. The limit of connections per network does not apply to such a proxy. */
     public function trustPeer(): void;
 
     public function trustsPeer(): bool;
@@ -38,6 +38,6 @@ interface RequestExchange
     /** Returns the server's log; null if there is none. */
     public function logger(): ?LoggerInterface;
 
-    /** Returns the Unix time at which the head was complete. */
+    /** Returns the Unix time at which the whole head had arrived. */
     public function arrivedAt(): float;
 }

@@ -8,10 +8,10 @@ namespace Spindle\Http\Internal\Message;
  * Turns the received bytes of one connection into heads and bodies. Uses no stream, no event loop and no clock.
  *
  * The result does not depend on how the bytes are split into calls of {@see push()}. Each line is checked when it is
- * complete. A limit is checked at the byte that exceeds it.
+ * complete. A message is refused at the first byte that exceeds a limit.
  *
- * A complete, simple head is parsed by one regular expression. Every other head, also an invalid one, is parsed line
- * by line ({@see HeadReader}). If both ways accept a head, the results are equal.
+ * A complete, simple head is parsed by one regular expression. All other heads, including invalid ones, are parsed line
+ * by line ({@see HeadReader}). If both ways of parsing accept a head, their results are equal.
  *
  * @see https://www.rfc-editor.org/rfc/rfc9112 HTTP/1.1
  */
@@ -41,12 +41,12 @@ final class RequestParser
     /** Reader of the incomplete head; null when no head is incomplete. */
     private ?HeadReader $reader = null;
 
-    /** Bytes of a body with a Content-Length that were not consumed, including bytes that have not arrived. */
+    /** Number of body bytes that were not consumed, whether they have arrived or not; 0 for a body in chunks. */
     private int $remaining = 0;
 
     private ?ChunkDecoder $chunks = null;
 
-    /** Bytes up to which a head is within all limits, whatever it contains. */
+    /** A head of at most this number of bytes is within all limits, whatever its content. */
     private readonly int $alwaysAllowedBytes;
 
     public function __construct(private readonly MessageLimits $limits)
@@ -91,7 +91,7 @@ final class RequestParser
     }
 
     /**
-     * Consumes and returns the next head; null while it is incomplete. Skips the rest of the previous body.
+     * Discards the rest of the previous body. Consumes and returns the next head; null until its end has arrived.
      *
      * @throws BadMessageException
      */
@@ -150,7 +150,7 @@ final class RequestParser
         return $bytes;
     }
 
-    /** Consumes and returns a body with this Content-Length; null if bytes are missing or were already consumed. */
+    /** Consumes and returns the body of $length bytes; null if some bytes have not arrived, or were consumed before. */
     public function readWholeBody(?int $length): ?string
     {
         if ($this->remaining !== $length || $length > \strlen($this->buffer) - $this->offset) {
@@ -169,7 +169,7 @@ final class RequestParser
         return $this->remaining === 0 && ($this->chunks === null || $this->chunks->hasEnded());
     }
 
-    /** Returns whether the whole body was received. Bytes of it may already be consumed. */
+    /** Returns whether the whole body has arrived, including bytes that were already consumed. */
     public function holdsBody(): bool
     {
         return $this->endOfBody() !== null;
@@ -235,7 +235,7 @@ final class RequestParser
                 return null;
             }
             $head = $this->reader->addLine(substr($this->buffer, $this->offset, $end + 1 - $this->offset));
-            $this->offset = $end + 1; // not before, because method() finds a refused line in the buffer
+            $this->offset = $end + 1; // after addLine(): if it throws, method() still finds the line in the buffer
         } while ($head === null);
         $this->reader = null;
 

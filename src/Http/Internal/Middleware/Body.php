@@ -8,7 +8,7 @@ use Psr\Http\Message\ResponseInterface;
 use Psr\Http\Message\StreamInterface;
 use Spindle\Http\Response;
 
-/** Reads a response's body and its size without converting a string to a stream, which would change the response. */
+/** Reads a response's body and size. Does not convert a string to a stream, because that changes the response. */
 final class Body
 {
     private function __construct() {}

@@ -6,7 +6,7 @@ namespace Spindle\Http\Internal\Middleware;
 
 use Spindle\Http\ClientDisconnectedException;
 
-/** Detects exceptions that follow from the cancellation of a request. */
+/** Detects exceptions that were thrown because the client disconnected. */
 final class ClientDisconnect
 {
     private function __construct() {}

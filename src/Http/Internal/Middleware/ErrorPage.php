@@ -26,8 +26,8 @@ final readonly class ErrorPage
         . 'h1{font-size:1.5em}pre{font-size:.8em;padding:1em;overflow:auto;background:#f4f4f4}';
 
     /**
-     * @param array<string, string> $headers of the response; those that describe the body are replaced
-     * @param \Throwable|null       $failure shown with its trace and its causes; null to show no exception
+     * @param array<string, string> $headers fields of the response; Content-Type and some others are replaced
+     * @param \Throwable|null       $failure exception to show with its trace and previous exceptions; null for none
      */
     public function __construct(
         private int $status,
@@ -103,7 +103,7 @@ final readonly class ErrorPage
             . ($trace === '' ? '' : "\n{$trace}\n");
     }
 
-    /** @return list<string> lines, without the calls' arguments */
+    /** @return list<string> lines of text, which do not contain arguments of calls */
     private static function trace(?\Throwable $failure): array
     {
         $lines = [];
@@ -123,7 +123,7 @@ final readonly class ErrorPage
         return $lines;
     }
 
-    /** Returns the class name. The name of an anonymous class contains a NUL and a path, which are removed. */
+    /** Returns the class name. Cuts off the NUL and the path in the name of an anonymous class. */
     private static function name(string $class): string
     {
         return explode("\0", $class)[0];

@@ -15,18 +15,18 @@ final class ForwardedField
     /** Allows spaces around ";". The RFC does not allow them, but many proxies send them. */
     private const ELEMENT_PATTERN = '@^[ \t]*+' . self::PAIR . '(?:[ \t]*+;[ \t]*+' . self::PAIR . ')*+[ \t]*+;?$@D';
 
-    /** Maximum bytes of an element that commas in a quoted value have split into parts, which are joined again. */
+    /** Maximum bytes of an element that is joined from parts, because a quoted value in it contains commas. */
     private const MAX_ELEMENT_BYTES = 1024;
 
-    /** Proxies send at most four pairs. An attacker could send many with names whose hashes collide. */
+    /** Proxies send at most four pairs. The limit is needed, because many names with colliding hashes cost CPU time. */
     private const MAX_PAIRS = 20;
 
     private function __construct() {}
 
     /**
-     * Yields the hops. The header is read from its end, so that an unclosed quote from a client hides no proxy's entry.
+     * Yields the hops. Reads the header from its end, so an unclosed quote of a client can't hide the entry of a proxy.
      *
-     * @return iterable<Hop> from the last to the first; ends before a malformed entry
+     * @return iterable<Hop> from the last entry to the first; stops at a malformed entry
      */
     public static function hops(ServerRequestInterface $request): iterable
     {

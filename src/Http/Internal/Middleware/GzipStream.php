@@ -8,19 +8,19 @@ use Psr\Http\Message\StreamInterface;
 use Spindle\Http\Internal\Message\IterableStream;
 use Spindle\Http\Internal\Message\ReadOnlyStream;
 
-/** Compresses a body while it is read. If its size is unknown, clients can decompress each piece at once. */
+/** Compresses a body while it is read. If the body's size is unknown, clients can decompress each piece on arrival. */
 final class GzipStream implements StreamInterface
 {
     use ReadOnlyStream;
 
     private const CHUNK_BYTES = 16_384;
 
-    /** Maximum bytes that one read compresses. zlib can consume megabytes of zeros before it returns anything. */
+    /** Maximum bytes that one read() compresses. zlib can consume megabytes of zeros before it returns a byte. */
     private const MAX_INPUT_BYTES_PER_READ = 262_144;
 
     private readonly int $flush;
 
-    /** Whether the source can be rewound. If so, other code may read it between two reads of this stream. */
+    /** Whether the source is seekable. If so, other code may move its position between two reads of this stream. */
     private readonly bool $seekable;
 
     private ?\DeflateContext $deflate = null;
@@ -37,8 +37,8 @@ final class GzipStream implements StreamInterface
     private int $position = 0;
 
     /**
-     * @param StreamInterface $source a seekable source is read from its beginning, even if other code moves its
-     *     position, and left open; any other source is read from its current position, and closed with this stream
+     * @param StreamInterface $source a seekable source is read from its beginning and left open; another source is
+     *     read from its current position, and closed together with this stream
      * @param int|null $size bytes to read from the source; null to read to its end
      */
     public function __construct(
@@ -51,9 +51,9 @@ final class GzipStream implements StreamInterface
     }
 
     /**
-     * Returns at least one byte unless the source has ended or has none at present.
+     * Returns '' only when the source has ended, or has no bytes at present.
      *
-     * @throws \LengthException when the source is shorter than $size: compressed, the body would look complete
+     * @throws \LengthException when the source has fewer than $size bytes: the compressed body would look complete
      */
     public function read(int $length): string
     {
@@ -118,7 +118,7 @@ final class GzipStream implements StreamInterface
     private function compress(string $bytes, int $flush): void
     {
         if ($this->ended) {
-            return; // the stream was closed during the read
+            return; // close() was called while the source was read
         }
         $this->deflate ??= self::newDeflate($this->level);
         $this->ended = $bytes === '';

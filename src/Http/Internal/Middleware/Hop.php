@@ -4,12 +4,12 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Middleware;
 
-/** The entry that one proxy added to the headers of a forwarded request. Invalid values count as missing. */
+/** The entry that one proxy added to the header of a forwarded request. Invalid values are ignored. */
 final readonly class Hop
 {
     private const AUTHORITY_PATTERN = '@^([a-z0-9._\-]++|\[[0-9a-f:.]++\])(?::(\d{1,5}))?$@D';
 
-    /** Matches a node with an address: RFC 7239, section 6. IPv6 may have no brackets, as in X-Forwarded-For. */
+    /** Matches a node with an address: RFC 7239, section 6. An IPv6 address may have no brackets. */
     private const NODE_PATTERN = '@^(?|([0-9.]++)(?::[\w.\-]++)?'
         . '|\[([0-9A-Fa-f:.]++)\](?::[\w.\-]++)?'
         . '|([0-9A-Fa-f:.]++))$@D';
@@ -17,10 +17,10 @@ final readonly class Hop
     private const HIDDEN_NODE_PATTERN = '@^(?:unknown|_[\w.\-]++)(?::[\w.\-]++)?$@Di';
 
     /**
-     * @param string|null $address of the proxy's client; null when it is hidden
-     * @param string|null $scheme  of the request to the proxy
-     * @param string|null $host    of the request to the proxy, in lower case
-     * @param int|null    $port    of the request to the proxy; null for the scheme's default
+     * @param string|null $address address of the client that sent the request to the proxy; null when it is hidden
+     * @param string|null $scheme  scheme of the request to the proxy
+     * @param string|null $host    host of the request to the proxy, in lower case
+     * @param int|null    $port    port of the request to the proxy; null for the scheme's default port
      */
     private function __construct(
         public ?string $address,

@@ -36,7 +36,7 @@ final readonly class Networks
         $this->networks = $parsed;
     }
 
-    /** Returns an IP address in its shortest form, an IPv4-mapped IPv6 address as IPv4, and other text unchanged. */
+    /** Returns an IP address in its shortest form. Converts IPv4-mapped IPv6 to IPv4. Returns other text unchanged. */
     public static function canonical(string $address): string
     {
         $packed = IpNetwork::pack($address);

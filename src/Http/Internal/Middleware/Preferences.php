@@ -10,14 +10,14 @@ namespace Spindle\Http\Internal\Middleware;
  */
 final readonly class Preferences
 {
-    /** Clients send at most ten names. An attacker could send many whose hashes collide. */
+    /** Clients send at most ten names. The limit is needed, because many names with colliding hashes cost CPU time. */
     private const MAX_NAMES = 100;
 
     private const MEMBER_PATTERN = '@^[ \t]*+([!#$%&\'*+\-.^_`|~0-9A-Za-z/]++)[ \t]*+(;.*+)?$@Ds';
     private const WEIGHT_PATTERN = '@;[ \t]*+q=([^;]*+)@i';
     private const NUMBER_PATTERN = '@^(?:0(?:\.\d{0,3})?|1(?:\.0{0,3})?)$@D';
 
-    /** @var array<string, float> by name in lower case, in the client's order */
+    /** @var array<string, float> weights by name; names are in lower case and in the client's order */
     private array $weights;
 
     public function __construct(string $field)
@@ -41,8 +41,8 @@ final readonly class Preferences
     }
 
     /**
-     * Returns the type with the highest weight. Types of the same weight are ordered by the precision of their range,
-     * then by the order of the field, then by the order of the offers. RFC 9110, 12.5.1.
+     * Returns the type with the highest weight. Among types of the same weight, the one with the most precise range
+     * wins, then the one that is first in the field, then the first offer. RFC 9110, 12.5.1.
      *
      * @param list<string> $offers in lower case
      *
@@ -79,7 +79,7 @@ final readonly class Preferences
         return preg_match(self::NUMBER_PATTERN, $number) === 1 ? (float) $number : null;
     }
 
-    /** Returns the most precise range that contains the type. */
+    /** Returns the most precise range in the field that contains the type; null if there is none. */
     private function rangeOf(string $type): ?string
     {
         foreach ([$type, strstr($type, '/', true) . '/*', '*/*'] as $range) {

@@ -12,7 +12,7 @@ final class Vary
 {
     private function __construct() {}
 
-    /** Adds request fields to Vary, so that caches store separate responses for their values. */
+    /** Adds request fields to Vary. Caches then store a separate response for each value of these fields. */
     public static function by(ResponseInterface $response, string ...$fields): ResponseInterface
     {
         $named = $response->getHeaderLine('Vary');

@@ -12,10 +12,10 @@ final class XForwardedFields
     private function __construct() {}
 
     /**
-     * Yields the hops. If Proto, Host or Port has only one member, it applies to all hops. Several members are assigned
-     * to the hops from the end: the last member to the last hop.
+     * Yields the hops. If Proto, Host or Port has only one member, that member applies to all hops. Otherwise, the last
+     * member belongs to the last hop, the member before it to the hop before, and so on.
      *
-     * @return iterable<Hop> from the last to the first; ends before a malformed entry
+     * @return iterable<Hop> from the last entry to the first; stops at a malformed entry
      */
     public static function hops(ServerRequestInterface $request): iterable
     {

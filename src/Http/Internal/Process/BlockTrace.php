@@ -8,11 +8,11 @@ use Revolt\EventLoop\Driver;
 use Spindle\Http\Internal\Server\Connection;
 
 /**
- * Describes the code that blocks the event loop, from a backtrace of a signal handler: the function that blocks, its
- * callers, and what to use instead.
+ * Describes the code that blocks the event loop: the function that blocks, its callers, and what to use instead. Reads
+ * the backtrace of a signal handler.
  *
  * Up to PHP 8.3, a signal handler runs only after a PHP function such as sleep() has returned. The backtrace then lacks
- * the function, and has the line of the next operation. So the code near this line is searched for the function.
+ * that function, and has the line of the next operation. So this class searches the code near that line.
  *
  * @phpstan-type Frame array{function: string, class?: string, type?: string, file?: string, line?: int}
  */
@@ -79,7 +79,7 @@ final readonly class BlockTrace
         'mysqli_result' => self::MYSQL,
     ];
 
-    /** Methods of these classes that wait for a server. Used if the source code shows the method but not the class. */
+    /** Methods of these classes that wait for a server. Used if the class of a call is not known. */
     private const METHODS = [
         'query',
         'exec',
@@ -102,7 +102,7 @@ final readonly class BlockTrace
     private function __construct() {}
 
     /**
-     * @param list<Frame> $frames debug_backtrace() from the signal handler; the first frame is the handler's call
+     * @param list<Frame> $frames debug_backtrace() of the signal handler; the first frame is the call of the handler
      *
      * @return string|null null when the event loop waits for events, and so is not blocked
      */
@@ -132,7 +132,7 @@ final readonly class BlockTrace
     /**
      * @param list<Frame> $frames
      *
-     * @return string|null class of the handler that Guzzle called; null without one
+     * @return string|null class of the handler that Guzzle called; null if Guzzle called none
      */
     private static function guzzleHandler(array $frames): ?string
     {
@@ -145,7 +145,7 @@ final readonly class BlockTrace
         return $handler;
     }
 
-    /** @param list<Frame> $frames the first one has the position of the code that blocks */
+    /** @param list<Frame> $frames the first frame has the position of the code that blocks */
     private static function callers(array $frames): string
     {
         $text = '';
@@ -164,7 +164,7 @@ final readonly class BlockTrace
     /** @param Frame $frame */
     private static function name(array $frame): string
     {
-        // A closure has the class of the code around it, and since PHP 8.4 a name with file and line. Both are omitted.
+        // Omits the class around a closure. Also omits file and line, which a closure's name has since PHP 8.4.
         return str_starts_with($frame['function'], '{closure')
             ? '{closure}()'
             : ($frame['class'] ?? '') . ($frame['type'] ?? '') . "{$frame['function']}()";
@@ -173,7 +173,7 @@ final readonly class BlockTrace
     /**
      * Searches the statements of a line for a function that blocks. If there is none, searches the statement before.
      *
-     * @return array{string, int, string} the function's name, its line, and what to use instead; or '', $line and ''
+     * @return array{string, int, string} name and line of the function, and what to use instead; else '', $line and ''
      */
     private static function callAt(string $file, int $line): array
     {

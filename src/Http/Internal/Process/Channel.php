@@ -14,10 +14,10 @@ use Spindle\Internal\Warnings;
 /** One end of the connection between the supervisor and a process. Only {@see finish()} blocks, up to its timeout. */
 final class Channel implements FrameHandler
 {
-    /** Maximum bytes per read, so that one process does not keep the supervisor from reading messages of others. */
+    /** Maximum bytes per read. A process that sends a lot must not delay the messages of other processes. */
     private const MAX_READ_BYTES = 1 << 20;
 
-    /** Maximum bytes of a message. A longer one is malformed. */
+    /** Maximum bytes of a message. A longer message is malformed. */
     private const MAX_MESSAGE_BYTES = 1 << 26;
 
     /** Seconds that {@see finish()} waits by default. */
@@ -66,7 +66,7 @@ final class Channel implements FrameHandler
         $this->flush();
     }
 
-    /** Sends as many unsent bytes as the kernel accepts. Drops them if the other side is closed. */
+    /** Sends as many unsent bytes as the kernel accepts. Drops the unsent bytes if the other side is closed. */
     public function flush(): void
     {
         if ($this->unsent !== '' && !$this->flushing) {
@@ -109,9 +109,9 @@ final class Channel implements FrameHandler
     }
 
     /**
-     * Sends the unsent bytes, and waits until the kernel has accepted them or the other side is closed.
+     * Sends the unsent bytes. Waits until the kernel has accepted all of them, or the other side is closed.
      *
-     * @param float $timeout seconds after which the rest is dropped: the other side may be suspended (SIGSTOP)
+     * @param float $timeout seconds after which unsent bytes are dropped: the other side may be suspended (SIGSTOP)
      */
     public function finish(float $timeout = self::FINISH_TIMEOUT): void
     {

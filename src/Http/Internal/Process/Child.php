@@ -19,16 +19,16 @@ final class Child
     private const PROBE_NANOSECONDS = 100_000_000;
     private const TRACE_NANOSECONDS = 500_000_000;
 
-    /** Seconds between a stopping process's own timeout and the time at which the supervisor kills the process. */
+    /** Seconds that the supervisor waits after a process's own stop timeout before it kills the process. */
     private const GRACE_SECONDS = 1.0;
 
-    /** Time at which the process began to serve; null before. */
+    /** Time at which the process began to serve; null while it does not serve yet. */
     public ?int $readyAt = null;
 
     /** Whether the supervisor has asked the process to end, or has killed it during its start. */
     public bool $stopRequested = false;
 
-    /** Time at which another process is started in its slot, although this process still answers requests. */
+    /** Time at which a replacement is started, although this process still answers its last requests. */
     public int $replaceAt = \PHP_INT_MAX;
 
     /** Answer to {@see killWithReport()}: file, line and request of the running code; '' without an answer. */
@@ -37,7 +37,7 @@ final class Child
     /** Why the process has to be replaced; '' if it does not have to be. */
     public string $replacementReason = '';
 
-    /** Number of pings since the last answer to a ping. Pings of {@see probe()} do not count. */
+    /** Number of {@see ping()} calls since the last answer to a ping. */
     private int $unansweredPings = 0;
 
     /** Time of the next {@see probe()}. */
@@ -46,7 +46,7 @@ final class Child
     /** Time of the unanswered ping of {@see probe()}; null if there is none. */
     private ?int $probedAt = null;
 
-    /** Whether a trace signal was sent after that ping. */
+    /** Whether the process got a trace signal after the ping at {@see $probedAt}. */
     private bool $traced = false;
 
     /** Error that prevented the start of the application, as a sentence; null if the process reported none. */
@@ -68,7 +68,7 @@ final class Child
     private float $stopTimeout = \INF;
     private float $handOverTimeout = \INF;
 
-    /** Times at which the process is killed: if it does not serve by then, and if it has not ended by then. */
+    /** Time at which the process is killed if it does not serve yet; time at which it is killed if it has not ended. */
     private int $startDeadline = \PHP_INT_MAX;
     private int $endDeadline = \PHP_INT_MAX;
 
@@ -118,7 +118,7 @@ final class Child
         Signals::send($this->pid, \SIGCONT); // a suspended process (SIGSTOP) could not read the message
     }
 
-    /** Called when the process has reported that it ends. It gets as much time as after {@see Message::Stop}. */
+    /** Gives the process, which has reported that it ends, as much time as after {@see Message::Stop}. */
     public function leaves(string $why): void
     {
         $this->endReason = $why;
@@ -133,8 +133,8 @@ final class Child
     }
 
     /**
-     * Pings the process. Kills it after too many unanswered pings. These are counted instead of time, because time also
-     * passes while the supervisor is suspended.
+     * Pings the process. Kills the process after too many unanswered pings. Pings are counted instead of seconds,
+     * because seconds also pass while the supervisor is suspended.
      */
     public function ping(float $blockTimeout): void
     {
@@ -155,7 +155,7 @@ final class Child
         [$this->unansweredPings, $this->probedAt, $this->traced] = [0, null, false];
     }
 
-    /** Pings the process. If it does not answer in time, asks it by a signal what blocks its event loop. */
+    /** Pings the process. If a ping stays unanswered, asks the process by a signal what blocks its event loop. */
     private function probe(int $now): void
     {
         $this->probeAt = $now + self::PROBE_NANOSECONDS;
@@ -168,7 +168,7 @@ final class Child
         }
     }
 
-    /** Kills the process if it has not started or ended in time. Calls {@see probe()} if that is due. */
+    /** Kills the process if it has missed the deadline of its start or its end. Probes it if a probe is due. */
     public function checkDeadlines(int $now, float $startTimeout): void
     {
         if ($this->probeAt <= $now) {
@@ -204,7 +204,7 @@ final class Child
 
     /**
      * Asks the process by a signal for its position in the code. {@see checkDeadlines()} kills the process soon after.
-     * A process that continues must not get the signal, which interrupts system calls of handlers.
+     * The process must not continue after the signal, because the signal interrupts system calls of handlers.
      */
     private function killWithReport(string $why): void
     {
@@ -215,7 +215,7 @@ final class Child
         }
     }
 
-    /** Returns the position in brackets, or that it is unknown; '' if the process was not asked for its position. */
+    /** Returns in brackets the position, or why it is unknown; '' if the process was not asked for its position. */
     public function positionClause(): string
     {
         return match (true) {

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Process;
 
-/** Receives the messages of the supervisor's processes. */
+/** Receives the messages that processes send to the supervisor. */
 interface ChildMessages
 {
     public function handleMessage(Child $child, Message $message, int $number, string $payload): void;

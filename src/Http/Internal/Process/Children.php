@@ -25,7 +25,7 @@ final class Children implements \IteratorAggregate
     /** @var array<int, Child> by pid */
     private array $children = [];
 
-    /** @param array<string, resource> $sockets of all roles, by address */
+    /** @param array<string, resource> $sockets listening sockets of all roles, by address */
     public function __construct(
         private readonly LoggerInterface $logger,
         private readonly ChildMessages $receiver,
@@ -55,14 +55,14 @@ final class Children implements \IteratorAggregate
         return $this->children === [];
     }
 
-    /** @throws ForkException in the supervisor. In the child, this method serves, and never returns */
+    /** @throws ForkException in the supervisor. In the forked process, this method serves, and never returns */
     public function fork(Slot $slot): Child
     {
         self::endLoopFiber();
         [$supervisorEnd, $workerEnd] = Channel::pair();
         $pid = @pcntl_fork();
         if ($pid === 0) {
-            // the application is loaded after this point: its files may be newer than those of the supervisor
+            // the application is loaded after this point: its files may be newer than those that are loaded now
             LoadedFiles::record();
             $this->disconnect($slot->role);
             $supervisorEnd->close();
@@ -76,8 +76,8 @@ final class Children implements \IteratorAggregate
     }
 
     /**
-     * Runs the event loop until it is stopped, a message arrives, or $deadline by hrtime() has passed. Then passes the
-     * received messages on. Leaves no callbacks in the loop, because a fork would inherit them.
+     * Runs the event loop until it is stopped, a message arrives, or $deadline by hrtime() has passed. Then handles the
+     * received messages. Leaves no callbacks in the loop, because a fork would inherit them.
      */
     public function wait(int $deadline): void
     {
@@ -151,7 +151,7 @@ final class Children implements \IteratorAggregate
         $this->children = [];
     }
 
-    /** @return iterable<int, int> exit statuses by pid; the first process of a container also gets those of orphans */
+    /** @return iterable<int, int> exit statuses by pid; process 1 of a container also gets statuses of orphans */
     private function statuses(): iterable
     {
         foreach (getmypid() === 1 ? [-1] : array_keys($this->children) as $awaited) {
@@ -178,7 +178,7 @@ final class Children implements \IteratorAggregate
         }
     }
 
-    /** Ends the event loop's fiber if it is suspended: a fork will replace the loop, which must not be running then. */
+    /** Ends the event loop's fiber if it is suspended. A forked process can replace only a loop that does not run. */
     private static function endLoopFiber(): void
     {
         if (EventLoop::getDriver()->isRunning()) {
@@ -187,7 +187,7 @@ final class Children implements \IteratorAggregate
         }
     }
 
-    /** Closes the inherited sockets and channels of other processes, which otherwise miss the end of the supervisor. */
+    /** Closes other processes' sockets and channels. Otherwise, these processes would miss the supervisor's end. */
     private function disconnect(ProcessRole $role): void
     {
         array_map(fclose(...), array_diff_key($this->sockets, $role->sockets));

@@ -13,14 +13,14 @@ final class FileWatch
 
     /**
      * @var array<string, array{string, string}> by relative path: the status (mtime, size and inode), and the hash of
-     *                                           the content, which is '' if it is unknown
+     *                                           the content; an unknown hash is ''
      */
     private array $files = [];
 
     /** @var array<string, true> by path: files written just before the last scan; the next scan hashes them again */
     private array $unsettled = [];
 
-    /** @param (\Closure(): int)|null $time clock to compare with mtimes, in seconds; null for time() */
+    /** @param (\Closure(): int)|null $time returns the current Unix time in seconds; null for time() */
     public function __construct(private readonly string $folder, private readonly ?\Closure $time = null)
     {
         $this->files = $this->scan();
@@ -84,9 +84,9 @@ final class FileWatch
     }
 
     /**
-     * Returns status and hash. A file is hashed if its status has changed. But another write within the second that the
-     * mtime shows may leave the status unchanged. So a file that was written in the last second is hashed too, and once
-     * more by the scan after that.
+     * Returns status and hash. Hashes a file if its status has changed. The mtime is in full seconds, so a second write
+     * within a second may leave the status unchanged. So this scan and the next one also hash a file that was written
+     * in the last second.
      *
      * @return array{string, string}
      */

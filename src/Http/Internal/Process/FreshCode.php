@@ -25,10 +25,10 @@ final class FreshCode
     }
 
     /**
-     * Makes OPcache check files again. OPcache uses the time of the request as the current time. Here, this is the
-     * start of the supervisor and never changes, so OPcache would never check a file again. Without force, OPcache
-     * compares only the mtime. Force is used if the ctime is not before OPcache's start, because a file with the same
-     * mtime may have replaced the cached one.
+     * Makes OPcache check files again. OPcache takes the time of the request as the current time. In this process, that
+     * is the start of the supervisor and never changes. So OPcache would never check a file again. Without force,
+     * opcache_invalidate() compares only the mtime. A call is forced if the file's ctime is not before OPcache's start,
+     * because a file with the same mtime may have replaced the cached file.
      */
     private static function invalidateOpcache(): void
     {

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Process;
 
-/** State of a {@see ProcessManager}. Each state can change only to one that is below it in this list. */
+/** State of a {@see ProcessManager}. A state can change only to a state below it in this list. */
 enum ManagerState
 {
     case Running;

@@ -7,12 +7,12 @@ namespace Spindle\Http\Internal\Process;
 use Spindle\Http\SupervisorOptions;
 use Spindle\Internal\UsableMemory;
 
-/** Determines memory_limit for processes. Debian's CLI php.ini sets none, so a request could use all memory. */
+/** Determines memory_limit for processes. Debian's CLI php.ini sets no limit, so one request could use all memory. */
 final readonly class MemoryLimit
 {
     private const MIN_BYTES = 128 << 20;
 
-    /** Share of the memory for all processes. The rest is for other programs, and memory that PHP does not count. */
+    /** Share of the memory for all processes. Other programs, and memory that PHP does not count, get the rest. */
     private const MEMORY_SHARE = 0.75;
 
     /** Minimum limit as a multiple of --max-memory. A process above --max-memory still serves until it is replaced. */
@@ -42,7 +42,7 @@ final readonly class MemoryLimit
         return intdiv($limit, 1 << 20) . 'M';
     }
 
-    /** Returns whether a limit is set in php.ini, on the command line or at run time. -1 in php.ini does not count. */
+    /** Returns whether a limit is set in php.ini, on the command line or at run time. Ignores -1 in php.ini. */
     private static function isGiven(): bool
     {
         $configured = get_cfg_var('memory_limit');

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Process;
 
-/** Types of messages that have a number and a payload. Processes send those up to 13, the supervisor the others. */
+/** Types of messages, which have a number and a payload. Processes send types up to 13, the supervisor the others. */
 enum Message: int
 {
     /** The process serves. Payload: two doubles, the maximum seconds until its end after Stop and after HandOver. */
@@ -15,19 +15,19 @@ enum Message: int
 
     case Pong = 3;
 
-    /** The process asks to be replaced. Payload: the reason. Number: 1 if every process would soon reach this limit. */
+    /** The process asks to be replaced. Payload: the reason. Number: 1 if a limit is too low for every process. */
     case ReplacementRequest = 4;
 
     /** The process ends unexpectedly. The payload is the reason. */
     case Ending = 5;
 
-    /** A question to all processes that serve the application. {@see self::Answers} will have the same number. */
+    /** A question to all processes that serve the application. {@see self::Answers} gets the same number. */
     case Query = 6;
 
     /** The answer to the {@see self::Question} with this number. */
     case Answer = 7;
 
-    /** An answer that is used if the {@see self::Answer} that follows it arrives too late. */
+    /** An answer that is used only if the later {@see self::Answer} does not arrive in time. */
     case PreliminaryAnswer = 8;
 
     /** The process ends, and has answered all requests that had arrived. */
@@ -45,7 +45,7 @@ enum Message: int
     /** The answer to the signal {@see ServingProcess::TRACE_SIGNAL}: what blocks the event loop in which request. */
     case Blocked = 13;
 
-    /** Checks whether the process's event loop runs, which then sends {@see self::Pong}. */
+    /** Asks for a {@see self::Pong}. A process with a blocked event loop does not send one. */
     case Ping = 16;
 
     /** Question of a {@see self::Query}. The payload is the deadline by hrtime(), a space, and the question. */

@@ -10,7 +10,7 @@ use Spindle\Internal\Warnings;
 /** Restarts this PHP program with other settings. Pid, descriptors, environment and ignored signals stay the same. */
 final class PhpRestart
 {
-    /** A setting that only marks the restarted PHP. Programs that it starts do not inherit the mark. */
+    /** A setting that marks the restarted PHP. Programs that PHP starts do not inherit a setting. */
     private const RESTARTED_SETTING = 'spindle.restarted';
 
     /** Signals that may have been ignored when PHP was started. For example, nohup ignores SIGHUP. */
@@ -69,7 +69,7 @@ final class PhpRestart
             && \array_slice($line, $script) === $argv
             && !\in_array($line[$script - 1], ['-f', '--file'], true)
         ) {
-            // PHP uses the last setting of a name, so the new settings follow all other options.
+            // If a setting is given twice, PHP uses the last one. So the new settings follow all other options.
             return [...\array_slice($line, 1, $script - 1), ...self::options(), ...$argv];
         }
         $isOtherForm = $script >= 0

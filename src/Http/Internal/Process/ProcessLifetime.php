@@ -7,7 +7,7 @@ namespace Spindle\Http\Internal\Process;
 use Psr\Http\Message\ResponseInterface;
 use Psr\Http\Message\ServerRequestInterface;
 
-/** Asks for the replacement of a process at a limit. The process serves until another one has replaced it. */
+/** Asks for the replacement of a process at a limit. The process serves until its replacement serves. */
 final class ProcessLifetime
 {
     /** Nanoseconds after which the process asks again, because its replacement may have failed. */

@@ -14,13 +14,13 @@ use Spindle\Internal\Terminal;
 /**
  * The supervisor's main loop. It keeps one process running for each of the {@see Slots}, and ends all processes before
  * it returns. The supervisor itself never loads the application. It runs the event loop until a signal or a message
- * arrives, or a deadline has passed. Then it acts outside of the event loop, because only there it can fork.
+ * arrives, or a deadline has passed. Then it acts outside of the event loop, because it can fork only there.
  */
 final class ProcessManager implements ChildMessages
 {
     /**
-     * Nanoseconds from a process's report of SIGTERM until its replacement starts. SIGTERM may have been sent to all
-     * processes. Then the supervisor receives it within this time, and stops instead of starting a replacement.
+     * Nanoseconds from a process's report of SIGTERM until its replacement starts. If all processes got SIGTERM, the
+     * supervisor receives the signal within this time, and stops instead of starting a replacement.
      */
     private const TERMINATION_NANOSECONDS = 100_000_000;
 
@@ -32,7 +32,7 @@ final class ProcessManager implements ChildMessages
 
     private ManagerState $state = ManagerState::Running;
 
-    /** Stop signal because of which the stopping supervisor has killed all processes; 0 if there was none. */
+    /** Signal that made the supervisor, which was already stopping, kill all processes; 0 if there was none. */
     private int $killSignal = 0;
 
     /** Times by hrtime(): of the next pings, and of the next scan of the files. */
@@ -65,9 +65,9 @@ final class ProcessManager implements ChildMessages
     /**
      * Runs until it is closed or killed, and returns when no process is left.
      *
-     * @return int the stop signal that killed all processes; 0 if none did
+     * @return int the signal that made this method kill all processes; 0 if there was none
      *
-     * @throws AppException when the first process of a slot fails to start; no process is left then
+     * @throws AppException when the first process of a slot fails to start; then no process is left
      */
     public function run(): int
     {
@@ -103,7 +103,7 @@ final class ProcessManager implements ChildMessages
         return $this->killSignal;
     }
 
-    /** Makes {@see run()} end each process as soon as it has answered the HTTP requests that have arrived. */
+    /** Makes {@see run()} end each process when the process has answered the HTTP requests that have arrived. */
     public function close(): void
     {
         if ($this->state === ManagerState::Running) {
@@ -171,7 +171,7 @@ final class ProcessManager implements ChildMessages
         }
     }
 
-    /** Ends all other processes once no process that runs the application is left. */
+    /** Ends all other processes when the processes of the application have ended. */
     private function stopAdmin(): void
     {
         if ($this->children->runningApplication() !== []) {

@@ -20,7 +20,7 @@ final class ProcessQueries
     private int $lastNumber = 0;
 
     /**
-     * Open queries by the supervisor's number. The asking process uses the number in "number". The lists are by pid.
+     * Open queries by the supervisor's number. "number" is the asking process's number. The keys of lists are pids.
      *
      * @var array<int, array{
      *     asker: Child,
@@ -66,7 +66,7 @@ final class ProcessQueries
      * Stores an answer, unless the query is closed.
      *
      * @param int  $question      the supervisor's number of the query
-     * @param bool $isPreliminary whether another answer follows, which replaces this one unless it is too late
+     * @param bool $isPreliminary true if a final answer follows; this answer is used only if that one is too late
      */
     public function addAnswer(Child $child, int $question, string $answer, bool $isPreliminary = false): void
     {
@@ -84,7 +84,7 @@ final class ProcessQueries
         }
     }
 
-    /** Removes the questions and answers of a process that has ended. Other queries do not wait for it any more. */
+    /** Removes questions and answers of a process that has ended. Other queries no longer wait for that process. */
     public function removeProcess(Child $child): void
     {
         foreach ($this->open as $question => $query) {
@@ -99,7 +99,7 @@ final class ProcessQueries
         }
     }
 
-    /** Closes all queries whose deadline has passed. The asking processes get the answers so far. */
+    /** Closes all queries whose deadline has passed. The asking processes get the answers that have arrived. */
     public function expire(int $now): void
     {
         foreach ($this->open as $question => $query) {

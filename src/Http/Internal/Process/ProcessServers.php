@@ -11,7 +11,7 @@ use Spindle\Http\Internal\Admin\Readiness;
 use Spindle\Http\Internal\Admin\ServerOverview;
 use Spindle\Http\Internal\Admin\Totals;
 
-/** Asks the application's processes through the supervisor, which adds the counters of all ended processes. */
+/** Asks the application's processes through the supervisor. The supervisor adds the counters of ended processes. */
 final readonly class ProcessServers implements ServerOverview
 {
     /** Seconds in which the supervisor has to answer. {@see ProcessQueries} gives the processes less time. */
@@ -21,7 +21,7 @@ final readonly class ProcessServers implements ServerOverview
     public function __construct(private SupervisorLink $link) {}
 
     /**
-     * Returns current statistics. If a process does not answer in time, they contain only its last known counters.
+     * Returns current statistics. If a process does not answer in time, its last known counters are used.
      *
      * @throws HttpException when the supervisor does not answer
      */
@@ -64,7 +64,7 @@ final readonly class ProcessServers implements ServerOverview
     /**
      * @param list<array<string, string|null>> $processes
      *
-     * @return array<string, string|null> by the check's name: its first failure, or null if it failed nowhere
+     * @return array<string, string|null> by the check's name: its first failure, or null if no process reported one
      */
     private static function mergeChecks(array $processes): array
     {

@@ -8,9 +8,9 @@ use Composer\Autoload\ClassLoader;
 use Spindle\Http\AppException;
 
 /**
- * Remembers where symbolic links lead when the supervisor starts. Later, they may lead to another release of the
- * application. A new process can load the code of that release, but it has inherited the working directory and the
- * Composer autoloader of the supervisor.
+ * Remembers where symbolic links lead when the supervisor starts. Later, the links may lead to another release of
+ * the application. A new process can load the code of that release. But the process has inherited the working
+ * directory and the Composer autoloader of the supervisor.
  */
 final readonly class Release
 {

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Process;
 
-/** Queue of slots whose process has to be replaced, by a reload or at a limit. Lets one replacement start at a time. */
+/** Queue of slots whose process has to be replaced, because of a reload or a limit. Runs one replacement at a time. */
 final class ReplacementQueue
 {
     /** @var array<string, Slot> waiting slots by their role's name, in order */
@@ -50,7 +50,7 @@ final class ReplacementQueue
     /**
      * Begins the next replacement. The caller has to report its end by {@see succeeded()} or {@see failed()}.
      *
-     * @return Slot|null slot whose successor the caller has to start; null if none waits, or another is starting
+     * @return Slot|null slot whose successor the caller has to start; null if no slot waits, or one is starting
      */
     public function next(): ?Slot
     {

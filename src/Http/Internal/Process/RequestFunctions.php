@@ -9,7 +9,7 @@ use Spindle\Http\UnsupportedFunctionException;
 
 /**
  * Replaces PHP functions that would silently do nothing in a server process, or affect all requests. PHP is started
- * without these functions (disable_functions). Then functions with the same names are defined, most of which throw.
+ * without these functions (disable_functions). Then functions with the same names are defined. Most of them throw.
  *
  * Functions that only read or remove header fields and cookies are not replaced. Their results are right, because no
  * function can have set a field or a cookie.
@@ -41,7 +41,7 @@ final class RequestFunctions
         'setrawcookie' => [self::NO_EFFECT_REASON, self::COOKIE_ADVICE],
     ];
 
-    /** Functions that do nothing: PHP's time limit would end all requests. The server has a limit for each request. */
+    /** The replacements do nothing: PHP's time limit would end all requests. The server limits each request's time. */
     private const NO_OP_FUNCTIONS = ['set_time_limit'];
 
     /** PHP's error_log() blocks all requests while standard error accepts no bytes. Spindle's log does not block. */
@@ -70,7 +70,7 @@ final class RequestFunctions
         self::$log = $log;
     }
 
-    /** Writes a message of error_log() to the log, or to where the setting error_log says. */
+    /** Writes a message of error_log() to the log, or to the destination in PHP's setting error_log. */
     public static function log(string $message): bool
     {
         $file = (string) \ini_get('error_log');
@@ -97,7 +97,7 @@ final class RequestFunctions
         require_once __DIR__ . '/error-log.php';
         require_once __DIR__ . '/request-functions.php';
         if (\extension_loaded('session') && session_status() === \PHP_SESSION_NONE && !headers_sent()) {
-            session_set_save_handler(new NoSessions(), false); // for a PHP that was started with session_start()
+            session_set_save_handler(new NoSessions(), false); // PHP may have been started with session_start()
         }
     }
 

@@ -21,16 +21,16 @@ use Spindle\Internal\SignalWatch;
 /** A process forked by the supervisor. It serves until a message or signal stops it, or the supervisor ends. */
 final class ServingProcess implements SupervisorMessages
 {
-    /** Questions: {@see HttpServer::statistics()}; state and results of {@see HttpServer::check()}. */
+    /** Questions that ask for {@see HttpServer::statistics()}, and for the state with {@see HttpServer::check()}. */
     public const STATISTICS = 'statistics';
     public const HEALTH = 'health';
 
-    /** Signal that makes a process report its position in the code, and end. By default, a process ignores it. */
+    /** Signal that makes a process report its position in the code, and end. Programs ignore it by default. */
     public const REPORT_SIGNAL = \SIGURG;
 
     /**
-     * Signal that makes a process report what blocks its event loop. By default, a process ignores it. Terminals also
-     * send this signal when their size changes.
+     * Signal that makes a process report what blocks its event loop. Programs ignore this signal by default. Terminals
+     * also send it when their size changes.
      */
     public const TRACE_SIGNAL = \SIGWINCH;
 
@@ -53,7 +53,7 @@ final class ServingProcess implements SupervisorMessages
     /** @var DeferredFuture<null> complete when the process may end */
     private readonly DeferredFuture $done;
 
-    /** Pid of this process. A fork of it has the same value here, but another getmypid(). */
+    /** Pid of this process. If a handler forks, the fork has the same value here, but another getmypid(). */
     private int $pid = 0;
 
     private bool $stopping = false;
@@ -75,7 +75,7 @@ final class ServingProcess implements SupervisorMessages
         $this->output = new StrayOutput($logger);
     }
 
-    /** Serves, then ends the process. Throws nothing, because the supervisor's code must not continue here. */
+    /** Serves, then ends the process. Throws nothing, because the supervisor's code must not run in this process. */
     public function run(): never
     {
         $this->pid = (int) getmypid();
@@ -113,7 +113,7 @@ final class ServingProcess implements SupervisorMessages
             pcntl_signal($signal, static fn() => null);
         }
         pcntl_async_signals(true); // runs signal handlers even while a request handler blocks the event loop
-        pcntl_signal(self::REPORT_SIGNAL, $this->reportPositionAndEnd(...), false); // interrupts system calls too
+        pcntl_signal(self::REPORT_SIGNAL, $this->reportPositionAndEnd(...), false); // false: interrupts system calls
         if ($this->role->tracesBlocks) {
             pcntl_signal(self::TRACE_SIGNAL, $this->reportBlock(...));
         }
@@ -202,7 +202,7 @@ final class ServingProcess implements SupervisorMessages
         }
     }
 
-    /** Reports what blocks the event loop. The blocking code continues: the signal may have ended its wait early. */
+    /** Reports what blocks the event loop. The blocking code continues, although the signal may have ended its wait. */
     private function reportBlock(): void
     {
         if (getmypid() !== $this->pid || hrtime(true) - $this->pingedAt < self::MIN_BLOCK_NANOSECONDS) {
@@ -236,8 +236,8 @@ final class ServingProcess implements SupervisorMessages
     }
 
     /**
-     * Answers a question unless its deadline has passed. So the checks do not run again for each question that arrived
-     * while a check blocked the process.
+     * Answers a question unless its deadline has passed. Several questions may arrive while a check blocks the process.
+     * The checks must not run again for each of these late questions.
      */
     private function answerQuestion(int $number, string $payload): void
     {

@@ -7,7 +7,7 @@ namespace Spindle\Http\Internal\Process;
 use Revolt\EventLoop;
 use Spindle\Internal\IgnoredSignals;
 
-/** Collects signals. Each signal stops the event loop. SIGINT and SIGTERM stay ignored if PHP was started that way. */
+/** Collects signals. Each signal stops the event loop. If SIGINT or SIGTERM is already ignored, it stays ignored. */
 final class SignalInbox
 {
     /** @var list<int> */

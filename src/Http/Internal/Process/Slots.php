@@ -10,10 +10,10 @@ use Spindle\Http\Internal\Server\RepeatedWarnings;
 use Spindle\Http\SupervisorOptions;
 use Spindle\Internal\Backoff;
 
-/** Keeps a process running in each slot. Replaces those that have ended, run old code or have reached a limit. */
+/** Keeps a process running in each slot. Replaces a process that has ended, runs old code or has reached a limit. */
 final class Slots
 {
-    /** A process that has served for more nanoseconds than this has not ended early. */
+    /** A process has ended early if it has served for at most this number of nanoseconds. */
     private const EARLY_END_NANOSECONDS = 10_000_000_000;
 
     private readonly ReplacementQueue $replacements;
@@ -92,7 +92,7 @@ final class Slots
         }
     }
 
-    /** Called when a process serves. A successor becomes the current process of its slot; the previous one is ended. */
+    /** Called when a process serves. Makes a successor the current process of its slot, and ends the previous one. */
     public function handleReady(Child $child): void
     {
         $slot = $child->slot;
@@ -119,7 +119,7 @@ final class Slots
         $this->queueReplacement($child->slot);
     }
 
-    /** Called when a process still answers its last requests. Lets another process start in its slot. */
+    /** Lets another process start in the slot of a process that still answers its last requests. */
     public function handleLeaving(Child $child): void
     {
         if ($child === $child->slot->current && !$this->starting) {
@@ -128,7 +128,7 @@ final class Slots
     }
 
     /**
-     * @param bool $stopping whether the supervisor is stopping, so that no other process has to start
+     * @param bool $stopping whether the supervisor is stopping; then no other process is started
      *
      * @throws AppException when the first process of a slot has failed to start
      */
@@ -174,7 +174,7 @@ final class Slots
         }
     }
 
-    /** Returns whether each slot has had a serving process. Logs that once, when all processes serve. */
+    /** Returns whether each slot has had a serving process. When that becomes true, logs the ready message. */
     private function hasStarted(): bool
     {
         foreach ($this->starting ? $this->slots : [] as $slot) {

@@ -13,7 +13,7 @@ use Spindle\Internal\OutputBuffers;
  * Logs what handlers print: echo, var_dump(), PHP's warnings with display_errors. Such output is not part of any
  * response, and standard output may have no reader. So the outermost output buffer captures the output.
  *
- * Output in buffers of handlers (ob_start()) is not logged. {@see tidy()} drops the contents of buffers left open.
+ * Output in buffers of handlers (ob_start()) is not logged. {@see tidy()} drops buffers that a handler has left open.
  */
 final class StrayOutput
 {
@@ -27,10 +27,10 @@ final class StrayOutput
     private const MAX_ENTRIES = 10;
     private const WINDOW_NANOSECONDS = 60_000_000_000;
 
-    /** Bytes of one output above which the buffer is replaced, because PHP does not make a large buffer smaller. */
+    /** The buffer is replaced after an output of more bytes than this: PHP does not make a large buffer smaller. */
     private const MAX_BUFFER_BYTES = 1_048_576;
 
-    /** @var array<string, array{int, string}> by the request's name: number of printed bytes, and the first of them */
+    /** @var array<string, array{int, string}> by the request's name: number of printed bytes, and the first bytes */
     private array $printed = [];
 
     /** Whether the outermost buffer belongs to this object. */
@@ -43,7 +43,7 @@ final class StrayOutput
 
     private bool $hasLargeBuffer = false;
 
-    /** Log entries in the current window; its start by hrtime(); entries dropped since the last one that was logged. */
+    /** Log entries in the current window; start of the window by hrtime(); entries dropped since the last entry. */
     private int $entries = 0;
     private int $windowStart = 0;
     private int $droppedEntries = 0;
@@ -117,7 +117,7 @@ final class StrayOutput
             EventLoop::queue($this->tidy(...));
         }
         if ($this->reporting) {
-            return $bytes; // printed by the logger during a report
+            return $bytes; // the logger prints this during a report
         }
         if ($bytes !== '') {
             $this->record($bytes);

@@ -47,7 +47,7 @@ final class SupervisorLink
     }
 
     /**
-     * Asks all processes that serve the application. Suspends until each of them has answered or is late.
+     * Sends a question to all processes that serve the application. Suspends until each has answered or is late.
      *
      * @param float $timeout seconds in which the supervisor has to answer; it may be suspended (SIGSTOP)
      *

@@ -4,10 +4,10 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Process;
 
-/** Receives the messages of the supervisor in a process that it has forked. */
+/** Receives the supervisor's messages in a forked process. */
 interface SupervisorMessages
 {
-    /** Called with each message except answers to queries. May suspend. */
+    /** Handles a message that is not an answer to a query. May suspend. */
     public function handleMessage(Message $message, int $number, string $payload): void;
 
     public function handleSupervisorEnd(): void;

@@ -3,7 +3,7 @@
 declare(strict_types=1);
 
 // Replaces error_log() if PHP was started without it: see RequestFunctions. This file has to be loaded before all
-// others, because any of them may call the function.
+// others, because any other file may call error_log().
 
 use Spindle\Http\Internal\Process\RequestFunctions;
 

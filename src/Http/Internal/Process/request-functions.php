@@ -2,7 +2,7 @@
 
 declare(strict_types=1);
 
-// Replaces functions without which PHP was started: see RequestFunctions. Only a process that serves an application
+// Replaces functions that PHP was started without: see RequestFunctions. Only a process that serves an application
 // loads this file.
 
 use Spindle\Http\Internal\Process\RequestFunctions;
@@ -22,7 +22,7 @@ if (!function_exists('header_register_callback')) {
 }
 
 if (!function_exists('http_response_code')) {
-    /** Returns false without an argument: no function can have set a status. Throws for a status. */
+    /** Returns false if no status is given, because no function can have set one. Throws if a status is given. */
     function http_response_code(int $response_code = 0): bool
     {
         return $response_code === 0 ? false : RequestFunctions::refuse('http_response_code');

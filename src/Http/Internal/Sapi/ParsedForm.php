@@ -13,16 +13,16 @@ use Spindle\Http\Internal\Message\Head;
 /**
  * A multipart form that PHP has parsed. If a warning shows that PHP has left something out, the form is refused.
  *
- * If $_POST and $_FILES are empty, but the body is more than its last boundary, the form is refused too: it is
- * malformed, or all its names are empty.
+ * The form is also refused if $_POST and $_FILES are empty, although the body has more than the last boundary. Such a
+ * form is malformed, or all its names are empty.
  */
 final class ParsedForm
 {
-    /** PHP's warnings when it stops at one of its limits. */
+    /** PHP's warnings when PHP stops at one of its limits. */
     private const LIMIT_WARNING_PATTERN = '/(?:file uploads has been|body parts limit'
         . '|Input variables|nesting level) exceeded/';
 
-    /** PHP's warning when it stops at a part without a name. */
+    /** PHP's warning when PHP stops at a part without a name. */
     private const GARBLED_PART_WARNING = 'File Upload Mime headers garbled';
 
     private function __construct() {}

@@ -77,7 +77,7 @@ final class SapiExchange implements RequestExchange
         return $this->route;
     }
 
-    /** Returns the cancellation. PHP notices that the client has disconnected only when the script sends output. */
+    /** Returns the cancellation. PHP notices a disconnected client only when the script sends output. */
     public function cancellation(): Cancellation
     {
         return $this->cancellation->getCancellation();

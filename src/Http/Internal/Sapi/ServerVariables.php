@@ -15,7 +15,7 @@ final class ServerVariables
     private const WITHOUT_PREFIX = ['CONTENT_TYPE', 'CONTENT_LENGTH'];
 
     /**
-     * Variables that count as missing if they are empty. Some web servers set CONTENT_TYPE and CONTENT_LENGTH even if
+     * Variables that are ignored if they are empty. Some web servers set CONTENT_TYPE and CONTENT_LENGTH even if
      * the client has not sent these fields, and set HTTP_PROXY to "" for security: https://httpoxy.org
      */
     private const IGNORED_IF_EMPTY = [...self::WITHOUT_PREFIX, 'HTTP_PROXY'];
@@ -54,7 +54,7 @@ final class ServerVariables
         return \is_float($time) ? $time : microtime(true);
     }
 
-    /** Returns the header lines, each with its CRLF. Leaves out malformed ones. */
+    /** Returns the header lines, each with its CRLF. Leaves out malformed lines. */
     private function fields(): string
     {
         $fields = [];

@@ -12,17 +12,17 @@ use Spindle\Internal\Warnings;
 /** Accepts connections of one listening socket while the server is not full. */
 final class Acceptor
 {
-    /** Maximum connections accepted per turn of the event loop. It is lower on a shared socket, to spread the load. */
+    /** Maximum connections accepted per turn of the event loop; fewer on a shared socket, to spread the load. */
     private const MAX_ACCEPTS_PER_TURN = 64;
     private const MAX_SHARED_ACCEPTS_PER_TURN = 4;
 
-    /** Nanoseconds without a new connection after which a burst is over. */
+    /** A burst of connections is over after this number of nanoseconds without a new connection. */
     private const QUIET_NANOSECONDS = 10_000_000;
 
-    /** Seconds of a pause in a burst, so that other processes that share the socket wake up and accept too. */
+    /** Seconds of a pause in a burst. In this time, other processes that share the socket wake up and accept too. */
     private const WAKEUP_SECONDS = 0.001;
 
-    /** Seconds until the next attempt: when no descriptor is free; when no connection can be closed for a new one. */
+    /** Seconds until the next attempt if no descriptor is free, and if no connection can be closed for a new one. */
     private const NO_DESCRIPTOR_PAUSE_SECONDS = 0.5;
     private const ROOM_CHECK_SECONDS = 0.05;
 
@@ -35,7 +35,7 @@ final class Acceptor
 
     private bool $waitingForRoom = false;
 
-    /** For a shared socket: number of connections in the current burst; when the last one was accepted, by hrtime(). */
+    /** For a shared socket: number of connections in the current burst, and time of the last one by hrtime(). */
     private int $burstCount = 0;
     private int|float $lastAcceptAt = 0;
 
@@ -81,7 +81,7 @@ final class Acceptor
         }
     }
 
-    /** Closes the socket. Connections that wait in the kernel are left to the processes that share the socket. */
+    /** Closes the socket. Leaves connections in the kernel's queue to the processes that share the socket. */
     public function closeSocket(): void
     {
         if (\is_resource($this->socket)) {
@@ -99,7 +99,7 @@ final class Acceptor
         for ($count = $max; $count > 0; --$count) {
             $isFull = $this->isFull();
             if ($isFull && $count < $max) {
-                return; // if another connection waits, the event loop calls this method again, which then makes room
+                return; // if another connection waits, the event loop calls this method again; that call makes room
             }
             if ($isFull && !$this->makeRoom()) {
                 $this->waitForRoom();
@@ -125,7 +125,7 @@ final class Acceptor
         }
     }
 
-    /** @return bool whether to pause until other processes have woken up: after 4, 8, 16 … connections of a burst */
+    /** @return bool true after 4, 8, 16 … connections of a burst; a pause then lets other processes wake up */
     private function countAccepted(): bool
     {
         $now = hrtime(true);

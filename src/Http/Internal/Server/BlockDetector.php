@@ -9,20 +9,20 @@ use Revolt\EventLoop;
 /**
  * Logs a warning when code runs for too long without returning to the event loop. The warning names the request.
  *
- * The time is measured from the last sign that the loop did other work: a turn of the timer, or the start or a wait of
- * a handler. The end of a wait is no sign. So the time after a wait is measured up to a quarter of the limit too long.
+ * A measurement begins when the timer runs, a handler starts, or a handler begins to wait. It does not begin again when
+ * the wait ends. So the measured time of code after a wait is too long, by up to a quarter of the limit.
  */
 final class BlockDetector
 {
-    /** Number of timer turns within the limit. */
+    /** The timer runs this number of times within the limit. */
     private const TURNS = 4;
 
-    /** Nanoseconds for which code may hold the loop. Without a limit, a number that no time of hrtime() reaches. */
+    /** Nanoseconds for which code may hold the event loop. If there is no limit, hrtime() never reaches this number. */
     public readonly int $limit;
 
     /**
-     * Time by hrtime() from which the code that runs now has held the loop for too long. It is 0 while no request is
-     * open, so that the next request calls {@see handleRequest()}, which starts the timer. There is no native type,
+     * Time by hrtime() from which the running code has held the event loop for too long. While no request is open, the
+     * time is 0. Then the next request calls {@see handleRequest()}, which starts the timer. There is no native type,
      * because each request sets this property, and checking a type takes time.
      *
      * @var int
@@ -42,7 +42,7 @@ final class BlockDetector
         $this->requests = new RequestName($service);
     }
 
-    /** Called when a request begins after {@see $dueAt}, before the request counts as open. */
+    /** Called when a request begins after {@see $dueAt}, before the request belongs to the open requests. */
     public function handleRequest(int $now): void
     {
         $this->timer === null ? $this->start() : $this->report($now, '');
@@ -78,7 +78,7 @@ final class BlockDetector
         }
     }
 
-    /** Starts the timer, which runs as long as requests are open, so that idle connections cost nothing. */
+    /** Starts the timer. The timer runs only while requests are open, so idle connections cost no CPU time. */
     private function start(): void
     {
         $interval = $this->limit / self::TURNS / 1e9;
@@ -94,7 +94,7 @@ final class BlockDetector
         $this->service->hasOpenRequest() ? $this->dueAt = $now + $this->limit : $this->stop();
     }
 
-    /** @param string $route of the request whose code held the loop; '' if it is unknown */
+    /** @param string $route route of the request whose code held the event loop; '' if it is unknown */
     private function report(int $now, string $route): void
     {
         $seconds = \sprintf('%.2f', ($now - $this->dueAt + $this->limit) / 1e9);

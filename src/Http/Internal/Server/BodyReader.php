@@ -27,7 +27,7 @@ final class BodyReader
         private readonly Service $service,
     ) {}
 
-    /** Returns the whole body if its length is known and allowed, and all of it has arrived unread; otherwise null. */
+    /** Returns the whole body if its length is allowed, all bytes have arrived, and none was read; otherwise null. */
     public function whole(ServerExchange $exchange): ?string
     {
         return !$exchange->ended
@@ -38,7 +38,7 @@ final class BodyReader
     }
 
     /**
-     * Returns the next bytes of a body. Suspends until some have arrived.
+     * Returns the next bytes of a body. Suspends until bytes or the end have arrived.
      *
      * @return string '' at the end of the body
      *

@@ -13,10 +13,10 @@ use Spindle\Http\Internal\Message\ReadOnlyStream;
 use Spindle\Internal\Warnings;
 
 /**
- * The body of a request as it arrives. While the handler does not read, the server soon stops receiving, so that the
- * client has to wait.
+ * The body of a request, which can be read while it arrives. If the handler does not read, the server soon stops
+ * receiving. Then the client has to wait.
  *
- * Received bytes are kept, so that the body can be read again, up to a size that depends on the media type: see
+ * A body is kept, and can be read again, if it is not longer than
  * {@see \Spindle\Http\Internal\Form\BodyParser::maxKeptBytes()}. A longer body can be read only once.
  */
 final class BodyStream implements StreamInterface, BodyLimited
@@ -28,12 +28,12 @@ final class BodyStream implements StreamInterface, BodyLimited
 
     private const READ_BYTES = 65_536;
 
-    /** All received bytes while they are kept; otherwise the last received piece. */
+    /** All received bytes if the body is kept; otherwise the last received piece. */
     private string $bytes = '';
 
     private int $offset = 0;
 
-    /** Number of bytes that came before those in $bytes. The handler has read them, and they are no longer kept. */
+    /** Number of bytes before those in {@see $bytes}. The handler has read them, and this object has dropped them. */
     private int $dropped = 0;
 
     private bool $ended = false;
@@ -42,7 +42,7 @@ final class BodyStream implements StreamInterface, BodyLimited
     /** Maximum bytes of the body; null for the server's option maxBody. */
     private ?int $limit = null;
 
-    /** Set when a body of unknown length has exceeded the limit. Each further read throws it. */
+    /** Exception for a body of unknown length that has exceeded the limit. Each further read throws it again. */
     private ?HttpException $refusal = null;
 
     /**
@@ -69,7 +69,7 @@ final class BodyStream implements StreamInterface, BodyLimited
         return $this->exchange->head->length;
     }
 
-    /** Returns the whole body if it can be read again, otherwise the rest of it. */
+    /** Returns the whole body if it can be read again, otherwise the unread rest. */
     public function __toString(): string
     {
         if ($this->offset > 0 && $this->isSeekable()) {
@@ -97,7 +97,7 @@ final class BodyStream implements StreamInterface, BodyLimited
             }
         }
         $contents = $this->read(\PHP_INT_MAX);
-        // eof() checks the first condition too. Checking it here saves the call for most bodies, which are complete.
+        // eof() checks the first condition too. For most bodies, the check here is enough, and eof() is not called.
         while ($this->dropped + $this->offset !== $this->exchange->head->length && !$this->eof()) {
             $contents .= $this->read(\PHP_INT_MAX);
         }
@@ -132,7 +132,7 @@ final class BodyStream implements StreamInterface, BodyLimited
         return $this->dropped + $this->offset;
     }
 
-    /** Returns whether the body can be read again. If its length is unknown, true may become false as bytes arrive. */
+    /** Returns whether the body can be read again. If its length is unknown, true may change to false at each read. */
     public function isSeekable(): bool
     {
         if ($this->dropped > 0 || $this->closed) {
@@ -174,7 +174,7 @@ final class BodyStream implements StreamInterface, BodyLimited
         [$this->bytes, $this->offset, $this->closed] = ['', 0, true];
     }
 
-    /** Returns a temporary file with the body: the whole one if it can be read again, otherwise the rest. */
+    /** Returns a temporary file with the whole body if it can be read again, otherwise with the unread rest. */
     public function detach()
     {
         if ($this->closed) {

@@ -20,8 +20,8 @@ final class Checks
     public const LATE = 'It took longer than ' . self::TIMEOUT_SECONDS . ' s';
 
     /**
-     * Running checks by name: a future for the reason of the failure (null for success), and the time from which the
-     * check is late, by {@see Clock::now()}.
+     * Running checks by name: a future of the failure's reason (null for success), and the time by {@see Clock::now()}
+     * from which the check is late.
      *
      * @var array<string, array{Future<string|null>, float}>
      */
@@ -31,7 +31,7 @@ final class Checks
     public function __construct(private readonly array $checks) {}
 
     /**
-     * Runs the checks concurrently. A check that is still running is awaited until it is late.
+     * Runs the checks concurrently, and waits for each until it is late. Does not start a check that is still running.
      *
      * @return array<string, string|null> by name: the reason of the failure; null for success
      */

@@ -7,7 +7,7 @@ namespace Spindle\Http\Internal\Server;
 use Spindle\Internal\Launcher\Process\Libc;
 use Spindle\Internal\Warnings;
 
-/** Marks sockets as close-on-exec. Forks of handlers still inherit them, but programs started by handlers do not. */
+/** Marks sockets as close-on-exec. Forks by handlers inherit such sockets, but programs that handlers start do not. */
 final class CloseOnExec
 {
     /** @see https://man7.org/linux/man-pages/man2/fcntl.2.html */

@@ -19,7 +19,7 @@ use Spindle\Internal\Async\LoopTurn;
  *
  * A handler runs in the event loop callback that has read its request, and so in the callback's fiber. If the handler
  * suspends, the event loop continues in another fiber. While the handler is suspended, the connection is still watched
- * for reading, so that the server notices when the client closes it.
+ * for reading. So the server notices when the client closes the connection.
  *
  * A {@see Phase} can end while a handler or a write is suspended: when bytes arrive, the client ends its side, a
  * response is sent, the deadline passes or the server stops. {@see TimedTransport} has the deadlines, and
@@ -27,16 +27,16 @@ use Spindle\Internal\Async\LoopTurn;
  */
 final class Connection implements TransportEvents
 {
-    /** Maximum bytes per read while no handler waits for a body. PHP allocates that many bytes for each read. */
+    /** Maximum bytes per read while no handler waits for a body. PHP allocates this number of bytes for each read. */
     private const READ_BYTES = 3_000;
 
-    /** Unconsumed bytes, such as pipelined requests, above which the connection is not read while a handler runs. */
+    /** While a handler runs, the connection is not read if more bytes than this, such as pipelined requests, wait. */
     private const MAX_READ_AHEAD_BYTES = 65_536;
 
-    /** Bytes of collected responses to pipelined requests above which the responses are sent. */
+    /** Responses to pipelined requests are collected, and sent when they have more bytes than this. */
     private const RESPONSE_BUFFER_BYTES = 65_536;
 
-    /** Nanoseconds of handling pipelined requests after which the event loop serves other connections. */
+    /** After this number of nanoseconds of pipelined requests, the event loop serves other connections. */
     private const TURN_NANOSECONDS = 1_000_000;
 
     public readonly TimedTransport $timed;
@@ -53,7 +53,7 @@ final class Connection implements TransportEvents
     /** Whether the client has ended its side, even if earlier bytes are unread. Its requests are then cancelled. */
     private bool $peerLeft = false;
 
-    /** Created when a handler first reads a body. */
+    /** Null until a handler reads a body. */
     private ?BodyReader $bodyReader = null;
 
     /** @param resource $stream non-blocking */
@@ -109,7 +109,7 @@ final class Connection implements TransportEvents
     }
 
     /**
-     * Checks whether the client has ended its side while the connection is not read.
+     * Checks whether the client has ended its side of a connection that is not being read.
      *
      * A client that has ended its side may still wait for responses to requests among the unread bytes. So the
      * connection is closed only if nothing can be sent any more. Otherwise only the current request is cancelled.
@@ -150,7 +150,7 @@ final class Connection implements TransportEvents
     }
 
     /**
-     * Closes the connection at once. A running handler continues until it notices that its request is cancelled.
+     * Closes the connection immediately. A running handler continues until it notices that its request is cancelled.
      *
      * @param ClientDisconnectedException|null $why reason for the cancellation; null if the client has closed the
      *     connection
@@ -374,7 +374,7 @@ final class Connection implements TransportEvents
                 ($service->tidyOutput)();
             }
         }
-        if ($exchange->ended) { // the server has answered: the handler took too long, or the server stops
+        if ($exchange->ended) { // the server has answered, because the handler took too long or the server stops
             $exchange->releaseReferences();
 
             return;

@@ -10,20 +10,20 @@ use Spindle\Http\Internal\Form\DiskFiles;
 use Spindle\Http\Internal\Message\Peer;
 
 /**
- * Limits the connections of a server, and of each client network: of an IPv4 address or an IPv6 /64 network. Chooses
+ * Limits the connections of a server, and of each client network (an IPv4 address or an IPv6 /64 network). Chooses
  * which connections to close for new ones.
  *
- * A connection may be closed when the server has waited for some time for a request, the rest of a head, a TLS
- * handshake, a body that no handler reads, or the end of the client's side. Those that have been closable for the
- * longest time are closed first. If no connection is closable, those are closed whose client sends a request body or
- * receives a response too slowly. No other connection with a request is closed for a new connection.
+ * A connection is closable when the server has waited for some time for a request, the rest of a head, a TLS handshake,
+ * a body that no handler reads, or the end of the client's side. The connections that have been closable longest are
+ * closed first. If no connection is closable, connections of slow clients are closed: these clients send a request body
+ * or receive a response too slowly. No other connection with a request is closed for a new connection.
  */
 final class ConnectionLimits
 {
-    /** Maximum connections with stream_select(). It can watch 1,024 descriptors, and handlers need some of these. */
+    /** Maximum connections with stream_select(). It can watch 1,024 descriptors, and handlers need some of them. */
     public const MAX_SELECT_CONNECTIONS = 900;
 
-    /** Descriptors reserved for everything except connections and uploads. A quarter of the limit, if that is less. */
+    /** Descriptors reserved for other uses than connections and uploads; at most a quarter of the system's limit. */
     private const RESERVED_DESCRIPTORS = 124;
 
     /** A network can have half of all connections by default. Uploaded files can use a third of the descriptors. */
@@ -44,27 +44,27 @@ final class ConnectionLimits
 
     /**
      * Maximum connections closed by one search. A search takes time, because it checks all connections. So it closes
-     * several: an eighth of the closable ones, at least one.
+     * several connections: an eighth of the closable ones, and at least one.
      */
     private const MAX_CLOSED_PER_SEARCH = 32;
 
     /** The server expects room soon if at least one of N connections will be closable soon. This constant is N. */
     private const ROOM_EXPECTED_DIVISOR = 16;
 
-    /** Nanoseconds until the next search: after one that closed nothing, or after {@see closeSlowConnections()}. */
+    /** Nanoseconds of a pause after a search that closed nothing, and after {@see closeSlowConnections()}. */
     private const SEARCH_PAUSE_NANOSECONDS = 50_000_000;
 
-    /** Duration of a series of waits for room after which the server counts as full; maximum gap between two waits. */
+    /** The server is full after connections have waited for room for this time; maximum gap between two waits. */
     private const FULL_AFTER_NANOSECONDS = 1_000_000_000;
     private const REPEAT_WITHIN_NANOSECONDS = 300_000_000;
 
     /** @var array<string, int> number of connections, by the client's network */
     private array $connectionCounts = [];
 
-    /** @var array<string, string> by address of a proxy that is exempt from the limit of its network: that network */
+    /** @var array<string, string> networks of proxies that are exempt from the limit of their network, by address */
     private array $proxies = [];
 
-    /** @var array<string, int> earliest time of the next search by hrtime(), by network; '' for all networks */
+    /** @var array<string, int> by network ('' for all networks): earliest time of the next search by hrtime() */
     private array $nextSearchAt = [];
 
     /** Time by hrtime() before which {@see closeSlowConnections()} does nothing. */
@@ -74,7 +74,7 @@ final class ConnectionLimits
     private int $waitingSince = 0;
     private int $lastWaitAt = 0;
 
-    /** Whether the last unsuccessful search of all networks has found enough connections that are closable soon. */
+    /** Whether the last unsuccessful search of all networks has found enough connections that will be closable soon. */
     private bool $roomExpected = false;
 
     /** Number of descriptors that the system's limit leaves for connections and uploaded files. */
@@ -107,9 +107,9 @@ final class ConnectionLimits
     }
 
     /**
-     * Returns whether a new connection of this client may stay open. If its network has too many, tries to close some.
+     * Returns whether a new connection of this client may stay open. May close other connections of the same network.
      *
-     * @param array<Connection> $connections all of the server
+     * @param array<Connection> $connections all connections of the server
      */
     public function admits(Peer $peer, array $connections): bool
     {
@@ -140,7 +140,7 @@ final class ConnectionLimits
         }
     }
 
-    /** Exempts a trusted proxy from the limit of its network, as long as it has connections. */
+    /** Exempts a trusted proxy from the limit of its network, while the network has connections. */
     public function trust(Peer $peer): void
     {
         if (isset($this->connectionCounts[$peer->network])) {
@@ -149,10 +149,10 @@ final class ConnectionLimits
     }
 
     /**
-     * Closes connections that have kept the server waiting long enough; those of proxies and Unix sockets only if there
-     * are no others. If no connection has waited long enough, closes those of slow clients, including proxies.
+     * Closes closable connections, but closable connections of proxies and Unix sockets only if there are no others. If
+     * no connection is closable, closes connections of slow clients, including proxies.
      *
-     * @param array<Connection> $connections all of the server
+     * @param array<Connection> $connections all connections of the server
      * @param string            $network     network whose connections may be closed; '' for all
      *
      * @return bool whether a connection was closed
@@ -202,7 +202,7 @@ final class ConnectionLimits
         return $waiting !== [];
     }
 
-    /** @param array<Connection> $connections all of the server; those of slow clients are closed */
+    /** @param array<Connection> $connections all connections of the server; those of slow clients are closed */
     public function closeSlowConnections(array $connections): void
     {
         $now = (int) hrtime(true);

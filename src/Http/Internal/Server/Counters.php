@@ -33,7 +33,7 @@ final class Counters
 
     public int $connections = 0;
 
-    /** Connections that were closed at once because their IPv4 address or IPv6 /64 network had too many. */
+    /** Connections that were closed immediately because their IPv4 address or IPv6 /64 network had too many. */
     public int $rejected = 0;
 
     /** Connections that were closed to make room for others. */

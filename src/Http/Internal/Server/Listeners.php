@@ -11,7 +11,7 @@ use Spindle\Internal\Warnings;
 /** Opens listening sockets, and removes the files of Unix sockets. */
 final class Listeners
 {
-    /** Connections that the kernel queues for a busy server. The kernel's own limit is net.core.somaxconn. */
+    /** Maximum connections that the kernel queues for a busy server. The setting net.core.somaxconn may be lower. */
     private const BACKLOG = 4_096;
 
     /**

@@ -28,7 +28,7 @@ final class LoopLag
      */
     private array $highest = [];
 
-    /** @param (\Closure(): int)|null $clock in place of hrtime() */
+    /** @param (\Closure(): int)|null $clock replacement of hrtime() */
     public function __construct(private readonly ?\Closure $clock = null) {}
 
     /** Starts to measure. The server measures only while connections are open, so that it uses no CPU when idle. */

@@ -18,14 +18,14 @@ final class OutgoingBody
 {
     private const READ_BYTES = 262_144;
 
-    /** Nanoseconds of sending after which the event loop serves other connections. */
+    /** After this number of nanoseconds of sending, the event loop serves other connections. */
     private const TURN_NANOSECONDS = 5_000_000;
 
     /** Pause after two empty reads in a row. Each further pause is twice as long as the previous, up to the maximum. */
     private const MIN_PAUSE_SECONDS = 0.001;
     private const MAX_PAUSE_SECONDS = 0.1;
 
-    /** Whether the body can be read again, so that another response can use it. */
+    /** Whether the body can be read again, for example by another response. */
     private readonly bool $seekable;
 
     /** Length in bytes, null if unknown; whether pieces are chunks (RFC 9112, 7.1); whether a body is sent at all. */
@@ -66,7 +66,7 @@ final class OutgoingBody
     /**
      * Sends the body unless it has to be omitted.
      *
-     * @param \Generator<int, string> $pieces from {@see prepare()}; each is requested after the previous one was sent
+     * @param \Generator<int, string> $pieces from {@see prepare()}; a piece is requested when the piece before was sent
      */
     public function send(\Generator $pieces, TimedTransport $timed): void
     {
@@ -136,7 +136,7 @@ final class OutgoingBody
         IterableStream::finish($this->stream);
     }
 
-    /** Ends the body if it is an event stream, which may have no end. Its client reconnects. */
+    /** Ends the body if it is an event stream. Such a body may have no end, and its client reconnects. */
     public function stop(): void
     {
         if ($this->stream instanceof EventStream) {
@@ -153,7 +153,7 @@ final class OutgoingBody
     }
 
     /**
-     * Returns whether all of the body was read. First goes back to $position, where this response stopped reading:
+     * Returns whether all of the body was read. First goes to $position, where this response stopped reading, because
      * another response with the same body may have moved the position.
      */
     private function isAtEnd(int $position): bool

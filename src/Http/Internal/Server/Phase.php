@@ -9,7 +9,7 @@ enum Phase: int
 {
     case Handshake = 0;
 
-    /** Waits for the next request, after at least one response. When the server stops, also for a first request. */
+    /** Waits for the next request after a response. While the server stops, waits here for a first request too. */
     case Idle = 1;
 
     /** Waits for the first request, or for the rest of a head. */
@@ -18,7 +18,7 @@ enum Phase: int
     /** Waits for the handler's response. */
     case Handler = 3;
 
-    /** Waits for more of a body for the handler that reads it. */
+    /** Waits for more of a body that a handler reads. */
     case Body = 4;
 
     /** Waits for the rest of a body that no handler reads. */

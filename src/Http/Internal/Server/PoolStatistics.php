@@ -11,7 +11,7 @@ final class PoolStatistics
 {
     private function __construct() {}
 
-    /** @return array<string, int|float> the values that are finite numbers; a warning names all others */
+    /** @return array<string, int|float> the values that are finite numbers; a warning names all other values */
     public static function of(Statistics $pool, Service $service): array
     {
         try {

@@ -6,7 +6,7 @@ namespace Spindle\Http\Internal\Server;
 
 /**
  * Checks whether a client sends enough bytes of a body while the server waits for the body. All waits of a request are
- * added up, so that many short waits count like a long one.
+ * added up: several short waits have the same effect as a long one.
  */
 final class RateWindow
 {
@@ -20,7 +20,7 @@ final class RateWindow
     /** Nanoseconds of waiting in previous windows. */
     private int $waitedBefore = 0;
 
-    /** Start of the current wait by hrtime(); 0 without one. */
+    /** Start of the current wait by hrtime(); 0 if there is none. */
     private int $waitingSince = 0;
 
     /** Number of the request to which the window belongs. */
@@ -62,7 +62,7 @@ final class RateWindow
         return $now;
     }
 
-    /** Returns whether enough bytes were transferred. Sent bytes count too: a handler may respond while it reads. */
+    /** Returns whether enough bytes were transferred. Includes sent bytes: a handler may respond while it reads. */
     public function isFastEnough(): bool
     {
         $received = $this->transport->receivedBytes - $this->receivedBefore;
@@ -77,7 +77,7 @@ final class RateWindow
         return $this->waitedBefore + $this->waited + ($this->waitingSince === 0 ? 0 : $now - $this->waitingSince);
     }
 
-    /** Begins a new window. A wait that was not ended does not count. */
+    /** Begins a new window. Drops a wait that was not ended. */
     public function restart(): void
     {
         $this->waitedBefore += $this->waited;

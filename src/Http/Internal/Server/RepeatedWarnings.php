@@ -4,19 +4,19 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Server;
 
-/** Decides whether a repeated event is reported: its first occurrence, and the first one after a minute without any. */
+/** Decides which occurrences of an event are reported: the first, and the first after a minute without any. */
 final class RepeatedWarnings
 {
     /** Nanoseconds without an occurrence after which an event is reported again. */
     private const QUIET_NANOSECONDS = 60_000_000_000;
 
-    /** Maximum number of events that are remembered. A further one makes the object forget all others. */
+    /** Maximum number of remembered events. If there are more, the object forgets all earlier events. */
     private const MAX_WARNINGS = 1_000;
 
     /** @var array<string, int> time of the last occurrence, by event */
     private array $last = [];
 
-    /** @param (\Closure(): int)|null $clock in place of hrtime(), in nanoseconds */
+    /** @param (\Closure(): int)|null $clock replacement of hrtime(), in nanoseconds */
     public function __construct(private readonly ?\Closure $clock = null) {}
 
     /** Records an occurrence of an event. Returns whether the event did not occur in the minute before. */

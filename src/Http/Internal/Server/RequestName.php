@@ -14,7 +14,7 @@ final readonly class RequestName
 {
     private const MAX_TARGET_BYTES = 200;
 
-    /** Maximum number of stack frames that are searched, so that an endless recursion does not exhaust the memory. */
+    /** Maximum number of stack frames that are searched, so that an endless recursion does not use all memory. */
     private const MAX_FRAMES = 500;
 
     /** Maximum number of requests in a message when the cause is unknown. */
@@ -60,7 +60,7 @@ final readonly class RequestName
         return '';
     }
 
-    /** Returns " while it handled GET /" for the request of this call stack. Without one, names some open requests. */
+    /** Returns " while it handled GET /" for this call stack's request. If there is none, names some open requests. */
     public function clause(): string
     {
         $current = self::current();
@@ -68,7 +68,7 @@ final readonly class RequestName
         return $current === '' ? $this->openRequests() : " while it handled {$current}";
     }
 
-    /** Returns the {@see clause()} after exit() or a fatal error. It names the open request whose fiber has ended. */
+    /** Returns the {@see clause()} after exit() or a fatal error, for the open request whose fiber has ended. */
     public function clauseAtEnd(): string
     {
         foreach ($this->exchanges() as $exchange) {

@@ -11,10 +11,10 @@ use Spindle\Http\ClientDisconnectedException;
 use Spindle\Http\Internal\Message\RequestParser;
 use Spindle\Http\Response;
 
-/** Sends the responses of a connection: those of handlers, from strings or streams, and those of the server itself. */
+/** Sends the responses of a connection: responses of handlers, and responses of the server, such as errors. */
 final class Responder
 {
-    /** Maximum unread bytes of a request body that are discarded to keep the connection. With more, it closes. */
+    /** Up to this number of unread bytes of a body is discarded. If there are more, the connection is closed. */
     private const MAX_DISCARDED_BYTES = 65_536;
 
     /** Minimum nanoseconds of a pcntl_fork(). A handler that returns sooner has not forked the process. */
@@ -28,7 +28,7 @@ final class Responder
         private readonly RequestParser $parser,
     ) {}
 
-    /** Ends the connection without a response, because the client does not wait for one any more. */
+    /** Ends the connection without a response, because the client no longer waits for one. */
     public function abandon(): void
     {
         ++$this->service->counters->abandoned;
@@ -126,7 +126,7 @@ final class Responder
                 $this->body = $body;
                 $this->service->stopping ? $body->stop() : null;
                 if ($exchange->awaitsContinue()) {
-                    // the first piece may need the request body: reading that sends "100 Continue" before the head
+                    // the first piece may read the request body, which sends "100 Continue" before the head
                     $pieces->current();
                     $this->isCurrent($exchange) || throw ClientDisconnectedException::closed();
                     $headStart = $headEnd = \strlen($timed->outgoing);
@@ -159,7 +159,7 @@ final class Responder
         }
     }
 
-    /** Answers an exception. A started response is cut off instead, so that it does not look complete to the client. */
+    /** Answers an exception. If the response has begun, cuts it off instead, so that it does not look complete. */
     public function answerFailure(\Throwable $failure, ServerExchange $exchange): void
     {
         if (!$this->isCurrent($exchange)) {
@@ -217,7 +217,7 @@ final class Responder
         $this->timed->linger();
     }
 
-    /** Sends as much of a response of the server itself as the kernel accepts. The caller then ends the connection. */
+    /** Sends as much of a response of the server itself as the kernel accepts. The caller has to end the connection. */
     public function refuseNow(int $status, string $message, string $method): void
     {
         $this->timed->transport->send(

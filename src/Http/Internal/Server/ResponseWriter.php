@@ -12,8 +12,8 @@ use Spindle\Http\Internal\Message\Status;
 use Spindle\Http\Response;
 
 /**
- * Builds the head of a response, and decides how its body ends. Wrong framing fields of a handler are corrected, so
- * that the client always finds the start of the next response.
+ * Builds the head of a response, and decides how its body ends. Corrects wrong framing fields of a handler, so that
+ * the client always finds the start of the next response.
  *
  * @phpstan-import-type FieldMap from Fields
  */
@@ -137,7 +137,7 @@ final class ResponseWriter
 
     /**
      * Returns the length of a streamed body in bytes: the handler's Content-Length, or the stream's size. Null when
-     * both are unknown. Rewinds a seekable stream.
+     * neither is known. Rewinds a seekable stream.
      */
     public static function length(ResponseInterface $response, StreamInterface $body): ?int
     {
@@ -158,7 +158,7 @@ final class ResponseWriter
         return preg_match('/^\d{1,18}$/D', $given) === 1 ? (int) $given : null;
     }
 
-    /** Returns another library's head, without Date and Content-Length; null if headLines() has to create the head. */
+    /** Returns another library's head, without Date and Content-Length; null if only headLines() can create it. */
     private function reusableHead(ResponseInterface $response, int $length): ?string
     {
         $status = $response->getStatusCode();
@@ -229,7 +229,7 @@ final class ResponseWriter
     /**
      * Returns a response that the server creates without a handler. It is the last one on its connection.
      *
-     * @param string $method of the request, '' when it is unknown; HEAD gets no body
+     * @param string $method method of the request, '' when it is unknown; HEAD gets no body
      * @param int    $now    by hrtime()
      */
     public function refusal(int $status, string $message, string $method, int $now): string
@@ -246,7 +246,7 @@ final class ResponseWriter
     /**
      * Returns all lines of the head except Content-Length and Transfer-Encoding.
      *
-     * @param string|null $given set to the Content-Length that the handler declared
+     * @param string|null $given set to the Content-Length of the handler, or to null
      *
      * @throws \UnexpectedValueException when the status is not from 200 to 599: after 1xx, the client would wait for
      *         another response
@@ -315,7 +315,7 @@ final class ResponseWriter
      * Returns the Content-Length line of a response without a body; '' for none. RFC 9110, 8.6 and 15.3.6.
      *
      * A response to HEAD has no such line if its body is empty and the handler declared no length. Many frameworks
-     * remove the body of such a response, so its length is unknown.
+     * remove the body of a response to HEAD, so the length of an empty body says nothing.
      *
      * @param string|null $given  Content-Length from the handler
      * @param int|null    $length bytes of the body that is not sent; null when unknown

@@ -8,7 +8,7 @@ use Psr\Log\AbstractLogger;
 use Psr\Log\LoggerInterface;
 use Psr\Log\NullLogger;
 
-/** Catches exceptions of a logger, so that no request fails. Reports the first one of a series in PHP's error log. */
+/** Catches exceptions of a logger, so that no request fails. Reports the first of a series in PHP's error log. */
 final class SafeLogger extends AbstractLogger
 {
     private readonly RepeatedWarnings $failures;

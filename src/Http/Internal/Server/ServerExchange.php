@@ -29,7 +29,7 @@ final class ServerExchange implements RequestExchange
 
     private ?Form $form = null;
 
-    /** Why the form could not be read. Each further call throws it, because the rest of the body is not a form. */
+    /** Exception of a failed form() call. Further calls throw it again, because the rest of the body is not a form. */
     private ?\Throwable $formFailure = null;
 
     public ?MatchedRoute $route = null;
@@ -73,8 +73,8 @@ final class ServerExchange implements RequestExchange
         }
         $body = new BodyStream($this->connection, $this);
 
-        // The body refers to this object. releaseReferences() is not called for an empty body, so that is not kept
-        // here.
+        // The body refers to this object. This object must not refer to an empty body, because releaseReferences() is
+        // not called for an empty body.
         return $this->head->length === 0 ? $body : $this->body = $body;
     }
 

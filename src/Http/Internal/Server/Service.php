@@ -38,10 +38,10 @@ final class Service implements FileDescriptors
 
     public bool $stopping = false;
 
-    /** Whether responses end their connection if no further request has arrived: while the server stops or is full. */
+    /** True while the server stops or is full: a response then ends its connection if no other request has arrived. */
     public bool $closesAfterResponse = false;
 
-    /** Requests whose handler has not returned. */
+    /** Number of requests whose handler has not returned. */
     public int $inFlight = 0;
 
     public readonly SafeLogger $logger;
@@ -78,7 +78,7 @@ final class Service implements FileDescriptors
     /** @var (\Closure(): void)|null called after a handler returns, if the number of output buffers is not 1 */
     public ?\Closure $tidyOutput = null;
 
-    /** @param \Closure(ServerRequestInterface): mixed $handler a response is expected, but not guaranteed */
+    /** @param \Closure(ServerRequestInterface): mixed $handler handler that should return a response */
     public function __construct(
         public readonly \Closure $handler,
         public readonly HttpServerOptions $options,
@@ -210,7 +210,7 @@ final class Service implements FileDescriptors
 
     /**
      * Kills this process if a handler has forked it. Otherwise the fork would serve too: it would answer requests of
-     * other clients, and keep the port in use. A process that was forked without an open connection may serve.
+     * other clients, and keep the port in use. A process that was forked while no connection was open may serve.
      */
     public function killIfForked(): void
     {
@@ -235,7 +235,7 @@ final class Service implements FileDescriptors
         }
     }
 
-    /** Called in a fork that is about to end, so that its end does not close TLS connections of the parent. */
+    /** Called in a fork that is about to end. Otherwise the end would close TLS connections of the parent process. */
     public function detachConnections(): void
     {
         ForkedSockets::detach(array_values(array_filter(array_map(
@@ -261,7 +261,7 @@ final class Service implements FileDescriptors
         return Response::text("Too many requests at once\n", 503, ['Retry-After' => '1']);
     }
 
-    /** @return ResponseInterface|null null when the exception follows from the request's cancellation */
+    /** @return ResponseInterface|null null when the request's cancellation has caused the exception */
     public function failureResponse(\Throwable $failure, ServerExchange $exchange): ?ResponseInterface
     {
         if ($exchange->cancelReason !== null && ClientDisconnect::caused($failure)) {

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Server;
 
-/** Reserves descriptors, so that connections can't use all. Releases them for handlers when no other is free. */
+/** Reserves descriptors that connections can't use. Releases them for handlers when no other descriptor is free. */
 final class SpareDescriptors
 {
     private const COUNT = 8;
@@ -12,7 +12,7 @@ final class SpareDescriptors
     /** @var list<resource> */
     private array $streams = [];
 
-    /** @return bool whether all spare descriptors are reserved; otherwise none is */
+    /** @return bool whether all spare descriptors are reserved; if false, none is reserved */
     public function reserve(): bool
     {
         while (\count($this->streams) < self::COUNT) {

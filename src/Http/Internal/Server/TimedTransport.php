@@ -9,8 +9,8 @@ use Spindle\Http\ClientDisconnectedException;
 use Spindle\Internal\Async\FiberQueue;
 
 /**
- * Adds phases and deadlines to the transport of a connection. Collects bytes, suspends fibers until the kernel has
- * accepted them, and ends this side of the connection.
+ * Adds phases and deadlines to the transport of a connection. Collects bytes of responses. Suspends fibers until the
+ * kernel has accepted these bytes. Ends this side of the connection.
  */
 final class TimedTransport
 {
@@ -20,7 +20,7 @@ final class TimedTransport
     /** Maximum bytes per read of {@see discardReceived()}. */
     private const DISCARD_BYTES = 65_536;
 
-    /** @var Phase without a native type, which PHP would have to check twice for each request */
+    /** @var Phase no native type, because PHP would check the type twice for each request */
     public $phase = Phase::Head;
 
     /** The time by hrtime() after which {@see Connection::expire()} is called. */
@@ -40,7 +40,7 @@ final class TimedTransport
     /** Whether a fiber waits for bytes of a request's body. */
     public bool $bodyAwaited = false;
 
-    /** Number of requests so far, which identifies the current one. */
+    /** Number of requests so far. The number identifies the current request. */
     public int $requestCount = 0;
 
     /** Time of the last response, by hrtime(). */
@@ -55,7 +55,7 @@ final class TimedTransport
     /** Bytes that the kernel had accepted when the current wait for the client began. */
     private int $sentBefore = 0;
 
-    /** Start of the measurement of {@see isTooSlowSince()}, -1 before the first one; bytes transferred by then. */
+    /** Start of a measurement of {@see isTooSlowSince()}, -1 if there was none; bytes transferred before the start. */
     private int $measuredAt = -1;
     private int $measuredBytes = 0;
 
@@ -111,10 +111,10 @@ final class TimedTransport
     }
 
     /**
-     * Ends the wait for more of a request's body. Restores the interrupted phase with its remaining time, unless the
-     * response has made progress during the wait.
+     * Ends the wait for more of a request's body. Restores the interrupted phase with its remaining time. But if the
+     * response has begun and no bytes of it wait to be sent, enters {@see Phase::Stream}.
      *
-     * @param int $remaining nanoseconds until the deadline of the interrupted phase when the wait began
+     * @param int $remaining nanoseconds that the interrupted phase had left when the wait began
      */
     public function leaveBody(ServerExchange $exchange, Phase $interrupted, int $remaining): void
     {
@@ -131,7 +131,7 @@ final class TimedTransport
             : $this->enterPhaseUntil($interrupted, $now + $remaining);
     }
 
-    /** @return bool whether the body has arrived fast enough, so that the server waits for another time window */
+    /** @return bool whether the body has arrived fast enough; then the server waits for another time window */
     public function continueBody(): bool
     {
         if ($this->uploadRate?->isFastEnough() !== true) {
@@ -175,7 +175,7 @@ final class TimedTransport
         }
     }
 
-    /** @return bool whether the fiber was suspended because the kernel did not accept all bytes at once */
+    /** @return bool whether the fiber was suspended because the kernel did not accept all bytes immediately */
     public function flushAndWait(): bool
     {
         $out = $this->outgoing;
@@ -194,7 +194,7 @@ final class TimedTransport
         return true;
     }
 
-    /** Called when delayed bytes were sent, or can't be sent any more. */
+    /** Called when all unsent bytes were sent, or can't be sent any more. */
     public function continueOutput(): void
     {
         if ($this->transport->isBroken()) {
@@ -211,7 +211,7 @@ final class TimedTransport
         $this->writers?->wakeAll();
     }
 
-    /** Starts the wait until the client receives bytes that could not be sent at once. */
+    /** Starts the wait until the client receives bytes that the kernel did not accept immediately. */
     private function enterWrite(Phase $phase): void
     {
         $this->sentBefore = $this->transport->sentBytes;
@@ -222,7 +222,7 @@ final class TimedTransport
     public function checkProgress(): void
     {
         $phase = $this->phase;
-        // A full send buffer counts as writable only when a third is free, which may be megabytes. So try to send.
+        // A full send buffer is reported as writable only when a third is free, perhaps megabytes. So try to send.
         $this->transport->trySend();
         if ($this->closed || !$this->transport->sending) {
             return;
@@ -286,7 +286,7 @@ final class TimedTransport
      *
      * @param int $waitStart when the server began to wait; earlier measurements are ignored
      * @param int $time      now on the same clock: hrtime(), or the nanoseconds of waiting for the body so far
-     * @param int $bytes     transferred so far
+     * @param int $bytes     bytes transferred so far
      */
     private function isTooSlowSince(int $waitStart, int $time, int $bytes): bool
     {
@@ -308,8 +308,8 @@ final class TimedTransport
     }
 
     /**
-     * Ends this side of the connection once all bytes are sent, and waits until the client ends its side. Closing with
-     * unread bytes would make the kernel discard the response: RFC 9112, 9.6.
+     * Ends this side of the connection once all bytes are sent, and waits until the client ends its side. If a
+     * connection is closed with unread bytes, the kernel discards the response: RFC 9112, 9.6.
      */
     public function linger(): void
     {
@@ -327,7 +327,7 @@ final class TimedTransport
         }
     }
 
-    /** Ends this side of the connection, whose bytes are all sent. */
+    /** Ends this side of the connection after all bytes were sent. */
     private function endOutput(): void
     {
         if ($this->peerEnded) {
@@ -347,7 +347,7 @@ final class TimedTransport
         }
     }
 
-    /** Drops received bytes. Closing with unread bytes would make the kernel discard the response. */
+    /** Drops received bytes. If a connection is closed with unread bytes, the kernel discards the response. */
     public function discardReceived(): void
     {
         $maxBytes = $this->transport->receivedBytes + self::MAX_LINGER_BYTES;

@@ -12,10 +12,10 @@ final class Transport
 {
     private const TLS_RECORD_BYTES = 16_384;
 
-    /** Maximum bytes per write. Each write copies its bytes. Without a maximum, each would copy all unsent bytes. */
+    /** Maximum bytes per write. A write copies its bytes. Without a maximum, each write would copy all unsent bytes. */
     private const MAX_SEND_BYTES = 262_144;
 
-    /** A socket option of Linux, whose first byte is the connection's state; that state after the peer has sent FIN. */
+    /** Socket option of Linux with the connection's state as its first byte; the state after a FIN of the client. */
     private const TCP_INFO = 11;
     private const TCP_CLOSE_WAIT = 8;
 
@@ -42,8 +42,8 @@ final class Transport
     private bool $broken = false;
 
     /**
-     * The connection as an object of ext-sockets, created when needed. For TLS, the constructor creates it, because PHP
-     * can't create it from an encrypted stream.
+     * The connection as an object of ext-sockets, created when needed. For TLS, the constructor creates the object,
+     * because PHP can't create it from an encrypted stream.
      */
     private ?\Socket $socket = null;
 
@@ -109,7 +109,7 @@ final class Transport
             // Reads a whole record, because the event loop does not report decrypted unread bytes: RFC 8446, 5.1.
             [$bytes] = Warnings::of(fn() => fread($this->stream, max($size, self::TLS_RECORD_BYTES)));
         } else {
-            // Faster than fread(), without warnings, and it distinguishes an end from no data.
+            // Faster than fread(). Causes no warnings, and distinguishes the end from no data.
             $bytes = stream_socket_recvfrom($this->stream, $size);
             if ($bytes === '') {
                 return '';
@@ -130,8 +130,8 @@ final class Transport
     /**
      * Returns whether the other side has ended or reset the connection, without receiving the bytes before the end.
      *
-     * A reset is always detected, and so is the close of a Unix socket. On Linux with ext-sockets, the end of a TCP
-     * connection is detected once the kernel has all bytes before it. Only {@see receive()} detects other ends.
+     * A reset and the close of a Unix socket are always detected. The end of a TCP connection is detected on Linux with
+     * ext-sockets, when the kernel has received all bytes before the end. Only {@see receive()} detects other ends.
      */
     public function hasUnreadEnd(): bool
     {
@@ -207,7 +207,7 @@ final class Transport
      * Makes the connection end in a way that shows clients that the response is incomplete, even if this process is
      * killed. Call it again with false once the response is complete.
      *
-     * TLS ends without its alert. TCP ends with a reset, which needs ext-sockets. A Unix socket supports neither.
+     * TLS then ends without its closing alert. TCP ends with a reset, which needs ext-sockets. Unix sockets can't.
      */
     public function markIncomplete(bool $isIncomplete): void
     {
@@ -230,7 +230,7 @@ final class Transport
     public function end(): void
     {
         if ($this->secure && !$this->isIncomplete) {
-            // Sends the alert by which the client knows that the response is complete.
+            // Sends the closing alert, which tells the client that the response is complete.
             Warnings::of(fn() => stream_socket_enable_crypto($this->stream, false));
         }
         if ($this->secure || !$this->isIncomplete) {

@@ -10,6 +10,6 @@ interface TransportEvents
     /** Called when bytes can be received, or the other side has ended. */
     public function readable(): void;
 
-    /** Called when delayed bytes were sent, or can't be sent any more. */
+    /** Called when all unsent bytes were sent, or can't be sent any more. */
     public function written(): void;
 }

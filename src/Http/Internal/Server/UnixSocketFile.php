@@ -7,7 +7,7 @@ namespace Spindle\Http\Internal\Server;
 use Spindle\Http\ListenException;
 use Spindle\Internal\Warnings;
 
-/** Removes files of Unix sockets that killed servers left behind, and those that this process created. */
+/** Removes socket files that killed servers left behind, and socket files that this process created. */
 final class UnixSocketFile
 {
     /** PHP cuts off the rest of a longer path. @see https://man7.org/linux/man-pages/man7/unix.7.html */
@@ -17,8 +17,8 @@ final class UnixSocketFile
     private const EAGAIN = 11;
 
     /**
-     * Identity of each created file, and pid of the process that created it, by path. A path has several entries if the
-     * file was replaced by this process; the last one is the current file.
+     * Identity of each created file, and pid of the process that created it, by path. If this process has replaced a
+     * file, its path has several entries; the last one is the current file.
      *
      * @var array<string, list<array{string, int}>>
      */
@@ -81,7 +81,7 @@ final class UnixSocketFile
         }
     }
 
-    /** Removes the file unless its server is running. A server that is busy or refuses access counts as running. */
+    /** Removes the file unless its server is running. Treats a server that is busy or refuses access as running. */
     private static function removeStale(string $path, string $address): void
     {
         [[$client, $code, $message]] = Warnings::of(

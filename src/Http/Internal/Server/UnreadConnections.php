@@ -8,7 +8,7 @@ use Revolt\EventLoop;
 
 /**
  * Connections that are not read at present, because enough bytes are buffered. The event loop does not report when
- * their clients close them. So a timer checks the connections while there are any.
+ * clients close such connections. So a timer checks these connections while there are any.
  */
 final class UnreadConnections
 {

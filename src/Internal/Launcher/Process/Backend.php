@@ -13,10 +13,10 @@ interface Backend
     /** Returns how processes are started: posix_spawn or proc_open. */
     public function name(): string;
 
-    /** Returns how many jobs the descriptor limit allows at once. */
+    /** Returns how many jobs the descriptor limit allows to run at the same time. */
     public function maxConcurrency(): int;
 
-    /** @param list<string> $environment `NAME=value`, for jobs that are started from now on */
+    /** @param list<string> $environment `NAME=value`, for jobs that are started after this call */
     public function useEnvironment(array $environment): void;
 
     /**
@@ -40,7 +40,7 @@ interface Backend
     /** Waits at most `$nanoseconds` until a process exits, and reports its exit. Ignores other events. */
     public function awaitExit(int $nanoseconds): void;
 
-    /** Writes to the pool without blocking. Returns the bytes that its pipe has no space for. */
+    /** Writes to the pool without blocking. Returns the bytes for which the pipe has no space. */
     public function send(string $bytes): string;
 
     /** Writes the job's input without blocking. Closes its pipe after the end of the input. */

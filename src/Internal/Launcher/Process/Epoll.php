@@ -20,7 +20,7 @@ final class Epoll
 
     private readonly int $epoll;
 
-    /** Number of 32-bit words in a struct epoll_event (packed only on x86-64). The last but one is the descriptor. */
+    /** Number of 32-bit words in a struct epoll_event (packed only on x86-64). The second to last is the descriptor. */
     private readonly int $eventWords;
 
     private readonly \FFI\CData $events;
@@ -57,7 +57,7 @@ final class Epoll
         if ($count <= 0) {
             return [];
         }
-        /** @var array<int, int> $words from 1 */
+        /** @var array<int, int> $words array keys start at 1 */
         $words = unpack('V*', \FFI::string($this->events, $count * $this->eventWords * 4));
         $ready = [];
         for ($i = $this->eventWords - 1, $end = $count * $this->eventWords; $i <= $end; $i += $this->eventWords) {
@@ -68,7 +68,7 @@ final class Epoll
     }
 
     /**
-     * Waits until one of a few descriptors is ready, with poll(2). {@see watch()} is not necessary for them.
+     * Waits until one of a few descriptors is ready, with poll(2). They need no call of {@see watch()}.
      *
      * @param array<int, int> $descriptors events by descriptor
      *

@@ -14,10 +14,10 @@ use Spindle\Internal\Launcher\LauncherProtocol;
  */
 final class JobScheduler implements FrameHandler
 {
-    /** Captured output is sent when it has reached this number of bytes. The end of the job sends the rest. */
+    /** Captured output is sent when it has reached this number of bytes. The rest is sent when the job ends. */
     private const PIECE_BYTES = 1 << 16;
 
-    /** Maximum times after the end of all processes: to collect exits and output, and then to send the last frames. */
+    /** Maximum times after all processes have ended: to collect exits and output, then to send the last frames. */
     private const LAST_OUTPUT_NANOSECONDS = 20_000_000;
     private const LAST_FRAMES_NANOSECONDS = 500_000_000;
 
@@ -34,13 +34,13 @@ final class JobScheduler implements FrameHandler
     /** @var array<int, LauncherJob> jobs that were started and whose end was not reported, by id */
     private array $running = [];
 
-    /** @var list<string> environment of the jobs that are received from now on */
+    /** @var list<string> environment of the jobs that are received next */
     private array $environment = [];
 
     /** @var list<string>|null environment that the backend uses now; null before the first job */
     private ?array $appliedEnvironment = null;
 
-    /** Whether the last start failed for lack of descriptors or processes. No job is started until a process ends. */
+    /** Whether the last start failed for lack of descriptors or processes. Then no job starts until a process ends. */
     private bool $exhausted = false;
 
     /** Whether a frame announces each start. If this process dies, the pool then knows which jobs may have run. */
@@ -165,7 +165,7 @@ final class JobScheduler implements FrameHandler
         }
     }
 
-    /** Handles the end of an orphan: a descendant of some job that this process has adopted. */
+    /** Handles the end of an orphan. This process adopts processes of jobs when their parents have exited. */
     public function orphanEnded(): void
     {
         $this->termination->orphanEnded();
@@ -329,9 +329,9 @@ final class JobScheduler implements FrameHandler
     }
 
     /**
-     * Starts a job. If a shell line was split into words and their program can't be started, a shell runs the line.
+     * Starts a job. If a shell line was split into words, and the program can't be started, a shell runs the line.
      *
-     * @return bool false when there are no descriptors or processes now
+     * @return bool false when no descriptors or processes are available now
      *
      * @throws StartFailure
      */
@@ -352,7 +352,7 @@ final class JobScheduler implements FrameHandler
         }
     }
 
-    /** Returns when a limit of a job ends or frames are due, in nanoseconds of the monotonic clock; 0 for never. */
+    /** Returns the time of the next limit of a job or of due frames, in ns of the monotonic clock; 0 for never. */
     private function nextDeadline(): int
     {
         $next = $this->termination->nextDeadline();

@@ -11,7 +11,7 @@ use Spindle\Internal\Launcher\LauncherProtocol;
  *
  * The tree of a job consists of its own process and the descendants of that process. A job has one of these states:
  * - Running. When the job's own process exits, the job is over. Its descendants continue to run.
- * - Ending, when `endReason` is set: the tree has received TERM and CONT, and may end by itself until `killAt`.
+ * - Ending, when `endReason` is set: the tree has received TERM and CONT, and has time to end until `killAt`.
  * - Killed, when `killed` is set: the rest of the tree has received KILL. If a process of the tree still exists at the
  *   next `killAt`, the process can't be killed. Then the job is over, and is reported with the flag SURVIVED.
  * - Lingering, when `endedAt` is set: the job's own process has exited while the job was ending or killed. The job is
@@ -82,7 +82,7 @@ final class JobTermination
         }
     }
 
-    /** Returns when {@see enforceLimits()} is due, on the monotonic clock in nanoseconds; 0 for never. */
+    /** Returns the time at which {@see enforceLimits()} is due, in ns of the monotonic clock; 0 for never. */
     public function nextDeadline(): int
     {
         $next = min($this->deadline, $this->nextSearch);
@@ -164,7 +164,7 @@ final class JobTermination
      */
     private function endOverdue(array $running, bool $onlyPool, int $now): array
     {
-        // The loop sets the next deadline.
+        // The loop below sets the next deadline.
         $this->deadline = self::NEVER;
         $timedOut = $idle = $kill = $over = [];
         foreach ($running as $job) {
@@ -211,7 +211,7 @@ final class JobTermination
         }
     }
 
-    /** @return list<LauncherJob> lingering jobs without processes; asks new processes of the other jobs to end */
+    /** @return list<LauncherJob> lingering jobs without processes; asks new processes of other lingering jobs to end */
     private function searchLingering(int $now): array
     {
         $alive = $this->trees->alive();

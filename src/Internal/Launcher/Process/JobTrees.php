@@ -27,8 +27,8 @@ final class JobTrees
     }
 
     /**
-     * Asks each process of the jobs to end, but none twice. A process that the search has missed, because it was just
-     * started, is asked by the next call.
+     * Asks each process of the jobs to end, but asks no process twice. If a search has missed a process that was just
+     * started, the next call asks that process.
      *
      * @param array<int, mixed> $jobs  by job id; the values have no meaning
      * @param array<int, int>   $alive result of {@see alive()}
@@ -50,7 +50,7 @@ final class JobTrees
     }
 
     /**
-     * Ends all processes. Returns when they have ended, or when those that are left count as unkillable.
+     * Ends all processes. Returns when no process is left, or when the remaining ones count as unkillable.
      *
      * @param float $grace       seconds between SIGTERM and SIGKILL
      * @param int   $killTimeout nanoseconds after SIGKILL until a process counts as unkillable

@@ -19,10 +19,10 @@ final class LauncherJob
     public int $startedAt = 0;
     public int $lastOutputAt = 0;
 
-    /** Reason for the ending: TIMED_OUT, IDLE or CANCELLED, plus SURVIVED if a process survives; 0 before an ending. */
+    /** Reason to end the job: TIMED_OUT, IDLE or CANCELLED, plus SURVIVED if a process survives; 0 if there is none. */
     public int $endReason = 0;
 
-    /** Time of SIGKILL for an ending job, then time at which it counts as unkillable; in ns of the monotonic clock. */
+    /** Time of SIGKILL; after SIGKILL, time at which the job counts as unkillable. In ns of the monotonic clock. */
     public int $killAt = 0;
 
     public bool $killed = false;
@@ -60,20 +60,20 @@ final class LauncherJob
     /** @var array<int, resource> without FFI: the launcher's ends of the pipes, by the child's descriptor */
     public array $pipes = [];
 
-    /** @var list<string> `NAME=value`, environment that the pool had sent before the job */
+    /** @var list<string> `NAME=value`, environment that the pool sent last before the job */
     public array $inherited = [];
 
     /** @var resource|null without FFI: process handle */
     public mixed $process = null;
 
     /**
-     * @param int          $lane      number of the run that the job belongs to; slots are given to all runs in turn
+     * @param int          $lane      number of the run (a call of the pool) that the job belongs to; runs take turns
      * @param list<string> $changes   changes of the inherited environment: `NAME=value` to set, `NAME` to remove
      * @param string       $arguments program and arguments, separated by NUL; '' for a line that only a shell can run
      * @param float        $timeout   in seconds; 0 for none
      * @param float        $idleTimeout in seconds; 0 for none
      * @param string       $line      shell line, even if it was split into `$arguments`; '' for other commands
-     * @param string       $input     input that was received and not written to the job's pipe
+     * @param string       $input     input that was received but not yet written to the job's pipe
      */
     public function __construct(
         public readonly int $id,

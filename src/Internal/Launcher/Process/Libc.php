@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Internal\Launcher\Process;
 
-/** Functions of the C library, through FFI. An opaque struct is larger than the real one in glibc and musl. */
+/** Functions of the C library, through FFI. Opaque structs are larger here than in glibc and musl. */
 final class Libc
 {
     public const EINTR = 4;

@@ -49,7 +49,7 @@ final class OutgoingFrames
         $this->areFull = \strlen($this->bytes) > self::MAX_BYTES;
     }
 
-    /** Sends frames. While jobs wait for slots, holds small ones back for MAX_DELAY_NANOSECONDS after the last ones. */
+    /** Sends frames. While jobs wait for slots, less than BURST_BYTES is held back for up to MAX_DELAY_NANOSECONDS. */
     public function sendIfDue(): void
     {
         if ($this->bytes === '') {

@@ -17,7 +17,7 @@ final class ProcessOpener
 
     /**
      * Shell command that starts a program with the inherited descriptor 3 as its standard output. proc_open() can pass
-     * a file only as a stream, and first moves the file to that stream's position. So outputs would overwrite others.
+     * a file only as a stream, and first moves the file to that stream's position. So programs could overwrite output.
      */
     private const WITH_INHERITED_STDOUT = ['/bin/sh', '-c', 'exec "$@" >&3 3>&-', 'sh'];
     private const EXIT_PIPE_BESIDE_STDOUT = 4;
@@ -37,7 +37,7 @@ final class ProcessOpener
     /** @var resource /dev/null */
     private readonly mixed $null;
 
-    /** @var array<string, string> inherited environment of jobs that are started from now on, name => `NAME=value` */
+    /** @var array<string, string> inherited environment of jobs that are started next, name => `NAME=value` */
     private array $variables = [];
 
     public function __construct(private readonly string $token)
@@ -48,7 +48,7 @@ final class ProcessOpener
         $this->null = $null;
     }
 
-    /** @param list<string> $environment `NAME=value`, for the launcher and jobs that are started from now on */
+    /** @param list<string> $environment `NAME=value`, for the launcher and jobs that are started after this call */
     public function useEnvironment(array $environment): void
     {
         $this->variables = [];
@@ -93,7 +93,7 @@ final class ProcessOpener
             $words = \is_array($command) ? $command : ['/bin/sh', '-c', $command];
             $command = [...self::WITH_INHERITED_STDOUT, ...$words];
         }
-        // Since PHP 8.3, proc_open searches the program in the PATH of this process.
+        // Since PHP 8.3, proc_open searches for the program in the PATH of this process.
         putenv($path === null ? 'PATH' : "PATH={$path}");
         error_clear_last();
         // @phpstan-ignore argument.type (proc_open accepts values with integer keys as `NAME=value`)
@@ -134,9 +134,9 @@ final class ProcessOpener
     }
 
     /**
-     * Returns the environment of the job; null if the job inherits that of the launcher, which is fastest.
+     * Returns the environment of the job; null if the job inherits the launcher's, which is fastest.
      *
-     * @return list<string>|null `NAME=value`, because proc_open would drop empty values in an array by name
+     * @return list<string>|null `NAME=value`; in an array by name, proc_open would drop empty values
      */
     private function environmentOf(LauncherJob $job): ?array
     {
@@ -151,7 +151,7 @@ final class ProcessOpener
     }
 
     /**
-     * Refuses what exec would refuse with E2BIG. See execve(2), "Limits on size of arguments and environment".
+     * Refuses strings that exec would refuse with E2BIG. See execve(2), "Limits on size of arguments and environment".
      *
      * @param list<string> $strings arguments and environment
      *

@@ -10,8 +10,8 @@ use Spindle\Internal\Launcher\LauncherProtocol;
  * Finds in /proc the live processes that descend from commands.
  *
  * A process belongs to a command if the command's marker is in its environment, if it is in the command's process
- * group, or if its parent belongs to the command. Without marker and group, a process is not found after the exit of
- * its parent, unless an earlier search has found it. A launcher with FFI adopts it, and ends it when the pool ends.
+ * group, or if its parent belongs to the command. Without marker and group, a process is found only while its parent
+ * exists, or if it was found before. A launcher with FFI adopts such processes, and ends them when the pool ends.
  */
 final class ProcessTree
 {
@@ -22,13 +22,13 @@ final class ProcessTree
     private const MAX_SEARCHES = 4;
 
     /**
-     * Returns the live processes of all jobs, including the roots, without zombies.
+     * Returns the live processes of all jobs, including the jobs' own processes, but no zombies.
      *
-     * @param string             $token    token of the launcher, which is in the markers
+     * @param string             $token    token of the launcher; every marker contains the token
      * @param array<int, int>    $roots    job ids by the pid of the job's own process
-     * @param int                $ancestor pid of the launcher, whose descendants are all found
-     * @param array<string, int> $known    job ids by "pid.start" from the previous call, for processes whose parents
-     *                                     have exited since then. This call replaces the array
+     * @param int                $ancestor pid of the launcher; all its descendants are found
+     * @param array<string, int> $known    job ids by "pid.start" from the previous call. They identify processes
+     *                                     whose parents have exited. This call replaces the array
      *
      * @return array<int, int> job ids by pid
      */
@@ -89,7 +89,7 @@ final class ProcessTree
 
     /**
      * Kills all processes. First stops them with SIGSTOP, so that they can start no others. Searches again until no
-     * other process is found.
+     * new process is found.
      *
      * @param \Closure(): list<int> $find returns pids
      * @param \Closure(int, int): void $kill called with pid and signal
@@ -136,7 +136,7 @@ final class ProcessTree
         return substr($load, (int) strrpos($load, ' '));
     }
 
-    /** Returns when a process started, in clock ticks; 0 when the process does not exist. */
+    /** Returns the start time of a process, in clock ticks; 0 when the process does not exist. */
     private static function startOf(int $pid): int
     {
         return self::stat($pid)[4] ?? 0;

@@ -9,7 +9,7 @@ final class Programs
 {
     public const SHELL = '/bin/sh';
 
-    /** Directories that are searched when PATH is not set, as a shell does. */
+    /** Directories that are searched when PATH is not set, as in a shell. */
     public const DEFAULT_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
     /** @throws StartFailure when no directory of `$path` has an executable file of this name */
@@ -82,8 +82,8 @@ final class Programs
     }
 
     /**
-     * Changes the working directory of the launcher, so that the next process inherits it. The process itself could not
-     * report a missing directory. Each start calls this, because the path may refer to another directory than before.
+     * Changes the working directory of the launcher; the next process inherits it. That process could not report a
+     * missing directory. Each start of a job calls this, because the path may now refer to another directory.
      *
      * @throws StartFailure when the directory can't be entered
      */

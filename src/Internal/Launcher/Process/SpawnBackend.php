@@ -8,9 +8,9 @@ namespace Spindle\Internal\Launcher\Process;
  * Starts processes with posix_spawn and gets all events from one epoll instance, through FFI.
  * Exits of children and of adopted orphans arrive as SIGCHLD through a signalfd (docs/decisions/0002-exit-events.md).
  *
- * An event may concern a descriptor that was closed here, and whose number is perhaps used again: a new child keeps a
- * copy of it in the epoll set until its exec. Such an event is harmless, because all descriptors in the set are
- * non-blocking, and an event without a job is ignored.
+ * An event may concern a descriptor that this process has closed and whose number may be in use again. A new child has
+ * a copy of the descriptor until the child's exec, and until then the descriptor stays in the epoll set. Such an event
+ * is harmless: all descriptors in the set are non-blocking, and an event without a job is ignored.
  */
 final class SpawnBackend implements Backend
 {
@@ -50,7 +50,7 @@ final class SpawnBackend implements Backend
     /** @var array<int, LauncherJob> by the launcher's end of the pipe from standard error */
     private array $errors = [];
 
-    /** @var array<int, LauncherJob> jobs whose input pipe is full, by the launcher's end of it */
+    /** @var array<int, LauncherJob> jobs whose input pipe is full, by the launcher's end of the pipe */
     private array $inputs = [];
 
     /** Whether the pipe to the pool is full. */
@@ -283,7 +283,7 @@ final class SpawnBackend implements Backend
         if (isset($ready[$this->poolProcess])) {
             $this->scheduler->poolEnded();
         }
-        // Exits are handled before output: most commands exit right after their output, which the exit's handler reads.
+        // Exits are handled before output: most commands exit right after their output, and handling an exit reads it.
         if (isset($ready[$this->signals])) {
             $this->collectExits();
         }

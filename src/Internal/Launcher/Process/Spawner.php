@@ -42,10 +42,10 @@ final class Spawner
     private readonly Vector $arguments;
     private readonly Vector $environment;
 
-    /** @var array<string, string> inherited environment of jobs that are started from now on, name => `NAME=value` */
+    /** @var array<string, string> inherited environment of jobs that are started next, name => `NAME=value` */
     private array $variables = [];
 
-    /** {@see LauncherJob::$changes} that $environment has now, joined by NUL; one NUL if it must be filled again. */
+    /** {@see LauncherJob::$changes} that $environment has now, joined by NUL; one NUL if $environment is outdated. */
     private string $appliedChanges = "\0";
 
     /** @var array<string, string> path by "PATH\0program", or by "PATH\0program\0directory" for a relative PATH */
@@ -68,7 +68,7 @@ final class Spawner
         $this->environment = new Vector($libc, $libc->hasArgz);
     }
 
-    /** @param list<string> $environment `NAME=value`, for jobs that are started from now on */
+    /** @param list<string> $environment `NAME=value`, for jobs that are started after this call */
     public function useEnvironment(array $environment): void
     {
         $this->variables = [];
@@ -140,9 +140,9 @@ final class Spawner
     }
 
     /**
-     * Returns the signals that a child resets to their default: SIGPIPE, those that this process ignores, and 32 and
-     * 33. glibc reserves these two, and posix_spawn would otherwise make the child ignore them. Each further signal
-     * would cost the child a system call.
+     * Returns the signals that a child resets to their default: SIGPIPE, signals that this process ignores, and 32 and
+     * 33. glibc reserves 32 and 33, and without the reset, posix_spawn makes the child ignore them. Other signals are
+     * left out, because each would cost the child a system call.
      *
      * @return int bit n - 1 for signal n
      */
@@ -244,7 +244,7 @@ final class Spawner
         return true;
     }
 
-    /** Returns the file actions for the child's descriptors, cached because most jobs' pipes get the same numbers. */
+    /** Returns the file actions for the child's descriptors, from a cache: most jobs have the same pipe numbers. */
     private function actions(LauncherJob $job): \FFI\CData
     {
         $sources = [

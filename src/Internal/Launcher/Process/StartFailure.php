@@ -9,7 +9,7 @@ final class StartFailure extends \Exception
 {
     /**
      * @param int $exitCode exit code that a shell would report: 127 for a missing program, 126 for any other reason
-     * @param int $why      EXHAUSTED of LauncherProtocol if descriptors or processes are missing; otherwise 0
+     * @param int $why      EXHAUSTED of LauncherProtocol if no descriptor or process is available; otherwise 0
      */
     public function __construct(public readonly int $exitCode, string $reason, public readonly int $why = 0)
     {

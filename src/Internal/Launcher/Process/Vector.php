@@ -57,7 +57,7 @@ final class Vector
         $this->libc->functions->argz_extract($this->strings, $size, $this->pointers);
     }
 
-    /** @param string $value string that is not longer than the first value of {@see fill()}, with its padding */
+    /** @param string $value string that is at most as long as the first value of {@see fill()}, padding included */
     public function replaceFirst(string $value): void
     {
         \FFI::memcpy($this->strings, "{$value}\0", \strlen($value) + 1);

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Internal\Launcher\Process;
 
-/** Jobs that wait for a slot, in a lane for each run. Lanes take turns, so a large run does not hold up a small one. */
+/** Jobs that wait for a slot, in one queue (lane) for each run. Lanes take turns, so small runs need not wait long. */
 final class WaitingJobs
 {
     /** @var array<int, non-empty-array<int, LauncherJob>> jobs by lane and id; the lane of the next job comes first */
@@ -32,7 +32,7 @@ final class WaitingJobs
         return $this->takeFrom($lane, array_key_first($this->lanes[$lane]));
     }
 
-    /** Undoes the last call of {@see next()}, which returned this job. */
+    /** Undoes the last call of {@see next()}, which must have returned this job. */
     public function putBack(LauncherJob $job): void
     {
         $lane = $job->lane;

@@ -37,7 +37,7 @@ final class AttemptFailedException extends NetworkException
 
     public static function refused(ServerError $error): self
     {
-        // The server may be unauthenticated, so its text is shortened and escaped for logs and terminals.
+        // An impostor may have sent this text, so the text is shortened, and escaped for logs and terminals.
         $message = addcslashes(substr($error->field('M') ?? 'no message', 0, 500), "\0..\37\177");
 
         return new self(

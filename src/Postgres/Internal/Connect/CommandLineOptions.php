@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres\Internal\Connect;
 
-/** Parses the value of libpq's keyword "options": options of the server's command line. Only settings are allowed. */
+/** Parses libpq's keyword "options": command line options for the server. Only assignments of settings are allowed. */
 final class CommandLineOptions
 {
     /**

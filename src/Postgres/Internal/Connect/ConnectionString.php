@@ -6,7 +6,7 @@ namespace Spindle\Postgres\Internal\Connect;
 
 /**
  * Parses connection strings in libpq's two forms, a URI and key=value pairs. Exceptions show only keys of the string,
- * because the rest may contain a password.
+ * because the values may contain a password.
  *
  * @see https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNSTRING
  */
@@ -66,7 +66,7 @@ final class ConnectionString
         return [...$values, ...self::query((string) $part['query'])];
     }
 
-    /** @return array<string, string> values of host and port, each a list that is separated by commas */
+    /** @return array<string, string> values of host and port. Each value is a comma-separated list */
     private static function hosts(#[\SensitiveParameter] string $text): array
     {
         if ($text === '') {

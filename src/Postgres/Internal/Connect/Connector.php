@@ -21,10 +21,10 @@ use Spindle\Postgres\TlsMode;
 /** Opens connections to the first server whose session matches `PostgresOptions::$targetSession`. */
 final class Connector
 {
-    /** Maximum seconds of a cancel request, from connecting to the end of its connection. */
+    /** Maximum seconds of a cancel request, from opening its connection until the server closes that connection. */
     private const CANCEL_TIMEOUT = 5.0;
 
-    /** Maximum seconds to wait until a session of an earlier HTTP request is reset, and its server's role is known. */
+    /** Maximum seconds to wait until the session of an earlier HTTP request is reset and the server's role is known. */
     private const RESET_TIMEOUT = 1.0;
 
     private readonly SaltedPasswords $salted;
@@ -46,10 +46,10 @@ final class Connector
 
     /**
      * Sends a cancel request for the current statement of a session, over a separate connection to the same address.
-     * When this method returns, the server has signalled the session's process. So the request can't stop a statement
-     * that is sent after that.
+     * When this method returns, the server has sent the stop signal to the session's process. So the request can't stop
+     * a later statement.
      *
-     * @throws ConnectionFailedException when the request could not be sent, or the server did not confirm it in time
+     * @throws ConnectionFailedException when the request was not sent, or not confirmed before the timeout
      * @throws CancelledException when `$cancellation` is requested; the server may have got the request
      */
     public function cancel(OpenedConnection $session, ?Cancellation $cancellation = null): void
@@ -133,7 +133,7 @@ final class Connector
     }
 
     /**
-     * Returns the session that an earlier HTTP request has left on the stream. Sends nothing until its reset is proved.
+     * Returns the session that an earlier HTTP request left on the stream. Sends nothing before its reset is proved.
      *
      * @return OpenedConnection|null null when the session can't be used; the caller must close the stream
      *
@@ -177,7 +177,7 @@ final class Connector
     }
 
     /**
-     * Queries the role of the server, because the role at the login may be out of date.
+     * Asks the server for its role, which may have changed since the login.
      *
      * @param array{pid: int, parameters: array<string, string>, ...} $facts
      *

@@ -10,7 +10,7 @@ use Spindle\Postgres\Internal\SessionChanges;
 /**
  * Leaves a session on its persistent stream for the next HTTP request. At the end of a request, send() sends queries
  * that reset the session. Only the next request reads the answer, so no request waits for an additional round trip. The
- * answer describes the session, and proves that it was reset and that nothing else is left on the stream.
+ * answer describes the session. It proves that the session was reset, and that nothing else is left on the stream.
  */
 final readonly class Handover
 {
@@ -27,7 +27,7 @@ final readonly class Handover
     ) {}
 
     /**
-     * Sends the queries. The session must have no open transaction, and nothing in flight.
+     * Sends the queries that reset the session. The session must have no open transaction, and nothing in flight.
      *
      * @param resource $stream
      * @param int $roundTrip nanoseconds of the shortest round trip so far
@@ -36,7 +36,7 @@ final readonly class Handover
      */
     public function send($stream, int $roundTrip): bool
     {
-        // A pooler may reset another session than the one that the statements have used.
+        // A pooler could send these queries to another session than the one that was used.
         if ($this->opened->isPooled) {
             return false;
         }
@@ -49,7 +49,7 @@ final readonly class Handover
             'roundTrip' => $roundTrip,
         ]));
         $proof = hash_hmac(self::HASH, $facts, $secret);
-        // DISCARD ALL must be a query of its own, because several statements in one query are a transaction.
+        // DISCARD ALL is a separate query: several statements in one query are a transaction, in which it would fail.
         $bytes = FrontendMessages::query('DISCARD ALL')
             . FrontendMessages::query(
                 implode('; ', [SessionChanges::newSeed(), ...$this->setup, "select '{$facts}', '{$proof}'"]),
@@ -95,7 +95,7 @@ final readonly class Handover
         return $read;
     }
 
-    /** Masks or unmasks the key for cancel requests, because the server's log and statistics may show the queries. */
+    /** Masks or unmasks the key for cancel requests. A query contains the key, and the server may log the query. */
     private static function mask(#[\SensitiveParameter] string $key, #[\SensitiveParameter] string $secret): string
     {
         $mask = hash_hmac(self::HASH, 'key for cancel requests', $secret, true);

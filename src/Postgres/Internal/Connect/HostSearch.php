@@ -17,7 +17,7 @@ use Spindle\Postgres\ProtocolException;
 use Spindle\Postgres\TargetSession;
 
 /**
- * Tries the addresses of all hosts in their order, until a session matches `PostgresOptions::$targetSession`. Each
+ * Tries the addresses of all hosts in the given order, until a session matches `PostgresOptions::$targetSession`. Each
  * attempt gets a share of the remaining time, so that a host that does not answer can't use all of that time.
  *
  * @template T
@@ -38,7 +38,7 @@ final readonly class HostSearch
     /**
      * @return T the first session that matches `PostgresOptions::$targetSession`
      *
-     * @throws ConnectionFailedException when no host offers a session in time
+     * @throws ConnectionFailedException when no host offers a session before the timeout
      * @throws AuthenticationException when a login failed; after that, no other host is tried
      * @throws CancelledException
      */

@@ -18,7 +18,7 @@ use Spindle\Postgres\TlsMode;
  */
 final class Keywords
 {
-    /** Environment variables that contain the defaults of keywords, by keyword. */
+    /** For each keyword, the environment variable that contains its default. */
     private const ENVIRONMENT_VARIABLES = [
         'host' => 'PGHOST',
         'hostaddr' => 'PGHOSTADDR',
@@ -39,7 +39,7 @@ final class Keywords
         'require_auth' => 'PGREQUIREAUTH',
     ];
 
-    /** Keywords that accept only these values, which describe what the client always does. */
+    /** Keywords for which only these values are allowed. The values describe what the client does in any case. */
     private const FIXED_VALUES = [
         'client_encoding' => ['utf8', 'utf-8', 'auto'],
         'gssencmode' => ['disable', 'prefer'],
@@ -50,7 +50,7 @@ final class Keywords
     ];
 
     /**
-     * Returns options for keywords. Values that are missing or empty come from environment variables.
+     * Returns the options that the keywords describe. Missing or empty values come from environment variables.
      *
      * @param array<string, string> $given values by libpq's keywords
      *
@@ -84,7 +84,7 @@ final class Keywords
     /**
      * @param array<string, string> $values
      *
-     * @return array{mode: ?TlsMode, root: ?string} mode, null if unset; root certificates, null for the system's
+     * @return array{mode: ?TlsMode, root: ?string} null for an unset mode, and for the system's certificates
      */
     private static function tlsOptions(#[\SensitiveParameter] array $values): array
     {
@@ -131,12 +131,12 @@ final class Keywords
      */
     private static function withEnvironment(#[\SensitiveParameter] array $values): array
     {
-        // The service would define the host. Without this check, the client would connect to another host.
+        // The service file would name the host. Without this check, the client would connect to another host.
         if (!isset($values['host']) && !isset($values['hostaddr']) && (string) getenv('PGSERVICE') !== '') {
             throw new \ValueError('PGSERVICE names a service, but service files are not supported. Give the host');
         }
         foreach (self::ENVIRONMENT_VARIABLES as $key => $name) {
-            // If the connection string has one of host and hostaddr, the other does not come from a variable.
+            // If the connection string contains host or hostaddr, neither of the two comes from a variable.
             $isSet = isset($values[$key])
                 || \in_array($key, ['host', 'hostaddr'], true)
                 && (isset($values['host']) || isset($values['hostaddr']))
@@ -249,7 +249,7 @@ final class Keywords
         return (float) $seconds > 0 ? (float) $seconds : \INF;
     }
 
-    /** @return list<AuthenticationMethod> the listed methods; for a list with "!", the default methods without them */
+    /** @return list<AuthenticationMethod> the listed methods; with "!", the default methods except the listed ones */
     private static function authentication(string $list): array
     {
         $default = [AuthenticationMethod::None, AuthenticationMethod::Scram];

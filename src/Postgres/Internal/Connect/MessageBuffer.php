@@ -11,7 +11,7 @@ final class MessageBuffer
 {
     private string $bytes = '';
 
-    /** @param int $maxMessageBytes maximum bytes of a message, with its type and length */
+    /** @param int $maxMessageBytes maximum bytes of a message, including its type and its length */
     public function __construct(private readonly int $maxMessageBytes) {}
 
     public function append(#[\SensitiveParameter] string $bytes): void

@@ -14,10 +14,10 @@ use Spindle\Postgres\PostgresHost;
  */
 final class PasswordFile
 {
-    /** Host in the file for connections through a Unix socket in one of the default folders. */
+    /** Host name that stands in the file for a Unix socket in one of the default folders. */
     private const DEFAULT_SOCKET_NAME = 'localhost';
 
-    /** Folders in which PostgreSQL creates its socket by default: on Debian, and on other systems. */
+    /** Folders in which PostgreSQL creates its socket by default: first that of Debian, then that of other systems. */
     private const DEFAULT_FOLDERS = ['/var/run/postgresql', '/tmp'];
 
     /** Returns whether the file exists and no other user has access. Otherwise find() ignores it, as libpq does. */

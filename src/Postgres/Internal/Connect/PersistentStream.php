@@ -8,11 +8,11 @@ use Spindle\Postgres\PostgresOptions;
 
 /**
  * A stream to a server that PHP keeps open for later HTTP requests of the same process. The stream is reserved for one
- * connection until {@see release()}. Connections with the same options have streams with different numbers, from 0.
+ * connection until {@see release()}. Connections with the same options use different streams, numbered from 0.
  */
 final class PersistentStream
 {
-    /** Number of hexadecimal digits of the name. They are 60 bits, so the name also fits into an integer. */
+    /** Number of hexadecimal digits of the name. 15 digits have 60 bits, so the name also fits into an integer. */
     private const NAME_DIGITS = 15;
 
     private const HASH = 'sha256';
@@ -23,7 +23,7 @@ final class PersistentStream
     /** @var array<string, true> names of the reserved streams */
     private static array $reserved = [];
 
-    /** Name of the stream, unique in this process. PHP's key for the stream contains the name, which is not secret. */
+    /** Name of the stream, unique in this process and not secret. PHP finds the stream by a key with this name. */
     private readonly string $name;
 
     private readonly \SensitiveParameterValue $secret;
@@ -42,7 +42,7 @@ final class PersistentStream
     /** Reserves the first free stream for these options. */
     public static function reserve(PostgresOptions $options, Endpoint $endpoint): self
     {
-        // A fork has the streams of its parent, and must not use them. So the process is a part of the identity.
+        // A fork has its parent's streams, but must not use them. So the identity contains the process id.
         $identity = serialize([
             getmypid(), $endpoint->uri(), $endpoint->host->host, $options->user, $options->database,
             $options->passwordFile, $options->authentication, $options->channelBinding,
@@ -67,7 +67,7 @@ final class PersistentStream
     }
 
     /**
-     * Returns the stream of an earlier request, or a new stream if there is none or the server has closed it.
+     * Returns the stream of an earlier request. If there is none, or the server has closed it, opens a new stream.
      *
      * @param resource $context stream context of a new stream
      *
@@ -76,7 +76,7 @@ final class PersistentStream
     public function open($context)
     {
         if ($this->endpoint->ip !== null) {
-            // PHP's key is the whole address. When PHP connects, it ignores a slash after the port, and what follows.
+            // PHP's key is the whole address. When PHP connects, it ignores all that follows the port.
             return stream_socket_client(
                 "{$this->endpoint->uri()}/{$this->name}",
                 $code,
@@ -92,7 +92,7 @@ final class PersistentStream
     }
 
     /**
-     * Returns the secret with which {@see Handover} authenticates what a request leaves on this stream. The secret does
+     * Returns the secret with which {@see Handover} signs data that a request leaves on this stream. The secret does
      * not depend on the password. Otherwise the HMACs in the server's log would help to guess the password.
      */
     public function secret(): string

@@ -5,8 +5,8 @@ declare(strict_types=1);
 namespace Spindle\Postgres\Internal\Connect;
 
 /**
- * Computes a salted password (PBKDF2 with HMAC-SHA-256) in slices, between which other fibers run. The server chooses
- * the number of iterations, and many iterations need seconds.
+ * Computes a salted password (PBKDF2 with HMAC-SHA-256) in slices. Other fibers run between two slices. The server
+ * chooses the number of iterations, and a large number takes seconds.
  *
  * @see https://www.rfc-editor.org/rfc/rfc8018#section-5.2
  */
@@ -35,7 +35,7 @@ final class SaltedPassword
     /**
      * Computes a slice, unless another login is computing.
      *
-     * @param object $login the caller. Only the first login computes; once it is destroyed, another one continues
+     * @param object $login the caller. Only one login computes. When that login is destroyed, the next caller continues
      *
      * @return string|null the salted password; null if further calls are needed
      */

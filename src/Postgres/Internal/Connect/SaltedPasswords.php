@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Postgres\Internal\Connect;
 
 /**
- * Cache of salted passwords. The logins of a pool share one cache, which saves most of the work of a login.
+ * Cache of salted passwords. The logins of a pool share one cache, because salting is most of the work of a login.
  *
  * @see https://www.rfc-editor.org/rfc/rfc5802#section-5.1
  */

@@ -77,8 +77,8 @@ final class SaslPrep
     }
 
     /**
-     * Returns whether the text has no right-to-left characters, or begins and ends with them and has no left-to-right
-     * characters: RFC 3454, section 6.
+     * Returns whether the text has no right-to-left characters, or begins and ends with right-to-left characters and
+     * has no left-to-right characters: RFC 3454, section 6.
      */
     private static function isOfOneDirection(#[\SensitiveParameter] string $text): bool
     {

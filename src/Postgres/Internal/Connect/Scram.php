@@ -18,7 +18,7 @@ final class Scram
 
     public const PLUS = 'SCRAM-SHA-256-PLUS';
 
-    /** Maximum number of iterations. They take seconds. More would let a malicious server keep the client busy. */
+    /** Maximum number of iterations, which take seconds. With more, a malicious server could keep the client busy. */
     private const MAX_ITERATIONS = 10_000_000;
 
     private string $serverFirst = '';
@@ -26,7 +26,7 @@ final class Scram
     /** The client's nonce, extended by the server. */
     private string $nonce = '';
 
-    /** Computation of the salted password, until it is finished. */
+    /** Computation of the salted password; null before it begins and after it is finished. */
     private ?SaltedPassword $salting = null;
 
     /** Signature by which the server proves that it knows the password. */
@@ -83,8 +83,8 @@ final class Scram
                 ),
             );
         }
-        // "y" means that the client supports channel binding, and that the server did not offer it. If the server did
-        // offer it, an attacker has changed the offer, and the server refuses the login because of the "y".
+        // "y" means that the client supports channel binding, but received no offer of it. If the server did offer it,
+        // an attacker has removed the offer, and the server refuses the login because of the "y".
         $header = $can ? 'y,,' : 'n,,';
 
         return new self(self::PLAIN, $header, $header, $credentials, $nonce);
@@ -171,7 +171,7 @@ final class Scram
         }
     }
 
-    /** Returns the first message without its header. The user name is empty, as the startup message contains it. */
+    /** Returns the first message without its header. The user name is empty, because the startup message has it. */
     private function firstBare(): string
     {
         return "n=,r={$this->clientNonce}";

@@ -20,7 +20,7 @@ final class SessionSetup
     private const ROLE_QUERY = 'select pg_catalog.pg_is_in_recovery(), '
         . "pg_catalog.current_setting('transaction_read_only')";
 
-    /** Milliseconds after which a server that executes a statement checks whether the client is still connected. */
+    /** Interval in milliseconds at which a server checks, during a statement, whether the client is connected. */
     private const CHECK_INTERVAL_MILLISECONDS = '2000';
 
     private const CHECK_INTERVAL_SETTING = 'client_connection_check_interval';
@@ -28,17 +28,17 @@ final class SessionSetup
     /** Expression for the time at which the server was started: seconds since 1970, independent of TimeZone. */
     private const START_TIME_EXPRESSION = "pg_catalog.date_part('epoch', pg_catalog.pg_postmaster_start_time())";
 
-    /** Settings that may make results or parameters wrong: for each, a condition for bad values and a good value. */
+    /** Settings with which results or parameters may be wrong: an SQL condition for bad values, and a good value. */
     private const SETTING_CORRECTIONS = [
         'IntervalStyle' => ["in ('sql_standard', 'postgres_verbose')", 'postgres'],
         'extra_float_digits' => ["in ('0') or pg_catalog.current_setting('extra_float_digits') like '-%'", '1'],
         'array_nulls' => ["= 'off'", 'on'],
     ];
 
-    /** Index of the statement that queries the server's role; null if any role suits, or the server has reported it. */
+    /** Index of the statement that queries the server's role; null if any role suits, or the role is known. */
     private ?int $roleIndex = null;
 
-    /** Index of the statement that assigns the options' settings; null if there are none. */
+    /** Index of the statement that assigns the settings of the options; null if there are no settings. */
     private ?int $settingsIndex = null;
 
     /** Index of the query for {@see isPooled()} and {@see serverStartTime()}; null for servers before version 14. */
@@ -62,7 +62,7 @@ final class SessionSetup
         }
         if ($this->version() >= 14) {
             $isOwn = "pg_catalog.pg_backend_pid() = {$pid}";
-            // The setting is not changed behind a pooler, because it would remain for the next client. If the server's
+            // The setting stays unchanged behind a pooler: a change would also affect other clients. If the server's
             // operating system does not support the setting, the server returns an error, which is ignored.
             $check = isset($options->settings[self::CHECK_INTERVAL_SETTING])
                 ? ''
@@ -98,7 +98,7 @@ final class SessionSetup
         return $this->statements;
     }
 
-    /** Returns whether the answers are from another process than the login, as happens behind a pooler. */
+    /** Returns whether another server process than that of the login sent the answers, as happens behind a pooler. */
     public function isPooled(SimpleQueries $answers): bool
     {
         return $this->serverIndex !== null && ($answers->rows($this->serverIndex)[0][0] ?? 't') === 'f';
@@ -143,7 +143,7 @@ final class SessionSetup
         }
     }
 
-    /** @return array<string, string> the options' settings and statement timeout, and exact floats for old servers */
+    /** @return array<string, string> settings that the options contain, and one for exact floats on old servers */
     private function settings(): array
     {
         $settings = $this->options->settings;
@@ -187,7 +187,7 @@ final class SessionSetup
         return 'pg_catalog.set_config(' . self::literal($name) . ', ' . self::literal($value) . ', false)';
     }
 
-    /** Quotes a literal. Its meaning does not depend on standard_conforming_strings. */
+    /** Quotes a literal in a form on which standard_conforming_strings has no effect. */
     private static function literal(string $text): string
     {
         return "E'" . strtr($text, ["'" => "''", '\\' => '\\\\']) . "'";

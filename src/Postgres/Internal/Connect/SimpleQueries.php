@@ -29,7 +29,7 @@ final class SimpleQueries
     /** @var array<int, list<list<string|null>>> rows by the index of the statement */
     private array $rows = [];
 
-    /** @var array<int, ServerError> last error by the index of the statement */
+    /** @var array<int, ServerError> last error of each statement, by the index of the statement */
     private array $errors = [];
 
     /** @var array<string, string> parameters that the server has reported */

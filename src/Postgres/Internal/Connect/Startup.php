@@ -43,14 +43,14 @@ final class Startup
 
     private bool $isServerVerified = false;
 
-    /** Method of the proof that was sent; null before that. Stays null for a SCRAM login: {@see $scram}. */
+    /** Method of the proof that was sent; null before that, and for a SCRAM login: {@see $scram}. */
     private ?AuthenticationMethod $sentMethod = null;
 
     private bool $authenticated = false;
 
     private bool $ready = false;
 
-    /** Bytes received so far; after the authentication, bytes received since the read that completed it. */
+    /** Bytes received so far. At the end of the authentication, the number is set to 1. */
     private int $receivedBytes = 0;
 
     private bool $hasReceivedMessage = false;
@@ -108,7 +108,7 @@ final class Startup
         return $answer;
     }
 
-    /** Returns whether {@see compute()} must be called. Until it returns bytes, no messages are processed. */
+    /** Returns whether {@see compute()} must be called. Until compute() returns bytes, no messages are processed. */
     public function needsCompute(): bool
     {
         return $this->computing;
@@ -188,7 +188,7 @@ final class Startup
     /** @param int $code 0 Ok, 3 CleartextPassword, 5 MD5Password, 10 SASL, 11 SASLContinue, 12 SASLFinal */
     private function handleAuthentication(int $code, #[\SensitiveParameter] string $data): string
     {
-        // Until an authentication that has begun is finished, the server can't request anything else.
+        // While an authentication is in progress, the server must not request another one.
         $expected = match (true) {
             $this->scram !== null && $this->isServerVerified, $this->sentMethod !== null => [0],
             $this->scram !== null => [11, 12],
@@ -235,7 +235,7 @@ final class Startup
             $this->credentials->ensureAllowed(AuthenticationMethod::None);
         }
         $this->authenticated = true;
-        // Messages from now on have their own limit. 1 and not 0, because at 0 receive() expects a first message.
+        // The next messages have another limit, so the number restarts. At 0, receive() would expect a first message.
         $this->receivedBytes = 1;
 
         return '';
@@ -298,8 +298,8 @@ final class Startup
 
     private function checkVersion(string $payload): void
     {
-        // The client has requested version 3.0 without protocol options, so the server can't list unknown options. By
-        // the protocol, the server sends only the minor version, but real servers also send the major version.
+        // The client has requested version 3.0 without protocol options, so the server can't list unknown options.
+        // The protocol says that the server sends only the minor version, but real servers also send the major version.
         $major = BackendMessages::number('N', $payload) >> 16;
         $optionCount = BackendMessages::number('N', $payload, 4);
         if (!\in_array($major, [0, 3], true) || $optionCount !== 0) {
@@ -307,7 +307,7 @@ final class Startup
         }
     }
 
-    /** Processes a message after the authentication, up to ReadyForQuery. Returns '', because nothing is to be sent. */
+    /** Processes a message after the authentication, up to ReadyForQuery. Returns '', because no answer is needed. */
     private function handleSessionMessage(string $type, #[\SensitiveParameter] string $payload): string
     {
         switch ($type) {

@@ -36,11 +36,11 @@ final class Tls
      *
      * @see https://www.postgresql.org/docs/current/protocol-flow.html#PROTOCOL-FLOW-SSL
      *
-     * @return bool whether the TLS handshake follows; false if the server does not offer TLS
+     * @return bool true when the TLS handshake must follow; false if the server does not offer TLS
      *
      * @throws NetworkException when the server answers with an error or not at all
      * @throws CancelledException
-     * @throws ProtocolException when the peer is not a PostgreSQL server
+     * @throws ProtocolException when the answer does not come from a PostgreSQL server
      */
     public static function request(ClientStream $stream, Deadline $deadline): bool
     {
@@ -51,7 +51,7 @@ final class Tls
             return false;
         }
         if ($answer === 'E') {
-            // The sender is not authenticated, so the text of the error is not shown.
+            // An attacker may have sent this answer, so the text of the error is not shown.
             throw NetworkException::because('the server answered the TLS request with an error');
         }
         if ($answer !== 'S') {
@@ -72,7 +72,7 @@ final class Tls
      *
      * @see https://www.rfc-editor.org/rfc/rfc5929#section-4.1
      *
-     * @return string|null null without a certificate, or if its signature algorithm names no hash function (Ed25519)
+     * @return string|null null if there is no certificate, or its signature algorithm names no hash function (Ed25519)
      */
     public static function channelBindingHash(?\OpenSSLCertificate $certificate): ?string
     {

@@ -8,8 +8,8 @@ use Spindle\Postgres\Internal\Session;
 
 /**
  * Fibers that hold a connection of the pool. If such a fiber runs a statement on the pool, and not on its connection,
- * the statement must not share a session. An earlier statement of that session may wait for a lock that the fiber's own
- * transaction holds. Both statements would wait for ever, because a waiting fiber can't end its transaction.
+ * the statement must not share a session. On a shared session, an earlier statement may wait for a lock that the
+ * fiber's transaction holds. Both statements would wait for ever, because a waiting fiber can't end its transaction.
  */
 final class HoldingFibers
 {
@@ -41,7 +41,7 @@ final class HoldingFibers
         $this->holders[spl_object_id($session)] = $fiber === null ? null : \WeakReference::create($fiber);
     }
 
-    /** Records that no fiber holds the session any more. Does nothing if that was the case already. */
+    /** Records that no fiber holds the session any more. Does nothing if no fiber holds it. */
     public function remove(Session $session): void
     {
         $id = spl_object_id($session);

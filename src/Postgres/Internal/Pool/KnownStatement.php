@@ -9,7 +9,7 @@ use Spindle\Postgres\Internal\Protocol\ServerTime;
 /** A statement that a pool has run before: whether it may share a session, and how long the server needs for it. */
 final class KnownStatement
 {
-    /** An execution of at least this many nanoseconds is slow. After it, the statement must not share a session. */
+    /** Executions of at least this many nanoseconds are slow. A slow statement must not share a session. */
     private const SLOW_NANOSECONDS = 50_000_000;
 
     /** After a slow execution, this many faster ones must follow in a row before the statement may share a session. */
@@ -20,7 +20,7 @@ final class KnownStatement
     /** Whether the statement may be in flight on a session together with earlier and later statements. */
     public bool $mayShare = false;
 
-    /** Moving average of the server's time in nanoseconds. Shorter times change it faster than longer times. */
+    /** Moving average of the nanoseconds on the server. A shorter time changes it more than a longer time does. */
     public int $cost;
 
     /** Number of faster executions that are still needed before the statement may share a session. */
@@ -33,7 +33,7 @@ final class KnownStatement
      */
     public function __construct(public readonly bool $isPlain, public readonly bool $isShareableRead, int $nanoseconds)
     {
-        // A first execution takes longer (parsing, planning, disk), so it counts as short unless it is slow.
+        // The first execution takes longer (parsing, planning, disk). Unless it is slow, it is recorded as short.
         $this->cost = max(self::MIN_COST_NANOSECONDS, min($nanoseconds, ServerTime::SHORT_NANOSECONDS));
         $this->learn($nanoseconds < self::SLOW_NANOSECONDS ? $this->cost : $nanoseconds);
     }

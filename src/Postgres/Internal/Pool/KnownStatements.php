@@ -9,12 +9,12 @@ use Spindle\Postgres\Internal\SqlText;
 
 /**
  * Statements that a pool has run, by their text. Short statements that only read may share a session. A statement that
- * may wait for a row lock never shares a session, however short it is. Later statements of the session would wait too,
- * and the owner of the lock may be waiting for one of them.
+ * may wait for a row lock never shares a session, even if it is short. Otherwise, later statements of the session would
+ * wait too, and the owner of the lock may need the result of such a statement.
  */
 final class KnownStatements
 {
-    /** Maximum number of statements, and bytes of their texts. A statement beyond a maximum removes all others. */
+    /** Maximum number of statements, and bytes of their texts. Beyond a maximum, all earlier ones are removed. */
     private const MAX_STATEMENTS = 4_096;
     private const MAX_BYTES = 0x40_0000;
 

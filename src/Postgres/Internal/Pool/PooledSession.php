@@ -15,7 +15,7 @@ final class PooledSession
     /** Maximum number of queries that share a session if another session can be used instead. */
     private const MAX_AVOIDABLE_SHARING = 64;
 
-    /** Lowest {@see $maxLoad}, in nanoseconds. */
+    /** Lower bound of {@see $maxLoad}, in nanoseconds. */
     private const MAX_AVOIDABLE_WAIT_NANOSECONDS = 1_000_000;
 
     /** Interval at which the pool calls {@see checkStall()} while queries share a session, in nanoseconds. */
@@ -60,10 +60,10 @@ final class PooledSession
     /** Value of lastReceived() of the session at the last check; 0 before the first check of the current queries. */
     private int $lastSeen = 0;
 
-    /** Number of checks that fit into one round trip, in which no answer can arrive. */
+    /** Number of checks during one round trip. No answer can arrive in that time. */
     private int $roundTripChecks = 0;
 
-    /** Maximum of {@see $load} plus the cost of a further query, if that query can use another session instead. */
+    /** Maximum of {@see $load} when a further query is added that could use another session instead. */
     private int $maxLoad = self::MAX_AVOIDABLE_WAIT_NANOSECONDS;
 
     /** @param int $expiresAt when the lifetime of the session ends, by hrtime() */
@@ -110,7 +110,7 @@ final class PooledSession
         }
     }
 
-    /** Ends sharing: no further query may use the session, and it is reset when its current queries are done. */
+    /** Lets no further query use the session. The pool resets the session when its current queries are done. */
     public function markForReset(): void
     {
         $this->isExclusive = $this->needsReset = true;
@@ -121,7 +121,7 @@ final class PooledSession
         return (hrtime(true) - $this->session->lastReceived()) / 1e9;
     }
 
-    /** Suspends until the session has answered a ping. Closes it if it does not answer within a second. */
+    /** Pings the session. Closes the session if no answer arrives within `$maxSeconds`, at most one second. */
     public function ping(float $maxSeconds): void
     {
         $timer = EventLoop::delay(min($maxSeconds, self::PING_TIMEOUT), fn() => $this->session->close());
@@ -134,7 +134,7 @@ final class PooledSession
     }
 
     /**
-     * Suspends until the session is in its initial state. Closes it if that fails, or takes more than five seconds.
+     * Brings the session into its initial state. If that fails or takes more than five seconds, closes the session.
      *
      * @return bool whether a transaction was open
      */
@@ -167,7 +167,7 @@ final class PooledSession
         $lastSeen = $this->session->lastReceived();
         $this->idleChecks = $lastSeen === $this->lastSeen && $this->borrowers > 1 ? $this->idleChecks + 1 : 0;
         $this->lastSeen = $lastSeen;
-        // A query may wait for other queries as long as one round trip takes, because that at most doubles its time.
+        // A query may wait for other queries for one round trip, because such a wait at most doubles its time.
         $roundTrip = $this->session->roundTrip();
         $this->maxLoad = max(self::MAX_AVOIDABLE_WAIT_NANOSECONDS, $roundTrip);
         $this->roundTripChecks = intdiv($roundTrip, self::CHECK_NANOSECONDS);

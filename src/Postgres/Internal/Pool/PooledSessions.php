@@ -61,7 +61,7 @@ final class PooledSessions
         return $this->lastShared = $free ?? $best;
     }
 
-    /** Lets no further query share a session, so that it becomes free for a waiting exclusive borrower. */
+    /** Lets no further query share a session, so that the session becomes free for a waiting exclusive borrower. */
     public function reserve(PooledSession $pooled): void
     {
         $pooled->isReserved = true;
@@ -88,10 +88,10 @@ final class PooledSessions
     }
 
     /**
-     * Postpones the running query of each stalled session: cancels the query, and sends it again after the others. The
-     * query may wait for a lock whose owner waits, directly or not, for the answer to a later query of that session.
+     * Postpones the running query of each stalled session: cancels the query, and sends it again after later queries.
+     * The query may wait for a lock, and the lock's owner may wait, directly or not, for a later query of that session.
      *
-     * @return bool whether several queries share a session
+     * @return bool whether any session is shared by several queries
      */
     public function postponeStalled(): bool
     {
@@ -107,7 +107,7 @@ final class PooledSessions
         return $isShared;
     }
 
-    /** Drops free sessions that are too old, or idle for too long while more than `$minConnections` are open. */
+    /** Drops free sessions that are too old. Beyond `$minConnections`, also drops those that were idle too long. */
     public function dropExpired(float $idleTimeout, int $minConnections): void
     {
         foreach ($this->free() as $pooled) {

@@ -12,7 +12,7 @@ use Spindle\Postgres\Result;
 /** Runs the statements of the pool's own query() and execute(), which use no borrowed connection. */
 final readonly class QueryRunner
 {
-    /** Depth to which arrays of parameters are searched for objects. Deeper arrays count as containing objects. */
+    /** Depth to which arrays of parameters are searched for objects. Deeper arrays are assumed to contain objects. */
     private const MAX_SEARCH_DEPTH = 32;
 
     private KnownStatements $statements;
@@ -181,8 +181,8 @@ final readonly class QueryRunner
     }
 
     /**
-     * Whether encoding the parameters can call user code, such as jsonSerialize(). User code can suspend, so only the
-     * fiber of the statement can encode such parameters, after a session was lent for the statement.
+     * Whether encoding the parameters can call user code, such as jsonSerialize(). User code can suspend. So the fiber
+     * of the statement encodes such parameters, after a session was lent for the statement.
      *
      * @param array<mixed> $parameters
      */

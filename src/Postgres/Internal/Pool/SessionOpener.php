@@ -23,7 +23,7 @@ final class SessionOpener
 
     public int $openingCount = 0;
 
-    /** Failure of the last finished attempt; null if it succeeded, or if none has finished. */
+    /** Failure of the last finished attempt; null if that attempt succeeded, or no attempt has finished. */
     public ?\Throwable $failure = null;
 
     private ?string $pauseTimer = null;
@@ -33,8 +33,8 @@ final class SessionOpener
     /**
      * @param \Closure(PipelinedSession): void $onOpened
      * @param \Closure(\Throwable): void $onFailed
-     * @param \Closure(): void $onReady called after the pause that follows a failure, and when a cancelled attempt has
-     *     ended: sessions may be opened again
+     * @param \Closure(): void $onReady called when sessions may be opened again: at the end of the pause
+     *     after a failure, and when a cancelled attempt has ended
      */
     public function __construct(
         private readonly SessionFactory $sessionFactory,
@@ -59,7 +59,7 @@ final class SessionOpener
         }
     }
 
-    /** Sets whether a pause keeps the event loop running, because a fiber waits for a session. */
+    /** Sets whether a pause keeps the event loop running. It must do so while a fiber waits for a session. */
     public function keepLoopRunning(bool $on): void
     {
         if ($this->pauseTimer !== null) {

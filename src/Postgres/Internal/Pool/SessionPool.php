@@ -46,7 +46,7 @@ final class SessionPool implements SessionLender
     /** Number of accepted calls that wait for a ping, or for their next attempt. Such a call may have no session. */
     private int $pausedCalls = 0;
 
-    /** Number of sessions that are being pinged, and that queries will share after that. */
+    /** Number of sessions that are being pinged, and will be shared by queries after the ping. */
     private int $pingedForSharing = 0;
 
     private ?string $sweepTimer = null;
@@ -65,7 +65,7 @@ final class SessionPool implements SessionLender
 
     public readonly HoldingFibers $holders;
 
-    /** Fibers within a transaction, a stream or another call of the pool. They may use the pool after close(). */
+    /** Fibers within a transaction, a stream or another call of the pool. These may use the pool even after close(). */
     private readonly HoldingFibers $callers;
 
     private readonly FiberQueue $closing;
@@ -106,7 +106,7 @@ final class SessionPool implements SessionLender
         return $session;
     }
 
-    /** Lends a session for longer than a call of the pool. {@see acquire()} lends one for a call like transaction(). */
+    /** Lends a session that may be kept after the call. {@see acquire()} lends one for a call such as transaction(). */
     public function borrow(?Cancellation $cancellation): PipelinedSession
     {
         $this->ensureAccepts();
@@ -241,7 +241,7 @@ final class SessionPool implements SessionLender
         $this->ensureSameProcess();
     }
 
-    /** Chooses a session that can be lent now; null when there is none. May reserve sessions, and start to open one. */
+    /** Returns a session that can be lent now; null when there is none. May reserve sessions, or start to open one. */
     public function chooseSession(bool $exclusive, int $cost): ?PooledSession
     {
         if ($exclusive) {
@@ -275,7 +275,7 @@ final class SessionPool implements SessionLender
         return $pooled;
     }
 
-    /** Waits for an open session and lends it. Before that, a stale session is pinged ({@see isStale()}). */
+    /** Waits for an open session and lends it. A stale session is pinged first: {@see isStale()}. */
     public function acquirePooled(bool $exclusive, int $cost, ?Cancellation $cancellation): PooledSession
     {
         $since = hrtime(true);
@@ -309,7 +309,7 @@ final class SessionPool implements SessionLender
         $this->ensureUsable();
         $waiting = $this->queue->count();
         $open = \count($this->sessions->all);
-        // Waiters for which a session can be opened do not count, nor those that can share a session after its ping.
+        // Does not count waiters for which a session can be opened, nor waiters that will share a pinged session.
         $willShare = $waiter->isExclusive ? 0 : $this->pingedForSharing * PooledSession::MAX_SHARING;
         if ($waiting - ($this->maxConnections - $open) - $willShare >= $this->options->maxWaiting) {
             throw PoolTimeoutException::full($waiting);
@@ -421,7 +421,6 @@ final class SessionPool implements SessionLender
         }
     }
 
-    /** Whether an accepted call may need a further session. */
     private function mayNeedSessions(): bool
     {
         return $this->callers->connectionCount > 0 || $this->pausedCalls > 0 || $this->queue->count() > 0;
@@ -540,7 +539,7 @@ final class SessionPool implements SessionLender
         });
     }
 
-    /** Lends a session to waiters. Drops it instead if it has ended, is too old or not suitable. */
+    /** Lends a session to waiters. Drops the session instead if it has ended, or is too old or not suitable. */
     private function makeAvailable(PooledSession $pooled): void
     {
         $isFree = !$pooled->isExclusive && $pooled->borrowers === 0;
@@ -587,7 +586,7 @@ final class SessionPool implements SessionLender
         }
     }
 
-    /** Lends a session to a waiter, and sends the waiter's statement. If that is not possible now, wakes the fiber. */
+    /** Lends a session to a waiter, and sends the waiter's statement. If nothing was sent, wakes the waiter's fiber. */
     private function lendToWaiter(WaitingFiber $waiter, PooledSession $pooled): void
     {
         $this->queue->remove($waiter);
@@ -599,7 +598,7 @@ final class SessionPool implements SessionLender
             try {
                 $waiter->isSent = $pooled->session->send($waiter->exchange, $waiter->sql, $waiter->parameters);
             } catch (\Throwable) {
-                // A value could not be encoded. The fiber encodes the values again, and gets the exception itself.
+                // A value could not be encoded. The waiter's fiber encodes the values again, and so gets the exception.
                 $waiter->isSent = false;
             }
         }
@@ -614,8 +613,8 @@ final class SessionPool implements SessionLender
     }
 
     /**
-     * Pings an idle session, and returns whether it answers. Closes the session if it does not answer in time. After a
-     * cancellation, the ping goes on in the background.
+     * Pings an idle session, and returns whether it answers. Closes the session if it does not answer before a timeout.
+     * After a cancellation, the ping goes on in the background.
      */
     private function answersPing(
         PooledSession $pooled,
@@ -665,7 +664,7 @@ final class SessionPool implements SessionLender
             $wasInTransaction = $pooled->reset();
             $this->makeAvailable($pooled);
             if ($wasInTransaction) {
-                // The warning comes last, because its callback may need a connection of this pool.
+                // The warning comes last, because the code that handles it may need a connection of this pool.
                 ($this->warn)(
                     'A transaction was left open on a connection that was released to the pool. It was rolled back. '
                         . 'Use transaction() and not a BEGIN statement: each statement of the pool may get another'
@@ -741,7 +740,7 @@ final class SessionPool implements SessionLender
         $this->adjustSessions();
     }
 
-    /** With no session or attempt left, fails all waiters if the failure is permanent or no server was ever reached. */
+    /** Fails all waiters if no session or attempt is left, and the failure is permanent or no server was reached. */
     private function onOpenFailed(\Throwable $failure): void
     {
         $this->opener->keepLoopRunning($this->queue->count() > 0);

@@ -10,8 +10,8 @@ use Revolt\EventLoop;
 use Spindle\Internal\WeakTimer;
 
 /**
- * Fibers that wait for a session of a pool, first come first served, with one exception: a query that can share a
- * session in use can overtake borrowers that need an exclusive session.
+ * Fibers that wait for a session of a pool, first come first served. There is one exception: a query that can share a
+ * session in use may overtake borrowers that need an exclusive session.
  */
 final class WaitQueue
 {
@@ -32,7 +32,7 @@ final class WaitQueue
 
     /**
      * @param float $timeout maximum seconds of a wait
-     * @param \Closure(): \Throwable $onTimeout returns the exception for a waiter that has waited longer
+     * @param \Closure(): \Throwable $onTimeout returns the exception for a waiter whose time is over
      * @param \Closure(): void $onWaiterFailed called after waiters have failed
      */
     public function __construct(

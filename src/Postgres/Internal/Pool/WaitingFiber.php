@@ -23,8 +23,8 @@ final class WaitingFiber
     /**
      * @param Exchange $exchange resumes the fiber when the statement was answered or a session was lent
      * @param int $cost nanoseconds that the statement usually takes on the server
-     * @param int $since time of arrival, by hrtime()
-     * @param string|null $sql statement that the pool sends when it lends the session; null if the fiber itself uses it
+     * @param int $since when the wait began, by hrtime()
+     * @param string|null $sql statement that the pool sends on the lent session; null if the fiber uses the session
      * @param list<mixed> $parameters
      */
     public function __construct(

@@ -23,7 +23,7 @@ final class BusyTime
 
     private static int $busyNanoseconds = 0;
 
-    /** Returns the process's busy nanoseconds until `$now`, the current time by hrtime(). They may be 2.5 ms old. */
+    /** Returns the process's busy nanoseconds until `$now`, the current hrtime(). The number may be 2.5 ms old. */
     public static function until(int $now): int
     {
         if ($now - self::$readAt >= self::PRECISION_NANOSECONDS) {
@@ -34,7 +34,7 @@ final class BusyTime
         return self::$busyNanoseconds;
     }
 
-    /** Returns the busy nanoseconds of this process up to now; without the file, only those on a processor. */
+    /** Returns the busy nanoseconds of this process up to now. Without the file, waiting is not included. */
     private static function read(): int
     {
         $text = self::$hasFile ? @file_get_contents(self::SCHEDSTAT_FILE) : false;

@@ -21,13 +21,13 @@ use function Amp\async;
  */
 final class Cancelling
 {
-    /** Longest pause in seconds before the request is repeated. After a longer pause, the connection is closed. */
+    /** Longest pause in seconds before a request is repeated. After a longer one, the connection is closed instead. */
     private const MAX_PAUSE_SECONDS = 10.0;
 
     /** Seconds after a request during which the error of a stopped statement may still arrive. */
     private const REQUEST_EFFECT_SECONDS = 0.1;
 
-    /** Seconds from the end of the first request to the second one. Each further pause is twice as long as the last. */
+    /** Seconds between the end of the first request and the second request. Each further pause is doubled. */
     private const FIRST_PAUSE_SECONDS = 0.005;
 
     /** Whether a request was started and has not ended. Only this class writes the property. */
@@ -54,7 +54,7 @@ final class Cancelling
         private readonly \Closure $onDone,
     ) {}
 
-    /** Stops an exchange in flight. If it is not the current one, {@see requestLater()} must be called when it is. */
+    /** Stops an exchange in flight. If it is not current yet, {@see requestLater()} must be called when it is. */
     public function stop(#[\SensitiveParameter] Exchange $exchange): void
     {
         $this->blocksSending = true;
@@ -95,7 +95,7 @@ final class Cancelling
         async($this->send(...), $pause, $closesOnFailure)->ignore();
     }
 
-    /** Sends a request after `$seconds` if the exchange is still current; after a long pause, closes the connection. */
+    /** Sends a request if the exchange is current after `$seconds`. After a too long pause, closes the connection. */
     public function requestLater(
         #[\SensitiveParameter]
         Exchange $exchange,

@@ -13,17 +13,17 @@ use Spindle\Postgres\ResultTooLargeException;
 /**
  * Assigns the messages of the server to the exchanges that they answer. Uses no stream, event loop or clock. After each
  * {@see receive()}, {@see Pipeline} sends `$reply`, delivers `$notifications`, closes the connection after a
- * `$fatalError`, and resumes the callers in `$toWake`. Then it empties these properties and resets `$hasLargeRows`.
+ * `$fatalError`, and resumes the callers in `$toWake`. The pipeline also resets these properties and `$hasLargeRows`.
  */
 final class Conversation
 {
-    /** Messages with rows of more bytes than this count as large: {@see $hasLargeRows}. */
+    /** Rows that are read together are large if they have more bytes than this: {@see $hasLargeRows}. */
     private const LARGE_ROWS_BYTES = 0x10_0000;
 
     /** Answer to a BEGIN that succeeds: ParseComplete, BindComplete, CommandComplete. */
     private const BEGIN_ANSWER = "1\0\0\0\4" . "2\0\0\0\4" . "C\0\0\0\x0aBEGIN\0";
 
-    /** Transaction status in the last answer: I, T or E. */
+    /** Transaction status in the last answer: I (no transaction), T (open) or E (failed). */
     public string $status = 'I';
 
     /** @var array<int, Exchange> exchanges in flight by their numbers, in the order in which they were sent */
@@ -37,7 +37,7 @@ final class Conversation
     /** Number of the next exchange to be sent. */
     public int $tail = 0;
 
-    /** @var list<Exchange> exchanges whose callers must be resumed: done, or with progress of a COPY or a stream */
+    /** @var list<Exchange> exchanges that are done or have progressed; their callers must be resumed */
     public array $toWake = [];
 
     /** @var list<Notification> notifications that arrived */
@@ -71,7 +71,7 @@ final class Conversation
         return $this->exchanges[$this->head] ?? null;
     }
 
-    /** Whether the server is idle: no exchange and no transaction is open, and each received message is complete. */
+    /** Whether the server is idle: no exchange is in flight, no transaction is open, and no message is incomplete. */
     public function isIdle(): bool
     {
         return $this->exchanges === [] && $this->status === 'I' && !$this->reader->hasPartialMessage();
@@ -155,7 +155,7 @@ final class Conversation
 
     /**
      * Ends the suspicion of all exchanges, if each cancel request has stopped an exchange and the last request is not
-     * recent. A statement that is cancelled later was stopped by other code, for example by pg_cancel_backend().
+     * recent. If a statement is cancelled after that, other code has stopped it, for example pg_cancel_backend().
      */
     public function clearSuspects(): void
     {
@@ -183,7 +183,7 @@ final class Conversation
         return $this->exchanges[$this->head] ?? null;
     }
 
-    /** Reads a message of an answer that is neither a row nor the end of the answer. */
+    /** Reads a message that is neither a row nor the end of an answer. */
     private function readOther(string $type, Exchange $exchange): void
     {
         switch ($type) {
@@ -262,7 +262,7 @@ final class Conversation
     {
         $exchange->copyResponse = $type;
         if ($type === BackendMessages::COPY_IN_RESPONSE && ($exchange->cancelled || $exchange->extended)) {
-            // No caller is going to send data. The server ignores a Sync during a COPY, so another follows CopyFail.
+            // No caller is going to send data. The server ignores a Sync during a COPY, so a new Sync follows CopyFail.
             $this->reply .= FrontendMessages::copyFail('no data') . ($exchange->extended ? FrontendMessages::SYNC : '');
         }
         if (!$exchange->extended) {

@@ -123,7 +123,7 @@ final class CopyRunner
         ?\Closure $onCopyData,
         ?Cancellation $cancellation,
     ): Exchange {
-        // The COPY waits: a cancel request for an earlier exchange could stop it, and its data can't be sent again.
+        // A cancel request for an earlier exchange could stop the COPY, and the data of a COPY can't be sent again.
         $this->pipeline->settle(true, $cancellation);
         $exchange = $this->exchange = $this->pipeline->copying = new Exchange(extended: false);
         $exchange->onCopyData = $onCopyData;
@@ -167,7 +167,7 @@ final class CopyRunner
                 && $this->pipeline->unwrittenBytes() > self::MAX_UNWRITTEN_BYTES
             ) {
                 $this->pipeline->await($exchange, $cancellation);
-                // await() may return in the same turn of the loop. Only another turn reads errors and runs fibers.
+                // await() may return within the same turn of the event loop. Errors are read only in another turn.
                 LoopTurn::await();
             }
             if ($exchange->done || $exchange->serverError !== null) {

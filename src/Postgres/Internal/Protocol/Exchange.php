@@ -71,12 +71,12 @@ final class Exchange
     /** Nanoseconds that the server took; negative when unknown. */
     public int $nanoseconds = -1;
 
-    /** Expected nanoseconds that a pool counts as load of the session; negative if the pool does not count them. */
+    /** Expected nanoseconds that a pool has added to the session's load; negative if the pool has added none. */
     public int $cost = -1;
 
     public bool $isTimed = true;
 
-    /** Columns of the statement; null if they were unknown when it was sent, or if it returns no rows. */
+    /** Columns of the statement; null if it returns no rows, or if its columns were unknown when it was sent. */
     public ?Columns $columns = null;
 
     /** Whether the messages execute a statement, so that CommandComplete or an error must follow. */
@@ -91,7 +91,7 @@ final class Exchange
     /** Whether no more messages are expected: the answer is complete, or the connection has ended. */
     public bool $done = false;
 
-    /** Whether rows and COPY data that still arrive are dropped. */
+    /** Whether further rows and COPY data are dropped when they arrive. */
     public bool $discarded = false;
 
     /** Whether the caller has abandoned the exchange, so that the server should stop it. */
@@ -101,8 +101,8 @@ final class Exchange
     public bool $isBound = false;
 
     /**
-     * Whether an error may leave effects of the statement, so that it must not be sent again. Such a statement is sent
-     * only after all exchanges before it are answered, because a cancel request for one of them could stop it.
+     * Whether the statement may have effects even if it fails, so that it must not be sent again. Such a statement is
+     * sent only after all earlier exchanges are answered: a late cancel request for those could stop the statement.
      */
     public bool $mustNotRepeat = false;
 
@@ -114,7 +114,7 @@ final class Exchange
 
     public ?TransactionEndDetector $endDetector = null;
 
-    /** Generation of {@see PreparedStatements} at the time of sending; set at least if a statement is prepared. */
+    /** Generation of {@see PreparedStatements} at the time of sending; may be null if it prepares no statement. */
     public ?int $generation = null;
 
     /** @var (\Closure(self): void)|null called as soon as the messages are sent; may write further messages */
@@ -155,7 +155,7 @@ final class Exchange
         return $part;
     }
 
-    /** Drops the rows that still arrive. Rows received before are dropped too, except those of a stream. */
+    /** Drops all further rows. Unless the exchange is streamed, also drops the rows that were received before. */
     public function dropRows(ResultTooLargeException $tooLarge): void
     {
         $this->tooLarge = $tooLarge;
@@ -197,7 +197,7 @@ final class Exchange
     }
 
     /**
-     * Decodes and returns the first values of the first row, which must exist: one value for each key.
+     * Decodes and returns the first values of the first row: one value for each key. There must be a row.
      *
      * @template K of array-key
      *

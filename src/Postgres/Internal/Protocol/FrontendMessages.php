@@ -54,7 +54,7 @@ final class FrontendMessages
         return pack('N', 12 + \strlen($secretKey)) . self::CANCEL_REQUEST_CODE . pack('N', $pid) . $secretKey;
     }
 
-    /** Returns the answer to an authentication request: a PasswordMessage or a SASL response. Both have one form. */
+    /** Returns the answer to an authentication request: a PasswordMessage or SASL response. Both have the same form. */
     public static function authenticationResponse(#[\SensitiveParameter] string $payload): string
     {
         return self::message('p', $payload);

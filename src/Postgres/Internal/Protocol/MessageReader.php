@@ -8,14 +8,14 @@ use Spindle\Postgres\Internal\SizeLimits;
 use Spindle\Postgres\ProtocolException;
 
 /**
- * Splits a server's byte stream into messages. Uses no stream, event loop or clock. {@see next()} returns consecutive
- * rows together, because a call for each row would take more time than decoding it.
+ * Splits the bytes from a server into messages. Uses no stream, event loop or clock. {@see next()} returns consecutive
+ * rows together, because a call for each row would take more time than the decoding of the row.
  *
  * @see https://www.postgresql.org/docs/current/protocol-message-formats.html
  */
 final class MessageReader
 {
-    /** Maximum length of a long message: 1 GB, which is the maximum of PostgreSQL's own buffer, and a margin. */
+    /** Maximum length of a long message: the maximum of PostgreSQL's own buffer (1 GB), and a margin. */
     private const MAX_LONG_MESSAGE_BYTES = 0x4800_0000;
 
     /** Maximum length of a message whose type is not in {@see LONG_MESSAGE_TYPES}. */
@@ -40,7 +40,7 @@ final class MessageReader
 
     private int $next = 0;
 
-    /** Offset in the buffer: of the last message's payload or, for rows, of the first row's message. */
+    /** Offset of the last message's payload. If rows were read, offset of the first row's message. */
     private int $start = 0;
 
     /** Offset after the last message or the last row. */
@@ -49,7 +49,7 @@ final class MessageReader
     /** @var int<0, max> number of rows that the last call of {@see next()} or {@see nextAnswer()} has read */
     public int $rowCount = 0;
 
-    /** Tag of the last answer, such as "INSERT 0 1"; '' for an answer with rows, whose number the tag only repeats. */
+    /** Tag of the last answer, such as "INSERT 0 1"; '' for an answer with rows: {@see $rowCount}. */
     public string $tag = '';
 
     public string $status = '';
@@ -81,7 +81,7 @@ final class MessageReader
         return $this->skipBytes > 0 || $this->next < \strlen($this->buffer);
     }
 
-    /** Reads certain messages, if they are the next ones and complete. Returns false when nothing was read. */
+    /** Reads `$messages`, if the next bytes are exactly these messages. Returns false when nothing was read. */
     public function skip(string $messages): bool
     {
         $length = \strlen($messages);
@@ -95,7 +95,7 @@ final class MessageReader
 
     /**
      * Reads a complete answer, if it has only the usual messages: BindComplete, rows, CommandComplete, ReadyForQuery.
-     * Then {@see $rowCount}, {@see $tag} and {@see $status} describe it, and {@see rowMessages()} returns its rows.
+     * {@see $rowCount}, {@see $tag} and {@see $status} describe the answer, and {@see rowMessages()} returns its rows.
      *
      * One call replaces four calls of {@see next()}, which would be half of the client's work for a short statement.
      *
@@ -174,8 +174,8 @@ final class MessageReader
 
     /**
      * Returns the messages of the last rows, followed by {@see PADDING} bytes without a meaning. With the padding, a
-     * value of fixed size can be read at any offset without a check. Usually the padding is part of the next message,
-     * which avoids a copy. Large rows are removed from the buffer, so that memory holds them once.
+     * value of fixed size can be read without a check whether the string is long enough. Usually the padding is part of
+     * the next message, which avoids a copy. Large rows are removed from the buffer, so that memory holds them once.
      */
     public function rowMessages(): string
     {
@@ -219,7 +219,7 @@ final class MessageReader
         return $type === 'N' ? '' : self::TOO_LARGE; // a skipped notice is not reported
     }
 
-    /** Reads the complete rows that follow the first one, which has been read. */
+    /** Reads the complete rows that follow the first row. The caller has read the first row. */
     private function readRows(int $size): void
     {
         $buffer = $this->buffer;

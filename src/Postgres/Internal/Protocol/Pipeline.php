@@ -29,7 +29,7 @@ final class Pipeline
 {
     private const READ_BYTES = 0x1_0000;
 
-    /** While the only exchange in flight is streamed and holds more than this many bytes of rows, reading is paused. */
+    /** Reading is paused while the only exchange in flight is a stream that holds more than this many bytes of rows. */
     private const MAX_HELD_BYTES = 0x10_0000;
 
     /** Maximum number of reads in one iteration of the event loop, for a stream with its own buffer. */
@@ -38,7 +38,7 @@ final class Pipeline
     /** @var array<int, self> connections that await answers or the end of a cancel request; keeps them in memory */
     private static array $keptAlive = [];
 
-    /** When bytes were last received, or the connection was opened, by hrtime(). */
+    /** Time by hrtime() at which bytes were last received, or the connection was opened. */
     public int $lastReceived;
 
     /**
@@ -120,7 +120,7 @@ final class Pipeline
     /**
      * @param resource $stream non-blocking
      * @param bool $hasStreamBuffer whether the stream has a buffer that the event loop does not see, as with TLS
-     * @param \Closure(): void $sendCancelRequest returns when the server has closed the request's own connection
+     * @param \Closure(): void $sendCancelRequest returns when the server has closed the separate connection
      * @param float|null $readTimeout maximum seconds without a byte while an answer is due; then the connection ends
      * @param int $roundTrip upper bound of a round trip in nanoseconds, measured while connecting
      * @param Handover|null $handover leaves the session for a later HTTP request; null if the stream is not persistent
@@ -194,7 +194,7 @@ final class Pipeline
     /**
      * Sends an exchange as soon as no exchange has to be stopped and no other fiber runs a COPY. An exchange that
      * begins a transaction, or must not be sent twice, waits until all exchanges before it are answered. Otherwise a
-     * late cancel request for one of them could stop it.
+     * late cancel request for an earlier exchange could stop it.
      *
      * @param non-empty-list<string> $parts messages of the exchange
      */
@@ -230,7 +230,7 @@ final class Pipeline
     }
 
     /**
-     * Sends an exchange now. {@see submit()} waits until that is allowed.
+     * Sends an exchange without a wait. {@see submit()} waits until sending is allowed.
      *
      * @param string $bytes messages of the exchange, or the first of them
      *
@@ -382,7 +382,7 @@ final class Pipeline
         }
     }
 
-    /** @param \Closure(\Throwable|null): void $callback gets the reason for the end, or null if it was on purpose */
+    /** @param \Closure(\Throwable|null): void $callback gets the reason for the end; null for an end on purpose */
     public function onClose(\Closure $callback): void
     {
         $this->onClose[] = $callback;
@@ -453,7 +453,7 @@ final class Pipeline
         }
     }
 
-    /** Lets the event loop end, unless there is a listener, because no answer is expected any more. */
+    /** Lets the event loop end, because no answer is expected any more. A listener still keeps it running. */
     private function onAllAnswered(): void
     {
         $this->isExpectingAnswers = false;
@@ -501,7 +501,7 @@ final class Pipeline
         }));
     }
 
-    /** Writes the outbox together with all exchanges that are sent in this iteration of the event loop. */
+    /** Schedules one write for the outbox and for all exchanges that are sent in this iteration of the event loop. */
     private function flushSoon(): void
     {
         $this->isFlushScheduled = true;
@@ -635,7 +635,7 @@ final class Pipeline
         }
     }
 
-    /** Whether reading must pause, because the caller of the stream has not read many of the rows received. */
+    /** Whether reading must pause, because many received rows wait for the caller of the stream. */
     private function mustPause(#[\SensitiveParameter] Exchange $stream): bool
     {
         return !$stream->discarded
@@ -650,14 +650,14 @@ final class Pipeline
         $conversation = $this->conversation;
         $awake = $conversation->toWake;
         $conversation->toWake = [];
-        // The listener has no use for a statement of a borrower, which is alone on its connection.
+        // The listener does not need a statement of a borrower, because a borrower is alone on its connection.
         if ($this->onAnswered !== null && ($awake[0]->cost >= 0 || isset($awake[1]))) {
             $this->isKnownOwner = true;
             ($this->onAnswered)($awake);
             $this->isKnownOwner = false;
         }
         foreach ($awake as $exchange) {
-            // Copying large rows will block the event loop for a while. So its other callbacks run before the caller.
+            // Copying large rows will block the event loop for a while. So other callbacks run before the caller.
             if ($conversation->hasLargeRows) {
                 EventLoop::delay(0, $exchange->wake(...));
             } else {
@@ -668,7 +668,7 @@ final class Pipeline
 
     /**
      * @param list<Exchange> $answered
-     * @param int $count number of complete exchanges among them
+     * @param int $count number of complete exchanges in `$answered`
      */
     private function recordTimes(array $answered, int $head, int $count): void
     {
@@ -680,7 +680,7 @@ final class Pipeline
         }
         $isSlow = $took > ServerTime::SHORT_NANOSECONDS;
         foreach ($answered as $index => $exchange) {
-            // If several exchanges took long together, all of the time counts for the first: the others waited for it.
+            // If several exchanges together took long, the first gets all of the time: the others waited for it.
             $exchange->nanoseconds = !$isSlow ? $took : ($index === 0 ? $took * $count : -1);
         }
     }

@@ -24,7 +24,7 @@ use Spindle\Postgres\Result;
  */
 final class PipelinedSession implements Session
 {
-    /** Whether {@see query()} measures times for {@see lastQueryNanoseconds()}, which makes it slightly slower. */
+    /** Whether {@see query()} measures times for {@see lastQueryNanoseconds()}. That makes queries slightly slower. */
     public bool $isTimed = false;
 
     /** @var array<string, string> messages that execute a BEGIN, by its text: one for each isolation level */
@@ -86,7 +86,7 @@ final class PipelinedSession implements Session
 
     /**
      * Sends a query immediately, if its statement is prepared and nothing has to be awaited or closed first. The answer
-     * wakes the fiber that waits on the exchange. Then {@see self::result()} returns the result.
+     * wakes the fiber that waits on the exchange. That fiber must call {@see self::result()}.
      *
      * @param list<mixed> $parameters
      *
@@ -129,8 +129,8 @@ final class PipelinedSession implements Session
     }
 
     /**
-     * Returns the result of a query that {@see send()} sent. Sends the query again in two cases: the server did not
-     * execute it, because the prepared statement was out of date, or a cancel request has stopped it by mistake.
+     * Returns the result of a query that {@see send()} sent. Sends the query again if the prepared statement was out of
+     * date, so that the server did not execute it, or if a cancel request stopped the query by mistake.
      *
      * @param list<mixed> $parameters
      */
@@ -162,9 +162,9 @@ final class PipelinedSession implements Session
     }
 
     /**
-     * Asks the server to stop the current statement, so that the statements after it are executed earlier. If the stop
-     * has undone all that the statement did, the session sends it again after them. If the request can't be sent, the
-     * statement continues.
+     * Asks the server to stop the current statement, so that later statements are executed earlier. If the stop has
+     * undone all effects of the statement, the session sends the statement again, after the later ones. If the request
+     * can't be sent, the statement continues.
      */
     public function postpone(): void
     {
@@ -289,8 +289,8 @@ final class PipelinedSession implements Session
         $cancellation?->throwIfRequested();
         $this->log->log('Beginning a transaction', $sql);
         $this->preparation->keepTentative();
-        // The messages are sent ahead of the next statement, without a Sync between them. So if BEGIN fails, the server
-        // skips that statement.
+        // BEGIN is sent ahead of the next statement, without a Sync between them. So if BEGIN fails, the server skips
+        // that statement.
         $this->pipeline->pendingBegin = self::$beginMessages[$sql] ??= FrontendMessages::parse('', $sql)
             . implode('', FrontendMessages::bind("\0\0\0\0", [], "\0\0"))
             . FrontendMessages::EXECUTE;
@@ -350,7 +350,7 @@ final class PipelinedSession implements Session
         }
     }
 
-    /** Whether the server has refused a write because it is read-only, for example after it became a standby. */
+    /** Whether the server has refused a write because the server is read-only, for example as a standby. */
     public function isReadOnly(): bool
     {
         return $this->pipeline->conversation->isReadOnly;

@@ -14,7 +14,7 @@ final readonly class Portal
 {
     private const FIRST_ROWS = 50;
 
-    /** Bytes that each later fetch should return. The average row size of the last fetch determines the row count. */
+    /** Bytes that each later fetch should return. The number of rows follows from the last average row size. */
     private const FETCH_BYTES = 0x4_0000;
 
     private const MAX_ROWS = 5_000;

@@ -80,9 +80,9 @@ final class Preparation
     }
 
     /**
-     * Adds a described statement to the cache and returns it, even if its execution failed. The statement is returned
-     * but not added in two cases: either its types could not be queried, and values of unknown types are strings this
-     * time; or another generation has started since it was sent, and its text may have another meaning.
+     * Returns a described statement, even if its execution failed, and adds it to the cache. Two kinds of
+     * statements are not added. If the types could not be queried, values of unknown types are strings this time. If
+     * another generation has started since the statement was sent, its text may have another meaning now.
      *
      * @param Exchange $exchange exchange with the server's description of the statement
      */
@@ -122,7 +122,8 @@ final class Preparation
     }
 
     /**
-     * Returns the function to call once the statement is sent, if it may start a generation or controls a transaction.
+     * Returns the function to call once the statement is sent; null if none is needed. A function is needed if the
+     * statement may start a generation ({@see PreparedStatements}), or controls a transaction.
      *
      * @param bool $mayChange false if the statement is known not to change the meaning of SQL texts
      *
@@ -152,7 +153,7 @@ final class Preparation
         $this->closeAll($this->statements->startGeneration());
     }
 
-    /** If no transaction is open, keeps the statements of the last one: no rollback can make them out of date now. */
+    /** If no transaction is open, keeps the statements of the last transaction: no rollback can affect them now. */
     public function keepTentative(): void
     {
         if (
@@ -179,7 +180,7 @@ final class Preparation
         }
     }
 
-    /** @param bool $isChange whether a statement may have changed the schema. Other sessions see that after a COMMIT */
+    /** @param bool $isChange whether a statement may have changed the schema. Other sessions see it after a COMMIT */
     public function noteSchemaChange(bool $isChange): void
     {
         if ($isChange) {
@@ -194,8 +195,8 @@ final class Preparation
     }
 
     /**
-     * Returns whether the server has refused a value because the statement was prepared with other types than it would
-     * have now. To learn that, prepares the statement again; in a failed transaction, only forgets the statement.
+     * Returns whether the server has refused a value because the parameter types have changed since the preparation. To
+     * find out, prepares the statement again. In a failed transaction, only forgets the statement and returns false.
      *
      * @param list<int> $types OIDs of the types with which the statement was prepared
      */

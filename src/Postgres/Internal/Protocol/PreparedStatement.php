@@ -23,10 +23,10 @@ final class PreparedStatement
     /** End of Bind's payload, after the values, followed by Execute and Sync. */
     private readonly string $ending;
 
-    /** Bytes that Bind's length includes beyond the payload up to the last value: the length and the result formats. */
+    /** Bytes of Bind's length field and of the result formats. The length of a Bind message includes both. */
     private readonly int $constantBytes;
 
-    /** Number of values that {@see request()} accepts; -1 if it accepts no list, because the statement has no name. */
+    /** Number of values that {@see request()} accepts; -1 if the statement has no name, so that no list is accepted. */
     private readonly int $valueCount;
 
     /** Format codes of the result columns, encoded for Bind. */
@@ -39,7 +39,7 @@ final class PreparedStatement
      * @param string $name '' for a statement that is parsed at each execution
      * @param list<int> $parameterTypes type OIDs of the parameters
      * @param Columns|null $columns null for a statement without rows
-     * @param bool $changesSession whether it may change the session or the meaning of SQL texts: {@see SessionChanges}
+     * @param bool $changesSession whether it may change the session or what SQL texts mean: {@see SessionChanges}
      * @param bool $mustNotRepeat whether an error may leave effects of the statement: {@see Exchange::$mustNotRepeat}
      */
     public function __construct(
@@ -61,7 +61,7 @@ final class PreparedStatement
     /**
      * @param array<mixed> $values
      *
-     * @return list<string|null> in the formats of {@see bind()}
+     * @return list<string|null> encoded values to pass to {@see bind()}
      *
      * @throws InvalidParameterException
      */
@@ -87,8 +87,8 @@ final class PreparedStatement
      *
      * @param array<mixed> $values
      *
-     * @return string|null null for a large value, a wrong number of values, or a statement without a name. In this case
-     *     use {@see encode()}, which reports a wrong number, and {@see bind()}
+     * @return string|null null for a large value, a wrong number of values, or a statement without a name. In these
+     *     cases use {@see encode()}, which reports a wrong number, and {@see bind()}
      */
     public function request(#[\SensitiveParameter] array $values): ?string
     {

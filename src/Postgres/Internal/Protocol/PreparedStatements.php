@@ -62,7 +62,7 @@ final class PreparedStatements
      *
      * @param bool $tentative whether the statement was prepared in a transaction that is still open
      *
-     * @return list<string> names of the statements that were dropped, to be deallocated
+     * @return list<string> names of the dropped statements, which the caller must deallocate
      */
     public function add(string $sql, PreparedStatement $statement, bool $tentative = false): array
     {
@@ -128,7 +128,7 @@ final class PreparedStatements
         return $names;
     }
 
-    /** @return list<string> names of the statements from a transaction that was rolled back, to be deallocated */
+    /** @return list<string> names of the statements from a rolled back transaction, which must be deallocated */
     public function forgetTentative(): array
     {
         $names = array_map(
@@ -141,7 +141,7 @@ final class PreparedStatements
         return $names;
     }
 
-    /** Keeps the statements that were prepared in the transaction, because it is over. */
+    /** Keeps the statements that were prepared in the transaction, because the transaction is over. */
     public function keepTentative(): void
     {
         $this->tentative = [];

@@ -5,12 +5,12 @@ declare(strict_types=1);
 namespace Spindle\Postgres\Internal\Protocol;
 
 /**
- * Ends persistent connections at the end of an HTTP request. After a fatal error PHP calls no destructors, so a
- * transaction would stay open, and hold its locks, until the process handles its next request.
+ * Ends persistent connections at the end of an HTTP request. After a fatal error, PHP calls no destructors. Without
+ * this class, an open transaction would hold its locks until the process handles its next request.
  */
 final class RequestEnd
 {
-    /** Object whose destructor PHP calls, except after a fatal error. error_get_last() could show a later error. */
+    /** Object whose destructor PHP calls, except after a fatal error. error_get_last() may show only a later error. */
     private static ?self $probe = null;
 
     private static bool $areDestructorsCalled = false;
@@ -29,7 +29,7 @@ final class RequestEnd
     {
         if (self::$probe === null) {
             self::$probe = new self();
-            // A function that is registered by a shutdown function runs after those of the application.
+            // A function that a shutdown function registers runs after the shutdown functions of the application.
             register_shutdown_function(static fn() => register_shutdown_function(self::endAll(...)));
         }
         /** @var \WeakMap<Pipeline, true> $pipelines */
@@ -38,7 +38,7 @@ final class RequestEnd
         self::$pipelines = $pipelines;
     }
 
-    /** Ends connections that can't be reused. If PHP calls no destructors, ends all; end() keeps reusable streams. */
+    /** Ends connections that can't be reused. If PHP calls no destructors, ends all, but keeps reusable streams. */
     private static function endAll(): void
     {
         self::$probe = null;

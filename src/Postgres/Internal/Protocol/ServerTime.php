@@ -21,7 +21,7 @@ final class ServerTime
     /** Value of {@see BusyTime::until()} at the last answer. */
     private int $busyAtAnswer = 0;
 
-    /** For the first write whose exchanges are not all answered: the number after its last exchange. */
+    /** Number after the last exchange of the first write that still has unanswered exchanges. */
     private int $writeTail = 0;
 
     private int $writtenAt = 0;
@@ -60,7 +60,7 @@ final class ServerTime
      * @param int $count number of these exchanges, at least 1
      * @param int $now time by hrtime()
      *
-     * @return int average nanoseconds that the server took for each of them
+     * @return int average nanoseconds that the server took for each exchange
      */
     public function recordAnswers(int $head, int $count, int $now): int
     {

@@ -13,7 +13,7 @@ use Spindle\Postgres\InvalidParameterException;
 use Spindle\Postgres\MultipleStatementsException;
 use Spindle\Postgres\QueryException;
 
-/** Decides whether a statement that failed is sent again, and creates the exception for its caller if it is not. */
+/** Decides whether a failed statement is sent again. If it is not, creates the exception for the caller. */
 final class StatementFailures
 {
     /** Maximum number of times that a statement is sent again because its prepared statement was out of date. */
@@ -57,8 +57,8 @@ final class StatementFailures
         $this->log->logOutcome("Failed with SQLSTATE {$error->sqlState()}", $sql, $exchange->nanoseconds);
         $types = $exchange->parameterTypes ?? $types;
         $isStale = $this->statements->forgetStale($sql, $exchange, $attempt) && $attempt <= self::MAX_RETRIES;
-        // A cancel request for another statement, or one from postpone(), has stopped this statement. Attempts that end
-        // in this way are repeated without limit.
+        // A cancel request for another statement, or one from postpone(), has stopped this statement. The number of
+        // retries after such a stop is not limited.
         $isUndone = $exchange->isStoppedByMistake && (!$exchange->executes || SqlText::isRepeatable($sql));
         if (!($isStale || $isUndone) || $exchange->status !== 'I') {
             throw $this->exception($sql, $error, $types, $parameters);

@@ -15,8 +15,8 @@ use Spindle\Postgres\QueryException;
 use Spindle\Postgres\Result;
 
 /**
- * Executes scripts, and the statements that {@see PipelinedSession::send()} can't send at once. Prepares statements
- * first, waits until they may be sent, and repeats them as often as {@see StatementFailures} permits.
+ * Executes scripts, and the statements that {@see PipelinedSession::send()} can't send immediately. Prepares these
+ * statements, waits until they may be sent, and repeats them as often as {@see StatementFailures} permits.
  */
 final class StatementRunner
 {
@@ -44,7 +44,7 @@ final class StatementRunner
     {
         SqlText::check($sql);
         if (SqlText::isCopy($sql)) {
-            // The server would read the messages that follow as the data of the COPY.
+            // The server would read the next messages as data of the COPY.
             throw new \LogicException('A COPY needs copyFrom() or copyTo()');
         }
         if (!array_is_list($parameters)) {
@@ -177,7 +177,7 @@ final class StatementRunner
         }
     }
 
-    /** Prepares a statement. Repeats that if another generation starts in the meantime. */
+    /** Prepares a statement. Repeats the preparation if another generation starts before the answer arrives. */
     public function prepare(string $sql, ?Cancellation $cancellation): PreparedStatement
     {
         for ($attempt = 1;; ++$attempt) {
@@ -196,8 +196,8 @@ final class StatementRunner
 
     /**
      * Submits a prepared statement for execution. While the exchange waits to be sent, other fibers may close the
-     * statement or change the meaning of its text. Executing it could then use other tables, or raise an error that
-     * fails the transaction. So in this case the session sends only a Sync.
+     * statement or change the meaning of its text. If so, the session sends only a Sync: an execution could use other
+     * tables, or raise an error that fails the transaction.
      *
      * @param non-empty-list<string> $parts
      *

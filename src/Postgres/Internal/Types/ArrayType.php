@@ -7,8 +7,8 @@ namespace Spindle\Postgres\Internal\Types;
 use Spindle\Postgres\ProtocolException;
 
 /**
- * Arrays with up to six dimensions, as lists of lists. Lower bounds are dropped. If the element's type is JSON, a
- * multirange or a domain over an array, a nested list is an element. Such arrays are encoded with one dimension.
+ * Converts arrays with up to six dimensions to and from nested lists. Lower bounds are dropped. If the element type is
+ * JSON, a multirange or a domain over an array, each nested list is one element, and the array has one dimension.
  *
  * @see https://www.postgresql.org/docs/current/arrays.html#ARRAYS-IO
  */
@@ -17,7 +17,7 @@ final readonly class ArrayType implements ListValuedType
     /** Maximum number of dimensions that the server supports. */
     private const MAX_DIMENSIONS = 6;
 
-    /** @param non-empty-string $delimiter delimiter of the element's type, which is a comma for most types */
+    /** @param non-empty-string $delimiter character between two elements: a comma for most element types */
     public function __construct(private Type $element, private string $delimiter = ',') {}
 
     /** @return list<mixed> */
@@ -41,7 +41,7 @@ final readonly class ArrayType implements ListValuedType
     }
 
     /**
-     * @param int $at offset of the opening brace; set to the offset after the closing one
+     * @param int $at offset of the opening brace; this method sets it to the offset after the closing brace
      *
      * @return list<mixed>
      */
@@ -51,7 +51,7 @@ final readonly class ArrayType implements ListValuedType
             throw self::malformed();
         }
         $length = strcspn($text, '{}"\\', $at + 1);
-        if (($text[$at + 1 + $length] ?? '') === '}') { // neither quotes nor further dimensions, as in most arrays
+        if (($text[$at + 1 + $length] ?? '') === '}') { // most arrays: neither quotes nor nested arrays
             $list = $length === 0 ? [] : $this->plain(explode($this->delimiter, substr($text, $at + 1, $length)));
             $at += $length + 2;
 
@@ -114,7 +114,7 @@ final readonly class ArrayType implements ListValuedType
         return $this->plain([substr($text, $start, $at - $start)])[0];
     }
 
-    /** @param array<mixed> $value nested lists, whose first elements show the number of dimensions */
+    /** @param array<mixed> $value nested lists; the first element of each list shows if there is another dimension */
     private function dimensions(#[\SensitiveParameter] array $value): int
     {
         $dimensions = 1;

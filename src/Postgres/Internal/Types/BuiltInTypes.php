@@ -5,13 +5,13 @@ declare(strict_types=1);
 namespace Spindle\Postgres\Internal\Types;
 
 /**
- * Types whose OIDs are the same in every database, so that they need not be loaded.
+ * Types that need not be loaded, because their OIDs (type numbers) are the same in every database.
  *
  * @see https://github.com/postgres/postgres/blob/master/src/include/catalog/pg_type.dat
  */
 final class BuiltInTypes
 {
-    /** Kind of values ({@see Types}) and name of the type, by OID. 0 is an unknown type. */
+    /** Kind of the values (a constant of {@see Types}) and name of the type, by OID. OID 0 is an unknown type. */
     public const SCALARS = [
         0 => [Types::TEXT, 'an unknown type'], 16 => [Types::BOOL, 'boolean'], 17 => [Types::BYTEA, 'bytea'],
         18 => [Types::TEXT, '"char"'], 19 => [Types::TEXT, 'name'], 20 => [Types::INT, 'bigint'],
@@ -68,6 +68,6 @@ final class BuiltInTypes
         4534 => ['tstzmultirange', 3910], 4535 => ['datemultirange', 3912], 4536 => ['int8multirange', 3926],
     ];
 
-    /** OID of the only built-in type whose arrays have another delimiter than a comma. */
+    /** OID of the type box. Only its arrays have a delimiter other than a comma. */
     public const BOX = 603;
 }

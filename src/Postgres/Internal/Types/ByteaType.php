@@ -6,7 +6,7 @@ namespace Spindle\Postgres\Internal\Types;
 
 use Spindle\Postgres\ProtocolException;
 
-/** Bytes, encoded in hexadecimal. Also decodes the older format "escape", which bytea_output can select. */
+/** Encodes bytes in hexadecimal. Decodes hexadecimal, and the older format "escape" of the setting bytea_output. */
 final readonly class ByteaType implements Type
 {
     public function decode(#[\SensitiveParameter] string $text): string

@@ -7,13 +7,13 @@ namespace Spindle\Postgres\Internal\Types;
 use Spindle\Postgres\ProtocolException;
 
 /**
- * date, timestamp and timestamptz in the format of DateStyle ISO. PostgreSQL's 1 BC is PHP's year 0.
+ * Converts date, timestamp and timestamptz in the DateStyle ISO. PostgreSQL's year 1 BC is PHP's year 0.
  *
- * date and timestamp have no time zone. They are decoded as UTC. For a parameter, the date and time in the value's own
- * time zone are sent.
+ * A date or timestamp has no time zone, and is decoded as UTC. A DateTimeInterface is encoded as the date and time in
+ * its own time zone.
  *
- * timestamptz is an instant. It is decoded with the offset of the session's time zone. The offset may have seconds,
- * which PHP keeps but does not print.
+ * A timestamptz is a point in time. It is decoded with the offset of the session's time zone. If the offset has
+ * seconds, PHP keeps these seconds but does not print them.
  */
 final readonly class DateTimeType implements Type
 {
@@ -56,7 +56,7 @@ final readonly class DateTimeType implements Type
         } catch (ProtocolException $exception) {
             throw $exception;
         } catch (\Exception) {
-            // The message of PHP's exception would contain the text.
+            // PHP's exception is not passed on, because its message contains the value.
             throw ProtocolException::unreadableValue($this->name);
         }
     }
@@ -67,7 +67,7 @@ final readonly class DateTimeType implements Type
             return Scalar::text($value);
         }
         if ($this->name === 'timestamptz' && $value->getOffset() % 60 !== 0) {
-            // PHP prints an offset without its seconds.
+            // PHP would print the offset without its seconds, so the value is sent in UTC.
             $value = \DateTimeImmutable::createFromInterface($value)->setTimezone($this->utc);
         }
         $text = $value->format($this->format);

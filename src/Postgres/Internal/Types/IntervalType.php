@@ -7,9 +7,9 @@ namespace Spindle\Postgres\Internal\Types;
 use Spindle\Postgres\ProtocolException;
 
 /**
- * Intervals. Months, days and time have separate signs in PostgreSQL. So the properties of a decoded DateInterval may
- * be negative, and its property invert is always 0. Decodes the IntervalStyles "postgres" and "iso_8601". Encodes as
- * "iso_8601", which the server always accepts.
+ * Converts intervals. In PostgreSQL, months, days and time have separate signs. So the properties of a decoded
+ * DateInterval may be negative, and its property invert is always 0. Decodes the IntervalStyles "postgres" and
+ * "iso_8601". Encodes as "iso_8601", which the server always accepts.
  */
 final readonly class IntervalType implements Type
 {
@@ -19,7 +19,7 @@ final readonly class IntervalType implements Type
     private const ISO_8601_PATTERN = '/^P(?=.)(?:(-?\d+)Y)?(?:(-?\d+)M)?(?:(-?\d+)D)?'
         . '(?:T(?=.)(?:(-?\d+)H)?(?:(-?\d+)M)?(?:(-?)(\d+)(?:\.(\d{1,6}))?S)?)?$/D';
 
-    /** Maximum seconds of an interval. The server stores its time as microseconds in 64 bits. */
+    /** Maximum seconds of an interval. The server stores the time part as microseconds in 64 bits. */
     private const MAX_SECONDS = 9_200_000_000_000;
 
     public function decode(#[\SensitiveParameter] string $text): \DateInterval|float
@@ -74,7 +74,7 @@ final readonly class IntervalType implements Type
         );
     }
 
-    /** Returns whether the properties do not define the interval, as for "next weekday" of createFromDateString(). */
+    /** Returns whether the interval has a part that its properties do not show, such as "next weekday". */
     private static function isRelative(#[\SensitiveParameter] \DateInterval $value): bool
     {
         if ((get_object_vars($value)['from_string'] ?? false) !== true) {

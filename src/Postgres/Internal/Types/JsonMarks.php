@@ -7,34 +7,33 @@ namespace Spindle\Postgres\Internal\Types;
 use Spindle\Postgres\JsonNumber;
 
 /**
- * Keeps JSON numbers that neither int nor float can represent exactly. PHP's JSON functions would change such a number,
- * so they get it as a string with a random prefix, the mark.
+ * Preserves JSON numbers that neither int nor float can represent exactly. PHP's JSON functions would change such a
+ * number. So they get a string instead: a random prefix (the mark), and the number.
  */
 final class JsonMarks
 {
     /** The mark; '' until the first use. */
     private static string $prefix = '';
 
-    /** Whether {@see encode()} is running. */
     private static bool $encoding = false;
 
     /**
-     * Turns a number into a marked string if PHP would not read and write it unchanged. Returns other tokens unchanged.
+     * Turns a number into a marked string if PHP's JSON functions would change it. Returns other tokens unchanged.
      *
-     * @param string $token string with its quotes, or number
+     * @param string $token a number, or a string with its quotes
      */
     public static function markIfInexact(#[\SensitiveParameter] string $token): string
     {
         return $token[0] === '"' || self::isExact($token) ? $token : '"' . self::prefix() . "{$token}\"";
     }
 
-    /** Returns what json_encode() must get for a number: within {@see encode()} a marked string, else the number. */
+    /** Returns the string for json_encode(): within {@see encode()} the mark and the number, otherwise the number. */
     public static function forJsonEncode(string $number): string
     {
         return self::$encoding ? self::prefix() . $number : $number;
     }
 
-    /** @param \Closure(): (string|false) $encode calls json_encode(); then numbers replace the marked strings */
+    /** @param \Closure(): (string|false) $encode calls json_encode(). Then numbers replace the marked strings */
     public static function encode(#[\SensitiveParameter] \Closure $encode): string|false
     {
         $before = self::$encoding;

@@ -8,9 +8,9 @@ use Spindle\Postgres\JsonMode;
 use Spindle\Postgres\ProtocolException;
 
 /**
- * json and jsonb. With {@see JsonMode::Arrays}, arrays and objects are encoded as JSON. A string must be JSON already,
- * and so must the text of a Stringable that is not JsonSerializable. JSON objects are decoded as arrays, and whole
- * numbers beyond 64 bits as strings. With {@see JsonMode::Lossless}, every value is encoded as JSON.
+ * Converts json and jsonb. In the mode {@see JsonMode::Arrays}, arrays and objects are encoded as JSON. But a string,
+ * or a Stringable that is not JsonSerializable, must already contain JSON. JSON objects are decoded as arrays, and
+ * whole numbers beyond 64 bits as strings. In the mode {@see JsonMode::Lossless}, every value is encoded as JSON.
  */
 final readonly class JsonType implements ListValuedType
 {

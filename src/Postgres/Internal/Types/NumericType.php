@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres\Internal\Types;
 
-/** Numbers of any precision, as strings. */
+/** Converts numeric values to strings, which keep all digits. */
 final readonly class NumericType implements Type
 {
     public function decode(#[\SensitiveParameter] string $text): string

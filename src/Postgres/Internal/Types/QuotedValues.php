@@ -9,13 +9,13 @@ use Spindle\Postgres\InvalidParameterException;
 use Spindle\Postgres\ProtocolException;
 use Spindle\Postgres\Range;
 
-/** Finds the parameter values, or parts of them, that an error message of the server contains. */
+/** Finds parameter values, or parts of them, in an error message of the server, so that the client can hide them. */
 final class QuotedValues
 {
-    /** Maximum bytes of a text that is decoded to find its parts. */
+    /** Maximum bytes of a value that is decoded in order to search for its parts. */
     private const MAX_DECODED_BYTES = 0x10_0000;
 
-    /** Bytes of the beginning of a value that are searched for at the end of a truncated message. */
+    /** Number of bytes of a value's beginning that a truncated message must contain. */
     private const PREFIX_BYTES = 64;
 
     private function __construct(private readonly Types $types, private readonly string $message) {}
@@ -24,8 +24,8 @@ final class QuotedValues
      * @param list<int> $oids types of the parameters, as far as known
      * @param array<mixed> $values
      *
-     * @return list<list<string>> for each value: its text, or '' if the message does not contain the text; then the
-     *     parts of the value that the message contains. Empty for null, and for a value that can't be encoded
+     * @return list<list<string>> one list per value: first its text ('' if the message does not contain it), then those
+     *     of its parts that the message contains. The list is empty for null, and for a value that can't be encoded
      */
     public static function of(
         Types $types,
@@ -82,7 +82,7 @@ final class QuotedValues
         return $texts;
     }
 
-    /** Returns the text if the message contains it, its beginning if the truncated message ends within it, else ''. */
+    /** Returns the text if the message contains it; its beginning if the message is truncated within it; else ''. */
     private function quotedPart(#[\SensitiveParameter] string $text): string
     {
         if (str_contains($this->message, $text)) {
@@ -113,7 +113,7 @@ final class QuotedValues
         };
     }
 
-    /** @return list<string> the text itself, escaped as an array element, and escaped as in JSON */
+    /** @return list<string> the text unchanged, escaped as an array element, and escaped as JSON */
     private static function escaped(#[\SensitiveParameter] string $text): array
     {
         $text = substr($text, 0, ServerError::MAX_FIELD_BYTES + 1); // a message is truncated, so it contains no more

@@ -8,7 +8,7 @@ use Spindle\Postgres\ProtocolException;
 use Spindle\Postgres\Range;
 
 /**
- * Ranges, whose bounds have another type.
+ * Converts ranges to and from {@see Range}. `$bound` converts their bounds.
  *
  * @see https://www.postgresql.org/docs/current/rangetypes.html#RANGETYPES-IO
  */
@@ -33,7 +33,7 @@ final readonly class RangeType implements Type
         return $at === \strlen($text) ? $range : throw ProtocolException::unreadableValue('range');
     }
 
-    /** @param int $at offset of the range; set to the offset after the range */
+    /** @param int $at offset of the range; this method sets it to the offset after the range */
     public function read(#[\SensitiveParameter] string $text, int &$at): Range
     {
         if (preg_match(self::RANGE_PATTERN, $text, $parts, \PREG_UNMATCHED_AS_NULL, $at) !== 1) {

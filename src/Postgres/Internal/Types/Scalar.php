@@ -26,7 +26,7 @@ final class Scalar
     }
 
     /**
-     * Encodes a value for a numeric type, where false and true are 0 and 1.
+     * Encodes a value for a numeric type. false becomes 0, and true becomes 1.
      *
      * @throws UnencodableException
      */
@@ -35,7 +35,7 @@ final class Scalar
         return \is_bool($value) ? ($value ? '1' : '0') : self::text($value);
     }
 
-    /** Returns the shortest text of the float. A whole number of up to 64 bits has a text that integer types accept. */
+    /** Returns the shortest text of a float. Integer types accept the text of a whole number of up to 64 bits. */
     public static function float(#[\SensitiveParameter] float $value): string
     {
         if ($value >= -(2 ** 63) && $value < 2 ** 63 && $value === (float) (int) $value && $value !== 0.0) {
@@ -49,7 +49,7 @@ final class Scalar
         };
     }
 
-    /** Decodes an infinity, which dates write in lower case. Returns null for other texts. */
+    /** Decodes "Infinity" and "-Infinity", which date types write in lower case. Returns null for other texts. */
     public static function infinity(#[\SensitiveParameter] string $text): ?float
     {
         return match ($text) {

@@ -13,10 +13,10 @@ interface Type
     public function decode(#[\SensitiveParameter] string $text): mixed;
 
     /**
-     * Returns a text for the type's input function. The server decides whether the text is valid. Accepts what
-     * {@see self::decode()} returns, except for strings from JSON: {@see JsonType}.
+     * Encodes a value as text. The server checks whether the text is valid. Accepts each result of
+     * {@see self::decode()}, except for a string that was decoded from JSON (see {@see JsonType}).
      *
-     * @param mixed $value any value but null
+     * @param mixed $value any value except null
      *
      * @throws UnencodableException
      */

@@ -9,14 +9,14 @@ use Spindle\Postgres\JsonMode;
 use Spindle\Postgres\ProtocolException;
 
 /**
- * Converts values to and from PostgreSQL's text format, by the OIDs of their types. Types that are not built in are
- * loaded from the database once ({@see LOAD_QUERY}). Values of unknown types are strings. No message or trace of an
- * exception contains a value.
+ * Converts values to and from PostgreSQL's text format. An OID is the server's number of a type. Types that are not
+ * built in are loaded from the database once ({@see LOAD_QUERY}). Values of unknown types are strings. No message or
+ * trace of an exception contains a value.
  */
 final class Types
 {
     /**
-     * Kind of values that are strings in PHP, unchanged. The kinds let callers decode frequent types without a call of
+     * Kind of values that remain strings in PHP. With the kinds, callers can decode frequent types faster than with
      * {@see self::decode()}, which decodes all kinds.
      */
     public const TEXT = 0;
@@ -30,15 +30,15 @@ final class Types
     /** Kind of values that are decoded by `$text === 't'`. */
     public const BOOL = 3;
 
-    /** Kind of bytea. For a parameter, {@see self::encode()} returns bytes, not text. */
+    /** Kind of bytea. {@see self::encode()} returns the bytes of such a value, not text. */
     public const BYTEA = 4;
 
     /** Kind of values that only {@see self::decode()} decodes. */
     public const OTHER = 5;
 
     /**
-     * Query whose result {@see self::load()} needs. It describes types and their component types. $1 is an array of
-     * OIDs, such as "{16385,16391}". to_jsonb() reads rngmultitypid, a column that is missing before PostgreSQL 14.
+     * Query for the rows of {@see self::load()}: types and their component types. $1 is an array of OIDs, such as
+     * "{16385,16391}". to_jsonb() reads the column rngmultitypid, which PostgreSQL 13 does not have.
      */
     public const LOAD_QUERY = <<<'SQL'
         WITH RECURSIVE found (oid, kind, base, name, delimiter) AS (
@@ -61,8 +61,8 @@ final class Types
         SQL;
 
     /**
-     * @var array<int, array{string|null, int, non-empty-string}> loaded types by OID: "array", "domain", "range" or
-     *     "multirange", or null for others; OID of the component type; delimiter of the type's values in arrays
+     * @var array<int, array{string|null, int, non-empty-string}> loaded types by OID: kind ("array", "domain", "range",
+     *     "multirange"; null for others); OID of the component type; delimiter between values of the type in arrays
      */
     private array $loaded = [];
 
@@ -75,12 +75,12 @@ final class Types
     /** Start time of the server with these types; null while unknown. */
     private ?string $serverStartTime = null;
 
-    /** Types of another server: the last one for which {@see forServer()} was called. */
+    /** Types of the last other server for which {@see forServer()} was called. */
     private ?self $otherServer = null;
 
     public function __construct(private readonly JsonMode $json = JsonMode::Arrays) {}
 
-    /** Returns the types of the server with this start time; for null, this object. OIDs can differ between servers. */
+    /** Returns the types of the server with this start time; OIDs differ between servers. For null, returns $this. */
     public function forServer(?string $startTime): self
     {
         $this->serverStartTime ??= $startTime;
@@ -163,7 +163,7 @@ final class Types
     /**
      * Encodes a parameter as text. For bytea, returns bytes; for a domain over bytea, returns text.
      *
-     * @param int $position parameter number, from 1
+     * @param int $position number of the parameter, starting at 1
      *
      * @throws InvalidParameterException
      */

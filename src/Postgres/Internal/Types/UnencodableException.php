@@ -4,10 +4,10 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres\Internal\Types;
 
-/** A value can not be encoded as the expected type. {@see Types} turns this into an InvalidParameterException. */
+/** A value can't be encoded as its type. {@see Types} turns this exception into an InvalidParameterException. */
 final class UnencodableException extends \UnexpectedValueException
 {
-    /** @param string $reason as a clause, without the value */
+    /** @param string $reason a clause that does not contain the value */
     private function __construct(public readonly string $phpType, public readonly string $reason)
     {
         parent::__construct($reason);

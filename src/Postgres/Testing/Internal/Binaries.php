@@ -43,7 +43,7 @@ final class Binaries
     }
 
     /**
-     * Orders directories by the version in their path. A path without a version comes last.
+     * Orders directories by the version in their path, the newest first. Paths without a version come last.
      *
      * @param list<string> $directories
      *

@@ -76,7 +76,7 @@ final class DataDirectory
         return $password;
     }
 
-    /** @return array<string, string|bool> settings for the TLS files, which are copied */
+    /** @return array<string, string|bool> settings for the TLS files, which this method copies */
     private function tls(TemporaryPostgresOptions $options): array
     {
         $settings = ['ssl' => $options->certificate !== null];

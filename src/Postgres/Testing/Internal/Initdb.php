@@ -9,7 +9,7 @@ use Spindle\Internal\Testing\Program;
 use Spindle\Postgres\Testing\TemporaryPostgresException;
 use Spindle\Postgres\Testing\TemporaryPostgresOptions;
 
-/** Creates new data with PostgreSQL's initdb, and a random password. */
+/** Creates new data with PostgreSQL's initdb. The password of the superuser is random. */
 final class Initdb implements DataSource
 {
     public function create(

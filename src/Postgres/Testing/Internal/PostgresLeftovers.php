@@ -50,14 +50,14 @@ final class PostgresLeftovers implements Removal
             Signals::send($postmaster, self::SIGQUIT);
         }
         foreach (array_keys($processes, 'initdb', true) as $initdb) {
-            // The server that initdb has started cleans up and ends when its input ends, which comes from initdb.
+            // initdb feeds the input of a server that it has started. When the input ends, it cleans up and ends.
             Signals::send($initdb, self::SIGKILL);
         }
         Wait::until(static fn(): bool => $state->processes() === [], self::GRACE_SECONDS);
         $state->remove(static fn() => self::removeSharedMemory($directory));
     }
 
-    /** Removes the shared memory that postmaster.pid of a killed server names. A shutdown removes both. */
+    /** Removes a killed server's shared memory, named in postmaster.pid. A shutdown removes the memory and the file. */
     private static function removeSharedMemory(string $directory): void
     {
         if (preg_match('/^ *\d+ +(\d+)$/', self::pidFileLines($directory)[6] ?? '', $match) === 1) {

@@ -40,7 +40,7 @@ final class Server
     /**
      * Starts the server. Returns when the server accepts connections.
      *
-     * @throws ServerException when the server does not start. In this case, its main process is not running
+     * @throws ServerException when the server does not start. In this case, the server's main process is not running
      */
     public function start(float $timeout): void
     {
@@ -51,7 +51,7 @@ final class Server
         $this->server->start(fn(): bool => $this->isReady($earlier), $timeout);
     }
 
-    /** Returns the process id of the postmaster; 0 while it is unknown, null when the postmaster is not running. */
+    /** Returns the id of the server's main process; 0 while it is unknown, null while that process is not running. */
     public function pid(): ?int
     {
         return $this->server->pid();
@@ -63,7 +63,7 @@ final class Server
         $this->server->stop(self::SIGNAL_TIMEOUTS);
     }
 
-    /** Kills the postmaster by SIGKILL. Its children end by themselves. */
+    /** Kills the postmaster by SIGKILL. Its child processes notice this, and end. */
     public function kill(): void
     {
         $this->server->kill();
@@ -75,7 +75,7 @@ final class Server
         return $this->server->log();
     }
 
-    /** @param array<int, string> $earlier lines that postmaster.pid had before the start, left by a killed server */
+    /** @param array<int, string> $earlier lines of postmaster.pid before the start, which a killed server has left */
     private function isReady(array $earlier): bool
     {
         $lines = PostgresLeftovers::pidFileLines($this->directory);

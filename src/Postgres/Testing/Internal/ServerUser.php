@@ -16,7 +16,7 @@ final class ServerUser
 
     /**
      * @param list<string> $prefix command that runs its further arguments as this user
-     * @param array{int, int}|null $ids user and group; null for those of this process
+     * @param array{int, int}|null $ids ids of user and group; null for those of this process
      */
     private function __construct(private readonly array $prefix, private readonly ?array $ids) {}
 
@@ -73,7 +73,7 @@ final class ServerUser
         throw TemporaryPostgresException::noUser(trim($reasons));
     }
 
-    /** @return list<list<string>> the preferred one first: runuser and su can remain as parents, setpriv can not */
+    /** @return list<list<string>> setpriv first: the command replaces it, while runuser and su can stay as parents */
     private static function switchCommands(string $name, string $user, string $group): array
     {
         return [

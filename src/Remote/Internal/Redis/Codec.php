@@ -78,7 +78,7 @@ final class Codec
         return $packed;
     }
 
-    /** @return list<string> the ids at $offset. $offset is moved behind them */
+    /** @return list<string> the ids at $offset; this method sets $offset to the position after them */
     public static function decodeIds(string $packed, int &$offset): array
     {
         $count = self::readInteger($packed, $offset);

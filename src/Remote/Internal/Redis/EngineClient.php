@@ -33,7 +33,7 @@ final class EngineClient
 
     /**
      * Scripts that the engine refuses to start while its memory is full. The other scripts run even then: many of them
-     * free memory, and the rest need little.
+     * free memory, and the others need little.
      */
     private const SCRIPTS_NEEDING_MEMORY = ['submit', 'put-items'];
     private const SETTINGS = ['appendonly', 'appendfsync', 'no-appendfsync-on-rewrite', 'maxmemory-policy'];
@@ -75,7 +75,7 @@ final class EngineClient
     /** @var Future<RedisConnection>|null while a connection is being opened */
     private ?Future $opening = null;
 
-    /** @var array<int, Mailbox> by object id; their first attempt to open is pending, or their last one was refused */
+    /** @var array<int, Mailbox> mailboxes by object id; their first opening is pending, or the last was refused */
     private array $unopenedMailboxes = [];
 
     /** @param float $timeout seconds to connect, and seconds that the engine may be silent while an answer is due */
@@ -96,7 +96,7 @@ final class EngineClient
     }
 
     /**
-     * Loads the scripts that the engine does not know. Each later connection does so too.
+     * Loads the scripts that the engine does not know. Each later connection also loads the scripts.
      *
      * @throws BrokerException
      */
@@ -186,8 +186,9 @@ final class EngineClient
 
     /**
      * Runs a script as {@see run()} does. If no answer arrives within $hedgeDelay seconds, runs it a second time, over
-     * a new connection, because networks drop connections silently. So running it twice must be safe. Returns the first
-     * answer, or throws the first failure. Then closes the old connection if it was silent since the first request.
+     * a new connection, because networks drop connections silently. So it must be safe to run the script twice. Returns
+     * the first answer, or throws the first failure. Closes the old connection if it was silent since the first
+     * request.
      *
      * @throws BrokerException
      */
@@ -276,7 +277,7 @@ final class EngineClient
         }
     }
 
-    /** Forgets the connection in a fork, so that this process opens its own. */
+    /** Forgets the connection in a fork, so that the fork opens another one. */
     private function forgetConnection(): void
     {
         $this->connection?->keepUntilExit(); // closing it would end the other process's TLS session

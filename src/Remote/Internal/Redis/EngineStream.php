@@ -14,22 +14,22 @@ use Spindle\Internal\Network\WriteBuffer;
 use Spindle\Internal\Warnings;
 
 /**
- * The socket of a connection to the engine (Redis or Valkey), as the stream that Predis reads and writes. If no bytes
- * are available, read() suspends its fiber, so the event loop runs.
+ * Adapts the socket of a connection to the engine (Redis or Valkey) to the stream interface that Predis uses. While no
+ * bytes are available, read() suspends the calling fiber, and other fibers run.
  *
- * At most one fiber may read at a time. write() never suspends: it buffers bytes that the socket does not accept, and
- * sends them later. So the commands of several fibers are never interleaved.
+ * At most one fiber may read at a time. write() never suspends. If the socket does not accept all bytes, a later
+ * callback sends the remaining bytes. So the commands of several fibers never mix.
  */
 final class EngineStream implements StreamInterface, StreamFactoryInterface
 {
     private const READ_BYTES = 1 << 16;
 
-    /** Exception code that Predis treats as a broken connection. */
+    /** Exception code by which Predis recognizes a broken connection. */
     private const BROKEN_CONNECTION_CODE = 1;
 
     private string $buffer = '';
 
-    /** Read offset into the buffer. */
+    /** Number of bytes of the buffer that {@see read()} has returned. */
     private int $offset = 0;
 
     /** Bytes from {@see write()} that the socket has not accepted. */
@@ -38,13 +38,13 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
     /** Condition on which {@see awaitBytes()} waits until the socket is readable or closed. */
     private readonly Condition $changed;
 
-    /** Reason for which {@see fail()} has closed the stream; null if it is open, or was closed without a reason. */
+    /** Reason that was passed to {@see fail()}; null if the stream is open, or was closed by {@see close()}. */
     private ?string $failure = null;
 
-    /** Time by {@see Clock::now()} at which the engine last sent bytes, or accepted bytes of {@see $unsent}. */
+    /** Time of {@see Clock::now()} at which the engine last sent or accepted bytes. */
     private float $lastProgress;
 
-    /** Id of the process that opened the stream. A fork shares the socket, and must not read or write. */
+    /** Id of the process that opened the stream. A fork of that process shares the socket, but must not use it. */
     private readonly int $pid;
 
     private readonly string $readWatcher;
@@ -75,7 +75,7 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
         $this->close();
     }
 
-    /** Returns this stream. Predis gets the stream of a connection from a factory, so this class is its own factory. */
+    /** Returns this stream. Predis asks a factory for the stream of a connection, and this object is that factory. */
     public function createStream(ParametersInterface $parameters): StreamInterface
     {
         return $this;
@@ -94,13 +94,13 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
         }
     }
 
-    /** Returns whether the engine has sent nothing, and accepted none of $unsent, since $time (by Clock::now()). */
+    /** Returns whether the engine has neither sent nor accepted bytes since $time (of Clock::now()). */
     public function isSilentSince(float $time): bool
     {
         return $this->lastProgress <= $time;
     }
 
-    /** Closes the stream. The waiting reader fails with $reason. */
+    /** Closes the stream. A waiting {@see read()} fails with $reason. */
     public function fail(string $reason): void
     {
         $this->failure ??= $reason;
@@ -115,7 +115,7 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
     /**
      * Waits until bytes are available, and returns them.
      *
-     * @param int $length maximum number of bytes; -1 for a line, which is returned with its line break
+     * @param int $length maximum number of bytes; -1 for one line with its line break
      *
      * @throws \RuntimeException when the stream is closed
      */
@@ -132,7 +132,6 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
         return $bytes;
     }
 
-    /** Sends or buffers all bytes. Never suspends. */
     public function write(#[\SensitiveParameter] string $string): int
     {
         $wasEmpty = $this->unsent->size === 0;
@@ -144,7 +143,7 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
         return \strlen($string);
     }
 
-    /** Closes the socket. Bytes in the buffer can still be read. */
+    /** Closes the socket. {@see read()} still returns the buffered bytes. */
     public function close(): void
     {
         if ($this->socket === null) {
@@ -232,7 +231,7 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
         }
     }
 
-    /** Waits for further bytes. Drops those bytes of the buffer that {@see read()} has returned. */
+    /** Drops the bytes that {@see read()} has returned from the buffer. Then waits for more bytes. */
     private function awaitBytes(): void
     {
         $this->buffer = $this->offset === \strlen($this->buffer) ? '' : substr($this->buffer, $this->offset);
@@ -281,7 +280,7 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
         }
     }
 
-    /** Passes as many of the unsent bytes to the socket as it accepts. */
+    /** Passes unsent bytes to the socket until the socket accepts no more bytes. */
     private function flush(): void
     {
         $socket = $this->socket;

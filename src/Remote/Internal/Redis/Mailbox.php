@@ -13,10 +13,10 @@ use Spindle\Remote\BrokerRefusedException;
 use Spindle\Remote\Internal\ReconnectBackoff;
 use Spindle\Remote\MailboxMessage;
 
-/** A mailbox: a subscription to a channel of the engine. It reconnects until it is closed. */
+/** Receives the messages of one publish/subscribe channel of the engine. Reconnects until {@see close()} is called. */
 final class Mailbox
 {
-    /** Seconds between two PING commands. They detect a broken connection. */
+    /** Seconds between two PING commands, which detect a broken connection. */
     private const PING_INTERVAL = 5.0;
 
     private const REFUSED_PAUSE_SECONDS = 30.0;
@@ -24,7 +24,7 @@ final class Mailbox
     private ?RedisConnection $connection = null;
     private bool $isClosed = false;
 
-    /** Number of failed attempts (except refused ones) and broken connections since the mailbox was last opened. */
+    /** Number of failed attempts (without refusals) and broken connections since the mailbox was last opened. */
     private int $failureCount = 0;
 
     private ?string $retryTimer = null;
@@ -33,15 +33,15 @@ final class Mailbox
     private readonly Backoff $backoff;
     private readonly string $pingTimer;
 
-    /** @var DeferredFuture<null>|null null once the first attempt has ended */
+    /** @var DeferredFuture<null>|null completed when the first attempt to open the mailbox has ended; then null */
     private ?DeferredFuture $firstAttempt;
 
-    /** Reason why the engine has refused the last attempt to open the mailbox; null if that attempt was not refused. */
+    /** Exception of the last attempt to open the mailbox; null if the engine did not refuse that attempt. */
     private ?BrokerRefusedException $refusal = null;
 
     /**
      * @param \Closure(MailboxMessage): void $onMessage
-     * @param \Closure(bool): void           $onOpen    receives whether messages may have been lost
+     * @param \Closure(bool): void           $onOpen    called after each connect; gets whether messages may be lost
      */
     public function __construct(
         private readonly EngineClient $engine,
@@ -98,7 +98,7 @@ final class Mailbox
 
             return;
         } catch (BrokerException|EngineError) {
-            $this->attemptEnded(null); // no refusal: if the cause persists, the next request fails by itself
+            $this->attemptEnded(null); // not a refusal: if the cause persists, the next request reports it
             $this->retryIn($this->backoff->after(++$this->failureCount));
 
             return;
@@ -110,14 +110,14 @@ final class Mailbox
         }
         $this->connection = $connection;
         $this->failureCount = 0;
-        // During the first attempt, ensureNotRefused() lets no request be sent, so no message can have been lost.
+        // Until the end of the first attempt, ensureNotRefused() delays all requests. So no message can have been lost.
         $mayHaveLostMessages = $this->firstAttempt === null;
         $this->attemptEnded(null);
         $connection->listen($this->onData(...));
         ($this->onOpen)($mayHaveLostMessages);
     }
 
-    /** Hides the flag from static analysis, which does not expect a property to change while a fiber waits. */
+    /** Reads the flag in a method, because static analysis expects no change of a property while a fiber waits. */
     private function isClosed(): bool
     {
         return $this->isClosed;
@@ -164,7 +164,7 @@ final class Mailbox
         try {
             $this->connection?->call('PING', []);
         } catch (BrokerException|EngineError) {
-            // An unanswered PING closes the connection, and then onData() schedules another attempt.
+            // If PING gets no answer, the connection is closed. Then onData() schedules the next attempt.
         }
     }
 }

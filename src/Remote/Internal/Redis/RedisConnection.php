@@ -21,18 +21,18 @@ use Spindle\Remote\BrokerRefusedException;
 use Spindle\Remote\BrokerUnavailableException;
 use Spindle\TlsOptions;
 
-/** One connection to the engine. Commands of concurrent fibers are pipelined, and the engine answers them in order. */
+/** One connection to the engine. Several fibers can send commands at the same time. Answers arrive in that order. */
 final class RedisConnection
 {
-    /** Seconds between two checks whether an answer is overdue. */
+    /** Seconds between two checks for an overdue answer. */
     private const CHECK_INTERVAL = 0.5;
 
     private const TLS_ADVICE = 'if the server accepts only TLS, use an address that begins with rediss://';
 
-    /** @var array<int, self> connections with pending commands, kept alive here: perhaps nothing else refers to them */
+    /** @var array<int, self> connections with pending commands, so that PHP does not destroy these connections */
     private static array $busy = [];
 
-    /** @var \SplQueue<array{OneShot<mixed>, float}> receiver and deadline of each answer that is due */
+    /** @var \SplQueue<array{OneShot<mixed>, float}> receiver and deadline of each expected answer */
     private \SplQueue $waiting;
 
     private bool $isReading = false;
@@ -61,13 +61,13 @@ final class RedisConnection
 
     public function __destruct()
     {
-        // Commands are pending here only if the process is exiting, because self::$busy references a busy connection.
+        // self::$busy keeps a connection with pending commands. So commands are pending here only if the process exits.
         $this->waiting = new \SplQueue();
         $this->close('the connection was released');
     }
 
     /**
-     * @param float $timeout seconds to connect, and seconds that the engine may be silent while an answer is due
+     * @param float $timeout seconds to connect; also the seconds that the engine may be silent while an answer is due
      *
      * @throws BrokerException
      */
@@ -155,13 +155,13 @@ final class RedisConnection
         return $this->closeReason !== null;
     }
 
-    /** Returns whether this process has opened the connection. A fork of that process must not use it. */
+    /** Returns whether this process opened the connection. A fork of that process must not use the connection. */
     public function isOfThisProcess(): bool
     {
         return $this->stream->isOfThisProcess();
     }
 
-    /** Keeps a reference until the process exits, so that the destructor does not close the connection earlier. */
+    /** Keeps the connection open until the process exits, even if nothing else references this object. */
     public function keepUntilExit(): void
     {
         self::$busy[spl_object_id($this)] = $this;
@@ -175,10 +175,10 @@ final class RedisConnection
     /**
      * @param list<string> $arguments
      *
-     * @throws EngineError                when the engine answers with an error other than those below
+     * @throws EngineError                when the engine answers with any other error
      * @throws BrokerRefusedException     when authentication fails, or the user lacks a permission
-     * @throws BrokerUnavailableException when no answer or a temporary error arrives; without an answer, the command
-     *                                    may have run
+     * @throws BrokerUnavailableException when the answer is a temporary error or does not arrive; without an answer,
+     *                                    the command may have run
      */
     public function call(string $command, #[\SensitiveParameter] array $arguments): mixed
     {
@@ -199,7 +199,7 @@ final class RedisConnection
         if ($answer instanceof ErrorInterface) {
             $error = new EngineError($answer->getMessage());
             if ($error->kind === 'READONLY') {
-                // The next command opens a new connection: after a failover, the host name may lead to the new primary.
+                // After a failover, the host name may lead to the new primary. So the next command must reconnect.
                 $this->close($error->explanation());
             }
 
@@ -217,7 +217,7 @@ final class RedisConnection
         $this->startReading();
     }
 
-    /** Closes the connection, fails pending commands with $reason, and notifies the listener. No effect in a fork. */
+    /** Closes the connection, fails pending commands with $reason, and calls the listener. Does nothing in a fork. */
     public function close(string $reason): void
     {
         if ($this->closeReason !== null || !$this->isOfThisProcess()) {
@@ -297,7 +297,7 @@ final class RedisConnection
         }
     }
 
-    /** Returns what an operator has to do after an error about a permission. */
+    /** Returns the advice for an operator whose user lacks a permission. */
     private function missingPermission(string $error): string
     {
         $isCommand = preg_match("/permissions to run the '([^']+)' command/", $error, $command) === 1;

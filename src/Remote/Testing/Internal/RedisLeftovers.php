@@ -7,13 +7,13 @@ namespace Spindle\Remote\Testing\Internal;
 use Spindle\Internal\Testing\Removal;
 use Spindle\Internal\Testing\TestServerState;
 
-/** The processes and files of a temporary Redis. */
+/** Finds and removes the processes and files of a temporary Redis. */
 final class RedisLeftovers implements Removal
 {
-    /** Matches the names of the server and of its children, which write snapshots and rewrite the append-only file. */
+    /** Matches the process names of the server and of its children (for snapshots and the append-only file). */
     private const PROGRAM_PATTERN = '(?:redis|valkey)-(?!cli|benchmark)[\w.-]+';
 
-    /** Finds the server by the directory's name in its command line, and its children by their working directory. */
+    /** Finds the server by the directory in its command line, and the server's children by their working directory. */
     public static function of(string $directory): TestServerState
     {
         return new TestServerState($directory, self::PROGRAM_PATTERN);

@@ -10,8 +10,8 @@ use Spindle\Worker\Internal\ValueSerializer;
 use Spindle\Worker\Internal\WorkerProtocol;
 
 /**
- * The process whose forks are workers. It has loaded the autoloaders and the bootstrap file. The host inherits only
- * working directory, umask and environment of the pool. It only forks, sends signals, passes on output and waits.
+ * The host: the process whose forks are workers. It has loaded the autoloaders and the bootstrap file. It gets working
+ * directory, umask and environment from the pool's process. It only forks, sends signals, passes on output and waits.
  */
 final class ForkHost
 {
@@ -21,7 +21,7 @@ final class ForkHost
 
     /**
      * Longest wait for the exit of a worker whose socket or standard error was closed. The wait has a limit, because a
-     * task may have closed them, and the worker then continues.
+     * task may have closed one of these although the worker continues.
      */
     private const EXIT_TIMEOUT_MILLISECONDS = 50;
 
@@ -31,10 +31,10 @@ final class ForkHost
     /** @var array<int, true> workers that are being ended */
     private array $ending = [];
 
-    /** @var array<int, resource> reading end of each worker's own standard error, by worker */
+    /** @var array<int, resource> by worker: end from which to read the worker's standard error */
     private array $stderrs = [];
 
-    /** Creates a separate standard error for each fork; null without ext-ffi: the forks then use that of the host. */
+    /** Gives each fork a separate standard error; null without ext-ffi. Then forks use the host's standard error. */
     private readonly ?Libc $libc;
 
     private readonly InheritedChanges $changes;
@@ -53,7 +53,7 @@ final class ForkHost
     public function run(): ?array
     {
         set_error_handler(null); // a handler of the bootstrap file may throw, in spite of `@`
-        // A SIGCHLD just before stream_select() does not interrupt it. So it also watches the workers' standard errors.
+        // A SIGCHLD just before stream_select() does not end that wait. But the closed standard error of a worker does.
         pcntl_async_signals(true);
         pcntl_signal(\SIGCHLD, static fn() => null, false);
         $this->link->send(WorkerProtocol::READY, 0, '');
@@ -148,13 +148,13 @@ final class ForkHost
         return null;
     }
 
-    /** @param array{int, int}|null $pipe pipe for the worker's standard error; null if it shares that of the host */
+    /** @param array{int, int}|null $pipe pipe for the worker's standard error; null to use the host's standard error */
     private function becomeWorker(int $id, ?array $pipe): void
     {
         restore_error_handler();
         $this->link->close();
         posix_setpgid(0, 0);
-        putenv("SPINDLE_COMMAND={$this->token}.{$id}"); // identifies the processes that its tasks start
+        putenv("SPINDLE_COMMAND={$this->token}.{$id}"); // identifies the processes that the tasks start
         foreach ($this->stderrs as $stream) {
             fclose($stream);
         }
@@ -186,7 +186,7 @@ final class ForkHost
         }
     }
 
-    /** @return list<int> process ids of a worker and of everything its tasks started */
+    /** @return list<int> process ids of a worker and of all processes that its tasks started */
     private function processTree(int $id, int $pid): array
     {
         return array_keys(array_filter(
@@ -202,7 +202,7 @@ final class ForkHost
         });
     }
 
-    /** Passes on standard error of a worker. When it is closed, waits for the exit of the worker. */
+    /** Passes on bytes of a worker's standard error. After the last byte, waits for the exit of the worker. */
     private function relay(int $id): void
     {
         $bytes = @fread($this->stderrs[$id], self::READ_BYTES);

@@ -8,8 +8,8 @@ use Spindle\Internal\Warnings;
 
 /**
  * Repeats changes of the pool's working directory, umask and environment in the host, the process that forks workers.
- * The next worker inherits them. Changes that the bootstrap file has made in the host stay, until the pool's process
- * changes the same directory, umask or variable.
+ * The next worker inherits the changes. If the bootstrap file has changed the directory, the umask or a variable in the
+ * host, that change stays until the pool's process changes the same setting.
  */
 final class InheritedChanges
 {

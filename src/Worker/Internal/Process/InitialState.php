@@ -6,7 +6,7 @@ namespace Spindle\Worker\Internal\Process;
 
 use Spindle\Internal\Warnings;
 
-/** Process-wide state of a worker before its first task, to restore what the tasks have changed. */
+/** Process-wide state of a worker before its first task. {@see restore()} undoes changes of this state by tasks. */
 final class InitialState
 {
     private readonly string|false $directory;

@@ -29,7 +29,7 @@ final class ItemSender
     }
 
     /**
-     * Sends all items, then adds the generator's result. Waiting for the reader does not count in the time limit.
+     * Sends all items, then adds the generator's result. The time limit does not include waits for the reader.
      *
      * @param \Generator<mixed, mixed, mixed, mixed> $items
      */
@@ -37,7 +37,7 @@ final class ItemSender
     {
         $elapsed = $this->stopClock();
         $this->lifecycle->flush(0);
-        $this->results->isFull = true; // the result of a generator is sent as soon as it has ended
+        $this->results->isFull = true; // the result is sent as soon as the generator has ended
         $this->sendFrame($index, '');
         $unacknowledged = $size = 0;
         $resumeTask = function (int $elapsed): void {

@@ -12,9 +12,9 @@ use Revolt\EventLoop\Internal\AbstractDriver;
 use Spindle\Worker\Internal\PoolActivity;
 
 /**
- * Removes what a task leaves in the event loop, so that its callbacks do not make the next task fail. Cancels only
- * timers and deferred callbacks that would keep the loop running, because libraries keep unreferenced callbacks between
- * tasks, such as those of open connections. Runs queued calls, such as those of `Amp\async()`, until they wait.
+ * Removes callbacks that a task leaves in the event loop, so that they do not make the next task fail. Cancels only
+ * timers and deferred callbacks that would keep the loop running. Libraries may still need unreferenced callbacks, such
+ * as for open connections. Runs queued calls, such as of `Amp\async()`, until each call has ended or waits.
  */
 final class LoopCallbacks
 {
@@ -29,7 +29,7 @@ final class LoopCallbacks
     /** @var array<string> identifiers of the callbacks that stay */
     private array $known = [];
 
-    /** Reference to the identifier that the driver gives to the next callback; null if it has no such property. */
+    /** Reference to the identifier that the driver gives to the next callback; null without such a property. */
     private ?string $nextId = null;
 
     /** Value of $nextId when the known callbacks were read. */
@@ -40,7 +40,7 @@ final class LoopCallbacks
         $this->useDriver();
     }
 
-    /** @param bool $isBeforeTasks whether no task has run, so that all callbacks stay */
+    /** @param bool $isBeforeTasks whether no task has run yet; if so, all present callbacks stay */
     public static function find(bool $isBeforeTasks): ?self
     {
         if (!class_exists(EventLoop::class, false)) {
@@ -56,7 +56,7 @@ final class LoopCallbacks
 
     /**
      * Cancels timers and runs callbacks that the last task has left. A worker that has loaded Revolt calls this method
-     * after each task. To list all identifiers takes long, so the method first checks two properties of the driver.
+     * after each task. A list of all identifiers takes long, so the method first checks two properties of the driver.
      */
     public function removeLeftovers(): void
     {
@@ -101,7 +101,7 @@ final class LoopCallbacks
         $this->knownNextId = null;
     }
 
-    /** @return mixed reference to a private property of Revolt's driver; null if it has none of this name */
+    /** @return mixed reference to a private property of Revolt's driver; null if there is no such property */
     private static function &property(Driver $driver, string $name): mixed
     {
         $none = null;
@@ -115,7 +115,7 @@ final class LoopCallbacks
         return $read($driver);
     }
 
-    /** @return bool whether timers were cancelled; the end of a fiber that waited for one may have set other timers */
+    /** @return bool whether timers were cancelled; fibers that waited for them may have set others while ending */
     private function cancelTimers(): bool
     {
         $ofPools = class_exists(PoolActivity::class, false) ? PoolActivity::timers() : [];
@@ -126,8 +126,8 @@ final class LoopCallbacks
         }
         try {
             array_map($this->driver->cancel(...), $ids);
-            // Destroys the fibers that waited for the timers. They are reference cycles, which PHP would otherwise
-            // destroy during another task.
+            // Destroys the fibers that waited for the timers. Otherwise PHP would destroy these reference cycles
+            // during another task.
             gc_collect_cycles();
         } catch (\Throwable $thrown) {
             self::report($thrown);
@@ -146,7 +146,7 @@ final class LoopCallbacks
         return $isTimer && $this->driver->isEnabled($id) && $this->driver->isReferenced($id);
     }
 
-    /** Runs one turn of the loop. Without an error handler of the application, {@see report()} gets its exceptions. */
+    /** Runs one turn of the loop. If the loop has no error handler, {@see report()} gets exceptions of callbacks. */
     private function runLoop(): void
     {
         $handler = $this->driver->getErrorHandler();

@@ -11,13 +11,13 @@ use Spindle\Internal\MalformedFrameException;
 use Spindle\Internal\Warnings;
 use Spindle\Worker\Internal\WorkerProtocol;
 
-/** A worker's end of the socket to its pool. Its methods block, because a worker runs one task at a time. */
+/** The socket of a worker or host to its pool. The methods block, because a worker runs one task at a time. */
 final class PoolLink implements FrameHandler
 {
     private const MIN_READ_BYTES = 1 << 16;
     private const MAX_READ_BYTES = 1 << 20;
 
-    /** A payload of at least this size, in bytes, is sent separately from its header, so that it is not copied. */
+    /** To avoid a copy, a payload of at least this size in bytes is sent separately from its header. */
     private const MIN_SEPARATE_BYTES = 1 << 16;
 
     /** Nanoseconds for which connect() tries again while the accept queue of the pool's socket is full (EAGAIN). */
@@ -48,7 +48,7 @@ final class PoolLink implements FrameHandler
     /** Connects to an abstract Unix socket. Returns null if no process listens, or the accept queue stays full. */
     public static function connect(string $name): ?self
     {
-        // The new stream gets its read timeout from this setting: none, because a worker may wait for days.
+        // The new stream gets its read timeout from this setting. -1 means none, because a worker may wait for days.
         $timeout = ini_set('default_socket_timeout', '-1');
         $end = hrtime(true) + self::CONNECT_TIMEOUT_NANOSECONDS;
         do {
@@ -68,7 +68,7 @@ final class PoolLink implements FrameHandler
         return new self($socket);
     }
 
-    /** Proves that this is the pool's worker or host. To save a wait, the first {@see receive()} checks the answer. */
+    /** Proves that this is the pool's worker or host. Does not wait: the first {@see receive()} checks the answer. */
     public function greet(int $type, int $id, #[\SensitiveParameter] string $secret, string $data = ''): void
     {
         $nonce = random_bytes(WorkerProtocol::NONCE_BYTES);
@@ -150,7 +150,7 @@ final class PoolLink implements FrameHandler
         fclose($this->socket);
     }
 
-    /** Checks the first bytes against the expected frame, without trusting any of them, not even a length. */
+    /** Compares the first bytes with the expected frame. Trusts none of these bytes, not even a length. */
     private function isWelcomedWith(string $welcome): bool
     {
         $bytes = '';
@@ -176,14 +176,14 @@ final class PoolLink implements FrameHandler
             $this->isEnded = $bytes === null;
             $this->frames->feed((string) $bytes, $this);
         } catch (MalformedFrameException) {
-            $this->isEnded = true; // a task has read from the socket, so frames cannot be found any more
+            $this->isEnded = true; // a task has read from the socket, so the start of the next frame is unknown
         }
     }
 
     /**
      * @param positive-int $maximum
      *
-     * @return string|null empty after a signal; null when the pool has closed the connection
+     * @return string|null empty if a signal interrupted the read; null when the pool has closed the connection
      */
     private function readBytes(int $maximum): ?string
     {

@@ -18,7 +18,7 @@ final class ResultBuffer
     /** Waiting results are sent when they have more bytes than this. */
     private const SEND_THRESHOLD_BYTES = 1 << 18;
 
-    /** @var list<bool|int|float|string|null> waiting plain results after the last one that was not plain */
+    /** @var list<bool|int|float|string|null> plain results that wait to be sent after all packed results */
     public array $values = [];
 
     public bool $areIntegers = true;
@@ -40,7 +40,7 @@ final class ResultBuffer
     private ValuePacking $packed;
     private bool $hasFailures = false;
 
-    /** @param int $maxResultBytes limit of a result, item or report; exceptions may always have SEND_THRESHOLD_BYTES */
+    /** @param int $maxResultBytes limit of a result, item or report; of an exception, at least SEND_THRESHOLD_BYTES */
     public function __construct(private readonly PoolLink $link, private readonly int $maxResultBytes)
     {
         $this->packed = new ValuePacking();
@@ -149,7 +149,7 @@ final class ResultBuffer
 
     private function pack(int $kind, string $bytes): void
     {
-        $this->packValues(); // plain values that precede this one
+        $this->packValues(); // first the plain values that precede this value
         $this->packed->add($kind, $bytes);
         $this->isFull = $this->isFull || $this->packed->size() > self::SEND_THRESHOLD_BYTES;
     }

@@ -10,10 +10,10 @@ use Spindle\Worker\Internal\ValueSerializer;
 use Spindle\Worker\Internal\WorkerProtocol;
 
 /**
- * The process whose threads are workers. It loads no code of the application. It only starts threads, ends them and
- * waits. In ext-parallel 1.2, the Future of a closure that ended by exit() or an exception reads freed memory. So this
- * class uses no Future. It passes two closures to each thread. The first is the worker. The second runs when the first
- * has ended in any way, and reports that end through a socket. A Runtime that has ended is not used again.
+ * The host: the process whose threads are workers. It loads no code of the application. It only starts threads, ends
+ * threads and waits. In ext-parallel 1.2, a Future reads freed memory if its closure ended by exit() or an exception.
+ * So this class uses no Future. It passes two closures to each thread. The first closure is the worker. The second
+ * runs when the first has ended in any way, and reports that end through a socket. No ended Runtime is used again.
  */
 final class ThreadHost
 {
@@ -61,7 +61,7 @@ final class ThreadHost
         if ($type === WorkerProtocol::START) {
             $this->start($id, $payload);
         } elseif ($type === WorkerProtocol::KILL && isset($this->threads[$id])) {
-            // returns when the thread has ended; if it blocks, the pool kills this process after the grace period
+            // kill() returns when the thread has ended. If the thread blocks, the pool kills this process.
             $this->threads[$id]->kill();
             $this->forget($id);
             $this->link->send(WorkerProtocol::ENDED, $id, pack('llP', -1, self::SIGKILL, 0));
@@ -88,7 +88,7 @@ final class ThreadHost
         /** @var array{sharedMemoryKey: int} $fields */
         $fields = ValueSerializer::unserializeData($settings);
         $this->sharedMemoryKeys[$id] = $fields['sharedMemoryKey'];
-        // The thread compiles these functions again. ext-parallel allows only few constructs in them.
+        // The thread compiles these closures again. ext-parallel allows only few language constructs in such closures.
         $thread->run(static function (string $classes, string $settings) {
             require $classes;
             WorkerBoot::inThread($settings);

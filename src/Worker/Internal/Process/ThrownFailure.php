@@ -10,7 +10,7 @@ use Spindle\Worker\Internal\WorkerProtocol;
 use Spindle\Worker\Thrown;
 use Spindle\Worker\UnserializableException;
 
-/** Serializes an exception of a task: as data, and as the object itself if it can be serialized. */
+/** Serializes an exception of a task as data ({@see Thrown}), and also as an object if PHP can serialize it. */
 final class ThrownFailure
 {
     public static function pack(\Throwable $thrown): string
@@ -24,20 +24,20 @@ final class ThrownFailure
             [$part, $data] = [$part->getPrevious(), $data->previous];
         }
         if ($part !== null) {
-            return $packing->head() . $packing->bytes(); // the chain is longer than Thrown stores: send only the data
+            return $packing->head() . $packing->bytes(); // Thrown does not store so long a chain: send only the data
         }
         try {
             $packing->add(WorkerProtocol::SERIALIZED, ValueSerializer::serialize($thrown, 'The exception'));
         } catch (UnserializableException) {
-            // The data is complete: class, message, code, trace and previous exceptions.
+            // $data is sufficient: it has class, message, code, trace and previous exceptions.
         }
 
         return $packing->head() . $packing->bytes();
     }
 
     /**
-     * Gives an exception the file, line and trace of its data. These name the original positions of closures, and
-     * contain no arguments, because arguments may be secret and often cannot be serialized.
+     * Replaces the file, line and trace of an exception by those of `$data`. The new values name the original positions
+     * of closures. They contain no arguments, because arguments may be secret and often cannot be serialized.
      */
     private static function replaceTrace(\Throwable $thrown, Thrown $data): void
     {

@@ -15,13 +15,13 @@ use Spindle\Worker\Thrown;
 /** Receives batches of tasks, runs one task after the other, and sends their outcomes. */
 final class Worker
 {
-    /** Nanoseconds after which waiting results are sent before the next task starts. A kill loses waiting results. */
+    /** Nanoseconds after which unsent results are sent before the next task starts. A kill loses unsent results. */
     private const MAX_RESULT_DELAY_NANOSECONDS = 100_000;
 
-    /** Bytes of the header of a TASKS frame's payload. The tasks follow the header. */
+    /** Bytes of the header in the payload of a TASKS frame. */
     private const TASKS_HEAD_BYTES = 9;
 
-    /** A task that has taken fewer nanoseconds cannot have forked. */
+    /** Shortest time of a fork, in nanoseconds. A task that took less time cannot have forked. */
     private const MIN_FORK_NANOSECONDS = 50_000;
 
     private const MAX_CACHED_CALLABLES = 256;
@@ -29,7 +29,7 @@ final class Worker
     /** @var array<int, string> encoded task indexes for {@see SharedFlags} */
     private static array $indexes = [];
 
-    /** Key of closure signatures. It is static, so that a task that prints this object does not print the key. */
+    /** Key of closure signatures. The property is static: a task that prints this object must not print the key. */
     private static string $key = '';
 
     private readonly ResultBuffer $results;
@@ -37,10 +37,10 @@ final class Worker
     private readonly ItemSender $items;
     private ?\Shmop $sharedMemory = null;
 
-    /** Memory with the task's start time: {@see SharedFlags}; null without a time limit. */
+    /** The shared memory, for the start time of each task ({@see SharedFlags}); null without a time limit. */
     private ?\Shmop $clock = null;
 
-    /** Context of all tasks that have the same attempt as the last batch. */
+    /** Context of the tasks of the last batch. The next batch reuses the context if its attempt is the same. */
     private ?TaskContext $context = null;
 
     private int $initialMemory = 0;
@@ -49,19 +49,19 @@ final class Worker
     /** Callbacks in the event loop; null until the loop is loaded. */
     private ?LoopCallbacks $loop = null;
 
-    /** @var array<int, string> code of each map's callable, by the number of the map */
+    /** @var array<int, string> encoded callable of each map() call, by the id of the call */
     private array $codes = [];
 
-    /** @var array<int|string, \Closure> callables: of maps by the map's number, of submissions without state by code */
+    /** @var array<int|string, \Closure> callables: of map() calls by id; of submitted tasks without state by code */
     private array $callables = [];
 
     /**
      * @param int    $sharedMemoryKey key of the shared memory, see {@see SharedFlags}; 0 for none
      * @param bool   $timed whether to record in the shared memory when each task starts
-     * @param int|null $maxMemoryGrowth bytes by which the memory may grow; then the pool gets back the rest of the
-     *     batch
+     * @param int|null $maxMemoryGrowth bytes by which the memory may grow. After more growth, the worker starts no more
+     *     tasks of the batch
      * @param bool   $restoresState whether to restore {@see InitialState} after each task
-     * @param bool   $isThread    whether this is a thread, which gets no signals and runs shutdown functions too late
+     * @param bool   $isThread whether this is a thread. A thread gets no signals and runs shutdown functions too late
      */
     public function __construct(
         private readonly PoolLink $link,
@@ -80,7 +80,7 @@ final class Worker
         $this->items = new ItemSender($link, $this->lifecycle, $this->results);
     }
 
-    /** Begins to send output to the pool, and to record which task is running. */
+    /** Starts to send output to the pool, and to record which task is running. */
     public function attach(): void
     {
         $this->sharedMemory = $this->lifecycle->begin();
@@ -97,7 +97,7 @@ final class Worker
     {
         if ($code !== null) {
             $result = TaskCode::decode($code, self::$key)();
-            while ($result instanceof \Generator && $result->valid()) { // the body of a generator runs when it is read
+            while ($result instanceof \Generator && $result->valid()) { // a generator runs only while it is read
                 $result->next();
             }
         }
@@ -159,7 +159,7 @@ final class Worker
     }
 
     /**
-     * Returns the kinds and the items of a batch, and empties the payload, because it may be large.
+     * Returns the kinds and the items of a batch. Empties the payload to free its memory.
      *
      * @return array{string, array<int, bool|int|float|string|null>}
      */
@@ -174,28 +174,29 @@ final class Worker
     }
 
     /**
-     * Runs the tasks of a batch. A tiny task takes less time than the work around it, so this loop does only what each
-     * task needs. {@see checkBefore()} does the rest, for tiny tasks only once in SharedFlags::LIMIT_CHECK_NANOSECONDS.
+     * Runs the tasks of a batch. This loop does only what every task needs: more work would take longer than a tiny
+     * task. {@see checkBefore()} does all other work. During tiny tasks, the loop calls checkBefore() only once in
+     * SharedFlags::LIMIT_CHECK_NANOSECONDS.
      *
-     * @param string                                 $kinds    kinds of the items, a byte each; '' for plain arguments
+     * @param string                                 $kinds    kind of each item, as a byte; '' for plain arguments
      * @param array<int, bool|int|float|string|null> $items    arguments or tasks. The caller must keep no copy, because
      *     each item is released after its task
-     * @param int                                    $maxDelay 0 to send each result after its task, or
-     *     MAX_RESULT_DELAY_NANOSECONDS
+     * @param int                                    $maxDelay nanoseconds that a result may wait for later results: 0
+     *     or MAX_RESULT_DELAY_NANOSECONDS
      */
     private function runTasks(int $code, int $maxDelay, string $kinds, array $items): void
     {
         $indexes = self::encodedIndexes(\count($items));
         $sharedMemory = $this->sharedMemory;
         $isPlain = $code !== 0 && $kinds === '';
-        // Whether more must be done after each task than to add its result.
+        // Whether finishTask() must run after each task. Otherwise, only the result is added.
         $checksEach = !$isPlain || $this->clock !== null || $maxDelay === 0 || $this->state !== null;
-        $values = &$this->results->values; // a reference, so that the results are sent even if a task ends the process
+        $values = &$this->results->values; // a reference: if a task ends the process, the results are still sent
         $cancellation = &$this->lifecycle->cancellation;
         $startedAt = $this->results->flushedAt;
         $this->lifecycle->setState(WorkerLifecycle::RUNNING_TASK);
         for ($i = $nextCheck = 0, $limit = \count($items), $task = null, $loop = $this->loop; $i < $limit; ++$i) {
-            if ($sharedMemory !== null) { // first the mark, then the clock, then the limit: see SharedFlags
+            if ($sharedMemory !== null) { // write the mark, then read the clock, then the limit: see SharedFlags
                 shmop_write($sharedMemory, $indexes[$i], 0);
             }
             $now = hrtime(true);
@@ -203,7 +204,7 @@ final class Worker
                 [$limit, $now, $nextCheck] = $this->checkBefore($i, $limit, $now, $startedAt, $maxDelay);
                 $loop = $this->loop;
                 if ($i >= $limit) {
-                    break; // the pool gives the rest to another worker
+                    break; // the pool gives the other tasks to another worker
                 }
             }
             $startedAt = $now;
@@ -212,7 +213,7 @@ final class Worker
                     ? ($task ??= $this->mapTask($code))($items[$i])
                     : $this->runPacked($code, \ord($kinds[$i]), (string) $items[$i]);
                 if (\is_int($value)) {
-                    $values[] = $value; // without a call, because the smallest results are the most numerous
+                    $values[] = $value; // without a function call, which would slow down tiny tasks
                 } else {
                     $checksEach = $this->addResult($i, $value) || $checksEach;
                 }
@@ -228,14 +229,14 @@ final class Worker
         }
         $duration = (int) (hrtime(true) - $startedAt);
         $this->results->recordDuration($duration);
-        if ($duration > SharedFlags::LIMIT_CHECK_NANOSECONDS) { // as in checkBefore()
+        if ($duration > SharedFlags::LIMIT_CHECK_NANOSECONDS) { // a shorter task cannot have loaded the loop
             $this->findLoop();
         }
         $this->lifecycle->state = WorkerLifecycle::RUNNING_OWN_CODE;
     }
 
     /**
-     * Sends results, reads the limit, checks the memory. If the returned limit is not above `$index`, the batch ends.
+     * Sends results, reads the limit, checks the memory. If the returned limit is `$index` or less, the batch ends.
      *
      * @return array{int, int, int} limit, the time at which the task starts, and the time of the next check
      */
@@ -246,7 +247,7 @@ final class Worker
             if ($now - $this->results->flushedAt > $maxDelay) {
                 $now = $this->flushBefore($index);
             }
-            $this->findLoop(); // misses no task that has loaded the loop: loading takes longer than the check interval
+            $this->findLoop(); // no task is missed: loading the loop takes longer than the check interval
         }
         $limit = $this->readLimit($limit);
         if ($index > 0 && $this->hasGrown()) {
@@ -262,7 +263,7 @@ final class Worker
         return [$limit, $now, 0];
     }
 
-    /** Runs a submitted task, or a task of a map whose argument is serialized or a long string. */
+    /** Runs a submitted task, or a map() task with an argument that is serialized or a long string. */
     private function runPacked(int $code, int $kind, string $bytes): mixed
     {
         return $code === 0
@@ -270,7 +271,7 @@ final class Worker
             : $this->mapTask($code)(self::unpack($kind, $bytes));
     }
 
-    /** @return bool whether the result may be large, so that more must be done after the task */
+    /** @return bool whether the result may be large. If so, {@see finishTask()} must run */
     private function addResult(int $index, mixed $value): bool
     {
         $isPlain = \is_string($value)
@@ -313,7 +314,7 @@ final class Worker
             $this->lifecycle->endIfCancelled();
         }
         try {
-            $value = $thrown = null; // may be large
+            $value = $thrown = null; // frees memory early
         } catch (\Throwable $late) { // @phpstan-ignore catch.neverThrown (a destructor may)
             error_log("A value that a task left behind threw in its destructor: {$late}");
         }
@@ -343,7 +344,7 @@ final class Worker
         return self::$indexes;
     }
 
-    /** Records the duration of a task, and cleans up after one that took long enough to fork. */
+    /** Records the duration of a task. After a task that could fork, ends its fork and repairs output. */
     private function recordDuration(int $nanoseconds): void
     {
         $this->results->recordDuration($nanoseconds);
@@ -353,7 +354,7 @@ final class Worker
         }
     }
 
-    /** Sends results, while the mark names the previous task. Returns the time at which the task `$index` starts. */
+    /** Sends results. During that, the mark names the previous task. Returns the start time of the task `$index`. */
     private function flushBefore(int $index): int
     {
         if ($this->sharedMemory !== null) {

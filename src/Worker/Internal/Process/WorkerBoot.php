@@ -8,16 +8,16 @@ use Spindle\Worker\Internal\ValueSerializer;
 use Spindle\Worker\Internal\WorkerProtocol;
 use Spindle\Worker\Thrown;
 
-/** Turns a process or thread into a worker, or a process into a host: connects to the pool, loads files, runs tasks. */
+/** Makes this process or thread a worker, or this process a host. A host starts workers as forks or threads. */
 final class WorkerBoot
 {
-    /** Instance of this process or thread. It is not global: a task that prints $GLOBALS would print its secrets. */
+    /** Instance of this process or thread. Not a global variable: a task that prints $GLOBALS must print no secrets. */
     private static ?self $current = null;
 
-    /** Number of nested pools in which this process runs. */
+    /** Number of nested pools around this process: 1 in a worker of the outermost pool. */
     private static int $depth = 0;
 
-    /** Product of the sizes of these pools. A pool in this process divides the number of CPUs by it. */
+    /** Product of the sizes of those pools. A pool in this process divides the number of CPUs by this product. */
     private static int $siblings = 1;
 
     private ?PoolLink $link = null;
@@ -60,7 +60,7 @@ final class WorkerBoot
         $boot->link->greet(WorkerProtocol::HOST, 0, $secret, pack('V', getmypid()));
     }
 
-    /** Runs a worker in this thread. Empties `$settings`, because stack traces of tasks would contain them. */
+    /** Runs a worker in this thread. Empties `$settings`: otherwise stack traces of tasks would show the secrets. */
     public static function inThread(#[\SensitiveParameter] string &$settings): void
     {
         self::sendErrorsToStderr();
@@ -102,7 +102,7 @@ final class WorkerBoot
         return self::$siblings;
     }
 
-    /** Returns whether there is another file to load. The main script loads it, in the global scope. */
+    /** Returns whether a file is left to load. The main script loads the files, in the global scope. */
     public static function hasFile(): bool
     {
         return self::current()->files !== [];
@@ -125,7 +125,7 @@ final class WorkerBoot
         exit(255);
     }
 
-    /** In a worker, runs tasks until the pool stops it or closes the connection. In a host, starts the workers. */
+    /** In a worker, runs tasks until the pool stops the worker or disconnects. In a host, starts the workers. */
     public static function work(): void
     {
         $boot = self::current();
@@ -145,7 +145,7 @@ final class WorkerBoot
         return self::$current ?? throw new \LogicException('This process is not a worker');
     }
 
-    /** Sends PHP errors to standard error, so that they do not mix with standard output of the pool's process. */
+    /** Sends PHP errors to standard error. Otherwise they would mix with the output of the pool's process. */
     private static function sendErrorsToStderr(): void
     {
         if (!\in_array(
@@ -157,7 +157,7 @@ final class WorkerBoot
         }
     }
 
-    /** Loads a file, and makes its variables global as if it were loaded in the global scope. */
+    /** Loads a file, and makes its variables global, as if PHP had loaded the file in the global scope. */
     private static function load(string $file): void
     {
         (static function () use ($file): void {
@@ -169,7 +169,7 @@ final class WorkerBoot
         })();
     }
 
-    /** @return bool true in each fork, which is a worker; false in the host, when the pool has closed the connection */
+    /** @return bool true in each fork (a worker); false in the host, after the pool has closed the connection */
     private function host(PoolLink $link): bool
     {
         if ($this->kind === 'thread') {

@@ -12,8 +12,8 @@ use Spindle\Worker\Internal\SharedFlags;
 use Spindle\Worker\Internal\WorkerProtocol;
 
 /**
- * Starts and ends a worker, and sends its output, its reports and how it ended. SIGTERM does not end a worker in the
- * middle of a frame; SIGKILL may. A process that a task has forked sends no frames.
+ * Starts and ends a worker. Sends the output and reports of tasks, and a report of the worker's end. SIGTERM never ends
+ * a worker while it sends a frame, but SIGKILL may. A process that a task has forked sends no frames.
  */
 final class WorkerLifecycle
 {
@@ -27,7 +27,7 @@ final class WorkerLifecycle
 
     private const FATAL = \E_ERROR | \E_PARSE | \E_CORE_ERROR | \E_COMPILE_ERROR;
 
-    /** Kind of code that is running. If it is the worker's own, SIGTERM waits for the next {@see setState()}. */
+    /** Kind of code that is running. During RUNNING_OWN_CODE, SIGTERM waits for the next {@see setState()}. */
     public int $state = self::WAITING_FOR_FRAME;
 
     /** Cancellation of the running task; null until the task obtains it. */
@@ -35,24 +35,24 @@ final class WorkerLifecycle
 
     private readonly int $pid;
 
-    /** Whether shared memory exists under the key, or is about to be created. */
+    /** Whether this worker has created its shared memory, or is creating the memory now. */
     private bool $hasSharedMemory = false;
 
     /** Whether SIGTERM has arrived during RUNNING_OWN_CODE. */
     private bool $terminating = false;
 
-    /** Whether the worker ends after the running task, which has obtained its Cancellation. */
+    /** Whether the worker ends after the running task. Set by SIGTERM if the task has obtained its Cancellation. */
     private bool $endsAfterTask = false;
 
     /** Whether the worker ends without an exit report. */
     private bool $ended = false;
 
-    /** @var string|null memory that is released for the exit report when PHP has no memory left */
+    /** @var string|null unused bytes. Their release gives memory to the exit report when PHP has no other memory */
     private ?string $reserve; // @phpstan-ignore property.onlyWritten
 
     /**
      * @param int  $sharedMemoryKey key of the shared memory, see {@see SharedFlags}; 0 for none
-     * @param bool $isThread whether this is a thread, which gets no signals and runs shutdown functions too late
+     * @param bool $isThread whether this is a thread. A thread gets no signals and runs shutdown functions too late
      */
     public function __construct(
         private readonly PoolLink $link,
@@ -64,7 +64,7 @@ final class WorkerLifecycle
         $this->reserve = str_repeat('x', 1 << 16);
     }
 
-    /** Sets up output, exit report and SIGTERM. Returns memory for {@see SharedFlags}, if PHP can create it. */
+    /** Sets up output, exit report and SIGTERM handler. Returns the shared memory; null if PHP cannot create it. */
     public function begin(): ?\Shmop
     {
         $this->captureOutput();
@@ -72,11 +72,11 @@ final class WorkerLifecycle
             register_shutdown_function($this->reportExit(...));
             if (\function_exists('pcntl_signal')) {
                 pcntl_async_signals(true);
-                // `false`: the signal interrupts the wait. Otherwise the handler would run only after the next frame.
+                // `false`: SIGTERM interrupts the wait for a frame. Otherwise its handler would run only after one.
                 pcntl_signal(self::SIGTERM, $this->terminate(...), false);
             }
         }
-        // Set before the memory exists, because SIGTERM may arrive at any time, and its handler removes the memory.
+        // Set before the memory exists: SIGTERM may arrive at any time, and its handler must remove the memory.
         $this->hasSharedMemory = $this->sharedMemoryKey !== 0;
         $memory = SharedFlags::create($this->sharedMemoryKey);
         $this->hasSharedMemory = $memory !== null;
@@ -103,7 +103,7 @@ final class WorkerLifecycle
         }
     }
 
-    /** Sends results, then handles SIGTERM. Kills this process if it is a task's fork or the pool has disconnected. */
+    /** Sends results, then handles SIGTERM. Kills this process if a task forked it or the pool has disconnected. */
     public function flush(int $flags): void
     {
         $this->killSelfInFork();
@@ -129,7 +129,7 @@ final class WorkerLifecycle
         return ($this->cancellation ??= new DeferredCancellation())->getCancellation();
     }
 
-    /** Called after a task. Ends the worker if it was ordered to end while the task ran. */
+    /** Called after a task that obtained its Cancellation. Ends the worker if SIGTERM arrived during the task. */
     public function endIfCancelled(): void
     {
         $this->cancellation = null;
@@ -139,7 +139,7 @@ final class WorkerLifecycle
         }
     }
 
-    /** Repairs output buffers that a task left open or closed. Kills this process if it is a task's fork. */
+    /** Closes buffers that a task left open, or reopens the worker's. Kills this process if a task forked it. */
     public function repairOutput(): void
     {
         if (ob_get_level() !== 1) {
@@ -160,8 +160,8 @@ final class WorkerLifecycle
     }
 
     /**
-     * Ends this process by a signal, without destructors or shutdown functions of the task. In a thread, or without
-     * ext-posix, it calls exit().
+     * Ends this process by a signal. Destructors and shutdown functions of the task do not run. In a thread, or without
+     * ext-posix, this method calls exit() instead.
      */
     public function killSelf(int $signal = self::SIGKILL): never
     {
@@ -189,7 +189,7 @@ final class WorkerLifecycle
             return;
         }
         if (getmypid() !== $this->pid) {
-            $this->ended = true; // a task created this fork, and it called exit()
+            $this->ended = true; // a task created this fork, and the fork called exit()
 
             return;
         }
@@ -211,7 +211,7 @@ final class WorkerLifecycle
     /** @param array{message: string, file: string, line: int} $error */
     private static function fatalText(array $error): string
     {
-        // Without a task that is a closure, the class is not loaded, and the position is that of a file.
+        // If no task was a closure, the class is not loaded, and the position is already that of a file.
         [$file, $line] = class_exists(ClosureStream::class, false)
             ? ClosureStream::originalPosition($error['file'], $error['line'])
             : [$error['file'], $error['line']];
@@ -235,14 +235,14 @@ final class WorkerLifecycle
             return;
         }
         pcntl_signal(self::SIGTERM, \SIG_DFL);
-        $this->killSelf(self::SIGTERM); // so that the exit status shows the original signal
+        $this->killSelf(self::SIGTERM); // not SIGKILL, so that the exit status shows SIGTERM
     }
 
     private function captureOutput(): void
     {
         ob_start(function (string $output): string {
             if (getmypid() !== $this->pid) {
-                return $output; // a task's fork writes to its standard output, which the pool also receives
+                return $output; // a task's fork writes to standard output, which the pool receives, too
             }
             for ($at = 0; $at < \strlen($output); $at += WorkerProtocol::MAX_OUTPUT_BYTES) {
                 $this->send(WorkerProtocol::OUTPUT, substr($output, $at, WorkerProtocol::MAX_OUTPUT_BYTES));

@@ -2,7 +2,7 @@
 
 declare(strict_types=1);
 
-// The classes of a worker, loaded before any autoloader exists. They are few, so that a worker starts fast.
+// Loads the classes of a worker, because no autoloader exists yet. Each further class would delay its start.
 
 require_once dirname(__DIR__, 3) . '/SpindleException.php';
 require_once dirname(__DIR__, 3) . '/Internal/Warnings.php';

@@ -12,7 +12,7 @@ final class ArgumentList
 
     /**
      * @param bool $isFiles  whether the words are names of files with values
-     * @param bool $isLinked whether the values are linked with those of the list before, by :::+ or ::::+
+     * @param bool $isLinked whether :::+ or ::::+ links these values with the values of the previous list
      */
     public function __construct(public readonly bool $isFiles, public readonly bool $isLinked) {}
 }

@@ -11,16 +11,16 @@ final class CommandLimit
     public const ARGUMENT_BYTES = 1 << 17;
 
     /**
-     * Default size up to which values are added to a command: the same as in xargs, and twice that of GNU parallel.
-     * Larger commands need more memory in each process that they pass through, and are not faster.
+     * Default limit, in bytes, for a command with several records: the same as in xargs, twice as much as in GNU
+     * parallel. Larger commands are not faster, and need more memory in each process that receives them.
      */
     public const PACKED_BYTES = 1 << 17;
 
-    /** Bounds for arguments plus environment, in bytes. Between them, the limit is a quarter of the stack's limit. */
+    /** Bounds for arguments plus environment, in bytes. Between these bounds, Linux allows 1/4 of the stack's limit. */
     private const MAX_BYTES = 6 << 20;
     private const MIN_BYTES = 1 << 17;
 
-    /** Bytes left free, as POSIX requires of xargs: a program may add to its environment. */
+    /** Bytes left free, as POSIX requires of xargs, because a program may add variables to its environment. */
     private const HEADROOM_BYTES = 2048;
 
     /** Bytes for the program's name, the auxiliary vector and the environment variable that a launcher adds. */
@@ -30,7 +30,7 @@ final class CommandLimit
 
     private function __construct() {}
 
-    /** Returns the largest size of a command: its words, plus one byte and one pointer for each word. */
+    /** Returns the largest size of a command in bytes: its words, plus one byte and one pointer for each word. */
     public static function bytes(): int
     {
         $limits = \function_exists('posix_getrlimit') ? posix_getrlimit() : [];

@@ -9,11 +9,11 @@ use Spindle\Command\Command;
 
 /**
  * A command with GNU parallel's replacement strings: {} is the input, {.} the input without its extension, {/} its base
- * name, {//} its folder, {/.} its base name without extension, {#} the job's number, and {%} the number of its slot.
- * {1} and {-1} are the first and the last value of a job that has several.
+ * name, {//} its folder, and {/.} its base name without extension. {#} is the job's number, {%} its slot's number.
+ * {1} and {-1} are the first and the last value of a job with several values.
  *
  * Several words are a program and its arguments; no shell reads them. A single word with white space or a character
- * that is special to a shell is a shell line. Values in it are quoted.
+ * that is special to a shell is a shell line, in which inserted values are quoted.
  */
 final class CommandTemplate
 {
@@ -32,7 +32,7 @@ final class CommandTemplate
     /**
      * @param non-empty-list<string> $words
      * @param bool                   $isQuoted     whether a single word is always a program, never a shell line
-     * @param bool                   $repeatsWords whether a word with a list of values is repeated for each value
+     * @param bool                   $repeatsWords whether a word with {} (all values) is repeated for each value
      * @param bool                   $hasLists     whether a job can have several values
      * @param bool                   $addsValues   whether values are added to a template without replacement strings
      *
@@ -84,7 +84,7 @@ final class CommandTemplate
     }
 
     /**
-     * @param list<string> $values of all records of the job
+     * @param list<string> $values values of all records of the job
      *
      * @throws \ValueError when the command contains a NUL byte or has no program
      */
@@ -136,7 +136,7 @@ final class CommandTemplate
     }
 
     /**
-     * @param list<string> $values of a record
+     * @param list<string> $values values of a record
      *
      * @return array{int, int} bytes and words that a record adds to the command
      */
@@ -158,7 +158,7 @@ final class CommandTemplate
         }
     }
 
-    /** Rejects a misspelled column: its name would stay in the command, and the value would be added to the end. */
+    /** Rejects a misspelled column. The command would keep the wrong name, and the values would be added at the end. */
     private static function rejectUnknownColumn(string $words, ReplacementStrings $strings): void
     {
         $name = $strings->unknownColumnIn($words);

@@ -10,13 +10,13 @@ use Spindle\Command\Command;
 final class InputJob
 {
     /**
-     * @param int              $sequence number of the job, from 1
+     * @param int              $sequence number of the job, starting at 1
      * @param JobValues        $values   of all records of the job
      * @param int              $slot     number of the job's slot; 0 when slots have no numbers
-     * @param int|float|string $id       of the task, with --jsonl
-     * @param string|null      $text     the command for the job log; null to make it in the same way as $shown
+     * @param int|float|string $id       id of the task with --jsonl; otherwise 0
+     * @param string|null      $text     the command for the job log; null for $shown, with {%} for the slot
      * @param string|null      $shown    the command for printing; null to make it from $template or else $command
-     * @param int              $sent     bytes that the command gets as its standard input; with --round-robin, set when
+     * @param int              $sent     bytes of the command's standard input; with --round-robin, this is set when
      *                                   the command has ended
      * @param CommandTemplate|null $template template from which the command was made; null for none
      * @param string|null      $block    name of the block that the command reads, for messages; null for none

@@ -18,7 +18,7 @@ final class InputSource
     /** Whether a header has been read, so that the records begin after it. */
     private bool $hasHeader = false;
 
-    /** Bytes that were read together with the header, if the stream can't seek back. */
+    /** Bytes after the header that were read with the header from a stream that can't seek back. */
     private string $unread = '';
 
     /**
@@ -116,7 +116,7 @@ final class InputSource
         return $header;
     }
 
-    /** Counts arguments, or records of a regular file. Returns null for other streams, and for long separators. */
+    /** Counts arguments, or records of a regular file. Returns null for other streams and longer separators. */
     public function count(): ?int
     {
         if ($this->stream === null) {
@@ -140,7 +140,7 @@ final class InputSource
     /**
      * Yields the records. Ends early when $wait is stopped. A stream can be read only once.
      *
-     * @return \Generator<int, string> by number, from 1
+     * @return \Generator<int, string> records by number, starting at 1
      *
      * @throws UsageException when the input can't be read
      */
@@ -168,7 +168,7 @@ final class InputSource
     }
 
     /**
-     * Yields the records as they are read, many at a time, with {@see textSeparator()} at the end of each.
+     * Yields texts of many records as they are read. Each record ends with {@see textSeparator()}.
      *
      * @return \Generator<int, string>
      *
@@ -197,7 +197,7 @@ final class InputSource
     }
 
     /**
-     * Yields the records as they are read, many at a time.
+     * Yields lists of many records as they are read.
      *
      * @return \Generator<int, list<string>>
      *
@@ -228,8 +228,8 @@ final class InputSource
     /**
      * Yields the bytes of a stream as they are read. Ends early when $wait is stopped.
      *
-     * @param int          $number number of records before the current bytes, for messages; the caller updates it
-     * @param positive-int $size   largest number of bytes that are read at once
+     * @param int          $number number of records before the current bytes, for messages; updated by the caller
+     * @param positive-int $size   largest number of bytes of one read
      *
      * @return \Generator<int, string>
      *
@@ -267,8 +267,8 @@ final class InputSource
     }
 
     /**
-     * Returns php://fd/N for the path of a file descriptor, such as /dev/fd/63 for a shell's <(...), and other paths
-     * unchanged. PHP would resolve the symbolic link at the path of a descriptor, and would not find its target.
+     * Returns php://fd/N for the path of a file descriptor, such as /dev/fd/63 for a shell's <(...). Returns any other
+     * path unchanged. The path of a descriptor is a symbolic link, whose target PHP would not find.
      */
     public static function streamPath(string $path): string
     {

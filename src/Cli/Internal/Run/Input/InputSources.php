@@ -8,9 +8,9 @@ use Spindle\Cli\Internal\OutputFailedException;
 use Spindle\Cli\Internal\UsageException;
 
 /**
- * Combines the records of several sources. Linked sources (:::+) are one group: its row N has record N of each of them.
- * Each row of a group is combined with each row of the other groups; the last group changes fastest. The rows of the
- * first group are read on demand. The other groups are read repeatedly, so temporary files keep their rows.
+ * Combines the records of several sources. Linked sources (:::+) form a group, in which row N has record N of each
+ * source. Each row of a group is combined with each row of the other groups. The last group changes fastest. The rows
+ * of the first group are read on demand. All other groups are read repeatedly, so temporary files keep these rows.
  */
 final class InputSources
 {
@@ -22,7 +22,7 @@ final class InputSources
 
     /**
      * @param non-empty-list<non-empty-list<InputSource>> $groups
-     * @param bool $repeatsShorter whether a source that ends early starts again (--link); if not, its group ends
+     * @param bool $repeatsShorter whether a source that ends before others starts again (--link); else its group ends
      * @param bool $isShuffled whether the combinations have a random order, as by --shuf
      */
     public function __construct(
@@ -54,7 +54,7 @@ final class InputSources
         return $this->fields->hasColumns() || \count($this->groups) > 1 || \count($this->groups[0]) > 1;
     }
 
-    /** Returns the number of values in each row; null if the columns of each record determine it. */
+    /** Returns the number of values in each row; null if the number depends on the columns of each record. */
     public function width(): ?int
     {
         return $this->fields->hasColumns() ? null : array_sum(array_map(\count(...), $this->groups));
@@ -72,14 +72,14 @@ final class InputSources
         $names = [];
         foreach (array_merge(...$this->groups) as $source) {
             $header = $source->header();
-            // A name has no carriage return at its end, as in GNU parallel.
+            // As in GNU parallel, a carriage return at the end of the header is not a part of a name.
             array_push($names, ...($header === null ? [] : $this->fields->values(rtrim($header, "\r"))));
         }
 
         return $names;
     }
 
-    /** Counts the combinations. Returns null if PHP_INT_MAX is exceeded, or a source's number of rows is unknown. */
+    /** Counts the combinations. Returns null for more than PHP_INT_MAX, or if a source can't be counted. */
     public function count(): ?int
     {
         $total = 1.0; // as an integer, the product could overflow

@@ -8,8 +8,8 @@ use Revolt\EventLoop;
 use Spindle\Internal\Async\Condition;
 
 /**
- * Suspends the fiber that reads the input until bytes arrive, a time is reached, or another condition is true. After
- * {@see stop()}, no wait suspends, and the input ends. After a wake-up, the fiber checks its condition again.
+ * Lets the fiber that reads the input wait: for bytes, for a point in time, or for a condition. After each wake(), the
+ * fiber checks whether its wait is over. After {@see stop()}, each wait ends immediately, and the input ends.
  */
 final class InputWait
 {
@@ -46,7 +46,7 @@ final class InputWait
         }
     }
 
-    /** @param int $time in nanoseconds of hrtime() */
+    /** @param int $time point in time, in nanoseconds of hrtime() */
     public function untilTime(int $time): void
     {
         $seconds = ($time - hrtime(true)) / 1e9;
@@ -64,7 +64,7 @@ final class InputWait
         EventLoop::cancel($timer);
     }
 
-    /** @param resource $stream counts as readable if it is a file or at its end */
+    /** @param resource $stream a file, or a stream at its end, is always readable */
     public function untilReadable(mixed $stream): void
     {
         $readable = false;

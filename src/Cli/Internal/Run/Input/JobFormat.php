@@ -7,13 +7,13 @@ namespace Spindle\Cli\Internal\Run\Input;
 /** Makes jobs from the values of the input. */
 interface JobFormat
 {
-    /** Returns whether a shell reads the command, so that all of it is one argument of the shell. */
+    /** Returns whether the command is a shell line, which is one argument of the shell. */
     public function isShellLine(): bool;
 
     /** Returns whether {@see job()} needs the number of a slot. */
     public function usesSlot(): bool;
 
-    /** Returns whether the values are a blank line, from which no job is made and no error is reported. */
+    /** Returns whether the values are a blank line. A blank line is neither a job nor an error. */
     public function skips(JobValues $values): bool;
 
     /** Returns whether each record is added to a command as one word, without any change. */
@@ -27,14 +27,14 @@ interface JobFormat
     public function baseSize(): array;
 
     /**
-     * @param list<string> $values of a record
+     * @param list<string> $values values of a record
      *
      * @return array{int, int} bytes and words that a record adds to a command
      */
     public function addedSize(array $values): array;
 
     /**
-     * @param JobValues $values of all records of the job
+     * @param JobValues $values values of all records of the job
      *
      * @throws BadRecordException
      */

@@ -10,21 +10,21 @@ use Spindle\Cli\Internal\UsageException;
 /** Divides the input of a run into jobs: the values of each job, and the input that its command reads. */
 interface JobInputs
 {
-    /** Counts the jobs; null if they can't be counted before the input is read. */
+    /** Returns the number of jobs; null if it is unknown until the input is read. */
     public function count(): ?int;
 
     /** Returns the name of a job for messages. */
     public function nameOf(int $number): string;
 
-    /** Returns how many jobs may be made before a slot for them is free. */
+    /** Returns how many jobs may be created although no slot is free for them. */
     public function lookahead(): int;
 
     /**
      * Yields the values of each job. Ends early when $wait is stopped. Can be called once.
      *
-     * @param \Closure(): int $concurrency number of jobs that run at once
+     * @param \Closure(): int $concurrency number of jobs that run at the same time
      *
-     * @return \Generator<int, JobValues> by number, from 1
+     * @return \Generator<int, JobValues> values by job number, starting at 1
      *
      * @throws UsageException        when the input can't be read, or a record does not fit into a command
      * @throws OutputFailedException when a temporary file can't be written
@@ -34,7 +34,7 @@ interface JobInputs
     /** Returns the job with the input that its command reads. Must be called once for each job that runs. */
     public function withInput(InputJob $job): InputJob;
 
-    /** Returns a command line for printing and for logs: the name of a temporary file is replaced. */
+    /** Returns a command line for printing and for logs, with a fixed name instead of a temporary file's name. */
     public function describe(string $command): string;
 
     /**

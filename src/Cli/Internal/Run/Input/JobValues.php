@@ -8,7 +8,7 @@ namespace Spindle\Cli\Internal\Run\Input;
 final class JobValues
 {
     /**
-     * @param list<string>|string $values    a list, or values with $separator between them
+     * @param list<string>|string $values    a list, or a text with $separator between values
      * @param non-empty-string    $separator
      */
     private function __construct(private array|string $values, private string $separator = "\0") {}
@@ -37,7 +37,7 @@ final class JobValues
     /**
      * Returns the values with NUL bytes between them. Returns null for a list, and if a value contains a NUL byte.
      *
-     * The returned text then replaces the original text in this object, so that only one of them needs memory.
+     * The returned text then replaces the original text in this object, so that only one copy needs memory.
      */
     public function joined(): ?string
     {

@@ -13,10 +13,10 @@ final class Packing
     private const POINTER_BYTES = 8;
 
     /**
-     * @param int|null $maxRecords   records of a job; null for as many as fit; 0 for one, whose values are not inserted
-     * @param int      $maxBytes     largest size of the command's words, each with a byte for its end
-     * @param int      $limit        of the system, for the command's bytes plus a pointer to each word
-     * @param bool     $isSpread     whether the last records are distributed among the jobs that run at once
+     * @param int|null $maxRecords   records of a job; null for as many as fit; 0 for one whose values are unused
+     * @param int      $maxBytes     largest size of the command's words, plus one byte for the end of each word
+     * @param int      $limit        limit of the system for the command's bytes plus a pointer to each word
+     * @param bool     $isSpread     whether the last records are divided among the jobs that run at the same time
      * @param bool     $isLimited    whether $maxBytes is from -s; if not, a command with one record can be longer
      */
     public function __construct(
@@ -37,7 +37,7 @@ final class Packing
      * Yields the values of each job.
      *
      * @param \Generator<int, list<string>> $rows
-     * @param \Closure(): int               $concurrency number of jobs that run at once
+     * @param \Closure(): int               $concurrency number of jobs that run at the same time
      *
      * @return \Generator<int, JobValues> without meaningful keys
      *
@@ -78,7 +78,7 @@ final class Packing
         }
     }
 
-    /** Returns whether a command can be this long. $bytes includes one for the end of each word. */
+    /** Returns whether a command can be this long. $bytes includes one byte for the end of each word. */
     public function fits(int $bytes, int $words): bool
     {
         return $bytes <= $this->maxBytes && $this->isAllowed($bytes, $words);
@@ -90,7 +90,7 @@ final class Packing
         return $this->isLimited ? $this->fits($bytes, $words) : $this->isAllowed($bytes, $words);
     }
 
-    /** @param int $number of the record, from 1 */
+    /** @param int $number number of the record, starting at 1 */
     public function tooLong(int $number, int $bytes): UsageException
     {
         $limit = $this->isLimited ? $this->maxBytes : $this->limit;

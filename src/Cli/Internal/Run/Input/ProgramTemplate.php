@@ -6,10 +6,10 @@ namespace Spindle\Cli\Internal\Run\Input;
 
 use Spindle\Command\Command;
 
-/** A program and its arguments, without a shell. A word that stands for all values becomes a word for each value. */
+/** A program and its arguments, without a shell. A word that is only {} (all values) becomes a word for each value. */
 final class ProgramTemplate implements TemplateBody
 {
-    /** Text of a word that needs no quotes. In the first word, = would make an assignment. */
+    /** Matches the text of a word that needs no quotes. In the first word, = would make an assignment. */
     private const PLAIN_PATTERN = '~^[\w@%+=:,./-]*$~D';
     private const PLAIN_PROGRAM_PATTERN = '~^[\w@%+:,./-]*$~D';
 
@@ -35,7 +35,7 @@ final class ProgramTemplate implements TemplateBody
         return Command::of(...($words === [] ? [''] : $words));
     }
 
-    /** Quotes values (e{}: e'a b'), or a whole word if its own text needs quotes. GNU parallel quotes only values. */
+    /** Quotes values (e'a b' for e{}), or a word if its fixed text needs quotes. GNU parallel quotes only values. */
     public function text(array $values, int $sequence, string $slot): string
     {
         return implode(' ', $this->words($values, $sequence, $slot, isQuoted: true));
@@ -51,7 +51,7 @@ final class ProgramTemplate implements TemplateBody
         return Command::ofJoined(...$this->words([$values], $sequence, $slot));
     }
 
-    /** Returns whether all values are inserted in one place only, each as an argument of its own, unchanged. */
+    /** Returns whether the values are inserted in only one place, unchanged, and each value as a separate argument. */
     public function addsRecordsUnchanged(): bool
     {
         $places = [];
@@ -170,9 +170,9 @@ final class ProgramTemplate implements TemplateBody
     /**
      * @param non-empty-list<string|Replacement> $parts
      * @param list<string>                       $values
-     * @param list<string>                       $listed values that a list stands for; each further one begins a word
+     * @param list<string>                       $listed values of a list; each value after the first begins a new word
      *
-     * @return list<string> empty if the word has only replacement strings, and no value for any of them
+     * @return list<string> empty if the word has only replacement strings, and none of them has a value
      */
     private static function expand(
         array $parts,

@@ -28,18 +28,18 @@ final class QuotedPlace
     private const BRACKET_PATTERN = '~\[(?!\[?\s)~';
 
     /**
-     * Characters in double quotes after which a plain value needs no quotes of its own. A line feed is not one of them:
-     * after $name and a backslash, the shell removes both. So the value would become part of the name.
+     * Matches text in double quotes after which a plain value needs no further quotes. A line feed does not match: the
+     * shell removes a backslash and a line feed after $name, so the value would become part of the name.
      */
     private const BEFORE_IN_DOUBLE_PATTERN = '~[ \t"/.:=,-]\w*$~D';
 
-    /** Whether a plain value needs no quotes between its neighbouring characters. */
+    /** Whether a plain value can be inserted here without quotes. */
     private readonly bool $allowsPlain;
 
     /**
-     * Checks whether plain values need quotes here. Without quotes, a value could become part of a variable's name, a
-     * redirection's descriptor, or a reserved word. Bash reads a - at the end of a redirection's word (>&3-) as "move
-     * the descriptor". Between brackets, a - means a range. If the place gets several values, blanks separate them.
+     * Checks whether plain values need quotes here. Without quotes, a value could become part of a variable's name
+     * or of a redirection's descriptor, or become a reserved word. Bash reads a - at the end of a redirection (>&3-) as
+     * "move the descriptor". Between brackets, a - means a range. Blanks separate several values of one place.
      *
      * @param list<string|Replacement> $parts the line; the replacement is at $i
      */

@@ -12,8 +12,8 @@ final class Replacement
 
     /**
      * @param string   $text     the replacement string as it is in the template
-     * @param string   $part     '//', '/.', '/', '.' or '', as it is written between the braces; or SEQUENCE or SLOT
-     * @param int|null $position of the value, from 1, or from the end if negative; null for all values
+     * @param string   $part     '//', '/.', '/', '.' or '', as written between the braces; or SEQUENCE or SLOT
+     * @param int|null $position position of the value: 1 is the first, -1 the last; null for all values
      */
     public function __construct(
         public readonly string $text,
@@ -34,10 +34,10 @@ final class Replacement
     }
 
     /**
-     * Returns the texts that replace the replacement string. For a list, that is one for each value of $listed. Any
-     * other replacement string has one text, or none if the job has no value at $position.
+     * Returns the texts that replace the replacement string. A list has one text for each value of $listed. Any other
+     * replacement string has one text, or none if the job has no value at $position.
      *
-     * @param list<string> $values of the job
+     * @param list<string> $values values of the job
      * @param list<string> $listed values that a list stands for
      *
      * @return list<string>

@@ -7,8 +7,8 @@ namespace Spindle\Cli\Internal\Run\Input;
 use Spindle\Cli\Internal\UsageException;
 
 /**
- * The replacement strings of a run: those of GNU parallel, whose spellings options can change, and {NAME} for each
- * column that has a name.
+ * The replacement strings of a run: {} and others of GNU parallel, and {NAME} for each column that has a name. Options
+ * such as -I change the spelling of a replacement string.
  */
 final class ReplacementStrings
 {
@@ -22,7 +22,7 @@ final class ReplacementStrings
         Replacement::SLOT => '{%}',
     ];
 
-    /** Replacement strings of GNU parallel that are not supported, including those of its --plus: see parallel(1). */
+    /** Replacement strings of GNU parallel that are not supported, including those of --plus: see parallel(1). */
     private const UNSUPPORTED_PATTERN = '~\{(?:-?0\d*(?:/\.|//|/|\.)?|-?\d+\s[^}]*|/?\.{2,3}|\+(?:/|\.{1,3})|0[#%]'
         . '|\#\#|=.*?=)\}~s';
 
@@ -34,11 +34,11 @@ final class ReplacementStrings
     /** Whether {1} and the like are replaced. As in GNU parallel, they are not if -I gives {} another spelling. */
     private readonly bool $hasPositions;
 
-    /** @var array<array-key, int> position by name of a column */
+    /** @var array<array-key, int> position of each column, by name */
     private readonly array $columns;
 
     /**
-     * @param array<array-key, string> $spellings that differ from the default, by part
+     * @param array<array-key, string> $spellings spellings that differ from the default, by part
      * @param list<string>             $columns   names of the columns; an empty name can't be used
      */
     public function __construct(array $spellings = [], array $columns = [])
@@ -69,7 +69,7 @@ final class ReplacementStrings
         return false;
     }
 
-    /** Returns the first replacement string in a text that only GNU parallel supports; null if there is none. */
+    /** Returns the first unsupported replacement string of GNU parallel in a text; null if there is none. */
     public function unsupportedIn(string $text): ?string
     {
         $rest = (string) preg_replace($this->pattern($text), ' ', $text);
@@ -77,7 +77,7 @@ final class ReplacementStrings
         return preg_match(self::UNSUPPORTED_PATTERN, $rest, $match) === 1 ? $match[0] : null;
     }
 
-    /** Returns the first text in braces that only looks like a column's name; null for none, and without a header. */
+    /** Returns the first {text} that looks like a column but is none; null if there is no such text, or no header. */
     public function unknownColumnIn(string $text): ?string
     {
         $rest = (string) preg_replace($this->pattern($text), ' ', $text);
@@ -97,8 +97,7 @@ final class ReplacementStrings
     }
 
     /**
-     * @return non-empty-list<string|Replacement> texts at even indexes, which can be empty, and replacements between
-     *                                            them
+     * @return non-empty-list<string|Replacement> texts at even indexes, replacements at odd ones; a text can be ''
      */
     public function split(string $text): array
     {

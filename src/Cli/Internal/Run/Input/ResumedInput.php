@@ -22,10 +22,10 @@ final class ResumedInput
     ) {}
 
     /**
-     * @param \Generator<int, JobValues> $records values of jobs, by number
-     * @param RunStatistics          $statistics updated for each record that is skipped
+     * @param \Generator<int, JobValues> $records values of jobs, by job number
+     * @param RunStatistics          $statistics gets the number of skipped jobs
      *
-     * @return \Generator<int, JobValues> by number
+     * @return \Generator<int, JobValues> values of the remaining jobs, by job number
      *
      * @throws UsageException when the input does not match the log
      */

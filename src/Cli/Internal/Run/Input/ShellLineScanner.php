@@ -5,17 +5,18 @@ declare(strict_types=1);
 namespace Spindle\Cli\Internal\Run\Input;
 
 /**
- * Scans a shell line with its quotes, comments and expansions. {@see openQuotes()} returns what the caller needs to
- * quote a value at the current position, so that the shell reads the value as data.
+ * Scans a shell line with its quotes, comments and expansions. {@see openQuotes()} returns the quotes that are open at
+ * the current position. The caller quotes a value accordingly, so that the shell reads the value as data.
  *
  * The rules are those of the Shell Command Language (POSIX.1-2017, XCU 2.2, 2.3, 2.6), as dash and bash implement them.
- * After a construct that the shells read differently, or that needs the whole grammar, only numbers can be inserted.
+ * Some constructs mean different things in dash and bash, or need a complete parser. After such a construct, only
+ * numbers can be inserted.
  *
  * @see https://pubs.opengroup.org/onlinepubs/9699919799/utilities/V3_chap02.html
  */
 final class ShellLineScanner
 {
-    // Constructs that can be open. Each value is the text that begins it, except PARENTHESIS: a ( inside arithmetic.
+    // Constructs that can be open. Each value is the text that begins the construct; PARENTHESIS is a ( in arithmetic.
     private const SINGLE_QUOTES = "'";
     private const DOUBLE_QUOTES = '"';
     private const COMMENT = '#';
@@ -38,14 +39,14 @@ final class ShellLineScanner
     /** A backslash or a dollar sign at the end of the scanned text, which affects the next character; else ''. */
     private string $pending = '';
 
-    /** Description of the first position after which the scanner can't follow the line; null while it can. */
+    /** Describes the first position after which the scanner can't follow the line; null if there is none. */
     private ?string $unclearPlace = null;
     private bool $hasHereDocument = false;
 
-    /** Number of constructs open around a word after >&, which bash expands twice; null when not in such a word. */
+    /** Number of open constructs around the word after >&, because bash expands this word twice; null elsewhere. */
     private ?int $duplicationDepth = null;
 
-    /** Number of constructs open around a subscript, which bash may execute; null when not in a subscript. */
+    /** Number of open constructs around a subscript x[...], because bash may execute its text; null elsewhere. */
     private ?int $subscriptDepth = null;
 
     private int $openBrackets = 0;
@@ -171,7 +172,7 @@ final class ShellLineScanner
         }
     }
 
-    /** Scans the inside of $((. If )) does not end it, it was a subshell in $(...), so later positions are refused. */
+    /** Scans the text after $((. Without )) at its end, $(( was a subshell in $(...): refuses later positions. */
     private function stepInArithmetic(string $text, int $at): int
     {
         switch ($text[$at]) {
@@ -229,7 +230,7 @@ final class ShellLineScanner
         };
     }
 
-    /** Scans what has a special meaning only at the start of a word. Returns 0 for any other word. */
+    /** Scans text that is special only at the start of a word. Returns its length in bytes; 0 for any other text. */
     private function readWordStart(string $text, int $at): int
     {
         if ($text[$at] === '#') {
@@ -298,7 +299,7 @@ final class ShellLineScanner
         return 1;
     }
 
-    /** Scans a backslash. The shell removes a backslash with the line feed after it, before it splits words. */
+    /** Scans a backslash. Before the shell splits words, it removes a backslash and the line feed after it. */
     private function readEscapeInCode(string $text, int $at, bool $wasWordStart): int
     {
         if (($text[$at + 1] ?? '') !== "\n") {
@@ -370,7 +371,7 @@ final class ShellLineScanner
         $this->atWordStart = false;
     }
 
-    /** Refuses this and all later positions, and returns $step. */
+    /** Makes {@see openQuotes()} refuse this and all later positions. Returns $step. */
     private function markUnclear(string $place, int $step = 1): int
     {
         $this->unclearPlace ??= $place;

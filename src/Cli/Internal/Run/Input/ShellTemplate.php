@@ -7,21 +7,21 @@ namespace Spindle\Cli\Internal\Run\Input;
 use Spindle\Cli\Internal\UsageException;
 use Spindle\Command\Command;
 
-/** A line for the shell. Inserted values are quoted as their places require. */
+/** A shell line. Each inserted value is quoted as its place in the line requires. */
 final class ShellTemplate implements TemplateBody
 {
-    /** The characters that end a word which is repeated for each value. */
+    /** Matches the characters between two words. With -X, a word with {} is repeated for each value. */
     private const WORD_END_PATTERN = '~([ \t\n;&|<>()]+)~';
 
     private const QUOTED_PATTERN = "~'[^']*'|\"(?:[^\"\\\\]|\\\\.)*\"|\\\\.~s";
 
-    /** A whole assignment, or a redirection with its whole target. */
+    /** Matches a whole assignment, or a redirection with its whole target. */
     private const COMPLETE_PATTERN = '~(?<=[\s;&|()])\w+\+?=[^\s`()]*(?=\s)|[<>][&|]?\s*[^\s`()<>]+(?=\s)~';
 
-    /** The start of an assignment, of a redirection or of a comment. */
+    /** Matches the start of an assignment, of a redirection or of a comment. */
     private const INCOMPLETE_PATTERN = '~[<>]|[\s;&|()]\w+(?:\[.*\])?\+?=|[\s;&|()]#~s';
 
-    /** @var non-empty-list<list<string|QuotedPlace>> the line in pieces; a piece with a list can be repeated */
+    /** @var non-empty-list<list<string|QuotedPlace>> the line in pieces; -X repeats a piece with {} */
     private readonly array $pieces;
 
     /**
@@ -126,7 +126,7 @@ final class ShellTemplate implements TemplateBody
     /**
      * @param list<string|Replacement> $parts
      *
-     * @return list<OpenQuotes> for each replacement
+     * @return list<OpenQuotes> the quotes around each replacement string
      */
     private static function openQuotes(array $parts): array
     {
@@ -158,7 +158,7 @@ final class ShellTemplate implements TemplateBody
     }
 
     /**
-     * Rejects a list after an assignment, a redirection or #: its second value would become a command or an argument.
+     * Rejects a list after =, <, > or #, because its second value would become a command or an argument.
      *
      * @param list<string|Replacement> $parts
      */

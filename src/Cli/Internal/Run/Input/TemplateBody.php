@@ -10,7 +10,7 @@ use Spindle\Command\Command;
 interface TemplateBody
 {
     /**
-     * @param list<string> $values of all records of the job
+     * @param list<string> $values values of all records of the job
      *
      * @throws \ValueError when the command contains a NUL byte or has no program
      */
@@ -19,15 +19,15 @@ interface TemplateBody
     /**
      * Returns the command as GNU parallel prints it.
      *
-     * @param list<string> $values of all records of the job
+     * @param list<string> $values values of all records of the job
      */
     public function text(array $values, int $sequence, string $slot): string;
 
-    /** @return list<string> the words of a command without values; for a shell line, the line alone */
+    /** @return list<string> the words of a command without values; for a shell line, one text */
     public function baseWords(): array;
 
     /**
-     * @param list<string> $values of a record
+     * @param list<string> $values values of a record
      *
      * @return array{int, int} bytes and words that a record adds to the command
      */

@@ -7,8 +7,8 @@ namespace Spindle\Cli\Internal\Run\Input;
 use Spindle\Cli\Internal\UsageException;
 
 /**
- * Packs records that are added to a command as one word each. Makes the same jobs as {@see Packing::jobs()}, with less
- * work for each record: text with thousands of records is added to a job at once, and is not split.
+ * Packs records if a command gets each record as one unchanged word. Makes the same jobs as {@see Packing::jobs()}, but
+ * faster: text with thousands of records is added to a job in one step, and is not split.
  */
 final class TextPacking
 {
@@ -33,7 +33,7 @@ final class TextPacking
      * Yields the values of each job.
      *
      * @param \Generator<int, string> $texts       consecutive records, with a separator at the end of each
-     * @param \Closure(): int         $concurrency number of jobs that run at once
+     * @param \Closure(): int         $concurrency number of jobs that run at the same time
      *
      * @return \Generator<int, JobValues>
      *

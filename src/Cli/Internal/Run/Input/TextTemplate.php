@@ -13,7 +13,7 @@ final class TextTemplate
     private readonly array $parts;
 
     /**
-     * @param string $option with its dashes
+     * @param string $option name of the option, with its dashes
      *
      * @throws UsageException when the text has a replacement string that is not supported
      */
@@ -45,7 +45,7 @@ final class TextTemplate
         return false;
     }
 
-    /** @throws BadRecordException when the system can't open the text for a job as a path */
+    /** @throws BadRecordException when the text for the job contains a NUL byte, which a path can't contain */
     public function checkPath(InputJob $job): void
     {
         if (str_contains($this->text($job), "\0")) {

@@ -48,7 +48,7 @@ final class CommandRows
             . ' [default: 131072 for -m and -X, else the limit of the system]',
             'Each argument counts with one more byte. Quotes, which GNU parallel adds to values, do not count. The'
             . ' default of GNU parallel is about half as long',
-            'max-chars s', 'The default of xargs is 131072 for all of them',
+            'max-chars s', 'The default of xargs is always 131072',
         ],
         [
             'exit x', '', Meaning::Refused,

@@ -14,7 +14,7 @@ final class KnownOption
     private const TEXT_COLUMNS = 45;
 
     /**
-     * @param non-empty-list<string> $names    without dashes, that of spindle run first; one letter is a short option
+     * @param non-empty-list<string> $names    without dashes; the first is the main name; one letter is a short option
      * @param string                 $value    name of the value; '' for a flag
      * @param string                 $text     what the option does here; for a refused option, what to use instead
      * @param string                 $note     difference from GNU parallel, or an addition to the text; '' for none
@@ -31,7 +31,7 @@ final class KnownOption
         public readonly string $xargsNote,
     ) {}
 
-    /** @param list<string|Meaning> $row the arguments of the constructor; blanks separate names and spellings */
+    /** @param list<string|Meaning> $row the constructor's arguments, but a list is a text with blanks between items */
     public static function of(array $row): self
     {
         [$names, $value, $meaning, $text, $note, $xargs, $xargsNote] = $row + ['', '', Meaning::Own, '', '', '', ''];

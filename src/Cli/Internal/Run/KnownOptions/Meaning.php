@@ -4,15 +4,15 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal\Run\KnownOptions;
 
-/** Treatment of an option of GNU parallel or xargs by `spindle run`. */
+/** Says what `spindle run` does with an option of GNU parallel or xargs. */
 enum Meaning: string
 {
     case Same = 'same';
 
-    /** Both tools have the option. The note in its row describes the difference. */
+    /** Both tools have the option, but with a difference. The note of the option describes this difference. */
     case Other = 'other';
 
-    /** The option is accepted and has no effect, because `spindle run` always does what it asks for. */
+    /** The option is accepted and has no effect, because `spindle run` always does what the option asks for. */
     case Ignored = 'the default';
 
     case Refused = 'refused';

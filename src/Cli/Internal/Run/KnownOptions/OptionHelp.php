@@ -10,7 +10,7 @@ use Symfony\Component\Console\Input\InputInterface;
 use Symfony\Component\Console\Output\BufferedOutput;
 use Symfony\Component\Console\Output\OutputInterface;
 
-/** `spindle help`. Shows the names of values, as in `--replace=R`, where Symfony repeats the option's own name. */
+/** `spindle help`. Prints the names of values, such as `--replace=R`. Symfony would print `--replace=REPLACE`. */
 final class OptionHelp extends HelpCommand
 {
     private ?Command $subject = null;

@@ -9,13 +9,13 @@ use Spindle\Cli\Internal\UsageException;
 
 /**
  * Reads options as GNU parallel and xargs do, and rewrites them for Symfony's parser. Options end at the first word
- * that is not an option; Symfony's parser would need a `--` there. Each option gets the form --name or --name=value
- * with the name that `spindle run` defines. Symfony's parser alone would support neither
- * values that begin with a dash nor some options of one character, such as -0 and -P.
+ * that is not an option. Symfony's parser needs a `--` before this word. Each option gets the form --name or
+ * --name=value with its first name in the table. Symfony's parser does not support values that begin with a dash, or
+ * some options of one character, such as -0 and -P.
  */
 final class OptionParser
 {
-    /** Spellings that GNU parallel and xargs read differently if the value is missing, with the spelling to use. */
+    /** Spellings that GNU parallel and xargs read differently without a value, with the spelling to use instead. */
     private const NEEDS_VALUE = ['-i' => '-I', '--replace' => '-I', '-e' => '-E', '--eof' => '-E'];
 
     public function __construct(private readonly OptionTable $table) {}
@@ -23,7 +23,7 @@ final class OptionParser
     /**
      * @param list<string> $tokens the words after the command's name
      *
-     * @return list<string> the same words with rewritten options and a `--` before the rest
+     * @return list<string> the rewritten options, a `--`, and the other words
      *
      * @throws UsageException when an option is refused
      */
@@ -64,7 +64,7 @@ final class OptionParser
             : $this->option($option, "--{$name}", $value, $following);
     }
 
-    /** Returns an unknown option, which Symfony's parser rejects. Throws for a shortened name of GNU parallel. */
+    /** Returns an unknown option, which Symfony's parser rejects. Throws for an abbreviated name. */
     private function unknown(string $token, string $name): string
     {
         $completions = $name === '' ? [] : $this->table->completions($name);
@@ -154,7 +154,7 @@ final class OptionParser
     }
 
     /**
-     * @param list<string> $following a number at its start is the value in GNU parallel, and the command in xargs
+     * @param list<string> $following GNU parallel reads a number at the start as the value, and xargs as the command
      *
      * @return list<string> the option with the value 1
      */

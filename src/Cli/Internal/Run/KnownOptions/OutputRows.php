@@ -56,7 +56,8 @@ final class OutputRows
             . ' name `--print`. `-vvv` logs each step'],
         [
             'trace t verbose', '', Meaning::Same, 'Print each command on standard error when it starts',
-            'Only `spindle run` has the name `--trace`', 'verbose t', 'It has more quotes than xargs prints',
+            'Only `spindle run` has the name `--trace`', 'verbose t',
+            'The printed command has more quotes than in xargs',
         ],
         ['silent', '', Meaning::Ignored, 'Commands are not printed anyway'],
         ['tmux', '', Meaning::Refused, 'use --results DIR and tail -f'],

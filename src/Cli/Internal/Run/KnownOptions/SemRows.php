@@ -24,7 +24,7 @@ final class SemRows
             'st semaphore-timeout semaphoretimeout', 'T', Meaning::Same, 'Wait at most T seconds, or a time such as'
             . ' 10m, and then start the command anyway. With -T, start nothing and exit with 1',
         ],
-        ['ungroup u', '', Meaning::Same, 'Print output at once, and not when the command has ended'],
+        ['ungroup u', '', Meaning::Same, 'Print output immediately, and not when the command has ended'],
         ['pipe semaphore', '', Meaning::Ignored, 'The command reads standard input anyway'],
         ['help h', '', Meaning::Same, 'Show the help'],
         ['version V', '', Meaning::Same, 'Show the version'],

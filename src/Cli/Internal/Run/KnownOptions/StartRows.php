@@ -15,7 +15,7 @@ final class StartRows
             . ' maximum, a percentage of the usable CPUs such as 200%, +N or -N for more or less than the usable CPUs,'
             . ' or a file that contains one of these and is read again while jobs run. Also -P [default: 100%]',
             'If the result is below one, one job runs at a time, as the manual of GNU parallel says. GNU parallel'
-            . ' itself refuses this',
+            . ' itself refuses such a value',
             'max-procs P',
             'The default of xargs is 1',
         ],

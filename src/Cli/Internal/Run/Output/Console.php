@@ -15,8 +15,8 @@ use Spindle\Cli\Internal\TerminalText;
 use Spindle\Command\CommandResult;
 
 /**
- * Writes the outputs of jobs, messages and the progress to standard output and standard error. The output of a job is a
- * group: while a group is written, nothing else is written, and messages wait.
+ * Writes messages, the progress and the outputs of jobs to standard output and standard error. The output of a job is a
+ * group. Between the parts of a group, nothing else is written. Messages wait until the group ends.
  */
 final class Console implements ProgressConsole
 {
@@ -27,7 +27,7 @@ final class Console implements ProgressConsole
     /** @var list<string> lines that are written after the current group, or in the next turn of the event loop */
     private array $pendingLines = [];
 
-    /** Exception because of a line that could not be written outside a group. The next group throws it. */
+    /** Failure to write a line outside a group. The next call of {@see group()} throws this failure. */
     private OutputClosedException|OutputFailedException|null $failure = null;
 
     public function __construct(
@@ -46,7 +46,7 @@ final class Console implements ProgressConsole
         };
     }
 
-    /** Passes the result of a job to the progress. Must be called before the output of the job is written. */
+    /** Passes the result of a job to the progress display. Must be called before the output of the job is written. */
     public function finished(InputJob $job, CommandResult $result): void
     {
         $this->progress->finished($job, $result, $this->statistics);

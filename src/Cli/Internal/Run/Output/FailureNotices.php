@@ -9,7 +9,7 @@ use Spindle\Cli\Internal\Run\Input\InputJob;
 use Spindle\Cli\Internal\TerminalText;
 use Spindle\Command\CommandResult;
 
-/** Prints a line for each failed job, up to a limit per second. One more line counts the other failed jobs. */
+/** Prints a line for each failed job, up to a limit per second, and a line with the number of other failed jobs. */
 final class FailureNotices
 {
     private const MAX_PER_SECOND = 10;
@@ -44,7 +44,7 @@ final class FailureNotices
         ));
     }
 
-    /** If a second is over, prints the number of failed jobs for which no line was printed in it. */
+    /** If the current second is over, prints how many failed jobs got no line in that second. */
     public function summarise(float $now): void
     {
         if ($now - $this->secondStart < 1.0) {

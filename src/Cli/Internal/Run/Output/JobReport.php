@@ -22,13 +22,13 @@ final class JobReport
     /** Maximum bytes of a command that is printed to run a job again. */
     private const MAX_COMMAND_BYTES = 4096;
 
-    /** Bytes at the end of a job's output in which its last line is searched. */
+    /** Number of bytes at the end of an output in which the last line is searched. */
     private const TAIL_BYTES = 2048;
 
     /** @var list<array{float, InputJob}> duration and job, the slowest first */
     private array $slow = [];
 
-    /** Seconds above which a job belongs to the slowest. */
+    /** A job is among the slowest if it ran longer than this number of seconds. */
     private float $slowSeconds = self::MIN_SLOW_SECONDS;
 
     /** @var list<array{InputJob, string}> job, and how it ended */
@@ -65,7 +65,7 @@ final class JobReport
     }
 
     /**
-     * Returns the lines for the end of a run.
+     * Returns the lines of the report, to print at the end of a run.
      *
      * @param string|null $again command that runs all failed jobs again; null for none
      *

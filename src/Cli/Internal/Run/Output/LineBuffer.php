@@ -7,7 +7,7 @@ namespace Spindle\Cli\Internal\Run\Output;
 /** Keeps the beginning of a line until the line is complete. */
 final class LineBuffer
 {
-    /** Largest beginning of a line that is kept, in bytes. A longer line is printed in several pieces. */
+    /** Largest number of bytes to keep of an incomplete line. A longer line is printed in several pieces. */
     private const MAX_BYTES = 4 << 20;
 
     private readonly ?LineTag $tag;
@@ -45,7 +45,7 @@ final class LineBuffer
         return $this->tagged($lines);
     }
 
-    /** Returns the beginning of a line that the job has not completed. */
+    /** Returns the last line if the job has not completed it. */
     public function end(): string
     {
         $rest = $this->tagged($this->rest);

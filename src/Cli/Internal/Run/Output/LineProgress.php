@@ -14,7 +14,7 @@ final class LineProgress implements Progress
 {
     private string $lastState = '';
 
-    /** Null for JSON, whose only lines are the statistics. */
+    /** Null for JSON, because each line of JSON contains statistics. */
     private readonly ?FailureNotices $notices;
 
     public function __construct(private readonly ProgressConsole $console, private readonly bool $json)

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal\Run\Output;
 
-/** Adds a tag before each line of an output that arrives in pieces, and a missing line feed at its end. */
+/** Adds a tag before each line of an output that arrives in pieces. Adds a line feed to an incomplete last line. */
 final class LineTag
 {
     private readonly string $prefix;
@@ -15,7 +15,7 @@ final class LineTag
         $this->prefix = "{$tag}\t";
     }
 
-    /** Returns the size of pieces that have at most $limit bytes with their tags, even if each byte is a line feed. */
+    /** Returns the size of a piece that has at most $limit bytes with its tags, even if each byte is a line feed. */
     public function maxPieceBytes(int $limit): int
     {
         return max(1, intdiv($limit, \strlen($this->prefix) + 1));
@@ -33,7 +33,7 @@ final class LineTag
         return $start . str_replace("\n", "\n{$this->prefix}", $body) . ($this->atLineStart ? "\n" : '');
     }
 
-    /** Returns the line feed that is missing at the end of the output, or ''. */
+    /** Returns a line feed if the output does not end with one; else ''. */
     public function end(): string
     {
         $end = $this->atLineStart ? '' : "\n";

@@ -7,7 +7,7 @@ namespace Spindle\Cli\Internal\Run\Output;
 /** Time at which the output of a job is printed. */
 enum OutputMode
 {
-    /** All output at once, when the job has ended. */
+    /** All output together, when the job has ended. */
     case Grouped;
 
     /** Each line as soon as it is complete. */

@@ -10,14 +10,14 @@ use Spindle\Cli\Internal\Run\TemporaryFile;
 use Spindle\Command\CommandResult;
 use Spindle\Command\SpoolException;
 
-/** The option --keep-order. A result is early, and is kept, until all jobs before its job have a result. */
+/** The option --keep-order. A result is early, and is kept, while a job before its job has no result. */
 final class OutputOrder
 {
     /** Limits of {@see isFull()}: number of early results, and bytes of their inputs and commands. */
     private const MAX_EARLY_RESULTS = 1000;
     private const MAX_EARLY_BYTES = 16 << 20;
 
-    /** Number of large results per temporary file. A larger number saves descriptors, a smaller number disk space. */
+    /** Large results per temporary file. A larger number needs fewer descriptors, a smaller number less disk space. */
     private const MAX_RESULTS_PER_FILE = 50;
 
     /** @var \SplQueue<InputJob> jobs whose result has not been yielded yet, in the order of the input */
@@ -27,7 +27,7 @@ final class OutputOrder
     private array $early = [];
     private int $earlyBytes = 0;
 
-    /** @var resource|null file with the large outputs of early results; these results keep it open too */
+    /** @var resource|null file with the large outputs of early results; these results also keep the file open */
     private mixed $sharedFile = null;
     private int $sharedFileResults = 0;
 
@@ -51,7 +51,7 @@ final class OutputOrder
     /**
      * Adds the result of a finished job, and yields the results that no longer wait for an earlier job.
      *
-     * @param CommandResult|null $result null for a job that has none, so that later results do not wait for it
+     * @param CommandResult|null $result null for a job without a result, so that later results do not wait for it
      *
      * @return \Generator<InputJob, CommandResult> in the order of the input
      */
@@ -68,7 +68,7 @@ final class OutputOrder
     }
 
     /**
-     * Yields all early results. Call it once no more results can be added.
+     * Yields all early results. Must be called after the last call of {@see add()}.
      *
      * @return \Generator<InputJob, CommandResult> in the order of the input
      */

@@ -6,7 +6,7 @@ namespace Spindle\Cli\Internal\Run\Output;
 
 /**
  * Counts the finished jobs in equal intervals since the run began. When there are too many intervals, each pair is
- * merged into one that is twice as long, so that the whole run always fits.
+ * merged into one interval of twice the length. So the history always covers the whole run.
  */
 final class RateHistory
 {
@@ -40,8 +40,8 @@ final class RateHistory
     }
 
     /**
-     * Returns the standard deviation of the remaining time. It has two sources: the intervals vary, and the mean of a
-     * few past intervals is an uncertain estimate for the future ones.
+     * Returns the standard deviation of the remaining time. The time is uncertain because intervals vary, and because
+     * the mean of few past intervals is only an estimate for future intervals.
      *
      * @return float|null seconds; null while it can't be estimated
      */

@@ -22,7 +22,7 @@ interface ResultWriter
     public function start(InputJob $job, Command $command): Command;
 
     /**
-     * Prints the output of a finished job that was not printed while the job ran.
+     * Prints the part of a job's output that was not printed while the job ran.
      *
      * @return int bytes of the job's standard output
      *

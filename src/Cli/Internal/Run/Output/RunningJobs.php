@@ -7,8 +7,8 @@ namespace Spindle\Cli\Internal\Run\Output;
 use Spindle\Cli\Internal\Run\Input\InputJob;
 
 /**
- * The running jobs, each with the time at which it was first seen running. The exact time would have to be reported by
- * the launchers, or recorded by the pool. That would slow down runs of short jobs.
+ * The running jobs, each with the time at which it was first seen running. For the exact time of a start, launchers
+ * would have to report each start, or the pool would have to record it. Both would slow down runs of short jobs.
  */
 final class RunningJobs
 {
@@ -18,7 +18,7 @@ final class RunningJobs
     /**
      * @param list<InputJob> $running
      * @param float          $now     seconds since the run began
-     * @param bool           $starts  false while paused: jobs not seen before are ignored, as $running is an estimate
+     * @param bool           $starts  whether jobs may start; if not, new jobs in $running, an estimate, are ignored
      */
     public function update(array $running, float $now, bool $starts): void
     {

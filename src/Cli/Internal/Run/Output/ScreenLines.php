@@ -39,7 +39,7 @@ final class ScreenLines
     }
 
     /**
-     * Returns the bytes that replace the visible lines with others.
+     * Returns the bytes that replace the visible lines with $lines.
      *
      * @param non-empty-list<string> $lines
      */
@@ -123,7 +123,7 @@ final class ScreenLines
         $this->down($last - $row);
     }
 
-    /** Moves the cursor down, or up if the number is negative. Line feeds scroll at the end of the screen. */
+    /** Moves the cursor down, or up if $rows is negative. Writes line feeds, which scroll at the screen's end. */
     private function down(int $rows): void
     {
         $rows < 0 ? $this->up(-$rows) : $this->raw(str_repeat("\n", $rows));

@@ -10,13 +10,13 @@ use Spindle\Cli\Internal\Run\ProgressOptions;
 use Spindle\Cli\Internal\Run\RunStatistics;
 use Spindle\Command\CommandResult;
 
-/** A bar or a screen at the bottom of a terminal, and a report of the slowest and the failed jobs at the end. */
+/** Shows a bar or a screen at the bottom of a terminal. At the end, reports the slowest and the failed jobs. */
 final class ScreenProgress implements Progress
 {
     private const MIN_FRAME_NANOSECONDS = 100_000_000;
     private const MAX_FRAME_NANOSECONDS = 1_000_000_000;
 
-    /** Minimum pause after a frame, as a multiple of the frame's duration. So frames take about 1 % of the time. */
+    /** Minimum pause after a frame, as a multiple of the frame's duration. So drawing takes about 1 % of the time. */
     private const PAUSE_FACTOR = 100;
 
     /** Columns that the rate and a margin need in the line of the sparkline. */
@@ -42,7 +42,7 @@ final class ScreenProgress implements Progress
 
     private bool $readsKeys = false;
 
-    /** Whether a timer will show the lines. */
+    /** Whether a timer is set that will show the lines. */
     private bool $isDue = false;
 
     public function __construct(

@@ -37,7 +37,7 @@ final class ScreenState
         };
     }
 
-    /** Returns the number of done jobs and, if it is known, the number of all jobs. */
+    /** Returns the number of done jobs and, if known, the number of all jobs. */
     public function done(): string
     {
         $total = $this->statistics->total;
@@ -45,7 +45,7 @@ final class ScreenState
         return $this->statistics->doneCount() . ($total === null ? '' : "/{$total}");
     }
 
-    /** Returns the remaining time with its standard deviation; "ETA -" while it is not known, and in a pause. */
+    /** Returns the remaining time with its standard deviation; "ETA -" if the time is unknown or the run is paused. */
     public function eta(ScreenStyle $style): string
     {
         $remaining = $this->statistics->remainingSeconds();

@@ -36,7 +36,7 @@ final class ScreenTerminal
     /** Time of the next check for the foreground, in nanoseconds of hrtime(); null in the foreground. */
     private int|float|null $nextCheck = 0;
 
-    /** Whether {@see watchEnds()} has arranged that the settings are restored at the end. */
+    /** Whether the settings are restored when this process ends: {@see watchEnds()}. */
     private bool $restoresSettings = false;
 
     /** Settings before {@see readKeys()}, as `stty -g` prints them; null while they have not been changed. */
@@ -79,7 +79,7 @@ final class ScreenTerminal
         }
     }
 
-    /** Arranges that settings are restored when this process ends, also by a signal. Call before {@see readKeys()}. */
+    /** Makes this process restore the settings at its end, also by a signal. Call this before {@see readKeys()}. */
     public function watchEnds(): void
     {
         if ($this->watchers === []) {
@@ -101,8 +101,8 @@ final class ScreenTerminal
     }
 
     /**
-     * Reads keys without waiting for the end of a line, and without an echo. Ctrl-C and Ctrl-Z still send signals.
-     * Does nothing in the background, without ext-pcntl, and before a call of {@see watchEnds()}.
+     * Starts to read keys, without an echo and before the end of a line. Ctrl-C and Ctrl-Z still send signals. Does
+     * nothing in the background, without ext-pcntl, and before a call of {@see watchEnds()}.
      *
      * @param \Closure(string): void $press called with the bytes of keys
      *
@@ -170,7 +170,7 @@ final class ScreenTerminal
         return $this->size;
     }
 
-    /** Returns whether {@see write()} has an effect, and does not block. */
+    /** Returns whether {@see write()} would have an effect and not block. */
     public function isReady(): bool
     {
         if ($this->isGone || !$this->isInForeground()) {

@@ -8,7 +8,7 @@ use Spindle\Cli\Internal\Duration;
 use Spindle\Cli\Internal\Run\Input\InputJob;
 use Spindle\Cli\Internal\TerminalText;
 
-/** The lines of a screen: totals, bar, rate, running jobs and failures. */
+/** Formats the lines of the progress screen: totals, bar, rate, running jobs and failures. */
 final class ScreenView
 {
     private const MIN_COLUMNS = 50;
@@ -17,10 +17,9 @@ final class ScreenView
     /** Lines that are always visible: totals, bar and rate. */
     private const HEAD_LINES = 3;
 
-    /** Columns of the text beside the bar. */
     private const TEXT_COLUMNS = 26;
 
-    /** Most lines that running jobs have needed. They stay reserved, so that the screen does not jump. */
+    /** Largest number of lines that running jobs have needed. The screen keeps them, so lower lines do not move. */
     private int $jobLines = 1;
 
     public function __construct(private readonly ScreenStyle $style) {}

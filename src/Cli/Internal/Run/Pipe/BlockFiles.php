@@ -9,12 +9,12 @@ use Spindle\Command\Command;
 use Spindle\Internal\UnlinkedFile;
 
 /**
- * Temporary files with the blocks of jobs. A file exists until its job has ended, because a retry reads it again. If
- * this process is killed, a launcher finds the files by the prefix of {@see UnlinkedFile}, and removes them.
+ * Writes the block of each job to a temporary file. The file is kept until the job has ended, because a retry reads it.
+ * If this process is killed, a launcher finds the files by the prefix of {@see UnlinkedFile} and removes them.
  */
 final class BlockFiles
 {
-    /** Replaces the name of a block's file in printed commands, as in GNU parallel. */
+    /** Replaces the path of a block's file in printed commands, as in GNU parallel. */
     private const SHOWN_NAME = '$PARALLEL_TMP';
 
     /** Runs a program whose standard input is a file. */
@@ -28,7 +28,7 @@ final class BlockFiles
     /** @var array<int, int> bytes by number of the job */
     private array $sizes = [];
 
-    /** @param bool $areWritten false to assign names and write no files, for --dry-run */
+    /** @param bool $areWritten false for --dry-run: paths are assigned, but no file is written */
     public function __construct(public readonly bool $areWritten = true)
     {
         $folder = realpath(sys_get_temp_dir()); // absolute, because jobs can run in another folder
@@ -86,7 +86,7 @@ final class BlockFiles
         return $this->sizes[$number] ?? 0;
     }
 
-    /** Returns a command line with {@see SHOWN_NAME} in place of the names of files. */
+    /** Returns a command line with {@see SHOWN_NAME} instead of the paths of block files. */
     public function withoutNames(string $command): string
     {
         return (string) preg_replace('~' . preg_quote($this->prefix, '~') . '[0-9a-f]{8}~', self::SHOWN_NAME, $command);

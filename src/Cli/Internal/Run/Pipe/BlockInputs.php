@@ -10,17 +10,17 @@ use Spindle\Cli\Internal\Run\Input\JobInputs;
 use Spindle\Cli\Internal\Run\Input\JobValues;
 
 /**
- * Each job reads one block of standard input: the option --pipe. The block is a temporary file, which is the standard
- * input of the command. So no process has to copy the block while the command reads.
+ * Implements --pipe: each job reads one block of standard input. The standard input of the command is a temporary file
+ * with the block, so no process has to copy the block while the command reads.
  */
 final class BlockInputs implements JobInputs
 {
     use HasNumberedJobs;
 
-    /** @var array<int, string> names of the blocks of jobs that have not ended, by number */
+    /** @var array<int, string> names of the blocks of unfinished jobs, by job number */
     private array $names = [];
 
-    /** @param bool $insertsFileName whether the name of the file is the value of the job, as with --cat */
+    /** @param bool $insertsFileName whether {} is replaced with the path of the file, as with --cat */
     public function __construct(
         private readonly Blocks $blocks,
         private readonly bool $insertsFileName,

@@ -7,7 +7,7 @@ namespace Spindle\Cli\Internal\Run\Pipe;
 use Spindle\Cli\Internal\Run\Input\InputWait;
 use Spindle\Internal\Async\Condition;
 
-/** Blocks that one job has not read. The job reads them in order. */
+/** Holds the blocks that one job has not read yet, in their order. */
 final class BlockQueue
 {
     /** A queue with this many bytes or more gets no further block. */
@@ -39,7 +39,7 @@ final class BlockQueue
         $this->changed->notify();
     }
 
-    /** Ends the input of the job after the blocks that were added, or with an exception. */
+    /** Ends the job's input after the queued blocks. With a $failure, {@see read()} throws the $failure instead. */
     public function close(?\Throwable $failure = null): void
     {
         $this->isClosed = true;

@@ -12,10 +12,10 @@ use Spindle\Cli\Internal\UsageException;
  */
 final class BlockSplitter
 {
-    /** Largest size of a block, in bytes: that of GNU parallel. */
+    /** Largest size of a block in bytes, as in GNU parallel. */
     public const MAX_BLOCK_BYTES = (2 << 30) - 1;
 
-    /** Factor by which a block grows while it has no whole record, as in GNU parallel. */
+    /** Factor by which $blockBytes grows when that many bytes contain no whole record, as in GNU parallel. */
     private const GROWTH = 1.3;
 
     private string $buffer = '';
@@ -27,7 +27,7 @@ final class BlockSplitter
     /**
      * @param int  $blockBytes number of bytes that are searched for the end of a block
      * @param int  $groupSize  number of records that stay together (a group); 0 if a block may end after any record
-     * @param bool $isOneGroup true for one group in each block; false for as many as fit into $blockBytes
+     * @param bool $isOneGroup true for one group in each block; false for as many groups as fit into $blockBytes
      */
     public function __construct(
         private readonly RecordEnds $ends,
@@ -48,7 +48,7 @@ final class BlockSplitter
             $this->removed += $this->start;
             $this->start = 0;
         }
-        $this->buffer .= $bytes; // in place: a copy of a large block for each piece would take quadratic time
+        $this->buffer .= $bytes; // no copy: copying a large buffer for each piece would take quadratic time
         while (\strlen($this->buffer) - $this->start >= $this->blockBytes) {
             $before = $this->start;
             yield from $this->cut($this->start + $this->blockBytes);
@@ -58,7 +58,7 @@ final class BlockSplitter
         }
     }
 
-    /** Returns the number of bytes in the blocks so far. */
+    /** Returns the number of bytes in all blocks that were yielded so far. */
     public function position(): int
     {
         return $this->removed + $this->start;

@@ -16,7 +16,7 @@ final class Blocks
     /** The header that has been read; '' for none. */
     public string $header = '';
 
-    /** Positions in the input at which the block that was yielded last starts and ends. */
+    /** Positions in the input where the last yielded block starts and ends. */
     public int $start = 0;
     public int $end = 0;
 
@@ -34,7 +34,7 @@ final class Blocks
         private readonly bool $skipsBlank,
     ) {}
 
-    /** Returns the name of a range of bytes of an input, for messages. Bytes are counted from 1, as in tail(1). */
+    /** Returns the text that names a range of bytes in messages. The first byte has number 1, as in tail(1). */
     public static function describe(int $start, int $end, string $input): string
     {
         return 'bytes ' . ($start + 1) . " to {$end} of {$input}";

@@ -7,14 +7,14 @@ namespace Spindle\Cli\Internal\Run\Pipe;
 use Spindle\Cli\Internal\Run\Input\ColumnSeparator;
 use Spindle\Cli\Internal\UsageException;
 
-/** The option --group-by: consecutive lines with the same value in a column are one record. */
+/** Implements --group-by: consecutive lines with the same value in a column are one record. */
 final class GroupEnds implements RecordEnds
 {
     private readonly ColumnSeparator $separator;
 
     /**
      * @param string $separator regular expression that separates columns
-     * @param int    $column    from 1
+     * @param int    $column    number of the column, starting at 1
      *
      * @throws UsageException when the regular expression is invalid
      */
@@ -50,7 +50,7 @@ final class GroupEnds implements RecordEnds
     }
 
     /**
-     * Yields the start of each complete line whose value differs from that of the line before.
+     * Yields the start of each complete line that has another value in the column than the previous line.
      *
      * @return \Generator<int, int>
      */

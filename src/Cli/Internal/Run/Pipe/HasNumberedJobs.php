@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal\Run\Pipe;
 
-/** The methods of {@see \Spindle\Cli\Internal\Run\Input\JobInputs} for jobs that are known only by their numbers. */
+/** Implements parts of {@see \Spindle\Cli\Internal\Run\Input\JobInputs} for an unknown number of jobs without names. */
 trait HasNumberedJobs
 {
     public function count(): ?int

@@ -14,12 +14,12 @@ final class Header
     /** Bytes that are searched for the match of a regular expression. */
     private const MAX_MATCH_BYTES = 1 << 20;
 
-    /** Largest size of a header of lines, in bytes. It is small, because each job gets the header. */
+    /** Maximum bytes of a header of N lines. The limit is small, because each job gets the header. */
     private const MAX_LINES_BYTES = 16 << 20;
 
     /**
-     * @param string $pattern delimited regular expression; unused with a number of lines
-     * @param int    $lines   0 for a regular expression
+     * @param string $pattern delimited regular expression; unused if $lines is above 0
+     * @param int    $lines   number of lines of the header; 0 to use $pattern
      */
     private function __construct(private readonly string $pattern, private readonly int $lines) {}
 

@@ -10,25 +10,25 @@ use Spindle\Cli\Internal\Run\Input\JobInputs;
 use Spindle\Cli\Internal\Run\Input\JobValues;
 use Spindle\Command\Command;
 
-/** Each job reads one part of a file: the option --pipe-part. This process only searches for the ends of parts. */
+/** Implements --pipe-part: each job reads one part of a file. This process only searches for the ends of parts. */
 final class PartInputs implements JobInputs
 {
     use HasNumberedJobs;
 
     /**
-     * Runs a program that reads the header and a part of a file. Opens the file before the pipeline, so that the job
-     * fails if it can't be opened: the shell ignores the status of all but the last program of a pipeline. With `exec`,
-     * the first word is always a program, and not a builtin of the shell.
+     * Runs a program that reads the header and a part of a file. A shell ignores the status of each program of a
+     * pipeline except the last one. So the file is opened before the pipeline, and the job fails if that is impossible.
+     * `exec` never runs a builtin of the shell, only a program.
      */
     private const PROGRAM = 'file=$1 header=$2 start=$3 size=$4; shift 4; exec <"$file";'
         . ' { [ "$header" = 0 ] || head -c "$header" <"$file"; tail -c "+$start" | head -c "$size"; } | exec "$@"';
 
-    /** @var array<int, array{PartedFile, int, int, int}> file, end of its header, start and end of the part, by job */
+    /** @var array<int, array{PartedFile, int, int, int}> by job: file, end of its header, start and end of the part */
     private array $parts = [];
 
     /**
      * @param list<PartedFile> $files
-     * @param int              $blockBytes the minimum size of a part; or -N for N parts for each job that runs at once
+     * @param int              $blockBytes minimum bytes of a part; or -N for N parts per concurrent job
      */
     public function __construct(
         private readonly array $files,
@@ -96,7 +96,7 @@ final class PartInputs implements JobInputs
         $this->parts = [];
     }
 
-    /** Returns the size of a part at which each of the jobs that run at once gets N parts: $blockBytes is -N. */
+    /** Returns the size of a part if $blockBytes is -N: the files are split into N parts per concurrent job. */
     private function share(int $concurrency): int
     {
         $total = array_sum(array_map(static fn(PartedFile $file): int => $file->size, $this->files));

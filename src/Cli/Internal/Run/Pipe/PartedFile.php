@@ -47,8 +47,8 @@ final class PartedFile
     }
 
     /**
-     * Checks at the end of a job that the file has not changed while the job read its part. A file that has become
-     * longer still has the same parts. If the file was deleted, a job that starts later fails by itself.
+     * Checks at the end of a job that the file has not changed while the job read its part. A longer file is accepted,
+     * because its parts stay the same. A deleted file is accepted too: later jobs can't open the file, and fail.
      *
      * @throws UsageException when the file was replaced or changed
      */

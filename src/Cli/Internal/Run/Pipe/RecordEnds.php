@@ -6,7 +6,7 @@ namespace Spindle\Cli\Internal\Run\Pipe;
 
 use Spindle\Cli\Internal\UsageException;
 
-/** Finds where records end. Has no state: the caller passes a text again when more of it has been read. */
+/** Finds where records end. Keeps no state: when more input has been read, the caller passes the earlier text too. */
 interface RecordEnds
 {
     /**
@@ -28,6 +28,5 @@ interface RecordEnds
      */
     public function next(string $text, int $from, int $limit, int $count): ?int;
 
-    /** Returns a block of records without their separators. */
     public function withoutSeparators(string $block): string;
 }

@@ -11,20 +11,19 @@ use Spindle\Cli\Internal\Run\Input\JobInputs;
 use Spindle\Cli\Internal\Run\Input\JobValues;
 
 /**
- * Distributes the blocks of standard input among as many jobs as run at once: the option --round-robin. A block goes to
- * the next job in turn that has room for it. Each of the first blocks creates a job. A fiber distributes the rest.
+ * Implements --round-robin: distributes the blocks of standard input among jobs that all run at the same time. Each of
+ * the first blocks creates a job. A fiber gives each later block to the next job whose queue has room.
  */
 final class RoundRobinInputs implements JobInputs
 {
     use HasNumberedJobs;
 
-    /** @var array<int, BlockQueue> of jobs that have not ended, by number */
+    /** @var array<int, BlockQueue> queues of unfinished jobs, by job number */
     private array $queues = [];
 
-    /** @var array<int, int> number of bytes that each job got, by its number */
+    /** @var array<int, int> number of bytes that each job got, by job number */
     private array $sent = [];
 
-    /** Number of jobs that were created. */
     private int $jobCount = 0;
     /** Number of the job that got the last block from {@see distribute()}. */
     private int $last = 0;
@@ -36,7 +35,7 @@ final class RoundRobinInputs implements JobInputs
 
     public function __construct(private readonly Blocks $blocks) {}
 
-    /** Returns 0: there are only as many jobs as run at once, and none is created in advance. */
+    /** Returns 0: all jobs run at the same time, so no job is created in advance. */
     public function lookahead(): int
     {
         return 0;
@@ -88,7 +87,7 @@ final class RoundRobinInputs implements JobInputs
         $this->queues = [];
     }
 
-    /** Distributes the rest of the blocks. Ends early when all jobs have ended or the run is stopped. */
+    /** Distributes the blocks after the last job is created. Ends early when all jobs have ended or the run stops. */
     private function distribute(): void
     {
         try {
@@ -114,7 +113,7 @@ final class RoundRobinInputs implements JobInputs
         $this->sent[$number] = ($this->sent[$number] ?? 0) + \strlen($block);
     }
 
-    /** Returns the next job in turn whose queue has room; null for none. */
+    /** Returns the number of the next job, in rotation, whose queue has room; null for none. */
     private function nextWithRoom(): ?int
     {
         for ($i = 1; $i <= $this->jobCount; ++$i) {

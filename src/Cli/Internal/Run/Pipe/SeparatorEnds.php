@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal\Run\Pipe;
 
-/** A record ends after the text of --recend and before that of --recstart. If both are empty, each byte is a record. */
+/** A record ends between the texts of --recend and --recstart. If both texts are empty, each byte is a record. */
 final class SeparatorEnds implements RecordEnds
 {
     private readonly string $separator;
@@ -44,7 +44,7 @@ final class SeparatorEnds implements RecordEnds
         return $from;
     }
 
-    /** Returns the first end of a record whose separator begins at $from or later in a file; null if there is none. */
+    /** Returns the end of the first record in a file whose separator begins at $from or later; null for none. */
     public function nextInFile(PartedFile $file, int $from): ?int
     {
         if ($this->separator === '') {

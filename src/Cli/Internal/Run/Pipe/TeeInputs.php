@@ -10,12 +10,12 @@ use Spindle\Cli\Internal\Run\Input\InputWait;
 use Spindle\Cli\Internal\Run\Input\JobInputs;
 
 /**
- * Each job reads all of standard input: the option --tee. Standard input is copied to a temporary file before the first
- * job starts, so that the jobs can run one after the other.
+ * Implements --tee: each job reads all of standard input. Standard input is copied to a temporary file before the first
+ * job starts, because a later job must be able to read the input from its beginning.
  */
 final class TeeInputs implements JobInputs
 {
-    /** Number of the file in {@see BlockFiles}. No job has this number. */
+    /** Number of the temporary file in {@see BlockFiles}. No job has this number. */
     private const ALL = 0;
 
     /** @param JobInputs $values makes the jobs from their arguments */

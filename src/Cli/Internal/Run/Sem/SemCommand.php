@@ -37,8 +37,8 @@ final class SemCommand extends Command
         HELP;
 
     /**
-     * Runs the command. Only this shell has descriptor 3, the pipe of the semaphore, and not the command or processes
-     * that it leaves running. With exec, the first word is always a program, and not a builtin of the shell.
+     * Runs the command. Only this shell keeps descriptor 3, the pipe of the semaphore. The command and its background
+     * processes do not get the descriptor. `exec` never runs a builtin of the shell, only a program.
      */
     private const UNGROUPED = '(exec "$@") 3>&-; exit $?';
 
@@ -54,7 +54,7 @@ final class SemCommand extends Command
         exit $status
         SH;
 
-    /** A shell gives a background command an empty input, so descriptor 4 passes on standard input. */
+    /** A shell gives a background command an empty input, so the command gets standard input through descriptor 4. */
     private const IN_BACKGROUND = "exec 4<&0\n{\n%s\n} <&4 4<&- &";
 
     public function __construct()

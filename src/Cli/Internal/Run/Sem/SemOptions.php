@@ -17,14 +17,14 @@ final class SemOptions
     /** Name of the argument that contains the words of the command. */
     public const WORDS = 'words';
 
-    /** Name of the semaphore without --id and without a terminal, as in GNU parallel. */
+    /** Default of --id without a terminal, as in GNU parallel. With a terminal, the terminal's name is the default. */
     private const NO_TERMINAL = 'not a tty';
 
     /**
      * @param list<string> $command       a program and its arguments; empty to wait for the end of all commands
-     * @param int          $limit         largest number of commands that run at once
-     * @param float        $timeout       maximum seconds of the wait, or INF
-     * @param bool         $startsAnyway  whether the command starts when $timeout is over
+     * @param int          $limit         largest number of commands that run at the same time
+     * @param float        $timeout       maximum seconds to wait for the semaphore, or INF
+     * @param bool         $startsAnyway  whether the command starts after $timeout even if the semaphore is not free
      */
     private function __construct(
         public readonly string $name,

@@ -8,18 +8,18 @@ use Spindle\Cli\Internal\UsageException;
 use Spindle\Internal\Clock;
 
 /**
- * A counting semaphore for all processes of a user. A holder has a named pipe open for writing. The system closes it
- * when the holder ends, even if the holder is killed. This wakes the processes that wait at the other end. The next
- * process that needs a semaphore removes the pipes that no process has open for writing.
+ * A counting semaphore for all processes of a user. Each holder has its own named pipe open for writing. When a holder
+ * ends or is killed, the system closes its pipe. The processes that have the pipe open for reading then wake up. The
+ * next process that acquires a semaphore removes the pipes without a writer.
  */
 final class Semaphore
 {
-    /** The largest limit. A process that waits has a descriptor for each holder. */
+    /** The largest limit. A waiting process needs a descriptor for each holder. */
     public const MAX_HOLDERS = 500;
 
     private const PRIVATE_FOLDER = 0o040700;
 
-    /** A folder can inherit this bit from its parent folder. It gives the group no access: inode(7). */
+    /** A folder can inherit this bit from its parent folder. The bit gives the group no access: inode(7). */
     private const S_ISGID = 0o2000;
 
     private const PIPE_PATTERN = '/^[0-9a-f]{32}\.[0-9a-f]{16}$/D';
@@ -88,7 +88,7 @@ final class Semaphore
     }
 
     /**
-     * Becomes a holder, whatever the number of holders is.
+     * Becomes a holder immediately, even if the limit is exceeded.
      *
      * @return resource the pipe, open for writing
      *
@@ -105,7 +105,7 @@ final class Semaphore
     }
 
     /**
-     * Removes the pipes without a holder.
+     * Removes the pipes without a holder, of all semaphores.
      *
      * @return list<resource> the pipes of this semaphore, open for reading
      */
@@ -121,7 +121,7 @@ final class Semaphore
             if ($pipe === false) {
                 throw new UsageException("can't open '{$this->folder}/{$file}'; raise the limit of open files");
             }
-            // Without a writer, a pipe is at its end. With one, there is nothing to read.
+            // A pipe without a writer is at its end. A pipe with a writer is empty, but not at its end.
             fread($pipe, 1);
             if (feof($pipe)) {
                 unlink("{$this->folder}/{$file}");
@@ -137,7 +137,7 @@ final class Semaphore
     private function hold(): mixed
     {
         $path = "{$this->folder}/{$this->prefix}." . bin2hex(random_bytes(8));
-        // Opened for reading as well, because opening only for writing would wait for a reader.
+        // The pipe is opened for reading too: if it were opened only for writing, fopen() would wait for a reader.
         $pipe = @posix_mkfifo($path, 0o600) ? @fopen($path, 'r+e') : false;
 
         return $pipe === false ? throw new UsageException("can't create the named pipe '{$path}'") : $pipe;
@@ -149,7 +149,7 @@ final class Semaphore
         $none = null;
         $wait = is_infinite($seconds) ? null : (int) $seconds;
         $microseconds = $wait === null ? null : (int) (($seconds - $wait) * 1e6);
-        // After a signal, the caller checks the holders again.
+        // A signal can end the wait early. The caller then checks the holders again.
         @stream_select($holders, $none, $none, $wait, $microseconds);
     }
 }
