@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Spindle\Command;
 
+use Spindle\Internal\NumberRange;
+
 /**
  * A command: a program with arguments or a shell line, and its settings. Immutable: each `with...()` returns a copy.
  *
@@ -235,7 +237,9 @@ final class Command
     private static function positive(string $what, ?float $seconds): ?float
     {
         if ($seconds !== null && !($seconds > 0 && $seconds < \INF)) {
-            throw new \ValueError("{$what} must be a positive, finite number of seconds, not {$seconds}");
+            throw new \ValueError(
+                "{$what} must be a positive, finite number of seconds, not " . NumberRange::text($seconds),
+            );
         }
 
         return $seconds;

@@ -103,7 +103,9 @@ final readonly class HttpServerOptions
             'maxInFlight' => $maxInFlight,
         ]);
         if ($blockWarning !== 0.0 && !($blockWarning >= 0.1)) {
-            throw new \ValueError("The option blockWarning must be 0 or at least 0.1 seconds, not {$blockWarning}");
+            throw new \ValueError(
+                'The option blockWarning must be 0 or at least 0.1 seconds, not ' . NumberRange::text($blockWarning),
+            );
         }
         if ($maxBody < 0 || $minRate < 0) {
             throw new \ValueError('The options maxBody and minRate must be 0 or more');

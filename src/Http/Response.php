@@ -17,6 +17,7 @@ use Spindle\Http\Internal\Message\HasFields;
 use Spindle\Http\Internal\Message\IterableStream;
 use Spindle\Http\Internal\Message\Status;
 use Spindle\Http\Internal\Server\ResponseWriter;
+use Spindle\Internal\NumberRange;
 
 /**
  * A PSR-7 response. Its methods throw an exception for an invalid status, an invalid header name, and a control
@@ -215,7 +216,7 @@ final class Response implements ResponseInterface
     public static function serverSentEvents(iterable $events, array $headers = [], float $heartbeat = 15.0): self
     {
         if (!($heartbeat > 0.0)) {
-            throw new \ValueError("The heartbeat must be more than 0 seconds, not {$heartbeat}");
+            throw new \ValueError('The heartbeat must be more than 0 seconds, not ' . NumberRange::text($heartbeat));
         }
 
         $response = self::of('text/event-stream', new EventStream($events, $heartbeat), 200, $headers);

@@ -62,7 +62,9 @@ final readonly class SupervisorOptions
         ]);
         foreach (['startTimeout' => $startTimeout, 'blockTimeout' => $blockTimeout] as $name => $seconds) {
             if (!($seconds >= 0.1)) {
-                throw new \ValueError("The option {$name} must be at least 0.1 seconds, not {$seconds}");
+                throw new \ValueError(
+                    "The option {$name} must be at least 0.1 seconds, not " . NumberRange::text($seconds),
+                );
             }
         }
         if ($memoryLimit !== null && !self::isMemoryLimit($memoryLimit)) {

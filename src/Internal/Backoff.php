@@ -28,10 +28,10 @@ final class Backoff
         NumberRange::checkSeconds('The delay before a retry', $delay);
         NumberRange::checkSeconds('The maxDelay before a retry', $maxDelay);
         if (!($factor >= 1)) {
-            throw new \ValueError("The factor of retry delays must be 1 or more, not {$factor}");
+            throw new \ValueError('The factor of retry delays must be 1 or more, not ' . NumberRange::text($factor));
         }
         if (!($jitter >= 0 && $jitter <= 1)) {
-            throw new \ValueError("The jitter of retry delays must be from 0 to 1, not {$jitter}");
+            throw new \ValueError('The jitter of retry delays must be from 0 to 1, not ' . NumberRange::text($jitter));
         }
     }
 

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Internal;
 
-/** Checks that numbers are in the range that timers and counters support. */
+/** Checks that numbers are in the range that timers and counters support, and shows numbers in messages. */
 final class NumberRange
 {
     /** About 31 years. In nanoseconds, the sum of this number and the monotonic clock fits into 64 bits. */
@@ -25,7 +25,7 @@ final class NumberRange
         return $seconds >= 0 && $seconds <= self::MAX_SECONDS
             ? $seconds
             : throw new \ValueError(
-                "{$what} must be 0 or more seconds, at most " . self::MAX_SECONDS . ", not {$seconds}",
+                "{$what} must be 0 or more seconds, at most " . self::MAX_SECONDS . ', not ' . self::text($seconds),
             );
     }
 
@@ -35,7 +35,7 @@ final class NumberRange
         return $seconds > 0 && $seconds <= self::MAX_SECONDS
             ? $seconds
             : throw new \ValueError(
-                "{$what} must be more than 0 seconds, at most " . self::MAX_SECONDS . ", not {$seconds}",
+                "{$what} must be more than 0 seconds, at most " . self::MAX_SECONDS . ', not ' . self::text($seconds),
             );
     }
 
@@ -50,7 +50,7 @@ final class NumberRange
     {
         foreach ($options as $name => $seconds) {
             if ($seconds !== null && !($seconds > 0)) {
-                throw new \ValueError("The option {$name} must be more than 0 seconds, not {$seconds}");
+                throw new \ValueError("The option {$name} must be more than 0 seconds, not " . self::text($seconds));
             }
         }
     }
@@ -79,5 +79,11 @@ final class NumberRange
             : throw new \ValueError(
                 "{$what} must be {$minimum} or more, at most " . self::MAX_COUNT . ", not {$number}",
             );
+    }
+
+    /** Returns a number as text. Since PHP 8.5, a direct conversion of NAN causes a warning. */
+    public static function text(float $number): string
+    {
+        return is_nan($number) ? 'NAN' : (string) $number;
     }
 }

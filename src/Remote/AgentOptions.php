@@ -45,7 +45,7 @@ final class AgentOptions
         public readonly float $deadLetterRetention = 30 * 86400.0,
     ) {
         if ($stopTimeout !== null && !($stopTimeout >= 0)) {
-            throw new \ValueError("The stop timeout must be 0 or more seconds, not {$stopTimeout}");
+            throw new \ValueError('The stop timeout must be 0 or more seconds, not ' . NumberRange::text($stopTimeout));
         }
         NumberRange::checkCount('The bytes of a result', $maxResult, 1);
         NumberRange::checkSeconds('The lease', $lease);
@@ -55,14 +55,15 @@ final class AgentOptions
         }
         if (!($heartbeat > 0 && $margin > 0)) {
             throw new \ValueError(
-                "The heartbeat and the margin must be more than 0 seconds, not {$heartbeat} and {$margin}",
+                'The heartbeat and the margin must be more than 0 seconds, not '
+                    . NumberRange::text($heartbeat) . ' and ' . NumberRange::text($margin),
             );
         }
         if (!($lease > $heartbeat + $margin)) {
             throw new \ValueError(
                 'The lease must be longer than the heartbeat and the margin together: more than '
                     . ($heartbeat + $margin)
-                    . " seconds, not {$lease}",
+                    . ' seconds, not ' . NumberRange::text($lease),
             );
         }
         if (!($outcomeRetention >= 1)) {

@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Spindle\Remote;
 
+use Spindle\Internal\NumberRange;
+
 /** A task or command to be added to a queue: encoded, signed, and with the id under which it is stored. */
 final class Job
 {
@@ -34,7 +36,7 @@ final class Job
         }
         if (!($delay >= 0 && $delay <= self::MAX_DELAY_SECONDS)) {
             throw new \ValueError(
-                "The delay of a job must be from 0 to 31,622,400 seconds (366 days), not {$delay}",
+                'The delay of a job must be from 0 to 31,622,400 seconds (366 days), not ' . NumberRange::text($delay),
             );
         }
     }

@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Spindle\Remote;
 
+use Spindle\Internal\NumberRange;
+
 /** Options of remote tasks and commands. The defaults suit most queues. */
 final class RemoteOptions
 {
@@ -29,10 +31,12 @@ final class RemoteOptions
         public readonly ?\Closure $onReport = null,
     ) {
         if ($timeout !== null && !($timeout > 0)) {
-            throw new \ValueError("The timeout must be more than 0 seconds, not {$timeout}");
+            throw new \ValueError('The timeout must be more than 0 seconds, not ' . NumberRange::text($timeout));
         }
         if (!($brokerRetryTimeout >= 0)) {
-            throw new \ValueError("The broker's retry timeout must be 0 or more seconds, not {$brokerRetryTimeout}");
+            throw new \ValueError(
+                "The broker's retry timeout must be 0 or more seconds, not " . NumberRange::text($brokerRetryTimeout),
+            );
         }
         if ($maxJobs < 1 || $maxPayload < 1) {
             throw new \ValueError(

@@ -73,7 +73,7 @@ final class WorkerPoolOptions
             'maxMemoryGrowth' => $maxMemoryGrowth,
             'maxResult' => $maxResult,
         ]);
-        if ($bootstrap !== null && !is_file($bootstrap)) {
+        if ($bootstrap !== null && (str_contains($bootstrap, "\0") || !is_file($bootstrap))) {
             throw new \ValueError("The bootstrap '{$bootstrap}' is not an existing file");
         }
         $this->bootstrap = $bootstrap === null ? null : self::absolute($bootstrap);

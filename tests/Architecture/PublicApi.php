@@ -125,7 +125,7 @@ final class PublicApi
                 : '';
             $lines[] = implode(
                 ' ',
-                [...$modifiers, ...self::type($property->getType()), "\${$property->getName()}"],
+                [...$modifiers, ...self::type($property->getType(), $property->getDeclaringClass()), "\${$property->getName()}"],
             ) . $default;
         }
         sort($lines);
@@ -149,7 +149,7 @@ final class PublicApi
                 $class->isInterface() ? ['abstract'] : [],
             ));
             $parameters = implode(', ', array_map(self::parameter(...), $method->getParameters()));
-            $return = implode('', self::type($method->getReturnType()));
+            $return = implode('', self::type($method->getReturnType(), $method->getDeclaringClass()));
             $lines[] = "{$modifiers} function {$method->getName()}({$parameters})"
                 . ($return === '' ? '' : ": {$return}");
         }
@@ -170,7 +170,7 @@ final class PublicApi
             default => ' = ' . self::value($parameter->getDefaultValue()),
         };
 
-        return implode(' ', [...self::type($parameter->getType()), $name]) . $default;
+        return implode(' ', [...self::type($parameter->getType(), $parameter->getDeclaringClass()), $name]) . $default;
     }
 
     /** Removes the namespace that reflection adds to a global constant which was written without a backslash. */
@@ -179,10 +179,18 @@ final class PublicApi
         return str_contains($name, '::') || \defined($name) ? $name : substr((string) strrchr($name, '\\'), 1);
     }
 
-    /** @return list<string> the type; none if nothing is declared */
-    private static function type(?\ReflectionType $type): array
+    /**
+     * Since PHP 8.5, reflection returns the name of the class instead of self. This method replaces the name by self.
+     *
+     * @param \ReflectionClass<object>|null $class that declares the type; null for a function
+     *
+     * @return list<string> the type; none if nothing is declared
+     */
+    private static function type(?\ReflectionType $type, ?\ReflectionClass $class): array
     {
-        return $type === null ? [] : [(string) $type];
+        $name = '/(?<![\w\\\\])' . preg_quote($class?->getName() ?? 'self', '/') . '(?![\w\\\\])/';
+
+        return $type === null ? [] : [(string) preg_replace($name, 'self', (string) $type)];
     }
 
     private static function value(mixed $value): string

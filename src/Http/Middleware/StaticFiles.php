@@ -116,12 +116,14 @@ final readonly class StaticFiles implements MiddlewareInterface
         $names = array_map(rawurldecode(...), explode('/', $below));
         $slash = end($names) === '' ? '/' : '';
         $names = $slash === '' ? $names : \array_slice($names, 0, -1);
-        $checked = $this->prefix === '/' && ($names[0] ?? '') === self::WELL_KNOWN ? \array_slice($names, 1) : $names;
+        $isWellKnown = $this->prefix === '/' && ($names[0] ?? '') === self::WELL_KNOWN;
+        foreach ($isWellKnown ? \array_slice($names, 1) : $names as $name) {
+            if (preg_match(self::NAME_PATTERN, $name) !== 1) { // also for invalid UTF-8
+                return null;
+            }
+        }
 
-        // Names in invalid UTF-8 do not match.
-        return \count((array) preg_grep(self::NAME_PATTERN, $checked)) === \count($checked)
-            ? implode('/', [$this->root, ...$names]) . $slash
-            : null;
+        return implode('/', [$this->root, ...$names]) . $slash;
     }
 
     private function open(string $path): ?OpenFile

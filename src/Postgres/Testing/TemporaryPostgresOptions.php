@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres\Testing;
 
+use Spindle\Internal\NumberRange;
+
 /** Options of a temporary server, except for its settings. The defaults are suitable for most tests. */
 final class TemporaryPostgresOptions
 {
@@ -42,7 +44,7 @@ final class TemporaryPostgresOptions
             throw new \ValueError("The superuser of a temporary server can not be named \"{$user}\"");
         }
         if (!($timeout > 0)) {
-            throw new \ValueError("The timeout must be more than 0 seconds, not {$timeout}");
+            throw new \ValueError('The timeout must be more than 0 seconds, not ' . NumberRange::text($timeout));
         }
     }
 }

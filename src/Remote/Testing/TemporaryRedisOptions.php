@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Spindle\Remote\Testing;
 
+use Spindle\Internal\NumberRange;
+
 /** Options of a temporary Redis besides its settings. The defaults suit most tests. */
 final class TemporaryRedisOptions
 {
@@ -25,7 +27,7 @@ final class TemporaryRedisOptions
             throw new \ValueError('A certificate needs its private key, and a private key needs its certificate');
         }
         if (!($timeout > 0)) {
-            throw new \ValueError("The timeout must be more than 0 seconds, not {$timeout}");
+            throw new \ValueError('The timeout must be more than 0 seconds, not ' . NumberRange::text($timeout));
         }
     }
 }

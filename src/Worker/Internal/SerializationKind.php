@@ -19,10 +19,11 @@ enum SerializationKind
     /** Namespace of this library. Its classes with __clone() own processes, connections or servers. */
     private const OWN_NAMESPACE = 'Spindle\\';
 
-    /** PHP classes whose objects lose their contents in serialize() without an error. */
+    /** PHP classes whose objects lose their contents in serialize() without an error; heaps only before PHP 8.5. */
     private const EMPTIED_CLASSES = [
         'SplHeap', 'SplPriorityQueue', 'IteratorIterator', 'RecursiveIteratorIterator', 'MultipleIterator', 'XMLReader',
-        'XMLWriter', 'XSLTProcessor', 'DOMNodeList', 'DOMNamedNodeMap', 'ZipArchive',
+        'XMLWriter', 'XSLTProcessor', 'DOMNodeList', 'DOMNamedNodeMap', 'Dom\NodeList', 'Dom\NamedNodeMap',
+        'Dom\DtdNamedNodeMap', 'Dom\HTMLCollection', 'ZipArchive',
     ];
 
     /** Returns the kind of an object. Examines only the class, because the object may be a proxy or refuse calls. */

@@ -69,10 +69,10 @@ final class WarningsTest extends TestCase
 
     public function testTheLastWarningIsKeptAndNothingIsPrinted(): void
     {
-        self::assertSame(
-            [false, 'fopen(/not/there): Failed to open stream: No such file or directory'],
-            Warnings::of(static fn() => fopen('/not/there', 'r')),
-        );
+        [$file, $warning] = Warnings::of(static fn() => fopen('/not/there', 'r'));
+        self::assertFalse($file);
+        // PHP 8.6 leaves out the path.
+        self::assertStringEndsWith('): Failed to open stream: No such file or directory', $warning);
         self::assertSame([1, ''], Warnings::of(static fn() => 1));
     }
 }

@@ -88,7 +88,7 @@ final readonly class OpenFile
 
     private static function failure(string $path): \RuntimeException
     {
-        if (!is_file($path)) {
+        if (str_contains($path, "\0") || !is_file($path)) {
             return self::notFound();
         }
 

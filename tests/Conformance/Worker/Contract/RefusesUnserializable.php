@@ -129,20 +129,20 @@ trait RefusesUnserializable
             "->__serialize()['sent']",
             'an open stream',
         ];
-        yield 'a heap that __serialize() returns' => [
-            static fn(): mixed => [new SelectiveObject([new \SplMinHeap()])],
+        yield 'an iterator that __serialize() returns' => [
+            static fn(): mixed => [new SelectiveObject([new \MultipleIterator()])],
             "[0]->__serialize()['sent'][0]",
-            'of class SplMinHeap',
+            'of class MultipleIterator',
         ];
         yield 'a stream that __sleep() names' => [
             static fn(): mixed => new SleepingObject(Streams::open('php://memory', 'r')),
             '->sent',
             'an open stream',
         ];
-        yield 'a heap that __sleep() names' => [
-            static fn(): mixed => new SleepingObject(1, new \SplMinHeap()),
+        yield 'an iterator that __sleep() names' => [
+            static fn(): mixed => new SleepingObject(1, new \MultipleIterator()),
             '->alsoSent',
-            'of class SplMinHeap',
+            'of class MultipleIterator',
         ];
     }
 

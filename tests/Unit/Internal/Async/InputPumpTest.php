@@ -185,7 +185,7 @@ final class InputPumpTest extends TestCase
             self::fail('The input was read after the call of close()');
         };
         $pump = new InputPump($consumer, $input());
-        $pumps->attach($pump);
+        $pumps[$pump] = null;
         $pump->pullSoon();
         LoopTurn::await();
         $pump->close($reason);
