@@ -125,7 +125,11 @@ final class PublicApi
                 : '';
             $lines[] = implode(
                 ' ',
-                [...$modifiers, ...self::type($property->getType(), $property->getDeclaringClass()), "\${$property->getName()}"],
+                [
+                    ...$modifiers,
+                    ...self::type($property->getType(), $property->getDeclaringClass()),
+                    "\${$property->getName()}",
+                ],
             ) . $default;
         }
         sort($lines);

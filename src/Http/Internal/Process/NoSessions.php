@@ -36,4 +36,15 @@ final class NoSessions implements \SessionHandlerInterface
     {
         return false;
     }
+
+    /** Required as a method by PHP 9, and so is {@see validateId()}. PHP 8.6 warns if one of them is missing. */
+    public function create_sid(): never
+    {
+        RequestFunctions::refuse('session_start');
+    }
+
+    public function validateId(string $id): false
+    {
+        return false;
+    }
 }
