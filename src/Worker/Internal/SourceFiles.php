@@ -21,6 +21,9 @@ final class SourceFiles
     /** File name that PHP reports for the code of `php -r`. */
     private const COMMAND_LINE_FILE = 'Command line code';
 
+    /** Start of the name of the closure that `f(?)` creates in PHP 8.6. Reflection does not name the function f. */
+    private const PARTIAL_APPLICATION_PREFIX = '{closure:pfa:';
+
     private const ADVICE = 'restart this process, or submit a named function or a static method, '
         . 'whose code the worker loads itself';
 
@@ -43,6 +46,14 @@ final class SourceFiles
     {
         $file = (string) $closure->getFileName();
         $line = (int) $closure->getStartLine();
+        if (str_starts_with($closure->getName(), self::PARTIAL_APPLICATION_PREFIX)) {
+            throw UnserializableException::at(
+                $place,
+                "a partial function application, such as f(?), on line {$line} of {$file}",
+                null,
+                'write it as a closure, such as fn($x) => f($x)',
+            );
+        }
         $onLine = self::file($file, $line, $place)->closures[$line] ?? [];
         if (\count($onLine) === 1 && $onLine[0]->couldBe($closure)) {
             return $onLine[0];

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Tests\Unit\Worker;
 
 use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\Attributes\RequiresPhp;
 use PHPUnit\Framework\TestCase;
 use Spindle\Tests\LoadsSource;
 use Spindle\Worker\Internal\SourceFiles;
@@ -260,6 +261,19 @@ final class TaskCodeTest extends TestCase
 
         $this->expectException(UnserializableException::class);
         TaskCode::encode(ChildClass::late(), self::KEY);
+    }
+
+    #[RequiresPhp('>= 8.6.0-dev')]
+    public function testAPartialApplicationIsRefusedEvenNextToASimilarClosure(): void
+    {
+        $code = '<?php return [fn(string $string): int => 1, strlen(?)];';
+        /** @var array{\Closure(string): int, \Closure(string): int} $closures */
+        $closures = $this->loaded('partial.php', $code);
+        self::assertSame(1, TaskCode::decode(TaskCode::encode($closures[0], self::KEY), self::KEY)('four'));
+
+        $this->expectException(UnserializableException::class);
+        $this->expectExceptionMessage('The task is a partial function application, such as f(?), on line 1 of ');
+        TaskCode::encode($closures[1], self::KEY);
     }
 
     public function testCachesOfFilesAreLimited(): void
