@@ -204,7 +204,7 @@ final class CommandPool implements Lifecycle, Statistics
 
     /**
      * Ends the running command that has this key in the iterable of {@see self::run()} or {@see runInOrder()}. The
-     * command gets a cancelled result. If several running commands have the key, only the first one of the iterable is
+     * command gets a cancelled result. If several running commands have the key, only the one that was read first is
      * ended. If no running command has the key, the call does nothing.
      */
     public function cancel(mixed $key): void
@@ -217,7 +217,7 @@ final class CommandPool implements Lifecycle, Statistics
 
     /**
      * Returns the output so far of the running command that has this key in the iterable of {@see self::run()} or
-     * {@see runInOrder()}. If several running commands have the key, the method uses the first one of the iterable.
+     * {@see runInOrder()}. If several running commands have the key, the method uses the one that was read first.
      *
      * A launcher sends a small output when the command ends, or when this method asks for the output. So the first call
      * may return nothing, and a later call returns the output. With a transport, no output is sent before the end.

@@ -58,7 +58,7 @@ final class TaskRunner
      *
      * The status of a task is its exit code, or 128 + n after signal n, as in a shell. A task that could not be started
      * has the status 127 (no such program) or 126. The status is 255 if the exit code is unknown, or if it is 0 and the
-     * output could not be stored. In all these cases, stderr ends with the reason.
+     * output could not be stored. After a failed start, an unknown code or lost output, stderr ends with the reason.
      *
      * @param (callable(array{id: mixed, status: int, stdout: string, stderr: string}, int, int): mixed)|null $callback
      *        called for each result, with the number of ended tasks and the number of all tasks

@@ -217,7 +217,7 @@ final class HttpServer implements Lifecycle
     }
 
     /**
-     * Runs the application's health checks concurrently. A check that still runs since an earlier call is not repeated.
+     * Runs the application's health checks concurrently. A check that is still running is not started again.
      *
      * @return array<string, string|null> by the check's name: why it failed, or that it is late; null when it passed
      */

@@ -33,7 +33,7 @@ final readonly class HttpServerStatistics
      * @param int $rejectedConnections connections that were closed immediately, because their IPv4 address or IPv6 /64
      *     network had too many open connections
      * @param int $evictedConnections idle connections, and connections of slow clients, that the server closed to
-     *     accept new connections
+     *     make room for other clients
      * @param int $maxConnections how many connections can be open at present
      * @param bool $full whether new connections have waited for a second or more because there is no room for them
      * @param array<int, int> $answeredRequests requests that were answered, by status

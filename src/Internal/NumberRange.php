@@ -10,7 +10,7 @@ final class NumberRange
     /** About 31 years. In nanoseconds, the sum of this number and the monotonic clock fits into 64 bits. */
     public const MAX_SECONDS = 1_000_000_000;
 
-    /** The sum of two such numbers fits into 32 bits. */
+    /** The sum of two counts up to this maximum fits into 32 bits. */
     private const MAX_COUNT = 1_000_000_000;
 
     private function __construct() {}

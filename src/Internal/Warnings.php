@@ -97,7 +97,7 @@ final class Warnings
         return self::reason(error_get_last()['message'] ?? $default);
     }
 
-    /** Returns the reason in a warning of a socket or TLS function, to follow a colon: "connection refused". */
+    /** Returns the reason in a warning of a socket or TLS function, to follow a colon, such as "connection refused". */
     public static function socketReason(string $warning): string
     {
         $text = trim(

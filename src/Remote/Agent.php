@@ -208,8 +208,8 @@ final class Agent implements Lifecycle, Statistics
     /**
      * Returns numbers of the agent: `workers`, `claimed`, `done_total`, `retried_total`, `dead_total` and others. Adds
      * numbers of the queue: `waiting`, `delayed`, `blocked`, `dead`, `agents`, and the wait of the oldest claimable
-     * job, `oldest_seconds`. The queue's numbers are requested every five heartbeats, and absent before the first
-     * answer.
+     * job, `oldest_seconds`. The queue's numbers are requested every five heartbeats of a lease, and are absent before
+     * the first answer.
      */
     public function statistics(): array
     {

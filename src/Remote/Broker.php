@@ -114,7 +114,7 @@ interface Broker
 
     /**
      * Takes or renews an owner's lease, by the engine's clock. Each call also makes a limited number of jobs claimable:
-     * those whose delay, or whose owner's lease, has ended. Each call also drops old dead letters.
+     * those whose delay, or whose owner's lease, has ended. Each call also drops a limited number of old dead letters.
      *
      * If no agent has renewed a lease for $lease seconds, the engine was probably not available. Then the broker
      * revives other owners' leases that have ended in this time: they last another half of $lease seconds. So agents
@@ -147,7 +147,7 @@ interface Broker
      * exclusive key, that another owner has lost, or that were returned without a delay. An owner that gets fewer than
      * $maxClaims jobs receives a message when more jobs are available.
      *
-     * The owner numbers its claimed jobs with sequence numbers, which are not claim numbers. By
+     * The owner gives its claimed jobs consecutive sequence numbers, which are not claim numbers. By
      * $lastStartableSequenceNumber, the owner reports which of these jobs can have started.
      *
      * @param list<Settlement> $settlements                 jobs to settle

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Remote;
 
-/** A message in a mailbox. The mailbox of an agent has the agent's name. The mailbox of a caller has a random name. */
+/** A message in a mailbox. An agent's mailbox has the agent's owner name. A caller's mailbox has a random name. */
 final class MailboxMessage
 {
     /**

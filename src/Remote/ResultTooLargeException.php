@@ -6,7 +6,7 @@ namespace Spindle\Remote;
 
 use Spindle\SpindleException;
 
-/** A result or item of a task has more bytes than {@see AgentOptions::$maxResult} of the task's agent allows. */
+/** A result or item of a task has more bytes than the limit of its agent. See {@see AgentOptions::$maxResult}. */
 final class ResultTooLargeException extends \RuntimeException implements SpindleException
 {
     public static function of(string $id, int $size, int $limit): self

@@ -8,6 +8,7 @@ use PHPUnit\Framework\Attributes\After;
 use PHPUnit\Framework\Attributes\Before;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Fork\ProgramResult;
+use Spindle\Tests\JsonMessages;
 use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\Processes;
 use Symfony\Component\Process\InputStream;
@@ -121,7 +122,11 @@ trait RunsSpindle
     ): void {
         self::assertSame(
             [$status, $output, $errors],
-            [$process->getExitCode(), $process->getOutput(), $process->getErrorOutput()],
+            [
+                $process->getExitCode(),
+                $process->getOutput(),
+                JsonMessages::withoutLocation($process->getErrorOutput()),
+            ],
         );
     }
 }

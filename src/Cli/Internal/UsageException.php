@@ -19,7 +19,7 @@ final class UsageException extends \RuntimeException implements SpindleException
         return new self("option {$option}: '" . self::withoutPassword($value) . "' is not allowed; give {$allowed}");
     }
 
-    /** Masks the password of an address that the user gave to the wrong option. */
+    /** Masks the password of an address that the user gave in the wrong place. */
     public static function withoutPassword(#[\SensitiveParameter] string $text): string
     {
         return (string) preg_replace('~(?<=://)\S*@~', '***@', $text);

@@ -125,7 +125,7 @@ final class GuzzleHandler
         return $response !== null && $failure === null ? $response : throw $failure;
     }
 
-    /** If the body was compressed, adds fields with the original coding and length, as Guzzle's own handlers do. */
+    /** If the body is decompressed, adds fields with the original coding and length, as Guzzle's own handlers do. */
     private static function asGuzzle(RequestInterface $request, ResponseInterface $response): ResponseInterface
     {
         $body = $response->getBody();

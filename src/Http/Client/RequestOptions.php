@@ -13,7 +13,7 @@ final readonly class RequestOptions
     /**
      * @param float $connectTimeout limit for the look-up of the host, the connection and the TLS handshake together
      * @param float $firstByteTimeout limit from the end of the request to the first byte of the response
-     * @param float $readTimeout maximum pause between two bytes, while the request is sent or the response arrives
+     * @param float $readTimeout maximum wait without progress, while the request is sent or the response arrives
      * @param float $timeout limit for the time from the call to the end of the response's body
      * @param int $maxRedirects number of redirects that the client follows. One more makes the request fail. With 0,
      *     the caller gets the redirect as the response. Credentials are not sent to another origin

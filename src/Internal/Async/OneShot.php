@@ -7,7 +7,7 @@ namespace Spindle\Internal\Async;
 use Spindle\Internal\CannotWaitException;
 
 /**
- * A result or failure that one fiber waits for. Unlike Amp's Future, an unread failure is not reported.
+ * A result or failure that one fiber waits for. Unlike Amp's Future, this class does not report an unread failure.
  *
  * @template T
  */

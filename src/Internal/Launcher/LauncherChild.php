@@ -103,7 +103,7 @@ final class LauncherChild
         Signals::send($this->pid, self::SIGKILL);
     }
 
-    /** Waits for the launcher's exit, and frees the handle. After the timeout, kills the launcher and its processes. */
+    /** Blocks until the launcher has exited; kills it and its processes after the timeout. Then frees the handle. */
     public function close(): void
     {
         if (\is_resource($this->process)) {

@@ -16,7 +16,7 @@ final class FairMutex
     /** Whether {@see $fiber} is the holder. If false, the holder is unknown, and acquire() waits in every fiber. */
     private bool $hasKnownHolder = false;
 
-    /** @var \WeakReference<\Fiber<mixed, mixed, mixed, mixed>>|null the fiber that holds the mutex; null for {main} */
+    /** @var \WeakReference<\Fiber<mixed, mixed, mixed, mixed>>|null fiber of the known holder; null also for {main} */
     private ?\WeakReference $fiber = null;
 
     private readonly FiberQueue $waiting;

@@ -138,7 +138,7 @@ final class Listening
         }
     }
 
-    /** Pings the server regularly, because the read timeout applies only while an answer is due. */
+    /** Pings the server regularly, because the read timeout detects a lost connection only while an answer is due. */
     private function pingEvery(float $seconds, PipelinedSession $session): void
     {
         WeakTimer::after($seconds, $this, static function (self $self) use ($seconds, $session): void {

@@ -19,7 +19,7 @@ final class SessionLease implements Session
     /** Number of {@see copyTo()} generators that are neither read to their end nor destroyed. */
     private int $openCopyCount = 0;
 
-    /** Number of {@see query()} calls that have not ended. Such a call may not have sent its query yet. */
+    /** Number of {@see query()} calls that have not ended. Some may not be sent yet: encoding a value can suspend. */
     private int $pendingQueryCount = 0;
 
     /** @var (\Closure(): void)|null closure passed to {@see end()}; called when no query is pending */

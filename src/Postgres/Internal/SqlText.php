@@ -113,7 +113,7 @@ final class SqlText
     /**
      * Returns the beginning of the second statement, and its position as a character number, starting at 1. Returns
      * null if there is only one statement. This method also splits at semicolons in the body of a routine (BEGIN ATOMIC
-     * … END). So for a text that may create a routine, call this method only after the server has refused the text.
+     * … END). So if the text may create a routine, call this only after the server refused it as several statements.
      *
      * @return array{string, int}|null
      */

@@ -6,7 +6,7 @@ namespace Spindle\Postgres\Internal;
 
 use Psr\Log\LoggerInterface;
 
-/** Logs the steps of a connection: its number, the server's process id and the SQL text, but no parameter values. */
+/** Logs the steps of a connection, with its number, the server's process id and the SQL text, but without values. */
 final readonly class StatementLog
 {
     public bool $isEnabled;

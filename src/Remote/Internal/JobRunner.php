@@ -374,7 +374,7 @@ final class JobRunner
 
     private function jobFailed(ClaimedJob $job, \Throwable $failure): void
     {
-        if ($this->run->isExpiring()) { // perhaps the guard has killed the worker, so this is not a crash
+        if ($this->run->isExpiring()) { // perhaps the guard has killed the worker, so no crash is counted
             $this->run->abandon(LeaseLostException::of($this->run->owner));
             unset($this->jobs[$job->delivery->id]);
 

@@ -248,7 +248,7 @@ final class QueueClient
         return $this->brokerClient?->isOwn($id) ?? false;
     }
 
-    /** Tells the engine, in a later turn of the loop, that no further items of a job will be read. Ignores failures. */
+    /** Tells the engine, in a later callback, that no further items of a job will be read. Ignores failures. */
     public function stopTakingItems(string $id): void
     {
         $this->activity->requestLater(function () use ($id): void {

@@ -67,7 +67,7 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
     /** Condition on which the caller's loop waits. */
     private readonly Condition $changed;
 
-    /** Input of the map. If jobs can't be submitted, its $failure is set, and is thrown after the last outcome. */
+    /** Input of the map. Its $failure is also set if jobs can't be submitted, and is thrown after the last outcome. */
     private readonly InputPump $input;
 
     private readonly string $head;

@@ -30,7 +30,7 @@ final class SettlementFactory
     private const MISSING_CODE_PATTERN = '/^(?:(?:Class|Interface|Trait|Enum) "[^"]+" not found'
         . '|Call to undefined function |A worker has no )/';
 
-    /** Number of refusals, by one or more agents, after which a job is dead. */
+    /** Number of refusals after which a job is dead, even if the same agent has refused it each time. */
     private const MAX_REFUSALS = 4;
 
     /** @param int $maxResult maximum size of a result in bytes */

@@ -11,7 +11,7 @@ use Spindle\Remote\BrokerException;
 use Spindle\Remote\JobLostException;
 use Spindle\Worker\ExecutorClosedException;
 
-/** Reads the items of a generator task. The destructor ends a running task, unless another process may read it. */
+/** Reads the items of a generator task. The destructor ends a running task if no other process can read them. */
 final class StoredItems
 {
     private const MAX_ITEMS_PER_REQUEST = 32;

@@ -15,7 +15,7 @@ final class ClosureStream
 
     private const MAX_CACHED_SOURCES = 1024;
 
-    /** Code around the statement that returns the closure. Without line breaks, so that line numbers stay the same. */
+    /** Code around the statement that returns the closure. It has no line breaks: line numbers must stay the same. */
     private const FACTORY_PREFIX = 'return static function () {'
         . ' \extract((array) \func_get_arg(0), \EXTR_OVERWRITE | \EXTR_REFS); ';
     private const FACTORY_SUFFIX = ' };';

@@ -276,7 +276,7 @@ final class MapRun implements Source
         $this->changed->notify();
     }
 
-    /** Returns whether no more values will be read, and all tasks have outcomes or, of an abandoned map, have ended. */
+    /** Returns whether no more values are read and all tasks have outcomes; for an abandoned map, whether all ended. */
     public function isSettled(): bool
     {
         return $this->abandoned

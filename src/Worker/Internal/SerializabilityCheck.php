@@ -7,7 +7,7 @@ namespace Spindle\Worker\Internal;
 use Spindle\Worker\UnserializableException;
 
 /**
- * Refuses values with parts that serialize() would lose or that another process could not restore. Such parts are
+ * Refuses values with parts that serialize() would lose or that another process could not restore. Examples are
  * resources, objects of anonymous classes, and more nested levels than unserialize() can read.
  */
 final class SerializabilityCheck

@@ -85,7 +85,7 @@ final class SourceFiles
     }
 
     /**
-     * Returns the sources that `$isMeant` accepts. Of several sources with the same code, returns only the first.
+     * Returns the sources that `$isMeant` accepts. Of those with the same code, returns one: they are the same task.
      *
      * @param list<ClosureSource>           $sources
      * @param \Closure(ClosureSource): bool $isMeant

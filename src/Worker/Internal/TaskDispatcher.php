@@ -350,7 +350,7 @@ final class TaskDispatcher implements PoolEvents
         array_shift($worker->batches);
         $batch->source->sizing()->learn($batch->receivedCount, $batch->elapsed, $batch->longest);
         if ($batch->receivedCount < $batch->limit) {
-            // The worker has not run the others: a limit excluded them, or the worker's memory has grown too much.
+            // The worker has not run the other tasks: a limit excluded them, or its memory has grown too much.
             $this->backlog->requeue($batch, $batch->receivedCount, $batch->limit);
         }
         if ($batch->source instanceof MapRun) {

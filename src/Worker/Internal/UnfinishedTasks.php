@@ -18,7 +18,7 @@ final class UnfinishedTasks
     {
         if (self::$watched === null) {
             self::$watched = new \WeakMap();
-            // The report runs after the shutdown functions of the application: these may still await futures.
+            // Functions registered during shutdown run after those of the application, which may still await futures.
             register_shutdown_function(static fn() => register_shutdown_function(self::report(...)));
         }
         self::$watched[$submissions] = (int) getmypid();

@@ -61,7 +61,7 @@ final class ValuePacking
     }
 
     /**
-     * Encodes plain values together. This is faster than to pack each value, and fastest for integers.
+     * Encodes plain values together. This is faster than packing each value, and fastest for integers.
      *
      * @param list<bool|int|float|string|null> $values
      * @param bool                             $integers whether all values are integers

@@ -16,7 +16,7 @@ final class WorkerLink implements FrameHandler
 {
     private const MIN_READ_BYTES = 1 << 16;
 
-    /** Maximum bytes of one read, and of one write after a frame was sent only in part. */
+    /** Maximum bytes of one read, and of one write after the socket was full. */
     private const MAX_TRANSFER_BYTES = 1 << 18;
 
     /** If more bytes than this of a frame are unread, the link reads them only after the budget has reserved them. */
@@ -167,7 +167,7 @@ final class WorkerLink implements FrameHandler
             $this->end($malformed->getMessage());
         }
         if ($this->reserved > 0 && $this->frames->missing() <= self::MAX_UNRESERVED_BYTES) {
-            EventLoop::defer($this->release(...)); // after the receiver has called ResultBudget::forceAcquire()
+            EventLoop::defer($this->release(...)); // later: the receiver can call forceAcquire() first
         }
 
         return true;

@@ -13,7 +13,7 @@ use Spindle\Worker\WorkerPoolOptions;
 /** Settings that the workers of a pool receive when they start. */
 final class WorkerSettings
 {
-    /** Default limit of a result in bytes without a memory_limit. Otherwise, the default is a quarter of the limit. */
+    /** Default limit of a result in bytes without a memory_limit. Otherwise, the default is a quarter of it. */
     private const DEFAULT_MAX_RESULT_BYTES = 1 << 30;
     private const MEMORY_LIMIT_DIVISOR = 4;
 

@@ -14,7 +14,7 @@ final class ProgressOptions
 {
     /**
      * @param bool        $colours      whether the command line allows colours on a terminal
-     * @param bool        $hasKeys      whether keys may be read: not if the input is named as `-` or `/dev/stdin`
+     * @param bool        $hasKeys      false if `-` or `/dev/stdin` is given, because the terminal may be the input
      * @param string|null $againCommand command that runs the failed jobs of the job log again; null without a job log
      *                                  or if the run can't be resumed
      */

@@ -229,7 +229,7 @@ final class Runner
         $this->statistics->total = $this->statistics->submitted;
     }
 
-    /** Returns the command of a job with its environment, folder and timeout. With --trace, prints the command too. */
+    /** Returns a job's command with environment, folder, output targets and timeout. With --trace, also prints it. */
     private function preparedCommand(InputJob $job): Command
     {
         if ($this->options->output->tracesCommand) {

@@ -25,7 +25,7 @@ final class WorkOptions
     private const ADDRESS_PATTERN = '~^(?:(?:\[[0-9A-Fa-f:.]+\]|[^\s:\[\]/]+):(\d{1,5})|unix://.+)$~Ds';
     private const ALLOWED_BYTES = 'a number of bytes from 1 on';
 
-    /** Default of --stop-timeout in seconds: less than the stop timeouts of Kubernetes (30 s) and systemd (90 s). */
+    /** Default --stop-timeout in seconds: below the default stop timeouts of Kubernetes (30 s) and systemd (90 s). */
     private const DEFAULT_STOP_TIMEOUT = 25.0;
 
     private const MAX_PORT = 65_535;
@@ -48,7 +48,7 @@ final class WorkOptions
         public readonly bool $quiet,
     ) {}
 
-    /** @throws UsageException when an option is invalid or missing, or this process is root without --allow-root */
+    /** @throws UsageException for an invalid or missing option, file or package, or for root without --allow-root */
     public static function of(InputInterface $input): self
     {
         $given = new GivenOptions($input);

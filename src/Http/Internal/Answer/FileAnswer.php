@@ -23,7 +23,7 @@ final class FileAnswer
             'ETag' => $file->etag($now),
             'Accept-Ranges' => 'bytes',
         ]);
-        // Conditions such as If-Match apply only to GET and HEAD. For other methods, the handler has already acted.
+        // Conditions are evaluated only for GET and HEAD. For other methods, the handler has already acted.
         if (!\in_array($request->getMethod(), ['GET', 'HEAD'], true)) {
             return $response->withBody($file->whole());
         }

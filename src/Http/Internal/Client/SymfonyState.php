@@ -16,8 +16,8 @@ final class SymfonyState extends ClientState
     private ?DeferredFuture $activity = null;
 
     /**
-     * Stores parts of a response in Symfony's format: bytes of the body, or a chunk. The last two values are null and
-     * an exception (null if the response is complete). Ignores a response that the caller has dropped.
+     * Stores parts of a response in Symfony's format: bytes of the body, or a chunk. The last two values of a response
+     * are null and an exception (null if the response is complete). Ignores a response that the caller has dropped.
      */
     public function add(string $id, mixed ...$activities): void
     {

@@ -54,7 +54,7 @@ final class UploadedFile implements UploadedFileInterface
      *
      * @throws \InvalidArgumentException when the path is invalid
      * @throws UploadException when there is no file, it was moved, its stream was closed, or the target can't be
-     *     written. After this exception, no copy is left in the directory, and the call can be repeated
+     *     written. After a failed write, no copy is left in the directory, and the call can be repeated
      */
     public function moveTo(string $targetPath): void
     {

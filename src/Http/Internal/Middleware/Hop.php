@@ -4,12 +4,12 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Middleware;
 
-/** The entry that one proxy added to the header of a forwarded request. Invalid values are ignored. */
+/** The entry that one proxy added to the headers of a forwarded request. Invalid values are ignored. */
 final readonly class Hop
 {
     private const AUTHORITY_PATTERN = '@^([a-z0-9._\-]++|\[[0-9a-f:.]++\])(?::(\d{1,5}))?$@D';
 
-    /** Matches a node with an address: RFC 7239, section 6. An IPv6 address may have no brackets. */
+    /** Matches a node with an address: RFC 7239, section 6. In X-Forwarded-For, IPv6 may have no brackets. */
     private const NODE_PATTERN = '@^(?|([0-9.]++)(?::[\w.\-]++)?'
         . '|\[([0-9A-Fa-f:.]++)\](?::[\w.\-]++)?'
         . '|([0-9A-Fa-f:.]++))$@D';

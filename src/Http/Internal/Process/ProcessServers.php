@@ -21,7 +21,7 @@ final readonly class ProcessServers implements ServerOverview
     public function __construct(private SupervisorLink $link) {}
 
     /**
-     * Returns current statistics. If a process does not answer in time, its last known counters are used.
+     * Returns current statistics. If a process does not answer in time, only its last known counters are used.
      *
      * @throws HttpException when the supervisor does not answer
      */

@@ -50,7 +50,7 @@ final class ReplacementQueue
     /**
      * Begins the next replacement. The caller has to report its end by {@see succeeded()} or {@see failed()}.
      *
-     * @return Slot|null slot whose successor the caller has to start; null if no slot waits, or one is starting
+     * @return Slot|null slot whose successor the caller has to start; null if no slot waits, or a successor is starting
      */
     public function next(): ?Slot
     {

@@ -21,7 +21,7 @@ use Spindle\Internal\SignalWatch;
 /** A process forked by the supervisor. It serves until a message or signal stops it, or the supervisor ends. */
 final class ServingProcess implements SupervisorMessages
 {
-    /** Questions that ask for {@see HttpServer::statistics()}, and for the state with {@see HttpServer::check()}. */
+    /** Questions for {@see HttpServer::statistics()}, and for the state and results of {@see HttpServer::check()}. */
     public const STATISTICS = 'statistics';
     public const HEALTH = 'health';
 

@@ -43,7 +43,7 @@ final class StrayOutput
 
     private bool $hasLargeBuffer = false;
 
-    /** Log entries in the current window; start of the window by hrtime(); entries dropped since the last entry. */
+    /** Log entries in the current window; its start by hrtime(); entries dropped since the last logged entry. */
     private int $entries = 0;
     private int $windowStart = 0;
     private int $droppedEntries = 0;

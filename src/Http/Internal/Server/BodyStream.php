@@ -16,7 +16,7 @@ use Spindle\Internal\Warnings;
  * The body of a request, which can be read while it arrives. If the handler does not read, the server soon stops
  * receiving. Then the client has to wait.
  *
- * A body is kept, and can be read again, if it is not longer than
+ * A body is kept, and can be read again, up to a size that depends on the media type:
  * {@see \Spindle\Http\Internal\Form\BodyParser::maxKeptBytes()}. A longer body can be read only once.
  */
 final class BodyStream implements StreamInterface, BodyLimited

@@ -107,7 +107,7 @@ final class ConnectionLimits
     }
 
     /**
-     * Returns whether a new connection of this client may stay open. May close other connections of the same network.
+     * Returns whether a new connection of this client may stay open. If its network has too many, tries to close some.
      *
      * @param array<Connection> $connections all connections of the server
      */

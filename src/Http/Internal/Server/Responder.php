@@ -14,7 +14,7 @@ use Spindle\Http\Response;
 /** Sends the responses of a connection: responses of handlers, and responses of the server, such as errors. */
 final class Responder
 {
-    /** Up to this number of unread bytes of a body is discarded. If there are more, the connection is closed. */
+    /** Up to this number of unread bytes of a request body are discarded. If there are more, the connection closes. */
     private const MAX_DISCARDED_BYTES = 65_536;
 
     /** Minimum nanoseconds of a pcntl_fork(). A handler that returns sooner has not forked the process. */

@@ -207,7 +207,7 @@ final class Transport
      * Makes the connection end in a way that shows clients that the response is incomplete, even if this process is
      * killed. Call it again with false once the response is complete.
      *
-     * TLS then ends without its closing alert. TCP ends with a reset, which needs ext-sockets. Unix sockets can't.
+     * TLS then ends without its closing alert, TCP with a reset, which needs ext-sockets. Unix sockets support neither.
      */
     public function markIncomplete(bool $isIncomplete): void
     {

@@ -143,7 +143,7 @@ final class SessionSetup
         }
     }
 
-    /** @return array<string, string> settings that the options contain, and one for exact floats on old servers */
+    /** @return array<string, string> settings and statement timeout of the options; exact floats for old servers */
     private function settings(): array
     {
         $settings = $this->options->settings;

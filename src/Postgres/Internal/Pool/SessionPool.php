@@ -740,7 +740,7 @@ final class SessionPool implements SessionLender
         $this->adjustSessions();
     }
 
-    /** Fails all waiters if no session or attempt is left, and the failure is permanent or no server was reached. */
+    /** With no session or attempt left, fails all waiters if the failure is permanent or no server was ever reached. */
     private function onOpenFailed(\Throwable $failure): void
     {
         $this->opener->keepLoopRunning($this->queue->count() > 0);

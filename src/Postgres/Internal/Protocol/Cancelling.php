@@ -27,7 +27,7 @@ final class Cancelling
     /** Seconds after a request during which the error of a stopped statement may still arrive. */
     private const REQUEST_EFFECT_SECONDS = 0.1;
 
-    /** Seconds between the end of the first request and the second request. Each further pause is doubled. */
+    /** Seconds from the end of the first request to the second. Each further pause is twice as long as the last. */
     private const FIRST_PAUSE_SECONDS = 0.005;
 
     /** Whether a request was started and has not ended. Only this class writes the property. */
@@ -95,7 +95,7 @@ final class Cancelling
         async($this->send(...), $pause, $closesOnFailure)->ignore();
     }
 
-    /** Sends a request if the exchange is current after `$seconds`. After a too long pause, closes the connection. */
+    /** Sends a request if the exchange is current after `$seconds`. After too long a pause, closes the connection. */
     public function requestLater(
         #[\SensitiveParameter]
         Exchange $exchange,

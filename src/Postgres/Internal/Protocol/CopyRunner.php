@@ -167,7 +167,7 @@ final class CopyRunner
                 && $this->pipeline->unwrittenBytes() > self::MAX_UNWRITTEN_BYTES
             ) {
                 $this->pipeline->await($exchange, $cancellation);
-                // await() may return within the same turn of the event loop. Errors are read only in another turn.
+                // await() may return within the same turn of the loop. Only another turn reads errors and runs fibers.
                 LoopTurn::await();
             }
             if ($exchange->done || $exchange->serverError !== null) {

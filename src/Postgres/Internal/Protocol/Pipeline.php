@@ -120,7 +120,7 @@ final class Pipeline
     /**
      * @param resource $stream non-blocking
      * @param bool $hasStreamBuffer whether the stream has a buffer that the event loop does not see, as with TLS
-     * @param \Closure(): void $sendCancelRequest returns when the server has closed the separate connection
+     * @param \Closure(): void $sendCancelRequest returns when the server has closed the request's own connection
      * @param float|null $readTimeout maximum seconds without a byte while an answer is due; then the connection ends
      * @param int $roundTrip upper bound of a round trip in nanoseconds, measured while connecting
      * @param Handover|null $handover leaves the session for a later HTTP request; null if the stream is not persistent

@@ -177,7 +177,7 @@ final class StatementRunner
         }
     }
 
-    /** Prepares a statement. Repeats the preparation if another generation starts before the answer arrives. */
+    /** Prepares a statement. Repeats the preparation if another generation has started in the meantime. */
     public function prepare(string $sql, ?Cancellation $cancellation): PreparedStatement
     {
         for ($attempt = 1;; ++$attempt) {

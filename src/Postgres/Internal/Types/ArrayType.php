@@ -8,7 +8,7 @@ use Spindle\Postgres\ProtocolException;
 
 /**
  * Converts arrays with up to six dimensions to and from nested lists. Lower bounds are dropped. If the element type is
- * JSON, a multirange or a domain over an array, each nested list is one element, and the array has one dimension.
+ * JSON, a multirange or a domain over an array, arrays are encoded with one dimension: a nested list is one element.
  *
  * @see https://www.postgresql.org/docs/current/arrays.html#ARRAYS-IO
  */

@@ -38,7 +38,7 @@ final class Types
 
     /**
      * Query for the rows of {@see self::load()}: types and their component types. $1 is an array of OIDs, such as
-     * "{16385,16391}". to_jsonb() reads the column rngmultitypid, which PostgreSQL 13 does not have.
+     * "{16385,16391}". to_jsonb() reads the column rngmultitypid, which is missing before PostgreSQL 14.
      */
     public const LOAD_QUERY = <<<'SQL'
         WITH RECURSIVE found (oid, kind, base, name, delimiter) AS (
@@ -80,7 +80,7 @@ final class Types
 
     public function __construct(private readonly JsonMode $json = JsonMode::Arrays) {}
 
-    /** Returns the types of the server with this start time; OIDs differ between servers. For null, returns $this. */
+    /** Returns the types of the server with this start time: servers can have other OIDs. For null, returns $this. */
     public function forServer(?string $startTime): self
     {
         $this->serverStartTime ??= $startTime;

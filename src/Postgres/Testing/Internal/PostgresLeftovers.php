@@ -50,7 +50,7 @@ final class PostgresLeftovers implements Removal
             Signals::send($postmaster, self::SIGQUIT);
         }
         foreach (array_keys($processes, 'initdb', true) as $initdb) {
-            // initdb feeds the input of a server that it has started. When the input ends, it cleans up and ends.
+            // initdb feeds the input of the server that it starts. When the input ends, that server cleans up and ends.
             Signals::send($initdb, self::SIGKILL);
         }
         Wait::until(static fn(): bool => $state->processes() === [], self::GRACE_SECONDS);

@@ -41,7 +41,7 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
     /** Reason that was passed to {@see fail()}; null if the stream is open, or was closed by {@see close()}. */
     private ?string $failure = null;
 
-    /** Time of {@see Clock::now()} at which the engine last sent or accepted bytes. */
+    /** Time of {@see Clock::now()} at which the engine last sent bytes, or accepted bytes that waited in $unsent. */
     private float $lastProgress;
 
     /** Id of the process that opened the stream. A fork of that process shares the socket, but must not use it. */
@@ -94,7 +94,7 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
         }
     }
 
-    /** Returns whether the engine has neither sent nor accepted bytes since $time (of Clock::now()). */
+    /** Returns whether the engine has sent nothing, and accepted none of $unsent, since $time (of Clock::now()). */
     public function isSilentSince(float $time): bool
     {
         return $this->lastProgress <= $time;

@@ -41,7 +41,7 @@ final class Mailbox
 
     /**
      * @param \Closure(MailboxMessage): void $onMessage
-     * @param \Closure(bool): void           $onOpen    called after each connect; gets whether messages may be lost
+     * @param \Closure(bool): void           $onOpen    called on connect; gets whether messages may have been lost
      */
     public function __construct(
         private readonly EngineClient $engine,

@@ -21,7 +21,7 @@ use Spindle\Remote\BrokerRefusedException;
 use Spindle\Remote\BrokerUnavailableException;
 use Spindle\TlsOptions;
 
-/** One connection to the engine. Several fibers can send commands at the same time. Answers arrive in that order. */
+/** One connection to the engine. Several fibers can send commands at the same time. The engine answers in order. */
 final class RedisConnection
 {
     /** Seconds between two checks for an overdue answer. */
@@ -175,7 +175,7 @@ final class RedisConnection
     /**
      * @param list<string> $arguments
      *
-     * @throws EngineError                when the engine answers with any other error
+     * @throws EngineError                when the engine answers with an error other than those below
      * @throws BrokerRefusedException     when authentication fails, or the user lacks a permission
      * @throws BrokerUnavailableException when the answer is a temporary error or does not arrive; without an answer,
      *                                    the command may have run

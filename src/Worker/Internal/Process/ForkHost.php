@@ -10,8 +10,8 @@ use Spindle\Worker\Internal\ValueSerializer;
 use Spindle\Worker\Internal\WorkerProtocol;
 
 /**
- * The host: the process whose forks are workers. It has loaded the autoloaders and the bootstrap file. It gets working
- * directory, umask and environment from the pool's process. It only forks, sends signals, passes on output and waits.
+ * The host: the process whose forks are workers. It has loaded the autoloaders and the bootstrap file. It inherits only
+ * working directory, umask and environment of the pool. It only forks, sends signals, passes on output and waits.
  */
 final class ForkHost
 {

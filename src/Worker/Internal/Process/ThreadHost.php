@@ -61,7 +61,7 @@ final class ThreadHost
         if ($type === WorkerProtocol::START) {
             $this->start($id, $payload);
         } elseif ($type === WorkerProtocol::KILL && isset($this->threads[$id])) {
-            // kill() returns when the thread has ended. If the thread blocks, the pool kills this process.
+            // kill() waits for the thread. If that takes longer than the grace period, the pool kills this process.
             $this->threads[$id]->kill();
             $this->forget($id);
             $this->link->send(WorkerProtocol::ENDED, $id, pack('llP', -1, self::SIGKILL, 0));

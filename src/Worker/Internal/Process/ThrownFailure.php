@@ -29,7 +29,7 @@ final class ThrownFailure
         try {
             $packing->add(WorkerProtocol::SERIALIZED, ValueSerializer::serialize($thrown, 'The exception'));
         } catch (UnserializableException) {
-            // $data is sufficient: it has class, message, code, trace and previous exceptions.
+            // The data is sufficient: it has class, message, code, trace and previous exceptions.
         }
 
         return $packing->head() . $packing->bytes();

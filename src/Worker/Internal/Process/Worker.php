@@ -344,7 +344,7 @@ final class Worker
         return self::$indexes;
     }
 
-    /** Records the duration of a task. After a task that could fork, ends its fork and repairs output. */
+    /** Records a task's duration. After a task that could fork: kills this process if it is a fork, repairs output. */
     private function recordDuration(int $nanoseconds): void
     {
         $this->results->recordDuration($nanoseconds);

@@ -11,7 +11,7 @@ use Spindle\Worker\Thrown;
 /** Makes this process or thread a worker, or this process a host. A host starts workers as forks or threads. */
 final class WorkerBoot
 {
-    /** Instance of this process or thread. Not a global variable: a task that prints $GLOBALS must print no secrets. */
+    /** Instance of this process or thread. It is not global: a task that prints $GLOBALS must not print its secrets. */
     private static ?self $current = null;
 
     /** Number of nested pools around this process: 1 in a worker of the outermost pool. */
@@ -145,7 +145,7 @@ final class WorkerBoot
         return self::$current ?? throw new \LogicException('This process is not a worker');
     }
 
-    /** Sends PHP errors to standard error. Otherwise they would mix with the output of the pool's process. */
+    /** Sends PHP errors to standard error. Otherwise they would mix with standard output of the pool's process. */
     private static function sendErrorsToStderr(): void
     {
         if (!\in_array(

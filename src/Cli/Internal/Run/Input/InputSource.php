@@ -116,7 +116,7 @@ final class InputSource
         return $header;
     }
 
-    /** Counts arguments, or records of a regular file. Returns null for other streams and longer separators. */
+    /** Counts arguments or records of a regular file. Returns null for other streams or separators of several bytes. */
     public function count(): ?int
     {
         if ($this->stream === null) {

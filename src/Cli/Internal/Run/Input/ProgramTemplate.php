@@ -6,7 +6,7 @@ namespace Spindle\Cli\Internal\Run\Input;
 
 use Spindle\Command\Command;
 
-/** A program and its arguments, without a shell. A word that is only {} (all values) becomes a word for each value. */
+/** A program and its arguments, without a shell. A word that is a list, such as {} or {.}, becomes a word per value. */
 final class ProgramTemplate implements TemplateBody
 {
     /** Matches the text of a word that needs no quotes. In the first word, = would make an assignment. */

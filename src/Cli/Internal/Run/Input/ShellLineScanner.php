@@ -230,7 +230,7 @@ final class ShellLineScanner
         };
     }
 
-    /** Scans text that is special only at the start of a word. Returns its length in bytes; 0 for any other text. */
+    /** Scans text that is special only at a word start. Returns the number of scanned bytes; 0 for other text. */
     private function readWordStart(string $text, int $at): int
     {
         if ($text[$at] === '#') {

@@ -158,7 +158,7 @@ final class ShellTemplate implements TemplateBody
     }
 
     /**
-     * Rejects a list after =, <, > or #, because its second value would become a command or an argument.
+     * Rejects a list in an assignment, redirection or comment: its second value would become a command or an argument.
      *
      * @param list<string|Replacement> $parts
      */

@@ -6,7 +6,7 @@ namespace Spindle\Cli\Internal\Run\KnownOptions;
 
 /**
  * The options of `spindle sem`, or all options of `spindle run`, GNU parallel 20221122 and xargs (findutils 4.9). The
- * parser, the help, and the pages for users of GNU parallel and xargs are made from this table.
+ * parser, the help, the pages for users of GNU parallel and xargs, and their tests are made from this table.
  */
 final class OptionTable
 {

@@ -12,7 +12,7 @@ use Spindle\Command\CommandResult;
 /** The option --line-buffer: prints the lines of running jobs as soon as they are complete. */
 final class LineOutput implements ResultWriter
 {
-    /** @var array<int, array{LineBuffer, LineBuffer}> standard output and standard error, by number of the job */
+    /** @var array<int, array{LineBuffer, LineBuffer}> standard output and error of running jobs, by job number */
     private array $buffers = [];
 
     public function __construct(

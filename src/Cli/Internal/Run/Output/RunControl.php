@@ -6,7 +6,7 @@ namespace Spindle\Cli\Internal\Run\Output;
 
 use Spindle\Cli\Internal\Run\Input\InputJob;
 
-/** Lists, pauses and ends the jobs of a run, for the screen and its keys. */
+/** Lists and ends the jobs of a run, pauses job starts, and changes the concurrency, for the screen and its keys. */
 interface RunControl
 {
     /** @return list<InputJob> jobs that run according to the pool's estimate, in the order of the input */
