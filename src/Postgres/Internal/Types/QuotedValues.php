@@ -105,7 +105,8 @@ final class QuotedValues
         }
         yield from match (true) {
             \is_string($value) => self::escaped($value),
-            \is_int($value), \is_float($value) => [(string) $value],
+            \is_int($value) => [(string) $value],
+            \is_float($value) => [Scalar::float($value)],
             $value instanceof \BackedEnum => [(string) $value->value],
             $value instanceof \DateTimeInterface => self::timeTexts(\DateTimeImmutable::createFromInterface($value)),
             $value instanceof Range => [...self::parts($value->lower), ...self::parts($value->upper)],

@@ -50,8 +50,8 @@ trait KeepsSecrets
             if ($object instanceof $class) {
                 return $object;
             }
-            if (!$seen->contains($object)) {
-                $seen->attach($object);
+            if (!isset($seen[$object])) {
+                $seen[$object] = true;
                 $parts = array_map(
                     static fn(mixed $part): array => \is_array($part) ? array_values($part) : [$part],
                     array_values((array) $object),
