@@ -266,7 +266,7 @@ final class TaskCodeTest extends TestCase
     #[RequiresPhp('>= 8.6.0-dev')]
     public function testAPartialApplicationIsRefusedEvenNextToASimilarClosure(): void
     {
-        $code = '<?php return [fn(string $string): int => 1, strlen(?)];';
+        $code = '<?php return [static fn(string $string): int => 1, strlen(?)];';
         /** @var array{\Closure(string): int, \Closure(string): int} $closures */
         $closures = $this->loaded('partial.php', $code);
         self::assertSame(1, TaskCode::decode(TaskCode::encode($closures[0], self::KEY), self::KEY)('four'));
