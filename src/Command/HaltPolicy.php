@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Spindle\Command;
 
+use Spindle\Internal\NumberRange;
+
 /**
  * Ends a run early after a number or a share of its commands has failed, or after a number or a share has succeeded.
  *
@@ -26,7 +28,9 @@ final class HaltPolicy
             throw new \ValueError("A halt policy needs a count of 1 or more, not {$count}");
         }
         if ($share !== null && !($share > 0 && $share <= 1)) {
-            throw new \ValueError("A halt policy needs a share above 0 and up to 1, not {$share}");
+            throw new \ValueError(
+                'A halt policy needs a share above 0 and up to 1, not ' . NumberRange::text($share),
+            );
         }
     }
 

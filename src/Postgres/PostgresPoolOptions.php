@@ -44,7 +44,9 @@ final readonly class PostgresPoolOptions
             'leakAfter' => $leakAfter,
         ]);
         if (!($validateAfter >= 0)) {
-            throw new \ValueError("The option validateAfter must be 0 or more seconds, not {$validateAfter}");
+            throw new \ValueError(
+                'The option validateAfter must be 0 or more seconds, not ' . NumberRange::text($validateAfter),
+            );
         }
         foreach (['minConnections' => $minConnections, 'maxWaiting' => $maxWaiting] as $name => $number) {
             if ($number < 0) {

@@ -57,7 +57,7 @@ final class TaskContext
      * Returns a cancellation that is requested when the task is cancelled or exceeds its time limit.
      *
      * After the request, a task that has called this method may run for {@see WorkerPoolOptions::$grace} more seconds.
-     * It can pass the cancellation to operations that it waits for. A task that has not called this method is ended
+     * The task can pass the cancellation to its operations. A task that has not called this method is ended
      * immediately. In a thread, or without ext-pcntl, every task is ended immediately.
      */
     public function cancellation(): Cancellation

@@ -115,7 +115,7 @@ abstract class HostContract extends TestCase
             [
                 $answer->status,
                 $answer->header('content-type'),
-                json_decode(JsonMessages::withoutLocation($answer->body), true),
+                json_decode(JsonMessages::withoutLocation($answer->body), true, flags: \JSON_THROW_ON_ERROR),
             ],
         );
         self::assertSame($before, self::sql('SELECT * FROM aircraft'));

@@ -127,6 +127,7 @@ final class PoliciesTest extends TestCase
         yield 'a jitter beyond all' => [static fn() => new RetryPolicy(1, jitter: 1.1)];
         yield 'no delay that is a number' => [static fn() => new RetryPolicy(1, delay: \NAN)];
         yield 'a halt on nothing' => [static fn() => HaltPolicy::soonAfterFailures(0)];
+        yield 'a halt on a share that is no number' => [static fn() => HaltPolicy::nowAfterFailureShare(\NAN)];
         yield 'a halt on no share' => [static fn() => HaltPolicy::nowAfterFailureShare(0.0)];
         yield 'a halt on more than all' => [static fn() => HaltPolicy::nowAfterSuccessShare(1.1)];
         yield 'no concurrency' => [static fn() => new CommandPool(0)];

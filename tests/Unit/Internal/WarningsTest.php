@@ -69,10 +69,11 @@ final class WarningsTest extends TestCase
 
     public function testTheLastWarningIsKeptAndNothingIsPrinted(): void
     {
-        [$file, $warning] = Warnings::of(static fn() => fopen('/not/there', 'r'));
-        self::assertFalse($file);
-        // PHP 8.6 leaves out the path.
-        self::assertStringEndsWith('): Failed to open stream: No such file or directory', $warning);
+        $of86 = 'fopen(): Failed to open stream: No such file or directory'; // PHP 8.6 leaves out the path
+        self::assertContains(
+            Warnings::of(static fn() => fopen('/not/there', 'r')),
+            [[false, str_replace('()', '(/not/there)', $of86)], [false, $of86]],
+        );
         self::assertSame([1, ''], Warnings::of(static fn() => 1));
     }
 }

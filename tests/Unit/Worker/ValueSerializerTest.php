@@ -63,11 +63,15 @@ final class ValueSerializerTest extends TestCase
         })()])], "\$value['deep']"];
         yield 'a private part' => [new \ArrayIterator([new \SplFileInfo(__FILE__)]), 'SplFileInfo'];
         if (\PHP_VERSION_ID < 80500) {
+            $heap = new \SplMinHeap();
+            $heap->insert(1);
+            $queue = new \SplPriorityQueue();
+            $queue->insert(1, 2);
             yield 'a heap, which PHP would empty' => [
-                [new \SplMinHeap()],
+                [$heap],
                 '$value[0] is of class SplMinHeap, whose contents PHP does not',
             ];
-            yield 'a priority queue' => [new \SplPriorityQueue(), 'of class SplPriorityQueue, whose contents'];
+            yield 'a priority queue' => [$queue, 'of class SplPriorityQueue, whose contents'];
         }
         if (class_exists('Dom\HTMLCollection')) {
             $elements = unserialize('O:18:"Dom\HTMLCollection":0:{}');

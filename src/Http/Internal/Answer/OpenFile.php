@@ -37,7 +37,10 @@ final readonly class OpenFile
     {
         clearstatcache(true); // PHP caches link targets for minutes
         $path = str_starts_with($path, '/') ? $path : "./{$path}";
-        $descriptor = str_contains($path, "\0") ? false : @fopen($path, self::OPEN_MODE);
+        if (str_contains($path, "\0")) {
+            throw self::notFound();
+        }
+        $descriptor = @fopen($path, self::OPEN_MODE);
         if ($descriptor === false) {
             throw self::failure($path);
         }
@@ -88,7 +91,7 @@ final readonly class OpenFile
 
     private static function failure(string $path): \RuntimeException
     {
-        if (str_contains($path, "\0") || !is_file($path)) {
+        if (!is_file($path)) {
             return self::notFound();
         }
 
