@@ -15,6 +15,10 @@ $folders = array_filter(
     is_dir(...),
 );
 
+// The worker processes of the fixer inherit this variable, and so run with PHP's JIT compiler. That saves a third of
+// the time.
+putenv('PHP_INI_SCAN_DIR=' . getenv('PHP_INI_SCAN_DIR') . \PATH_SEPARATOR . __DIR__ . '/tools/code-style');
+
 return (new Config())
     ->setCacheFile(__DIR__ . '/.cache/php-cs-fixer.json')
     // detect() keeps one processor free, which is half of two.

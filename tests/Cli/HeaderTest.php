@@ -5,13 +5,10 @@ declare(strict_types=1);
 namespace Spindle\Tests\Cli;
 
 use PHPUnit\Framework\Attributes\DataProvider;
-use PHPUnit\Framework\TestCase;
 
 /** Shows that names of columns never lead to a command that was not meant, whatever names an input has. */
-final class HeaderTest extends TestCase
+final class HeaderTest extends SpindleCommandTestCase
 {
-    use RunsSpindle;
-
     public function testAColumnIsFoundAmongThousands(): void
     {
         $numbers = range(1, 6000);

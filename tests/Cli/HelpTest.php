@@ -5,13 +5,10 @@ declare(strict_types=1);
 namespace Spindle\Tests\Cli;
 
 use PHPUnit\Framework\Attributes\TestWith;
-use PHPUnit\Framework\TestCase;
 
 /** The help of each command. */
-final class HelpTest extends TestCase
+final class HelpTest extends SpindleCommandTestCase
 {
-    use RunsSpindle;
-
     private const MAX_COLUMNS = 80;
 
     /** @param list<string> $command */

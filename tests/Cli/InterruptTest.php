@@ -5,7 +5,6 @@ declare(strict_types=1);
 namespace Spindle\Tests\Cli;
 
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
-use PHPUnit\Framework\TestCase;
 use Spindle\Cli\Internal\OutputStream;
 use Spindle\Cli\Internal\Run\Input\InputWait;
 use Spindle\Cli\Internal\Run\Interrupts;
@@ -23,10 +22,8 @@ use Symfony\Component\Process\Process;
 use function Amp\delay;
 
 #[RequiresPhpExtension('pcntl')]
-final class InterruptTest extends TestCase
+final class InterruptTest extends SpindleCommandTestCase
 {
-    use RunsSpindle;
-
     private const NOTICE = 'spindle: interrupted: no more jobs start, and running jobs may finish;'
         . " interrupt again to end them\n";
 

@@ -6,7 +6,6 @@ namespace Spindle\Tests\Cli;
 
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\Attributes\TestWith;
-use PHPUnit\Framework\TestCase;
 use Random\Engine\Mt19937;
 use Random\Randomizer;
 use Spindle\Cli\Internal\Run\JobLog;
@@ -14,10 +13,8 @@ use Spindle\Tests\Scale;
 use Symfony\Component\Process\InputStream;
 use Symfony\Component\Process\Process;
 
-final class JobLogTest extends TestCase
+final class JobLogTest extends SpindleCommandTestCase
 {
-    use RunsSpindle;
-
     public function testALogBeyondTheLimitOfFileSizesIsReported(): void
     {
         $process = $this->shell('ulimit -f 0; $SPINDLE run --joblog log echo ::: a');

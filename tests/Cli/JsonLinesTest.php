@@ -4,12 +4,8 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Cli;
 
-use PHPUnit\Framework\TestCase;
-
-final class JsonLinesTest extends TestCase
+final class JsonLinesTest extends SpindleCommandTestCase
 {
-    use RunsSpindle;
-
     public function testTasksGoInAndResultsComeOutAsJsonLines(): void
     {
         $process = $this->spindle(['-k', '--jsonl'], <<<'JSON'

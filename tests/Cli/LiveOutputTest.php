@@ -5,14 +5,11 @@ declare(strict_types=1);
 namespace Spindle\Tests\Cli;
 
 use PHPUnit\Framework\Attributes\DataProvider;
-use PHPUnit\Framework\TestCase;
 use Spindle\Tests\Eventually;
 
 /** The output of jobs that still run, and signals during it. */
-final class LiveOutputTest extends TestCase
+final class LiveOutputTest extends SpindleCommandTestCase
 {
-    use RunsSpindle;
-
     private const JOB = 'echo {}; touch started; while [ ! -e go ]; do sleep 0.01; done; echo end';
 
     /** @return iterable<string, array{list<string>}> */

@@ -4,13 +4,9 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Cli;
 
-use PHPUnit\Framework\TestCase;
-
 /** Commands that have as many values as fit: the values are never split in the process of `spindle run`. */
-final class PackedRunTest extends TestCase
+final class PackedRunTest extends SpindleCommandTestCase
 {
-    use RunsSpindle;
-
     private const MAX_GROWTH_KIBIBYTES = 3 << 10;
 
     public function testEachOfManyValuesIsOneArgumentOfOneJob(): void

@@ -6,15 +6,12 @@ namespace Spindle\Tests\Cli;
 
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\Attributes\TestWith;
-use PHPUnit\Framework\TestCase;
 use Spindle\Tests\Eventually;
 use Symfony\Component\Process\Process;
 
 /** Blocks of standard input and parts of files: faults, refused options, and what is left behind. */
-final class PipeTest extends TestCase
+final class PipeTest extends SpindleCommandTestCase
 {
-    use RunsSpindle;
-
     public function testAJobReadsAFileThatIsRemovedAfterwards(): void
     {
         $process = $this->shell(

@@ -5,12 +5,9 @@ declare(strict_types=1);
 namespace Spindle\Tests\Cli;
 
 use PHPUnit\Framework\Attributes\DataProvider;
-use PHPUnit\Framework\TestCase;
 
-final class ProgressTest extends TestCase
+final class ProgressTest extends SpindleCommandTestCase
 {
-    use RunsSpindle;
-
     public function testLinesOnStandardErrorSayHowFarItIs(): void
     {
         $process = $this->spindle(['-k', '--progress', 'plain', 'test', 'b', '!=', ':::', 'a', 'b', 'c']);

@@ -5,13 +5,10 @@ declare(strict_types=1);
 namespace Spindle\Tests\Cli;
 
 use PHPUnit\Framework\Attributes\DataProvider;
-use PHPUnit\Framework\TestCase;
 
 /** Shows that `spindle run --results` writes complete files, and keeps all other files. */
-final class ResultsTest extends TestCase
+final class ResultsTest extends SpindleCommandTestCase
 {
-    use RunsSpindle;
-
     private const MARKER = '.spindle-results';
 
     public function testResultsAreKeptInAFolderForEachJob(): void

@@ -5,15 +5,12 @@ declare(strict_types=1);
 namespace Spindle\Tests\Cli;
 
 use PHPUnit\Framework\Attributes\DataProvider;
-use PHPUnit\Framework\TestCase;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Scale;
 use Symfony\Component\Process\InputStream;
 
-final class RunCommandTest extends TestCase
+final class RunCommandTest extends SpindleCommandTestCase
 {
-    use RunsSpindle;
-
     public function testEachLineOfTheInputIsAnArgumentThatNoShellSees(): void
     {
         $process = $this->spindle(['-k', 'printf', '[%s]'], "a\n b  c \n\$(x)\n'\n\n*");

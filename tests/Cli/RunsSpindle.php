@@ -19,9 +19,9 @@ trait RunsSpindle
 {
     use OwnDirectory;
 
-    private const MARK = 'SPINDLE_TEST_PROGRAM';
+    protected const MARK = 'SPINDLE_TEST_PROGRAM';
 
-    private string $mark = '';
+    protected string $mark = '';
 
     #[Before]
     protected function makeMark(): void
@@ -42,7 +42,7 @@ trait RunsSpindle
     }
 
     /** @param list<string> $arguments after `spindle run` */
-    private function spindle(array $arguments, string $input = ''): ProgramResult
+    protected function spindle(array $arguments, string $input = ''): ProgramResult
     {
         return $this->ran(['run', ...$arguments], $input);
     }
@@ -52,7 +52,7 @@ trait RunsSpindle
      *
      * @param list<string> $arguments after `spindle`
      */
-    private function ran(array $arguments, string $input = ''): ProgramResult
+    protected function ran(array $arguments, string $input = ''): ProgramResult
     {
         return Program::run($arguments, $this->path(), [self::MARK => $this->mark], $input);
     }
@@ -61,7 +61,7 @@ trait RunsSpindle
      * @param list<string>                     $arguments after `spindle run`
      * @param string|resource|InputStream|null $input
      */
-    private function start(array $arguments, mixed $input = null): Process
+    protected function start(array $arguments, mixed $input = null): Process
     {
         $process = $this->process(['run', ...$arguments], $input);
         $process->start();
@@ -73,7 +73,7 @@ trait RunsSpindle
      * @param list<string>                     $arguments after `spindle`
      * @param string|resource|InputStream|null $input
      */
-    private function process(array $arguments, mixed $input = null): Process
+    protected function process(array $arguments, mixed $input = null): Process
     {
         return new Process(
             [\PHP_BINARY, '-d', 'error_reporting=-1', '-d', 'display_errors=stderr', Program::path(), ...$arguments],
@@ -85,7 +85,7 @@ trait RunsSpindle
     }
 
     /** Runs a shell line in which `$SPINDLE` is the program. */
-    private function shell(string $line): Process
+    protected function shell(string $line): Process
     {
         $process = new Process(
             ['bash', '-c', $line],
@@ -99,12 +99,12 @@ trait RunsSpindle
         return $process;
     }
 
-    private function waitForFile(string $name): void
+    protected function waitForFile(string $name): void
     {
         Eventually::holdsByItself(fn(): bool => file_exists($this->path($name)), "there is a file {$name}", 10.0);
     }
 
-    private function assertNothingRuns(): void
+    protected function assertNothingRuns(): void
     {
         Eventually::holdsByItself(
             fn(): bool => Processes::withVariable(self::MARK, $this->mark) === [],
@@ -114,7 +114,7 @@ trait RunsSpindle
     }
 
     /** @param string $errors expected standard error */
-    private static function assertOutcome(
+    protected static function assertOutcome(
         int $status,
         string $output,
         Process|ProgramResult $process,

@@ -6,14 +6,11 @@ namespace Spindle\Tests\Cli;
 
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
-use PHPUnit\Framework\TestCase;
 use Spindle\Tests\Processes;
 
 #[RequiresPhpExtension('pcntl')]
-final class ScreenTest extends TestCase
+final class ScreenTest extends SpindleCommandTestCase
 {
-    use RunsSpindle;
-
     /** A job that waits for a file with its name. */
     private const JOB = 'echo begin {}; until [ -e {} ]; do sleep 0.01; done; echo end {}';
 

@@ -6,17 +6,14 @@ namespace Spindle\Tests\Cli;
 
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
-use PHPUnit\Framework\TestCase;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Streams;
 use Symfony\Component\Process\Process;
 
 /** Tests what `spindle serve` writes to standard error. */
 #[RequiresPhpExtension('pcntl')]
-final class ServeLogTest extends TestCase
+final class ServeLogTest extends SpindleCommandTestCase
 {
-    use RunsSpindle;
-
     private const TIME = '\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}[+-]\d\d:\d\d';
 
     private const FAILING = '<?php return static fn($request) => throw new RuntimeException("no\ndatabase");';

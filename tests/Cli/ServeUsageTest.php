@@ -5,13 +5,10 @@ declare(strict_types=1);
 namespace Spindle\Tests\Cli;
 
 use PHPUnit\Framework\Attributes\DataProvider;
-use PHPUnit\Framework\TestCase;
 use Symfony\Component\Process\Process;
 
-final class ServeUsageTest extends TestCase
+final class ServeUsageTest extends SpindleCommandTestCase
 {
-    use RunsSpindle;
-
     private const SECONDS = 'a number of seconds, or a number with s, m, h or d such as 10m, at most 1000000000 s';
 
     /** @return iterable<string, array{list<string>, string}> options, the message */

@@ -5,13 +5,10 @@ declare(strict_types=1);
 namespace Spindle\Tests\Cli;
 
 use PHPUnit\Framework\Attributes\DataProvider;
-use PHPUnit\Framework\TestCase;
 use Spindle\Cli\ConsoleApplication;
 
-final class UsageTest extends TestCase
+final class UsageTest extends SpindleCommandTestCase
 {
-    use RunsSpindle;
-
     private const JOBS = 'a number of jobs, 0 for the maximum, +N or -N for more or less than the CPUs,'
         . ' or a percentage of the CPUs such as 200%, or a file that contains one';
     private const SECONDS = 'a number of seconds, or a number with s, m, h or d such as 10m, at most 1000000000 s';

@@ -5,20 +5,15 @@ declare(strict_types=1);
 namespace Spindle\Tests\Docs;
 
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
-use PHPUnit\Framework\TestCase;
-use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
-use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\Processes;
 use Spindle\Tests\Streams;
 use Spindle\Tests\Text;
+use Spindle\Tests\TidyTestCase;
 use Symfony\Component\Process\Process;
 
-final class DemoTest extends TestCase
+final class DemoTest extends TidyTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
-
     private const AIRCRAFT = '/examples/aircraft/demo.php';
 
     private Workplace $workplace;

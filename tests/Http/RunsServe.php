@@ -15,14 +15,14 @@ trait RunsServe
 {
     use OwnDirectory;
 
-    private ?Process $serve = null;
+    protected ?Process $serve = null;
 
     /** Address for {@see RawClient}. */
-    private string $address = '';
-    private string $adminAddress = '';
+    protected string $address = '';
+    protected string $adminAddress = '';
 
     /** @var list<RawClient> */
-    private array $clients = [];
+    protected array $clients = [];
 
     #[After(5)]
     protected function stopServe(): void
@@ -45,7 +45,7 @@ trait RunsServe
      * @param list<string> $php     options of PHP
      * @param list<string> $through a command that executes the rest of its arguments
      */
-    private function serve(string $app, array $options = [], array $php = [], array $through = []): Process
+    protected function serve(string $app, array $options = [], array $php = [], array $through = []): Process
     {
         $listen = \in_array('--listen', $options, true) ? [] : ['--listen', '127.0.0.1:0'];
         $adminHost = \in_array('--admin', $options, true) ? ['--admin-host', RawClient::HOST] : [];
@@ -79,7 +79,7 @@ trait RunsServe
      * @param list<string> $php
      * @param list<string> $through
      */
-    private function start(string $app, array $options = [], array $php = [], array $through = []): Process
+    protected function start(string $app, array $options = [], array $php = [], array $through = []): Process
     {
         $this->app($app);
         $program = [\PHP_BINARY, ...$php, \dirname(__DIR__, 2) . '/bin/spindle'];
@@ -96,18 +96,18 @@ trait RunsServe
     }
 
     /** Replaces app.php atomically, like a deployment. */
-    private function app(string $code): void
+    protected function app(string $code): void
     {
         rename($this->file('app.new', "<?php\n{$code}\n"), $this->path('app.php'));
     }
 
-    private function client(string $address = ''): RawClient
+    protected function client(string $address = ''): RawClient
     {
         return $this->clients[] = RawClient::connect($address === '' ? $this->address : $address);
     }
 
     /** Sends a request on a new connection. */
-    private function get(string $target = '/', string $address = ''): ReceivedResponse
+    protected function get(string $target = '/', string $address = ''): ReceivedResponse
     {
         $client = $this->client($address);
         $response = $client->get($target, "Connection: close\r\n")->response();
@@ -117,17 +117,17 @@ trait RunsServe
     }
 
     /** Returns how many log lines contain a text. */
-    private function timesLogged(string $text): int
+    protected function timesLogged(string $text): int
     {
         return substr_count((string) $this->serve?->getErrorOutput(), $text);
     }
 
-    private function logged(string $text): bool
+    protected function logged(string $text): bool
     {
         return $this->timesLogged($text) > 0;
     }
 
-    private function awaitLogged(string $text, int $times = 1, float $seconds = 20.0): void
+    protected function awaitLogged(string $text, int $times = 1, float $seconds = 20.0): void
     {
         Eventually::holds(
             fn(): bool => $this->timesLogged($text) >= $times || $this->serve?->isRunning() !== true,
@@ -138,7 +138,7 @@ trait RunsServe
     }
 
     /** @return list<int> pids of the processes that serve, in the order of their start */
-    private function workers(): array
+    protected function workers(): array
     {
         $pids = array_keys(Processes::childrenOf((int) $this->serve?->getPid()));
         sort($pids);

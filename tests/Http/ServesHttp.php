@@ -19,13 +19,13 @@ trait ServesHttp
 
     private ?Records $log = null;
 
-    private string $address = '';
+    protected string $address = '';
 
     /** @var list<HttpServer> */
-    private array $servers = [];
+    protected array $servers = [];
 
     /** @var list<RawClient> */
-    private array $clients = [];
+    protected array $clients = [];
 
     #[After(5)]
     protected function stopServers(): void
@@ -49,7 +49,7 @@ trait ServesHttp
     }
 
     /** @param RequestHandlerInterface|\Closure(ServerRequestInterface): ResponseInterface $handler */
-    private function serve(
+    protected function serve(
         RequestHandlerInterface|\Closure $handler,
         ?HttpServerOptions $options = null,
         string $address = '127.0.0.1:0',
@@ -62,19 +62,19 @@ trait ServesHttp
     }
 
     /** Returns the server that was started last. */
-    private function server(): HttpServer
+    protected function server(): HttpServer
     {
         return $this->server ?? throw new \LogicException('No server was started');
     }
 
     /** Returns the log of that server. */
-    private function log(): Records
+    protected function log(): Records
     {
         return $this->log ?? throw new \LogicException('No server was started');
     }
 
     /** Returns a client connected to that server. */
-    private function client(): RawClient
+    protected function client(): RawClient
     {
         return $this->clients[] = RawClient::connect($this->address);
     }

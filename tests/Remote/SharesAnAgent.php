@@ -13,6 +13,7 @@ use Spindle\Remote\RedisBroker;
 use Spindle\Remote\RemoteExecutor;
 use Spindle\Remote\RemoteOptions;
 use Spindle\Tests\Host;
+use Spindle\Tests\LeakCheck;
 use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\OwnDirectory;
 use Symfony\Component\Process\Process;
@@ -28,6 +29,7 @@ use function Amp\Future\await;
  *
  * The class also uses {@see LeavesNothing} and {@see OwnDirectory}.
  *
+ * @phpstan-import-type Resources from LeakCheck
  * @phpstan-require-extends TestCase
  */
 trait SharesAnAgent
@@ -37,24 +39,8 @@ trait SharesAnAgent
     private static ?Process $sharedAgent = null;
     private static string $sharedQueue = '';
 
-    /**
-     * Surroundings before the shared agent was started.
-     *
-     * @var array{
-     *     descriptors: array<string>,
-     *     children: array<string>,
-     *     files: array<string>,
-     *     watchers: array<string>,
-     *     memory: array<string>,
-     * }
-     */
-    private static array $beforeAgent = [
-        'descriptors' => [],
-        'children' => [],
-        'files' => [],
-        'watchers' => [],
-        'memory' => [],
-    ];
+    /** @var Resources those before the shared agent was started */
+    private static array $beforeAgent = LeakCheck::NO_RESOURCES;
 
     #[AfterClass]
     public static function stopSharedAgent(): void

@@ -26,29 +26,25 @@ use PHPUnit\Framework\Attributes\After;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\Attributes\RequiresMethod;
 use PHPUnit\Framework\Attributes\TestWith;
-use PHPUnit\Framework\TestCase;
 use Spindle\Doctrine\Driver;
 use Spindle\Postgres\JsonMode;
 use Spindle\Postgres\PooledConnection;
 use Spindle\Postgres\PostgresOptions;
 use Spindle\Postgres\PostgresPool;
 use Spindle\Postgres\PostgresPoolOptions;
-use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Host;
-use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\Postgres\Cluster;
 use Spindle\Tests\Postgres\UsesCluster;
+use Spindle\Tests\TidyTestCase;
 
 use function Amp\async;
 use function Amp\Future\await;
 
 /** The driver under Doctrine's own API. Doctrine's functional tests are run from a checkout of doctrine/dbal. */
 #[RequiresMethod(DriverManager::class, 'getConnection')]
-final class DriverTest extends TestCase
+final class DriverTest extends TidyTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
     use UsesCluster;
 
     private ?PostgresPool $pool = null;

@@ -8,8 +8,7 @@ use PHPUnit\Framework\Attributes\Group;
 
 /** The pool is the same with each launcher, so UsualPoolTest covers it without --full. */
 #[Group('full')]
-final class BareProcOpenPoolTest extends CommandPoolTestCase
+final class BareProcOpenPoolTest extends LauncherIndependentContract
 {
-    use Contract\DependsOnThePool;
     use WithBareProcOpen;
 }

@@ -5,8 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Tests\Conformance\Command;
 
 /** The whole contract of a command pool. */
-abstract class CommandPoolContract extends CommandPoolTestCase
+abstract class CommandPoolContract extends LauncherIndependentContract
 {
     use Contract\DependsOnTheLauncher;
-    use Contract\DependsOnThePool;
 }

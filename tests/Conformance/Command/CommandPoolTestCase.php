@@ -4,7 +4,6 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Conformance\Command;
 
-use PHPUnit\Framework\TestCase;
 use Psr\Log\LoggerInterface;
 use Spindle\Command\Command;
 use Spindle\Command\CommandPool;
@@ -13,15 +12,12 @@ use Spindle\Command\CommandResult;
 use Spindle\Command\HaltPolicy;
 use Spindle\Command\RetryPolicy;
 use Spindle\Command\StartMethod;
-use Spindle\Tests\EndsInTime;
-use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\ReadsErrorLog;
+use Spindle\Tests\TidyTestCase;
 
 /** Base class of the tests of command pools: makes pools and runs single commands. */
-abstract class CommandPoolTestCase extends TestCase
+abstract class CommandPoolTestCase extends TidyTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
     use ReadsErrorLog;
 
     abstract protected function start(): StartMethod;

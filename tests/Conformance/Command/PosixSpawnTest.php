@@ -6,10 +6,8 @@ namespace Spindle\Tests\Conformance\Command;
 
 use Spindle\Command\Command;
 
-final class PosixSpawnTest extends CommandPoolTestCase
+final class PosixSpawnTest extends LauncherDependentContract
 {
-    use Contract\DependsOnTheLauncher;
-    use SharesAPool;
     use WithPosixSpawn;
 
     public function testACommandHasAProcessGroupOfItsOwn(): void

@@ -8,8 +8,7 @@ use PHPUnit\Framework\Attributes\Group;
 
 /** The pool is the same with each launcher, so UsualPoolTest covers it without --full. */
 #[Group('full')]
-final class ProcOpenPoolTest extends CommandPoolTestCase
+final class ProcOpenPoolTest extends LauncherIndependentContract
 {
-    use Contract\DependsOnThePool;
     use WithProcOpen;
 }

@@ -38,7 +38,7 @@ trait SharesAPool
     }
 
     /** Waits for input that a command left unread, by running another command after it. */
-    #[After]
+    #[After(1)]
     protected function emptySharedPool(): void
     {
         if (\count(EventLoop::getIdentifiers()) > self::$watchers) {
@@ -49,8 +49,8 @@ trait SharesAPool
     #[AfterClass]
     public static function closeSharedPool(): void
     {
-        self::$shared?->close();
-        self::$shared = null;
+        [$pool, self::$shared] = [self::$shared, null];
+        $pool?->close();
     }
 
     protected function execute(Command $command): CommandResult

@@ -7,10 +7,8 @@ namespace Spindle\Tests\Conformance\Command;
 use Spindle\Command\StartMethod;
 
 /** A pool with the default launcher. */
-final class UsualPoolTest extends CommandPoolTestCase
+final class UsualPoolTest extends LauncherIndependentContract
 {
-    use Contract\DependsOnThePool;
-
     protected function start(): StartMethod
     {
         return StartMethod::Auto;

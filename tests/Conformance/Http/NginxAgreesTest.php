@@ -4,26 +4,22 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Conformance\Http;
 
-use PHPUnit\Framework\TestCase;
 use Spindle\Http\Internal\Message\Head;
 use Spindle\Tests\Conformance\Http\Vectors\Reading;
 use Spindle\Tests\Conformance\Http\Vectors\Vectors;
-use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Fuzz\Http\Mutator;
 use Spindle\Tests\Fuzz\Http\Pipeline;
-use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\Nginx;
 use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\Scale;
+use Spindle\Tests\TidyTestCase;
 
 /**
  * nginx and the parser accept and refuse the same bytes, with known exceptions. They never find different requests in
  * the same bytes.
  */
-final class NginxAgreesTest extends TestCase
+final class NginxAgreesTest extends TidyTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
     use Nginx;
     use OwnDirectory;
 

@@ -8,7 +8,6 @@ use PHPUnit\Framework\Attributes\After;
 use PHPUnit\Framework\Attributes\AfterClass;
 use PHPUnit\Framework\Attributes\Before;
 use PHPUnit\Framework\Attributes\BeforeClass;
-use PHPUnit\Framework\TestCase;
 use Revolt\EventLoop;
 use Revolt\EventLoop\DriverFactory;
 use Spindle\Postgres\PostgresConnection;
@@ -16,21 +15,18 @@ use Spindle\Postgres\PostgresLink;
 use Spindle\Postgres\PostgresOptions;
 use Spindle\Postgres\Transaction;
 use Spindle\Tests\CatchesThrown;
-use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
-use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\Postgres\Cluster;
 use Spindle\Tests\Postgres\FaultyProxy;
 use Spindle\Tests\Postgres\UsesCluster;
+use Spindle\Tests\TidyTestCase;
 
 use function Amp\delay;
 
 /** Common code of the client's tests. After each test, the server has none of its connections left. */
-abstract class PostgresContract extends TestCase
+abstract class PostgresContract extends TidyTestCase
 {
     use CatchesThrown;
-    use EndsInTime;
-    use LeavesNothing;
     use UsesCluster;
 
     /** Identifies this test's connections on the server. */

@@ -5,7 +5,6 @@ declare(strict_types=1);
 namespace Spindle\Tests\Conformance\Remote;
 
 use PHPUnit\Framework\Attributes\After;
-use PHPUnit\Framework\TestCase;
 use Spindle\Remote\Broker;
 use Spindle\Remote\Delivery;
 use Spindle\Remote\Job;
@@ -14,16 +13,13 @@ use Spindle\Remote\MailboxMessage;
 use Spindle\Remote\Settlement;
 use Spindle\Remote\SettlementKind;
 use Spindle\Tests\CatchesThrown;
-use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
-use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\TidyTestCase;
 
 /** The guarantees of every broker, whatever its engine. */
-abstract class BrokerContract extends TestCase
+abstract class BrokerContract extends TidyTestCase
 {
     use CatchesThrown;
-    use EndsInTime;
-    use LeavesNothing;
 
     use Contract\AcceptsJobs;
     use Contract\ClaimsJobs;

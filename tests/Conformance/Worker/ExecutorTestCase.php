@@ -7,25 +7,21 @@ namespace Spindle\Tests\Conformance\Worker;
 use Amp\Cancellation;
 use Amp\Future;
 use PHPUnit\Framework\Attributes\After;
-use PHPUnit\Framework\TestCase;
 use Revolt\EventLoop;
 use Revolt\EventLoop\DriverFactory;
 use Spindle\Tests\CatchesThrown;
 use Spindle\Tests\Conformance\Worker\Task\Gate;
 use Spindle\Tests\Conformance\Worker\Task\Number;
-use Spindle\Tests\EndsInTime;
-use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\ReadsErrorLog;
+use Spindle\Tests\TidyTestCase;
 use Spindle\Worker\Executor;
 
 use function Amp\Future\await;
 
 /** Base class of the tests of executors. */
-abstract class ExecutorTestCase extends TestCase
+abstract class ExecutorTestCase extends TidyTestCase
 {
     use CatchesThrown;
-    use EndsInTime;
-    use LeavesNothing;
     use ReadsErrorLog;
 
     /** @var \SplObjectStorage<Executor, null>|null executors of this test, held until it ends or drops them */

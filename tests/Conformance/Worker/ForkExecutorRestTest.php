@@ -7,21 +7,10 @@ namespace Spindle\Tests\Conformance\Worker;
 use PHPUnit\Framework\Attributes\Group;
 use Spindle\Worker\WorkerContext;
 
-/** Contract of code that all kinds of workers share. Quick test runs cover it with processes only. */
+/** Quick test runs cover this contract with processes only. */
 #[Group('full')]
-final class ForkExecutorRestTest extends PoolTestCase
+final class ForkExecutorRestTest extends ContextIndependentExecutorContract
 {
-    use Contract\CarriesValues;
-    use Contract\IsCancelled;
-    use Contract\IsAbandoned;
-    use Contract\IsShared;
-    use Contract\MapsInput;
-    use Contract\PullsLazily;
-    use Contract\RefusesUnserializable;
-    use Contract\RunsTasks;
-    use Contract\ReportsFailures;
-    use SharesPool;
-
     protected function context(): WorkerContext
     {
         return WorkerContext::Fork;

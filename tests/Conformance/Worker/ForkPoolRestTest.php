@@ -7,16 +7,10 @@ namespace Spindle\Tests\Conformance\Worker;
 use PHPUnit\Framework\Attributes\Group;
 use Spindle\Worker\WorkerContext;
 
-/** Contract of code that all kinds of workers share. Quick test runs cover it with processes only. */
+/** Quick test runs cover this contract with processes only. */
 #[Group('full')]
-final class ForkPoolRestTest extends PoolTestCase
+final class ForkPoolRestTest extends ContextIndependentPoolContract
 {
-    use Contract\KnowsClasses;
-    use Contract\ReplacesWorkers;
-    use Contract\IsolatesTasks;
-    use Contract\RetriesTasks;
-    use Contract\RunsCodeOfResults;
-
     protected function context(): WorkerContext
     {
         return WorkerContext::Fork;

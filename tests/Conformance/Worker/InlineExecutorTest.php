@@ -7,8 +7,10 @@ namespace Spindle\Tests\Conformance\Worker;
 use Spindle\Worker\Executor;
 use Spindle\Worker\InlineExecutor;
 
-final class InlineExecutorTest extends ExecutorContract
+final class InlineExecutorTest extends ExecutorTestCase
 {
+    use Contract\OfExecutors;
+
     protected function make(?\Closure $onReport): Executor
     {
         return new InlineExecutor($onReport);

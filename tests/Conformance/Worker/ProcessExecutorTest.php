@@ -6,10 +6,10 @@ namespace Spindle\Tests\Conformance\Worker;
 
 use Spindle\Worker\WorkerContext;
 
-final class ProcessExecutorTest extends PoolTestCase
+final class ProcessExecutorTest extends ContextIndependentExecutorContract
 {
-    use Contract\OfExecutors;
-    use SharesPool;
+    use Contract\CarriesDepth;
+    use Contract\DependsOnContext;
 
     protected function context(): WorkerContext
     {

@@ -7,6 +7,7 @@ namespace Spindle\Tests\Conformance\Worker;
 use PHPUnit\Framework\Attributes\After;
 use PHPUnit\Framework\Attributes\AfterClass;
 use PHPUnit\Framework\Attributes\Before;
+use Spindle\Tests\LeakCheck;
 use Spindle\Tests\Processes;
 use Spindle\Worker\Executor;
 use Spindle\Worker\WorkerPool;
@@ -18,6 +19,7 @@ use function Amp\Future\await;
  * Gives the tests of a class one pool with two workers. If a test changes the pool, the pool is killed without
  * remains, and the next test gets a new pool.
  *
+ * @phpstan-import-type Resources from LeakCheck
  * @phpstan-require-extends PoolTestCase
  */
 trait SharesPool
@@ -27,27 +29,14 @@ trait SharesPool
     /** @var array<int> process ids of its workers */
     private static array $workers = [];
 
-    /**
-     * The surroundings before the shared pool was started.
-     *
-     * @var array{
-     *     descriptors: array<string>, children: array<string>, files: array<string>, watchers: array<string>,
-     *     memory: array<string>,
-     * }
-     */
-    private static array $beforePool = [
-        'descriptors' => [],
-        'children' => [],
-        'files' => [],
-        'watchers' => [],
-        'memory' => [],
-    ];
+    /** @var Resources those before the shared pool was started */
+    private static array $beforePool = LeakCheck::NO_RESOURCES;
 
     #[AfterClass]
     public static function killSharedPool(): void
     {
-        self::$shared?->kill();
-        self::$shared = null;
+        [$pool, self::$shared] = [self::$shared, null];
+        $pool?->kill();
     }
 
     /** Starts both workers before the first test. */

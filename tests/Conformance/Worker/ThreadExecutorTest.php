@@ -6,14 +6,10 @@ namespace Spindle\Tests\Conformance\Worker;
 
 use Spindle\Tests\OnThreads;
 
-/** Part of the executor contract that can fail for threads only. ThreadExecutorRestTest has the rest. */
-final class ThreadExecutorTest extends PoolTestCase
+/** ThreadExecutorRestTest has the rest of the contract. */
+final class ThreadExecutorTest extends ContextDependentExecutorContract
 {
-    use Contract\HasContext;
-    use Contract\RunsCallables;
-    use Contract\StreamsItems;
     use OnThreads;
-    use SharesPool;
 
     protected function tellsTasksOfTheirCancellation(): bool
     {

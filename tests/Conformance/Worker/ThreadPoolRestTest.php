@@ -7,15 +7,10 @@ namespace Spindle\Tests\Conformance\Worker;
 use PHPUnit\Framework\Attributes\Group;
 use Spindle\Tests\OnThreads;
 
-/** Contract of code that all kinds of workers share. Quick test runs cover it with processes only. */
+/** Quick test runs cover this contract with processes only. */
 #[Group('full')]
-final class ThreadPoolRestTest extends PoolTestCase
+final class ThreadPoolRestTest extends ContextIndependentPoolContract
 {
-    use Contract\KnowsClasses;
-    use Contract\ReplacesWorkers;
-    use Contract\IsolatesTasks;
-    use Contract\RetriesTasks;
-    use Contract\RunsCodeOfResults;
     use OnThreads;
 
     protected function tellsTasksOfTheirCancellation(): bool

@@ -6,15 +6,9 @@ namespace Spindle\Tests\Conformance\Worker;
 
 use Spindle\Tests\OnThreads;
 
-/** Part of the pool contract that can fail for threads only. ThreadPoolRestTest has the rest. */
-final class ThreadPoolTest extends PoolTestCase
+/** ThreadPoolRestTest has the rest of the contract. */
+final class ThreadPoolTest extends ContextDependentPoolContract
 {
-    use Contract\CarriesOutput;
-    use Contract\Closes;
-    use Contract\KeepsSecrets;
-    use Contract\LimitsTime;
-    use Contract\PreparesWorkers;
-    use Contract\SurvivesCrashes;
     use OnThreads;
 
     protected function tellsTasksOfTheirCancellation(): bool

@@ -7,25 +7,19 @@ namespace Spindle\Tests\Docs\Pictures;
 use PHPUnit\Framework\Attributes\After;
 use PHPUnit\Framework\Attributes\Group;
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
-use PHPUnit\Framework\TestCase;
 use Spindle\Site\Chart\Theme;
 use Spindle\Tests\Aircraft\RunsAircraft;
 use Spindle\Tests\Cli\Program;
 use Spindle\Tests\Cli\TerminalSession;
-use Spindle\Tests\EndsInTime;
-use Spindle\Tests\Http\RunsServe;
+use Spindle\Tests\Http\ServeTestCase;
 use Spindle\Tests\Integration\Http\Chromium;
-use Spindle\Tests\LeavesNothing;
 
 /** Takes the pictures of the documentation. `tools/pictures` keeps them; otherwise they are only checked. */
 #[Group('full')]
 #[RequiresPhpExtension('pcntl')]
-final class PicturesTest extends TestCase
+final class PicturesTest extends ServeTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
     use RunsAircraft;
-    use RunsServe;
 
     /** Bytes, so that the pictures of a page load at once and the repository stays small. */
     private const MAX_SIZE = 100_000;

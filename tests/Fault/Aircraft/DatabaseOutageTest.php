@@ -6,27 +6,21 @@ namespace Spindle\Tests\Fault\Aircraft;
 
 use Aircraft\Migrations;
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
-use PHPUnit\Framework\TestCase;
 use Spindle\Postgres\PostgresConnection;
 use Spindle\Tests\Aircraft\AircraftCode;
-use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Host;
-use Spindle\Tests\Http\RunsServe;
-use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\Http\ServeTestCase;
 use Spindle\Tests\Nginx;
 use Spindle\Tests\Scale;
 use Spindle\Tests\WebServer;
 use Symfony\Component\Process\Process;
 
 /** Tests restarts of PostgreSQL, some after a kill, while clients write. */
-final class DatabaseOutageTest extends TestCase
+final class DatabaseOutageTest extends ServeTestCase
 {
     use AircraftCode;
-    use EndsInTime;
-    use LeavesNothing;
     use Nginx;
-    use RunsServe;
     use WebServer;
 
     private const CLIENTS = 8;

@@ -7,25 +7,19 @@ namespace Spindle\Tests\Fault\Aircraft;
 use Aircraft\Migrations;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
-use PHPUnit\Framework\TestCase;
 use Spindle\Postgres\ConnectionFailedException;
 use Spindle\Postgres\PostgresConnection;
 use Spindle\Tests\Aircraft\RunsAircraft;
-use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Http\ReceivedResponse;
-use Spindle\Tests\Http\RunsServe;
-use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\Http\ServeTestCase;
 use Spindle\Tests\Postgres\Cluster;
 
 /** Tests with a running PostgreSQL that refuses connections or changes, or is too slow. */
 #[RequiresPhpExtension('pcntl')]
-final class DatabaseRefusalsTest extends TestCase
+final class DatabaseRefusalsTest extends ServeTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
     use RunsAircraft;
-    use RunsServe;
 
     private const ONE = '{"number":"D-AIMA","title":"Airbus A380","serial_number":"38"}';
 

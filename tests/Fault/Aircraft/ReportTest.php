@@ -7,18 +7,14 @@ namespace Spindle\Tests\Fault\Aircraft;
 use Aircraft\ReportBy;
 use Aircraft\Reports;
 use PHPUnit\Framework\Attributes\TestWith;
-use PHPUnit\Framework\TestCase;
 use Spindle\Command\CommandFailedException;
 use Spindle\Command\CommandPool;
 use Spindle\Postgres\PostgresLink;
-use Spindle\Tests\EndsInTime;
-use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\OwnDirectory;
+use Spindle\Tests\TidyTestCase;
 
-final class ReportTest extends TestCase
+final class ReportTest extends TidyTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
     use OwnDirectory;
 
     #[TestWith(['sort'])]

@@ -6,22 +6,16 @@ namespace Spindle\Tests\Fault\Aircraft;
 
 use Amp\TimeoutCancellation;
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
-use PHPUnit\Framework\TestCase;
 use Spindle\Tests\Aircraft\RunsAircraft;
-use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
-use Spindle\Tests\Http\RunsServe;
-use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\Http\ServeTestCase;
 use Spindle\Tests\Scale;
 
 /** Tests several server processes: the death of one does not affect the others, and events reach all of them. */
 #[RequiresPhpExtension('pcntl')]
-final class ServerProcessTest extends TestCase
+final class ServerProcessTest extends ServeTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
     use RunsAircraft;
-    use RunsServe;
 
     private const CLIENTS = 8;
 

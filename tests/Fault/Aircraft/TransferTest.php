@@ -5,23 +5,17 @@ declare(strict_types=1);
 namespace Spindle\Tests\Fault\Aircraft;
 
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
-use PHPUnit\Framework\TestCase;
 use Spindle\Tests\Aircraft\RunsAircraft;
-use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Http\RawClient;
-use Spindle\Tests\Http\RunsServe;
-use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\Http\ServeTestCase;
 use Spindle\Tests\Scale;
 
 /** Tests imports and exports of a million rows: the server's memory, slow clients, and clients that disconnect. */
 #[RequiresPhpExtension('pcntl')]
-final class TransferTest extends TestCase
+final class TransferTest extends ServeTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
     use RunsAircraft;
-    use RunsServe;
 
     /** Bytes by which the server's peak memory may exceed its idle memory. */
     private const MORE = 16 << 20;

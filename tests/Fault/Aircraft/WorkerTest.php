@@ -5,22 +5,16 @@ declare(strict_types=1);
 namespace Spindle\Tests\Fault\Aircraft;
 
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
-use PHPUnit\Framework\TestCase;
 use Spindle\Tests\Aircraft\RunsAircraft;
-use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
-use Spindle\Tests\Http\RunsServe;
-use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\Http\ServeTestCase;
 use Spindle\Tests\Processes;
 
 /** Tests that kill a worker while it renders a certificate. */
 #[RequiresPhpExtension('pcntl')]
-final class WorkerTest extends TestCase
+final class WorkerTest extends ServeTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
     use RunsAircraft;
-    use RunsServe;
 
     /** Hundredths of a second of CPU time that identify a rendering worker. Rendering needs several times as many. */
     private const TICKS = 4;

@@ -5,7 +5,6 @@ declare(strict_types=1);
 namespace Spindle\Tests\Fault\Command;
 
 use PHPUnit\Framework\Attributes\DataProviderExternal;
-use PHPUnit\Framework\TestCase;
 use Spindle\Command\Command;
 use Spindle\Command\CommandPool;
 use Spindle\Command\CommandPoolOptions;
@@ -13,18 +12,15 @@ use Spindle\Command\RetryPolicy;
 use Spindle\Command\StartMethod;
 use Spindle\LauncherException;
 use Spindle\Tests\Async;
-use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Host;
 use Spindle\Tests\LauncherPhp;
-use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\Processes;
+use Spindle\Tests\TidyTestCase;
 
 /** Commands have the user, the groups and the umask of the process at the time when it submits them. */
-final class CredentialsTest extends TestCase
+final class CredentialsTest extends TidyTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
     use OwnDirectory;
 
     private const NOBODY = 65534;

@@ -6,25 +6,21 @@ namespace Spindle\Tests\Fault\Command;
 
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\Attributes\DataProviderExternal;
-use PHPUnit\Framework\TestCase;
 use Spindle\Command\Command;
 use Spindle\Command\CommandPool;
 use Spindle\Command\CommandPoolOptions;
 use Spindle\Command\StartMethod;
 use Spindle\LauncherException;
-use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Host;
 use Spindle\Tests\LauncherPhp;
-use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\Scale;
 use Spindle\Tests\Text;
+use Spindle\Tests\TidyTestCase;
 
 /** Few descriptors, or none. */
-final class DescriptorExhaustionTest extends TestCase
+final class DescriptorExhaustionTest extends TidyTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
     use OwnDirectory;
 
     protected function deadline(): int

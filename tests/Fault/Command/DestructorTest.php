@@ -5,21 +5,16 @@ declare(strict_types=1);
 namespace Spindle\Tests\Fault\Command;
 
 use PHPUnit\Framework\Attributes\DataProvider;
-use PHPUnit\Framework\TestCase;
 use Spindle\Command\Command;
 use Spindle\Command\CommandPool;
 use Spindle\Internal\CannotWaitException;
-use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
-use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\TidyTestCase;
 use Spindle\Worker\WorkerPool;
 
 /** Waiting where PHP can't switch fibers: in a signal handler, and before PHP 8.4 in a destructor. */
-final class DestructorTest extends TestCase
+final class DestructorTest extends TidyTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
-
     /** @return array<string, array{\Closure(CommandPool, WorkerPool): mixed}> */
     public static function waits(): array
     {

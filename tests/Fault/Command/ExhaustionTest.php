@@ -5,24 +5,20 @@ declare(strict_types=1);
 namespace Spindle\Tests\Fault\Command;
 
 use PHPUnit\Framework\Attributes\DataProviderExternal;
-use PHPUnit\Framework\TestCase;
 use Spindle\Command\Command;
 use Spindle\Command\CommandPool;
 use Spindle\Command\CommandPoolOptions;
 use Spindle\Command\StartMethod;
-use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Host;
 use Spindle\Tests\LauncherPhp;
-use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\Processes;
 use Spindle\Tests\Scale;
+use Spindle\Tests\TidyTestCase;
 
 /** A full disk, and no more processes. */
-final class ExhaustionTest extends TestCase
+final class ExhaustionTest extends TidyTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
     use OwnDirectory;
 
     private string $cgroup = '';

@@ -8,27 +8,23 @@ use Amp\DeferredCancellation;
 use Amp\Future;
 use Amp\TimeoutCancellation;
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
-use PHPUnit\Framework\TestCase;
 use Spindle\Command\Command;
 use Spindle\Command\CommandPool;
 use Spindle\Command\CommandPoolOptions;
 use Spindle\Command\CommandResult;
 use Spindle\LauncherException;
 use Spindle\Tests\Async;
-use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Host;
 use Spindle\Tests\Integration\Command\AgentPool;
-use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\OwnDirectory;
+use Spindle\Tests\TidyTestCase;
 
 use function Amp\delay;
 
 /** A fork of a process whose pool runs commands has no effect on that process. */
 #[RequiresPhpExtension('pcntl')]
-final class ForkedHostTest extends TestCase
+final class ForkedHostTest extends TidyTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
     use OwnDirectory;
 
     private const COMMANDS = 12;

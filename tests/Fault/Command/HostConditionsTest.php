@@ -6,24 +6,20 @@ namespace Spindle\Tests\Fault\Command;
 
 use PHPUnit\Framework\Attributes\DataProviderExternal;
 use PHPUnit\Framework\Attributes\TestWith;
-use PHPUnit\Framework\TestCase;
 use Spindle\Command\Command;
 use Spindle\Command\CommandPool;
 use Spindle\Command\CommandPoolOptions;
 use Spindle\Command\CommandResult;
 use Spindle\Command\StartMethod;
 use Spindle\LauncherException;
-use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Host;
 use Spindle\Tests\LauncherPhp;
-use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\OwnDirectory;
+use Spindle\Tests\TidyTestCase;
 
 /** Changes of signals, descriptors and functions of a process that must not harm its pools. */
-final class HostConditionsTest extends TestCase
+final class HostConditionsTest extends TidyTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
     use OwnDirectory;
 
     private const EVERYTHING = [

@@ -6,7 +6,6 @@ namespace Spindle\Tests\Fault\Command;
 
 use Amp\DeferredFuture;
 use PHPUnit\Framework\Attributes\DataProviderExternal;
-use PHPUnit\Framework\TestCase;
 use Revolt\EventLoop;
 use Spindle\Command\Command;
 use Spindle\Command\CommandPool;
@@ -17,19 +16,16 @@ use Spindle\Command\StartMethod;
 use Spindle\LauncherException;
 use Spindle\Tests\Async;
 use Spindle\Tests\Drained;
-use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\LauncherPhp;
-use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\Processes;
 use Spindle\Tests\Scale;
 use Spindle\Tests\Text;
+use Spindle\Tests\TidyTestCase;
 
-final class LauncherDeathTest extends TestCase
+final class LauncherDeathTest extends TidyTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
     use OwnDirectory;
 
     /** A round takes up to a second on a busy machine when a launcher has to be replaced. */

@@ -5,27 +5,23 @@ declare(strict_types=1);
 namespace Spindle\Tests\Fault\Command;
 
 use PHPUnit\Framework\Attributes\DataProviderExternal;
-use PHPUnit\Framework\TestCase;
 use Spindle\Command\Command;
 use Spindle\Command\CommandPool;
 use Spindle\Command\CommandPoolOptions;
 use Spindle\Command\StartMethod;
 use Spindle\Internal\UnlinkedFile;
-use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Host;
 use Spindle\Tests\LauncherPhp;
-use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\Processes;
 use Spindle\Tests\Scale;
 use Spindle\Tests\Text;
+use Spindle\Tests\TidyTestCase;
 
 /** When the process of a pool ends, in any way, everything that the pool has started ends. */
-final class ParentDeathTest extends TestCase
+final class ParentDeathTest extends TidyTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
     use OwnDirectory;
 
     private const VARIABLE = 'SPINDLE_TEST_HOST';

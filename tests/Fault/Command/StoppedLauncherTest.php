@@ -5,25 +5,21 @@ declare(strict_types=1);
 namespace Spindle\Tests\Fault\Command;
 
 use PHPUnit\Framework\Attributes\DataProviderExternal;
-use PHPUnit\Framework\TestCase;
 use Spindle\Command\Command;
 use Spindle\Command\CommandPool;
 use Spindle\Command\CommandPoolOptions;
 use Spindle\Command\StartMethod;
 use Spindle\LauncherException;
-use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Host;
 use Spindle\Tests\LauncherPhp;
-use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\Processes;
+use Spindle\Tests\TidyTestCase;
 
 /** A stopped launcher (SIGSTOP) does not block its pool forever, and a healthy one does not count as dead. */
-final class StoppedLauncherTest extends TestCase
+final class StoppedLauncherTest extends TidyTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
     use OwnDirectory;
 
     private const VARIABLE = 'SPINDLE_STOPPED_TEST';

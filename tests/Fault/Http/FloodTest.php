@@ -4,24 +4,17 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Fault\Http;
 
-use PHPUnit\Framework\TestCase;
 use Psr\Http\Message\ServerRequestInterface;
 use Spindle\Http\HttpServerOptions;
 use Spindle\Http\Response;
-use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
-use Spindle\Tests\Http\ServesHttp;
-use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\Http\HttpServerTestCase;
 
 use function Amp\delay;
 
 /** Clients that send as much as possible of data that is more expensive for the server than for them. */
-final class FloodTest extends TestCase
+final class FloodTest extends HttpServerTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
-    use ServesHttp;
-
     private const MIB = 1_048_576;
     private const GET = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 

@@ -7,23 +7,18 @@ namespace Spindle\Tests\Fault\Http;
 use Amp\TimeoutCancellation;
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
 use PHPUnit\Framework\Attributes\TestWith;
-use PHPUnit\Framework\TestCase;
 use Psr\Http\Message\ResponseInterface;
 use Spindle\Http\HttpServer;
 use Spindle\Http\Response;
-use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Host;
-use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\TidyTestCase;
 
 use function Amp\delay;
 
 /** A fork of a process with an {@see HttpServer} has no effect on the connections of that process. */
 #[RequiresPhpExtension('pcntl')]
-final class ForkedServerTest extends TestCase
+final class ForkedServerTest extends TidyTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
-
     #[TestWith(['kill'])]
     #[TestWith(['close'])]
     #[TestWith(['cancel'])]

@@ -4,21 +4,17 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Fault\Http;
 
-use PHPUnit\Framework\TestCase;
-use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Http\ReceivedResponse;
 use Spindle\Tests\Http\ServerProcess;
 use Spindle\Tests\Http\StartsServers;
-use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\Text;
+use Spindle\Tests\TidyTestCase;
 
 /** Uploads to a full disk. */
-final class FullDiskTest extends TestCase
+final class FullDiskTest extends TidyTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
     use OwnDirectory;
     use StartsServers;
 

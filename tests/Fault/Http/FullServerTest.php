@@ -8,7 +8,6 @@ use Amp\DeferredFuture;
 use Nyholm\Psr7\ServerRequest;
 use PHPUnit\Framework\Attributes\After;
 use PHPUnit\Framework\Attributes\DataProvider;
-use PHPUnit\Framework\TestCase;
 use Psr\Http\Message\ServerRequestInterface;
 use Revolt\EventLoop;
 use Spindle\Http\Admin;
@@ -17,23 +16,18 @@ use Spindle\Http\Middleware\ProxyHeaders;
 use Spindle\Http\Middleware\TrustedProxies;
 use Spindle\Http\MiddlewareStack;
 use Spindle\Http\Response;
-use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
+use Spindle\Tests\Http\HttpServerTestCase;
 use Spindle\Tests\Http\RawClient;
-use Spindle\Tests\Http\ServesHttp;
-use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\Postgres\Certificates;
 
 use function Amp\delay;
 
 /** More connections than a server has room for: which ones are closed, which ones wait, and what operators see. */
-final class FullServerTest extends TestCase
+final class FullServerTest extends HttpServerTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
     use OwnDirectory;
-    use ServesHttp;
 
     /** Seconds after which a connection that keeps the server waiting may be closed for another, and a little more. */
     private const PATIENCE = 0.6;

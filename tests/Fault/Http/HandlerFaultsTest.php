@@ -5,21 +5,17 @@ declare(strict_types=1);
 namespace Spindle\Tests\Fault\Http;
 
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
-use PHPUnit\Framework\TestCase;
 use Spindle\Http\HttpServerOptions;
-use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Http\ServerProcess;
 use Spindle\Tests\Http\StartsServers;
-use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\Postgres\Certificates;
+use Spindle\Tests\TidyTestCase;
 
 /** Handlers that end the process, or would without protection. */
-final class HandlerFaultsTest extends TestCase
+final class HandlerFaultsTest extends TidyTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
     use OwnDirectory;
     use StartsServers;
 

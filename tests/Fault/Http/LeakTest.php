@@ -6,24 +6,17 @@ namespace Spindle\Tests\Fault\Http;
 
 use Amp\Cancellation;
 use PHPUnit\Framework\Attributes\DataProvider;
-use PHPUnit\Framework\TestCase;
 use Psr\Http\Message\ServerRequestInterface;
 use Spindle\Http\HttpException;
 use Spindle\Http\Response;
-use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
-use Spindle\Tests\Http\ServesHttp;
-use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\Http\HttpServerTestCase;
 
 use function Amp\delay;
 
 /** Requests and connections release their memory at their end, without PHP's garbage collector. */
-final class LeakTest extends TestCase
+final class LeakTest extends HttpServerTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
-    use ServesHttp;
-
     private const ROUNDS = 300;
 
     /** Allowed bytes per round, for PHP's own caches. */

@@ -9,15 +9,12 @@ use Amp\DeferredFuture;
 use Amp\TimeoutCancellation;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
-use PHPUnit\Framework\TestCase;
 use Psr\Http\Message\ServerRequestInterface;
 use Spindle\Http\HttpServerOptions;
 use Spindle\Http\Response;
-use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
+use Spindle\Tests\Http\HttpServerTestCase;
 use Spindle\Tests\Http\RawClient;
-use Spindle\Tests\Http\ServesHttp;
-use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\Postgres\Certificates;
 
@@ -26,12 +23,9 @@ use function Amp\delay;
 /**
  * Clients that leave, or end only their side, at any moment. Other clients are not affected, and no resources are kept.
  */
-final class LeavingClientsTest extends TestCase
+final class LeavingClientsTest extends HttpServerTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
     use OwnDirectory;
-    use ServesHttp;
 
     private const MIB = 1_048_576;
 

@@ -7,28 +7,21 @@ namespace Spindle\Tests\Fault\Http;
 use Amp\Cancellation;
 use Amp\DeferredFuture;
 use PHPUnit\Framework\Attributes\DataProvider;
-use PHPUnit\Framework\TestCase;
 use Psr\Http\Message\ServerRequestInterface;
 use Revolt\EventLoop;
 use Spindle\Http\HttpException;
 use Spindle\Http\HttpServerOptions;
 use Spindle\Http\Response;
 use Spindle\Tests\Async;
-use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
+use Spindle\Tests\Http\HttpServerTestCase;
 use Spindle\Tests\Http\RawClient;
-use Spindle\Tests\Http\ServesHttp;
-use Spindle\Tests\LeavesNothing;
 
 use function Amp\delay;
 
 /** Clients and handlers that exceed limits of bytes, time and connections. */
-final class LimitsTest extends TestCase
+final class LimitsTest extends HttpServerTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
-    use ServesHttp;
-
     private const MIB = 1_048_576;
 
     /** @return iterable<string, array{int, string}> */

@@ -4,27 +4,23 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Fault\Http;
 
-use PHPUnit\Framework\TestCase;
 use Revolt\EventLoop\DriverFactory;
 use Spindle\Http\HttpServerOptions;
 use Spindle\Tests\Async;
-use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Http\RawClient;
 use Spindle\Tests\Http\ServerProcess;
 use Spindle\Tests\Http\StartsServers;
-use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\Scale;
 use Spindle\Tests\Streams;
+use Spindle\Tests\TidyTestCase;
 
 use function Amp\delay;
 use function Amp\Future\await;
 
 /** More clients than a process has descriptors for. */
-final class ManyClientsTest extends TestCase
+final class ManyClientsTest extends TidyTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
     use StartsServers;
 
     private const FULL = 'No more than 900 connections can be open';

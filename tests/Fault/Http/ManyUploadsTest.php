@@ -4,21 +4,17 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Fault\Http;
 
-use PHPUnit\Framework\TestCase;
 use Spindle\Http\HttpServerOptions;
-use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Http\RawClient;
 use Spindle\Tests\Http\ReceivedResponse;
 use Spindle\Tests\Http\ServerProcess;
 use Spindle\Tests\Http\StartsServers;
-use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\TidyTestCase;
 
 /** More uploaded files at once than a process has descriptors for. */
-final class ManyUploadsTest extends TestCase
+final class ManyUploadsTest extends TidyTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
     use StartsServers;
 
     /** Bytes of a file that is too large for memory. */

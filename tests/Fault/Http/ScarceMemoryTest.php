@@ -4,19 +4,15 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Fault\Http;
 
-use PHPUnit\Framework\TestCase;
 use Spindle\Http\HttpServerOptions;
-use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Http\RawClient;
 use Spindle\Tests\Http\StartsServers;
-use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\TidyTestCase;
 
 /** More bodies at once than PHP's memory_limit has room for. */
-final class ScarceMemoryTest extends TestCase
+final class ScarceMemoryTest extends TidyTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
     use StartsServers;
 
     protected function deadline(): int

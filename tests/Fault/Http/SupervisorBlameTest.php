@@ -6,20 +6,13 @@ namespace Spindle\Tests\Fault\Http;
 
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
-use PHPUnit\Framework\TestCase;
-use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
-use Spindle\Tests\Http\RunsServe;
-use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\Http\ServeTestCase;
 
 /** Logs name the request that ended a process, and its position in the code. */
 #[RequiresPhpExtension('pcntl')]
-final class SupervisorBlameTest extends TestCase
+final class SupervisorBlameTest extends ServeTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
-    use RunsServe;
-
     /** Each path has its own line: line 8 for /loop. */
     private const APP = <<<'PHP'
         return new Spindle\Http\Application(static function ($request) {

@@ -6,24 +6,17 @@ namespace Spindle\Tests\Fault\Http;
 
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
-use PHPUnit\Framework\TestCase;
-use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Http\Load;
-use Spindle\Tests\Http\RunsServe;
-use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\Http\ServeTestCase;
 use Spindle\Tests\Processes;
 use Spindle\Tests\Text;
 use Symfony\Component\Process\Process;
 
 /** Faults of processes, the supervisor and the application, and their effects on each other. */
 #[RequiresPhpExtension('pcntl')]
-final class SupervisorFaultsTest extends TestCase
+final class SupervisorFaultsTest extends ServeTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
-    use RunsServe;
-
     private const PID = 'return static fn($request) => Spindle\Http\Response::text((string) getmypid());';
 
     /** An application whose paths name the fault to cause. */

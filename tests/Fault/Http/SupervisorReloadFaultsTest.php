@@ -6,20 +6,13 @@ namespace Spindle\Tests\Fault\Http;
 
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
-use PHPUnit\Framework\TestCase;
-use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
-use Spindle\Tests\Http\RunsServe;
-use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\Http\ServeTestCase;
 
 /** Reloads of broken code, and signals while code is loaded. */
 #[RequiresPhpExtension('pcntl')]
-final class SupervisorReloadFaultsTest extends TestCase
+final class SupervisorReloadFaultsTest extends ServeTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
-    use RunsServe;
-
     private const PID = 'return static fn($request) => Spindle\Http\Response::text((string) getmypid());';
 
     protected function deadline(): int

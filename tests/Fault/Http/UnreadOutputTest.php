@@ -4,22 +4,15 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Fault\Http;
 
-use PHPUnit\Framework\TestCase;
-use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Http\RawClient;
-use Spindle\Tests\Http\RunsServe;
-use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\Http\ServeTestCase;
 use Spindle\Tests\Streams;
 use Symfony\Component\Process\Process;
 
 /** A server process whose standard output has no reader. */
-final class UnreadOutputTest extends TestCase
+final class UnreadOutputTest extends ServeTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
-    use RunsServe;
-
     public function testAnUnreadLogDelaysNoRequest(): void
     {
         self::assertTrue(posix_mkfifo($this->path('log'), 0o600));

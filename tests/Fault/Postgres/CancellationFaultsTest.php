@@ -10,7 +10,6 @@ use Amp\DeferredCancellation;
 use Amp\NullCancellation;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\Attributes\Group;
-use PHPUnit\Framework\TestCase;
 use Revolt\EventLoop;
 use Spindle\Postgres\ConnectionFailedException;
 use Spindle\Postgres\ConnectionLostException;
@@ -22,9 +21,7 @@ use Spindle\Postgres\PostgresPool;
 use Spindle\Postgres\PostgresPoolOptions;
 use Spindle\Postgres\Transaction;
 use Spindle\Tests\Async;
-use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
-use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\Postgres\Cluster;
 use Spindle\Tests\Postgres\FakeConnection;
@@ -32,6 +29,7 @@ use Spindle\Tests\Postgres\FakeServer;
 use Spindle\Tests\Postgres\FaultyProxy;
 use Spindle\Tests\Postgres\UsesCluster;
 use Spindle\Tests\Scale;
+use Spindle\Tests\TidyTestCase;
 
 use function Amp\delay;
 
@@ -39,11 +37,9 @@ use function Amp\delay;
  * Tests that a cancellation at any moment frees the caller at once, leaves nothing half done and hits no other
  * statement.
  */
-final class CancellationFaultsTest extends TestCase
+final class CancellationFaultsTest extends TidyTestCase
 {
     use ComesToRest;
-    use EndsInTime;
-    use LeavesNothing;
     use OwnDirectory;
     use UsesCluster;
 

@@ -7,7 +7,6 @@ namespace Spindle\Tests\Fault\Postgres;
 use Amp\DeferredCancellation;
 use Amp\TimeoutCancellation;
 use PHPUnit\Framework\Attributes\DataProvider;
-use PHPUnit\Framework\TestCase;
 use Spindle\Postgres\CommitUnknownException;
 use Spindle\Postgres\ConnectionLostException;
 use Spindle\Postgres\PostgresConnection;
@@ -18,9 +17,7 @@ use Spindle\Postgres\SerializationFailureException;
 use Spindle\Postgres\Transaction;
 use Spindle\Postgres\TransactionAbortedException;
 use Spindle\Tests\Async;
-use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
-use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\Postgres\Cluster;
 use Spindle\Tests\Postgres\Direction;
 use Spindle\Tests\Postgres\FakeConnection;
@@ -28,13 +25,12 @@ use Spindle\Tests\Postgres\FakeServer;
 use Spindle\Tests\Postgres\FaultyProxy;
 use Spindle\Tests\Postgres\UsesCluster;
 use Spindle\Tests\Scale;
+use Spindle\Tests\TidyTestCase;
 
 /** Tests that a commit reports the truth: it was done, it was not, or that is unknown. */
-final class CommitFaultsTest extends TestCase
+final class CommitFaultsTest extends TidyTestCase
 {
     use ComesToRest;
-    use EndsInTime;
-    use LeavesNothing;
     use UsesCluster;
 
     private string $table;

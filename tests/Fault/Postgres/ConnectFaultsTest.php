@@ -14,7 +14,6 @@ use Amp\NullCancellation;
 use PHPUnit\Framework\Attributes\BeforeClass;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
-use PHPUnit\Framework\TestCase;
 use Spindle\Postgres\AuthenticationException;
 use Spindle\Postgres\AuthenticationMethod;
 use Spindle\Postgres\ConnectionFailedException;
@@ -25,8 +24,6 @@ use Spindle\Postgres\Internal\Connect\Scram;
 use Spindle\Postgres\PostgresHost;
 use Spindle\Postgres\PostgresOptions;
 use Spindle\Postgres\TlsMode;
-use Spindle\Tests\EndsInTime;
-use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\Postgres\Certificates;
 use Spindle\Tests\Postgres\Cluster;
@@ -39,15 +36,14 @@ use Spindle\Tests\Postgres\ScramServer;
 use Spindle\Tests\Postgres\UsesCluster;
 use Spindle\Tests\Scale;
 use Spindle\Tests\Streams;
+use Spindle\Tests\TidyTestCase;
 
 use function Amp\delay;
 use function Amp\Dns\dnsResolver;
 
 /** Tests servers and networks that let no client in. Nothing of a failed attempt stays open. */
-final class ConnectFaultsTest extends TestCase
+final class ConnectFaultsTest extends TidyTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
     use OwnDirectory;
     use UsesCluster;
 

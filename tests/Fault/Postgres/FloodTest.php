@@ -7,7 +7,6 @@ namespace Spindle\Tests\Fault\Postgres;
 use Amp\CancelledException;
 use Amp\DeferredCancellation;
 use PHPUnit\Framework\Attributes\DataProvider;
-use PHPUnit\Framework\TestCase;
 use Spindle\Postgres\Notification;
 use Spindle\Postgres\PostgresConnection;
 use Spindle\Postgres\PostgresOptions;
@@ -15,9 +14,7 @@ use Spindle\Postgres\Testing\TemporaryPostgres;
 use Spindle\Postgres\Testing\TemporaryPostgresOptions;
 use Spindle\Postgres\TlsMode;
 use Spindle\Tests\Async;
-use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
-use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\Postgres\Certificates;
 use Spindle\Tests\Postgres\Cluster;
 use Spindle\Tests\Postgres\Direction;
@@ -26,15 +23,14 @@ use Spindle\Tests\Postgres\FaultyProxy;
 use Spindle\Tests\Postgres\Message;
 use Spindle\Tests\Postgres\Watchdog;
 use Spindle\Tests\Scale;
+use Spindle\Tests\TidyTestCase;
 
 use function Amp\delay;
 
 /** Tests more data than the reader takes: they stay with the sender, and memory does not grow. */
-final class FloodTest extends TestCase
+final class FloodTest extends TidyTestCase
 {
     use ComesToRest;
-    use EndsInTime;
-    use LeavesNothing;
 
     /** Bytes of additional memory that each of them may use. */
     private const MEMORY = 8 << 20;

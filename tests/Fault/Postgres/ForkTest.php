@@ -6,21 +6,17 @@ namespace Spindle\Tests\Fault\Postgres;
 
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
-use PHPUnit\Framework\TestCase;
-use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Host;
-use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\Postgres\Cluster;
 use Spindle\Tests\Postgres\UsesCluster;
+use Spindle\Tests\TidyTestCase;
 
 /** Tests that a fork, which inherits the connections of its process, leaves them alone. */
 #[RequiresPhpExtension('pcntl')]
-final class ForkTest extends TestCase
+final class ForkTest extends TidyTestCase
 {
     use ComesToRest;
-    use EndsInTime;
-    use LeavesNothing;
     use OwnDirectory;
     use UsesCluster;
 

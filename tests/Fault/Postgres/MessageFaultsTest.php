@@ -5,24 +5,20 @@ declare(strict_types=1);
 namespace Spindle\Tests\Fault\Postgres;
 
 use PHPUnit\Framework\Attributes\DataProvider;
-use PHPUnit\Framework\TestCase;
 use Spindle\Postgres\ConnectionLostException;
 use Spindle\Postgres\ProtocolException;
 use Spindle\Postgres\QueryException;
 use Spindle\Postgres\Result;
-use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
-use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\Postgres\FakeConnection;
 use Spindle\Tests\Postgres\FakeServer;
 use Spindle\Tests\Postgres\Message;
+use Spindle\Tests\TidyTestCase;
 
 /** Tests a server that sends invalid messages. */
-final class MessageFaultsTest extends TestCase
+final class MessageFaultsTest extends TidyTestCase
 {
     use ComesToRest;
-    use EndsInTime;
-    use LeavesNothing;
 
     /** Texts, because their bytes are the same in all formats. */
     private const COLUMNS = ['a' => Message::TEXT, 'b' => Message::TEXT];

@@ -6,7 +6,6 @@ namespace Spindle\Tests\Fault\Postgres;
 
 use Amp\DeferredFuture;
 use Amp\TimeoutCancellation;
-use PHPUnit\Framework\TestCase;
 use Spindle\Postgres\CommitUnknownException;
 use Spindle\Postgres\NotificationGap;
 use Spindle\Postgres\PostgresConnection;
@@ -15,20 +14,17 @@ use Spindle\Postgres\PostgresPool;
 use Spindle\Postgres\PostgresPoolOptions;
 use Spindle\Postgres\Transaction;
 use Spindle\Tests\Async;
-use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
-use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\Postgres\Cluster;
 use Spindle\Tests\Postgres\UsesCluster;
+use Spindle\Tests\TidyTestCase;
 
 use function Amp\delay;
 
 /** Tests that what a former borrower has kept of a connection or transaction does not affect the next one. */
-final class OutlivesTest extends TestCase
+final class OutlivesTest extends TidyTestCase
 {
     use ComesToRest;
-    use EndsInTime;
-    use LeavesNothing;
     use UsesCluster;
 
     private string $table;

@@ -4,24 +4,19 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Fault\Postgres;
 
-use PHPUnit\Framework\TestCase;
 use Spindle\Postgres\ConnectionFailedException;
 use Spindle\Postgres\Internal\Protocol\PipelinedSession;
 use Spindle\Postgres\Internal\SessionFactory;
 use Spindle\Postgres\PostgresOptions;
-use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Host;
-use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\Postgres\Cluster;
 use Spindle\Tests\Processes;
+use Spindle\Tests\TidyTestCase;
 
 /** Tests persistent connections whose server ends between two requests. */
-final class PersistentFaultsTest extends TestCase
+final class PersistentFaultsTest extends TidyTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
-
     public function testAServerThatIsGoneWhenAConnectionIsReusedIsAnException(): void
     {
         self::assertSame(

@@ -5,7 +5,6 @@ declare(strict_types=1);
 namespace Spindle\Tests\Fault\Postgres;
 
 use PHPUnit\Framework\Attributes\DataProvider;
-use PHPUnit\Framework\TestCase;
 use Spindle\Postgres\InvalidParameterException;
 use Spindle\Postgres\MultipleStatementsException;
 use Spindle\Postgres\PostgresConnection;
@@ -16,20 +15,17 @@ use Spindle\Postgres\QueryException;
 use Spindle\Postgres\Transaction;
 use Spindle\Postgres\UniqueViolationException;
 use Spindle\Tests\Async;
-use Spindle\Tests\EndsInTime;
-use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\Postgres\Cluster;
 use Spindle\Tests\Postgres\UsesCluster;
 use Spindle\Tests\Scale;
+use Spindle\Tests\TidyTestCase;
 
 use function Amp\delay;
 
 /** Tests many concurrent statements on one connection, of which some fail. */
-final class PipelineFaultsTest extends TestCase
+final class PipelineFaultsTest extends TidyTestCase
 {
     use ComesToRest;
-    use EndsInTime;
-    use LeavesNothing;
     use UsesCluster;
 
     private PostgresConnection $connection;

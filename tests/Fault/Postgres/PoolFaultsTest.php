@@ -5,7 +5,6 @@ declare(strict_types=1);
 namespace Spindle\Tests\Fault\Postgres;
 
 use PHPUnit\Framework\Attributes\DataProvider;
-use PHPUnit\Framework\TestCase;
 use Revolt\EventLoop;
 use Spindle\Postgres\AuthenticationException;
 use Spindle\Postgres\ConnectionFailedException;
@@ -18,24 +17,21 @@ use Spindle\Postgres\PostgresPoolOptions;
 use Spindle\Postgres\Testing\TemporaryPostgres;
 use Spindle\Postgres\Transaction;
 use Spindle\Tests\Async;
-use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
-use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\Postgres\Cluster;
 use Spindle\Tests\Postgres\FakeConnection;
 use Spindle\Tests\Postgres\FakeServer;
 use Spindle\Tests\Postgres\FaultyProxy;
 use Spindle\Tests\Postgres\Message;
 use Spindle\Tests\Postgres\UsesCluster;
+use Spindle\Tests\TidyTestCase;
 
 use function Amp\delay;
 
 /** Tests a pool whose server refuses connections, and whose borrowers misbehave. */
-final class PoolFaultsTest extends TestCase
+final class PoolFaultsTest extends TidyTestCase
 {
     use ComesToRest;
-    use EndsInTime;
-    use LeavesNothing;
     use UsesCluster;
 
     /** A server for at most five connections. */

@@ -9,7 +9,6 @@ use Amp\DeferredCancellation;
 use Amp\DeferredFuture;
 use Amp\Future;
 use Amp\TimeoutCancellation;
-use PHPUnit\Framework\TestCase;
 use Spindle\Postgres\ConnectionLostException;
 use Spindle\Postgres\Internal\Protocol\BusyTime;
 use Spindle\Postgres\Internal\Protocol\ServerTime;
@@ -17,25 +16,22 @@ use Spindle\Postgres\PostgresOptions;
 use Spindle\Postgres\PostgresPool;
 use Spindle\Postgres\PostgresPoolOptions;
 use Spindle\Tests\Async;
-use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
-use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\Postgres\Cluster;
 use Spindle\Tests\Postgres\FakeConnection;
 use Spindle\Tests\Postgres\FakeServer;
 use Spindle\Tests\Postgres\FaultyProxy;
 use Spindle\Tests\Postgres\Message;
 use Spindle\Tests\Postgres\UsesCluster;
+use Spindle\Tests\TidyTestCase;
 
 use function Amp\delay;
 use function Amp\Future\await;
 
 /** Tests short statements that share connections of a pool, when something delays or ends them. */
-final class PoolSharingTest extends TestCase
+final class PoolSharingTest extends TidyTestCase
 {
     use ComesToRest;
-    use EndsInTime;
-    use LeavesNothing;
     use UsesCluster;
 
     /** Short, unless its parameter makes it long. */

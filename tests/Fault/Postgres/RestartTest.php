@@ -5,28 +5,24 @@ declare(strict_types=1);
 namespace Spindle\Tests\Fault\Postgres;
 
 use Amp\Future;
-use PHPUnit\Framework\TestCase;
 use Spindle\Postgres\CommitUnknownException;
 use Spindle\Postgres\ConnectionLostException;
 use Spindle\Postgres\PostgresPool;
 use Spindle\Postgres\PostgresPoolOptions;
 use Spindle\Postgres\Transaction;
 use Spindle\Tests\Async;
-use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Host;
-use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\Postgres\Cluster;
 use Spindle\Tests\Scale;
+use Spindle\Tests\TidyTestCase;
 
 use function Amp\Future\await;
 
 /** Tests a server that restarts repeatedly while many clients use it. */
-final class RestartTest extends TestCase
+final class RestartTest extends TidyTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
     use OwnDirectory;
 
     private const FACTS = 300;

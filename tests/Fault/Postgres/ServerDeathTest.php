@@ -5,7 +5,6 @@ declare(strict_types=1);
 namespace Spindle\Tests\Fault\Postgres;
 
 use PHPUnit\Framework\Attributes\DataProvider;
-use PHPUnit\Framework\TestCase;
 use Spindle\Postgres\CommitUnknownException;
 use Spindle\Postgres\ConnectionFailedException;
 use Spindle\Postgres\ConnectionLostException;
@@ -18,20 +17,17 @@ use Spindle\Postgres\PostgresPoolOptions;
 use Spindle\Postgres\Testing\TemporaryPostgres;
 use Spindle\Postgres\Transaction;
 use Spindle\Tests\Async;
-use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
-use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\Postgres\Cluster;
 use Spindle\Tests\Processes;
+use Spindle\Tests\TidyTestCase;
 
 use function Amp\delay;
 
 /** Tests the end of one or all of the server's processes, normally or not. */
-final class ServerDeathTest extends TestCase
+final class ServerDeathTest extends TidyTestCase
 {
     use ComesToRest;
-    use EndsInTime;
-    use LeavesNothing;
 
     private static ?TemporaryPostgres $cluster = null;
 

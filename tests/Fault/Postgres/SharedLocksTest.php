@@ -6,7 +6,6 @@ namespace Spindle\Tests\Fault\Postgres;
 
 use Amp\Future;
 use Amp\TimeoutCancellation;
-use PHPUnit\Framework\TestCase;
 use Psr\Log\AbstractLogger;
 use Revolt\EventLoop;
 use Spindle\Postgres\PoolTimeoutException;
@@ -16,21 +15,18 @@ use Spindle\Postgres\PostgresPoolOptions;
 use Spindle\Postgres\Transaction;
 use Spindle\Tests\Async;
 use Spindle\Tests\Conformance\Postgres\Journal;
-use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
-use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\Postgres\Cluster;
 use Spindle\Tests\Postgres\FaultyProxy;
 use Spindle\Tests\Postgres\UsesCluster;
+use Spindle\Tests\TidyTestCase;
 
 use function Amp\Future\await;
 
 /** Tests statements of a pool that wait for locks, and others at the same time. */
-final class SharedLocksTest extends TestCase
+final class SharedLocksTest extends TidyTestCase
 {
     use ComesToRest;
-    use EndsInTime;
-    use LeavesNothing;
     use UsesCluster;
 
     private const ENDS_WITHIN = 15.0;

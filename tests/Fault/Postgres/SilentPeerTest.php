@@ -10,7 +10,6 @@ use Amp\DeferredCancellation;
 use Amp\TimeoutCancellation;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\Attributes\Group;
-use PHPUnit\Framework\TestCase;
 use Revolt\EventLoop;
 use Spindle\Postgres\ConnectionLostException;
 use Spindle\Postgres\NotificationGap;
@@ -24,24 +23,21 @@ use Spindle\Postgres\QueryCancelledException;
 use Spindle\Postgres\Transaction;
 use Spindle\Tests\Async;
 use Spindle\Tests\Conformance\Postgres\Journal;
-use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
-use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\Postgres\Cluster;
 use Spindle\Tests\Postgres\Direction;
 use Spindle\Tests\Postgres\FaultyProxy;
 use Spindle\Tests\Postgres\UsesCluster;
 use Spindle\Tests\Postgres\Watchdog;
+use Spindle\Tests\TidyTestCase;
 
 use function Amp\delay;
 use function Amp\Future\await;
 
 /** Tests a peer that vanishes without a message, sends nothing, or reads nothing. */
-final class SilentPeerTest extends TestCase
+final class SilentPeerTest extends TidyTestCase
 {
     use ComesToRest;
-    use EndsInTime;
-    use LeavesNothing;
     use UsesCluster;
 
     /** Read timeout in seconds. */

@@ -5,26 +5,22 @@ declare(strict_types=1);
 namespace Spindle\Tests\Fault\Postgres;
 
 use PHPUnit\Framework\Attributes\DataProvider;
-use PHPUnit\Framework\TestCase;
 use Spindle\Postgres\PostgresConnection;
 use Spindle\Postgres\Transaction;
-use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Fuzz\Command\Splits;
-use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\Postgres\Cluster;
 use Spindle\Tests\Postgres\FakeConnection;
 use Spindle\Tests\Postgres\FaultyProxy;
 use Spindle\Tests\Postgres\UsesCluster;
 use Spindle\Tests\Scale;
+use Spindle\Tests\TidyTestCase;
 
 use function Amp\delay;
 
 /** Tests that it does not matter where a network splits the server's bytes. */
-final class SlicedConversationTest extends TestCase
+final class SlicedConversationTest extends TidyTestCase
 {
     use ComesToRest;
-    use EndsInTime;
-    use LeavesNothing;
     use UsesCluster;
 
     private const LOST = 'Spindle\Postgres\ConnectionLostException: ';

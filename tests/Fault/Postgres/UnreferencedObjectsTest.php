@@ -6,7 +6,6 @@ namespace Spindle\Tests\Fault\Postgres;
 
 use Amp\Future;
 use PHPUnit\Framework\Attributes\DataProvider;
-use PHPUnit\Framework\TestCase;
 use Revolt\EventLoop;
 use Spindle\Postgres\Notification;
 use Spindle\Postgres\PostgresConnection;
@@ -15,20 +14,17 @@ use Spindle\Postgres\PostgresPool;
 use Spindle\Postgres\PostgresPoolOptions;
 use Spindle\Postgres\Transaction;
 use Spindle\Tests\Async;
-use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
-use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\Postgres\Cluster;
 use Spindle\Tests\Postgres\UsesCluster;
+use Spindle\Tests\TidyTestCase;
 
 use function Amp\delay;
 
 /** Tests that unreferenced objects are destroyed, and awaited ones are not, whenever the garbage collector runs. */
-final class UnreferencedObjectsTest extends TestCase
+final class UnreferencedObjectsTest extends TidyTestCase
 {
     use ComesToRest;
-    use EndsInTime;
-    use LeavesNothing;
     use UsesCluster;
 
     private string $name;

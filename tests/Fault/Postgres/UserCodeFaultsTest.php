@@ -8,7 +8,6 @@ use Amp\DeferredFuture;
 use Amp\Future;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
-use PHPUnit\Framework\TestCase;
 use Revolt\EventLoop;
 use Spindle\Internal\CannotWaitException;
 use Spindle\Postgres\PostgresConnection;
@@ -17,20 +16,17 @@ use Spindle\Postgres\PostgresPool;
 use Spindle\Postgres\PostgresPoolOptions;
 use Spindle\Postgres\Transaction;
 use Spindle\Tests\Async;
-use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
-use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\Postgres\Cluster;
 use Spindle\Tests\Postgres\UsesCluster;
+use Spindle\Tests\TidyTestCase;
 
 use function Amp\delay;
 
 /** Tests that an exception of user code reaches its caller, and that everything works afterwards. */
-final class UserCodeFaultsTest extends TestCase
+final class UserCodeFaultsTest extends TidyTestCase
 {
     use ComesToRest;
-    use EndsInTime;
-    use LeavesNothing;
     use UsesCluster;
 
     private string $table;

@@ -6,7 +6,6 @@ namespace Spindle\Tests\Fault\Remote;
 
 use Amp\Future;
 use PHPUnit\Framework\Attributes\RequiresOperatingSystemFamily;
-use PHPUnit\Framework\TestCase;
 use Random\Engine\Mt19937;
 use Random\Randomizer;
 use Revolt\EventLoop;
@@ -17,10 +16,8 @@ use Spindle\Remote\RedisBroker;
 use Spindle\Remote\RemoteExecutor;
 use Spindle\Remote\Settlement;
 use Spindle\Remote\SettlementKind;
-use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Host;
-use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\Postgres\Direction;
 use Spindle\Tests\Postgres\FaultyProxy;
@@ -28,6 +25,7 @@ use Spindle\Tests\Remote\AgentProgram;
 use Spindle\Tests\Remote\Redis;
 use Spindle\Tests\Remote\RunsAgents;
 use Spindle\Tests\Scale;
+use Spindle\Tests\TidyTestCase;
 use Spindle\Worker\TaskContext;
 use Spindle\Worker\WorkerCrashedException;
 use Symfony\Component\Process\Process;
@@ -37,10 +35,8 @@ use function Amp\delay;
 use function Amp\Future\await;
 
 /** Agents that are stopped, killed or cut off at a certain moment. */
-final class AgentDeathsTest extends TestCase
+final class AgentDeathsTest extends TidyTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
     use OwnDirectory;
     use RunsAgents;
 

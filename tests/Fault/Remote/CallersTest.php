@@ -6,31 +6,27 @@ namespace Spindle\Tests\Fault\Remote;
 
 use Amp\TimeoutCancellation;
 use PHPUnit\Framework\Attributes\TestWith;
-use PHPUnit\Framework\TestCase;
 use Random\Engine\Mt19937;
 use Random\Randomizer;
 use Spindle\Internal\CannotWaitException;
 use Spindle\Remote\BrokerUnavailableException;
 use Spindle\Remote\RedisBroker;
 use Spindle\Remote\RemoteExecutor;
-use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Host;
-use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\Postgres\FaultyProxy;
 use Spindle\Tests\Remote\Redis;
 use Spindle\Tests\Remote\RunsAgents;
 use Spindle\Tests\Scale;
+use Spindle\Tests\TidyTestCase;
 use Symfony\Component\Process\Process;
 
 use function Amp\delay;
 
 /** Callers that die or are cut off. */
-final class CallersTest extends TestCase
+final class CallersTest extends TidyTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
     use OwnDirectory;
     use RunsAgents;
 

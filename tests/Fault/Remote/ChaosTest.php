@@ -5,7 +5,6 @@ declare(strict_types=1);
 namespace Spindle\Tests\Fault\Remote;
 
 use PHPUnit\Framework\Attributes\After;
-use PHPUnit\Framework\TestCase;
 use Random\Engine\Mt19937;
 use Random\Randomizer;
 use Revolt\EventLoop;
@@ -13,20 +12,17 @@ use Spindle\Remote\JobRetryPolicy;
 use Spindle\Remote\RedisBroker;
 use Spindle\Remote\RemoteExecutor;
 use Spindle\Remote\Testing\TemporaryRedis;
-use Spindle\Tests\EndsInTime;
-use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\Scale;
+use Spindle\Tests\TidyTestCase;
 use Spindle\Worker\WorkerCrashedException;
 use Symfony\Component\Process\Process;
 
 use function Amp\delay;
 
 /** Processes die, stop or are cut off while jobs run, at times that the seed determines. */
-final class ChaosTest extends TestCase
+final class ChaosTest extends TidyTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
     use OtherMachines;
     use OwnDirectory;
 

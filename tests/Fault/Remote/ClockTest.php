@@ -6,21 +6,17 @@ namespace Spindle\Tests\Fault\Remote;
 
 use PHPUnit\Framework\Attributes\After;
 use PHPUnit\Framework\Attributes\DataProvider;
-use PHPUnit\Framework\TestCase;
 use Spindle\Remote\RedisBroker;
-use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Host;
-use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\Processes;
 use Spindle\Tests\Text;
+use Spindle\Tests\TidyTestCase;
 use Spindle\Worker\TaskTimeoutException;
 
 /** Machines whose clocks are wrong. Only the engine's clock counts. */
-final class ClockTest extends TestCase
+final class ClockTest extends TidyTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
     use OwnEngine;
 
     private const HOUR = 3600;

@@ -6,7 +6,6 @@ namespace Spindle\Tests\Fault\Remote;
 
 use Amp\Future;
 use PHPUnit\Framework\Attributes\DataProvider;
-use PHPUnit\Framework\TestCase;
 use Spindle\Remote\BrokerUnavailableException;
 use Spindle\Remote\JobLostException;
 use Spindle\Remote\QueueFullException;
@@ -14,21 +13,18 @@ use Spindle\Remote\RedisBroker;
 use Spindle\Remote\RemoteExecutor;
 use Spindle\Remote\Testing\TemporaryRedisException;
 use Spindle\Remote\Testing\TemporaryRedisOptions;
-use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
-use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\Processes;
 use Spindle\Tests\Scale;
 use Spindle\Tests\Text;
+use Spindle\Tests\TidyTestCase;
 
 use function Amp\async;
 use function Amp\delay;
 
 /** Faults of an engine in use: it dies, loses its data, loads, is full, or becomes a replica. */
-final class EngineFaultsTest extends TestCase
+final class EngineFaultsTest extends TidyTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
     use OwnEngine;
 
     /** Connections that the callers and agents of one test may need without a reconnect storm. */

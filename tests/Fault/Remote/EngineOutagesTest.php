@@ -11,7 +11,6 @@ use Amp\Future;
 use Amp\NullCancellation;
 use Amp\TimeoutCancellation;
 use PHPUnit\Framework\Attributes\TestWith;
-use PHPUnit\Framework\TestCase;
 use Revolt\EventLoop;
 use Spindle\Command\Command;
 use Spindle\Command\CommandPool;
@@ -23,19 +22,16 @@ use Spindle\Remote\RedisBroker;
 use Spindle\Remote\RemoteCommands;
 use Spindle\Remote\RemoteExecutor;
 use Spindle\Remote\RemoteOptions;
-use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
-use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\Processes;
+use Spindle\Tests\TidyTestCase;
 
 use function Amp\async;
 use function Amp\delay;
 
 /** An engine that is away for a while. Streams go on, nothing counts as a crash, and cancellations arrive. */
-final class EngineOutagesTest extends TestCase
+final class EngineOutagesTest extends TidyTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
     use OwnEngine;
 
     /** Connections that the callers and agents of one test may need without a reconnect storm. */

@@ -8,23 +8,19 @@ use Amp\CancelledException;
 use Amp\DeferredCancellation;
 use Amp\Future;
 use Amp\TimeoutCancellation;
-use PHPUnit\Framework\TestCase;
 use Revolt\EventLoop;
 use Spindle\Remote\JobStatus;
 use Spindle\Remote\RemoteExecutor;
 use Spindle\Tests\Async;
-use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
-use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\TidyTestCase;
 use Spindle\Worker\ExecutorClosedException;
 
 use function Amp\delay;
 
 /** Executors that end while the engine does not answer. */
-final class ExecutorEndsTest extends TestCase
+final class ExecutorEndsTest extends TidyTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
     use OwnEngine;
 
     public function testKillEndsCallsThatWaitForTheEngine(): void

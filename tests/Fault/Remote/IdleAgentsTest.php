@@ -5,24 +5,20 @@ declare(strict_types=1);
 namespace Spindle\Tests\Fault\Remote;
 
 use Amp\Future;
-use PHPUnit\Framework\TestCase;
 use Spindle\Remote\RedisBroker;
 use Spindle\Remote\RemoteExecutor;
-use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
-use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\Remote\Redis;
 use Spindle\Tests\Remote\RunsAgents;
+use Spindle\Tests\TidyTestCase;
 
 use function Amp\async;
 use function Amp\Future\await;
 
 /** An overloaded agent beside an idle one. */
-final class IdleAgentsTest extends TestCase
+final class IdleAgentsTest extends TidyTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
     use OwnDirectory;
     use RunsAgents;
 

@@ -4,29 +4,25 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Fault\Remote;
 
-use PHPUnit\Framework\TestCase;
 use Spindle\Remote\JobRetryPolicy;
 use Spindle\Remote\JobStatus;
 use Spindle\Remote\RedisBroker;
 use Spindle\Remote\RemoteExecutor;
 use Spindle\Remote\TamperedFrameException;
-use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Host;
-use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\Remote\Redis;
 use Spindle\Tests\Remote\RunsAgents;
+use Spindle\Tests\TidyTestCase;
 use Spindle\Worker\TaskFailedException;
 use Symfony\Component\Process\Process;
 
 use function Amp\Future\await;
 
 /** Agents whose version of the code differs from that of their callers. */
-final class MixedVersionsTest extends TestCase
+final class MixedVersionsTest extends TidyTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
     use OwnDirectory;
     use RunsAgents;
 

@@ -6,24 +6,20 @@ namespace Spindle\Tests\Fault\Remote;
 
 use Amp\Future;
 use PHPUnit\Framework\Attributes\After;
-use PHPUnit\Framework\TestCase;
 use Spindle\Remote\BrokerUnavailableException;
 use Spindle\Remote\RedisBroker;
 use Spindle\Remote\RemoteExecutor;
-use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
-use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\Scale;
 use Spindle\Tests\Text;
+use Spindle\Tests\TidyTestCase;
 use Symfony\Component\Process\Process;
 
 use function Amp\delay;
 
 /** Network faults, made by the kernel: packets that get lost in one direction, and links that go down. Root only. */
-final class NetworkFaultsTest extends TestCase
+final class NetworkFaultsTest extends TidyTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
     use OtherMachines;
     use OwnEngine;
 

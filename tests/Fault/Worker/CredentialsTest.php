@@ -5,17 +5,13 @@ declare(strict_types=1);
 namespace Spindle\Tests\Fault\Worker;
 
 use PHPUnit\Framework\Attributes\DataProvider;
-use PHPUnit\Framework\TestCase;
-use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Host;
-use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\OwnDirectory;
+use Spindle\Tests\TidyTestCase;
 
 /** Tests that tasks run as the user and groups that the process had when it submitted them. */
-final class CredentialsTest extends TestCase
+final class CredentialsTest extends TidyTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
     use OwnDirectory;
 
     private const NOBODY = 65534;

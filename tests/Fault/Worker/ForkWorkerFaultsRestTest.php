@@ -7,17 +7,10 @@ namespace Spindle\Tests\Fault\Worker;
 use PHPUnit\Framework\Attributes\Group;
 use Spindle\Worker\WorkerContext;
 
-/** Faults in code that all kinds of workers share. Quick test runs cover it with processes only. */
+/** Quick test runs cover these faults with processes only. */
 #[Group('full')]
-final class ForkWorkerFaultsRestTest extends WorkerPoolFaults
+final class ForkWorkerFaultsRestTest extends ContextIndependentFaultsTestCase
 {
-    use CancellationFaults;
-    use Floods;
-    use InputFaults;
-    use ResultSizes;
-    use StrangerFaults;
-    use TransferFaults;
-
     protected function context(): WorkerContext
     {
         return WorkerContext::Fork;

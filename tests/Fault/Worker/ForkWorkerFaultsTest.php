@@ -9,15 +9,8 @@ use Spindle\Tests\Processes;
 use Spindle\Worker\TaskTimeoutException;
 use Spindle\Worker\WorkerContext;
 
-/** Tests faults that depend on how forks start, report and end. */
-final class ForkWorkerFaultsTest extends WorkerPoolFaults
+final class ForkWorkerFaultsTest extends ContextDependentFaultsTestCase
 {
-    use EndingFaults;
-    use ImpostorFaults;
-    use TaskFaults;
-    use UnrulyTasks;
-    use WorkerDeaths;
-
     public function testASuspendedHostDoesNotKeepTasksFromBeingEnded(): void
     {
         $pool = $this->pool(1, timeout: 0.5, grace: 0.2);

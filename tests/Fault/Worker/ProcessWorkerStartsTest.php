@@ -6,14 +6,8 @@ namespace Spindle\Tests\Fault\Worker;
 
 use Spindle\Worker\WorkerContext;
 
-/** Tests workers that do not start, and pools whose own process is killed. */
-final class ProcessWorkerStartsTest extends WorkerPoolFaults
+final class ProcessWorkerStartsTest extends WorkerStartFaultsTestCase
 {
-    use ExhaustionFaults;
-    use ParentFaults;
-    use StartDeaths;
-    use StartFaults;
-
     protected function context(): WorkerContext
     {
         return WorkerContext::Process;

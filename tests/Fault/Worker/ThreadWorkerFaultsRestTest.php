@@ -7,15 +7,9 @@ namespace Spindle\Tests\Fault\Worker;
 use PHPUnit\Framework\Attributes\Group;
 use Spindle\Tests\OnThreads;
 
-/** Faults in code that all kinds of workers share. Quick test runs cover it with processes only. */
+/** Quick test runs cover these faults with processes only. */
 #[Group('full')]
-final class ThreadWorkerFaultsRestTest extends WorkerPoolFaults
+final class ThreadWorkerFaultsRestTest extends ContextIndependentFaultsTestCase
 {
-    use CancellationFaults;
-    use Floods;
-    use InputFaults;
-    use ResultSizes;
     use OnThreads;
-    use StrangerFaults;
-    use TransferFaults;
 }

@@ -6,11 +6,9 @@ namespace Spindle\Tests\Fault\Worker;
 
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
 use PHPUnit\Framework\Attributes\TestWith;
-use PHPUnit\Framework\TestCase;
-use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Host;
-use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\OwnDirectory;
+use Spindle\Tests\TidyTestCase;
 use Spindle\Worker\WorkerPool;
 
 /**
@@ -19,10 +17,8 @@ use Spindle\Worker\WorkerPool;
  * PHP calls handlers at jumps and function calls. `echo` to a closed pipe raises SIGPIPE without either, so that the
  * first jump after it is in the code that reads the input.
  */
-final class WorkerMapSignalTest extends TestCase
+final class WorkerMapSignalTest extends TidyTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
     use OwnDirectory;
 
     /** @param list<array{string, int}> $results */

@@ -7,25 +7,22 @@ namespace Spindle\Tests\Fault\Worker;
 use Amp\DeferredCancellation;
 use Amp\Future;
 use Amp\TimeoutException;
-use PHPUnit\Framework\TestCase;
 use Revolt\EventLoop;
-use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
-use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\LeakCheck;
 use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\Processes;
 use Spindle\Tests\ProcessForEachWorker;
 use Spindle\Tests\Scale;
+use Spindle\Tests\TidyTestCase;
 use Spindle\Worker\TaskRetryPolicy;
 use Spindle\Worker\WorkerContext;
 use Spindle\Worker\WorkerPool;
 use Spindle\Worker\WorkerPoolOptions;
 
 /** Base class of the tests of faults in worker pools. */
-abstract class WorkerPoolFaults extends TestCase
+abstract class WorkerPoolFaults extends TidyTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
     use OwnDirectory;
     use ProcessForEachWorker;
 
@@ -129,7 +126,7 @@ abstract class WorkerPoolFaults extends TestCase
     /** @return array<int, string> command lines by process id */
     protected static function startedByThisTest(): array
     {
-        return Processes::withVariable('SPINDLE_TEST_OF', (string) getenv('SPINDLE_TEST_OF'));
+        return Processes::withVariable(LeakCheck::MARK, (string) getenv(LeakCheck::MARK));
     }
 
     /** @return array<int, string> processes of this test whose command line contains the text, by process id */

@@ -4,22 +4,18 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Fuzz\Command;
 
-use PHPUnit\Framework\TestCase;
 use Spindle\Command\Command;
 use Spindle\Command\CommandPool;
 use Spindle\Command\CommandPoolOptions;
 use Spindle\Internal\Launcher\LauncherProtocol;
 use Spindle\LauncherException;
-use Spindle\Tests\EndsInTime;
-use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\Scale;
+use Spindle\Tests\TidyTestCase;
 
 /** The pool reads the same frames in any pieces. */
-final class LauncherFramesFuzzTest extends TestCase
+final class LauncherFramesFuzzTest extends TidyTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
     use OwnDirectory;
 
     private const COMMANDS = 4;

@@ -5,21 +5,17 @@ declare(strict_types=1);
 namespace Spindle\Tests\Fuzz\Command;
 
 use PHPUnit\Framework\Attributes\DataProviderExternal;
-use PHPUnit\Framework\TestCase;
 use Spindle\Command\CommandPool;
 use Spindle\Command\CommandPoolOptions;
 use Spindle\Command\StartMethod;
-use Spindle\Tests\EndsInTime;
 use Spindle\Tests\LauncherPhp;
-use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\Scale;
 use Spindle\Tests\ShellComparison;
+use Spindle\Tests\TidyTestCase;
 
-final class ShellLineFuzzTest extends TestCase
+final class ShellLineFuzzTest extends TidyTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
     use OwnDirectory;
 
     private const FIRST = [

@@ -8,7 +8,6 @@ use Amp\Cancellation;
 use Amp\CancelledException;
 use Amp\DeferredCancellation;
 use Amp\Future;
-use PHPUnit\Framework\TestCase;
 use Revolt\EventLoop;
 use Spindle\Postgres\Isolation;
 use Spindle\Postgres\PostgresConnection;
@@ -18,22 +17,19 @@ use Spindle\Postgres\Result;
 use Spindle\Postgres\TlsMode;
 use Spindle\Postgres\Transaction;
 use Spindle\Tests\Async;
-use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Fault\Postgres\ComesToRest;
 use Spindle\Tests\Fault\Postgres\Outcome;
-use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\Postgres\FakeConnection;
 use Spindle\Tests\Postgres\FakeServer;
 use Spindle\Tests\Scale;
+use Spindle\Tests\TidyTestCase;
 
 use function Amp\delay;
 
 /** Whatever a server sends, each call soon ends with a result or with an exception of the client, and leaks nothing. */
-final class ServerFuzzTest extends TestCase
+final class ServerFuzzTest extends TidyTestCase
 {
     use ComesToRest;
-    use EndsInTime;
-    use LeavesNothing;
 
     /** Turns of the loop in which a client makes progress, and in which it ends after its connection was closed. */
     private const TURNS = 12;

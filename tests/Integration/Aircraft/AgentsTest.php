@@ -5,27 +5,19 @@ declare(strict_types=1);
 namespace Spindle\Tests\Integration\Aircraft;
 
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
-use PHPUnit\Framework\TestCase;
 use Spindle\Remote\RedisBroker;
 use Spindle\Tests\Aircraft\RunsAircraft;
-use Spindle\Tests\EndsInTime;
-use Spindle\Tests\Http\RunsServe;
-use Spindle\Tests\LeavesNothing;
-use Spindle\Tests\OwnDirectory;
+use Spindle\Tests\Http\ServeTestCase;
 use Spindle\Tests\Remote\AgentProgram;
 use Spindle\Tests\Remote\Redis;
 use Spindle\Tests\Remote\RunsAgents;
 
 /** Checks that the application can have agents render its certificates. */
 #[RequiresPhpExtension('pcntl')]
-final class AgentsTest extends TestCase
+final class AgentsTest extends ServeTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
-    use OwnDirectory;
     use RunsAgents;
     use RunsAircraft;
-    use RunsServe;
 
     protected function deadline(): int
     {

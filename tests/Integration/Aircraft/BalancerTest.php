@@ -6,29 +6,21 @@ namespace Spindle\Tests\Integration\Aircraft;
 
 use Amp\Future;
 use PHPUnit\Framework\Attributes\After;
-use PHPUnit\Framework\TestCase;
 use Spindle\Tests\Async;
-use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Http\RawClient;
 use Spindle\Tests\Http\ReceivedResponse;
-use Spindle\Tests\Http\RunsServe;
-use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\Http\ServeTestCase;
 use Spindle\Tests\Nginx;
-use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\Text;
 use Symfony\Component\Process\Process;
 
 use function Amp\Future\await;
 
 /** Two servers behind nginx with examples/aircraft/deploy/nginx-balancer.conf. */
-final class BalancerTest extends TestCase
+final class BalancerTest extends ServeTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
     use Nginx;
-    use OwnDirectory;
-    use RunsServe;
 
     private const CONFIGURATION = __DIR__ . '/../../../examples/aircraft/deploy/nginx-balancer.conf';
 

@@ -4,16 +4,12 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Integration\Aircraft;
 
-use PHPUnit\Framework\TestCase;
 use Spindle\Tests\Aircraft\RunsAircraft;
-use Spindle\Tests\EndsInTime;
-use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\TidyTestCase;
 use Symfony\Component\Process\Process;
 
-final class ConsoleTest extends TestCase
+final class ConsoleTest extends TidyTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
     use RunsAircraft;
 
     public function testWhatWasDoneIsNotDoneAgain(): void

@@ -11,27 +11,23 @@ use PHPUnit\Framework\Attributes\AfterClass;
 use PHPUnit\Framework\Attributes\Before;
 use PHPUnit\Framework\Attributes\BeforeClass;
 use PHPUnit\Framework\Attributes\DataProvider;
-use PHPUnit\Framework\TestCase;
 use Spindle\Postgres\PostgresConnection;
 use Spindle\Tests\Aircraft\Description;
-use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Http\RawClient;
 use Spindle\Tests\Http\ReceivedResponse;
 use Spindle\Tests\JsonMessages;
-use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\Postgres\Cluster;
 use Spindle\Tests\Postgres\UsesCluster;
+use Spindle\Tests\TidyTestCase;
 
 /**
  * The part of the contract that a server in front of the application can break: bodies, headers, methods, paths, the
  * database, fibers, commands and workers. All tests of a class share a server and a table. When a test begins, D-AIMA
  * is the only aircraft.
  */
-abstract class HostContract extends TestCase
+abstract class HostContract extends TidyTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
     use UsesCluster;
 
     protected const JSON = ['Content-Type' => 'application/json'];

@@ -7,27 +7,21 @@ namespace Spindle\Tests\Integration\Aircraft;
 use PHPUnit\Framework\Attributes\After;
 use PHPUnit\Framework\Attributes\Group;
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
-use PHPUnit\Framework\TestCase;
 use Spindle\Tests\Aircraft\AircraftPage;
 use Spindle\Tests\Aircraft\RunsAircraft;
-use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Http\ReceivedResponse;
-use Spindle\Tests\Http\RunsServe;
+use Spindle\Tests\Http\ServeTestCase;
 use Spindle\Tests\Integration\Http\Chromium;
-use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\Postgres\Cluster;
 use Spindle\Tests\WebServer;
 
 /** The page at /, as a user sees it. */
 #[Group('full')]
 #[RequiresPhpExtension('pcntl')]
-final class PageTest extends TestCase
+final class PageTest extends ServeTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
     use RunsAircraft;
-    use RunsServe;
     use WebServer;
 
     /** Script that drops timers of a second or more, so that the page does not poll. */

@@ -6,19 +6,15 @@ namespace Spindle\Tests\Integration\Bench;
 
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\Attributes\Group;
-use PHPUnit\Framework\TestCase;
 use Spindle\Bench\Support\Program;
-use Spindle\Tests\EndsInTime;
-use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\Text;
+use Spindle\Tests\TidyTestCase;
 use Symfony\Component\Process\Process;
 
 /** Shows that another checkout is measured beside this one, each with its own code. No test here checks speed. */
-final class AgainstTest extends TestCase
+final class AgainstTest extends TidyTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
     use OwnDirectory;
 
     /** Cells of a table's row: title, unit, figures, their ratio and its quartiles; then the same for CPU time. */

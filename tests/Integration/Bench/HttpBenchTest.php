@@ -4,22 +4,18 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Integration\Bench;
 
-use PHPUnit\Framework\TestCase;
 use Spindle\Bench\Http\Fpm;
 use Spindle\Bench\Support\Program;
-use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
-use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\Processes;
 use Spindle\Tests\Text;
+use Spindle\Tests\TidyTestCase;
 use Symfony\Component\Process\Process;
 
 /** Shows that the benchmark runs, prints its tables, and ends all its processes. No test here checks speed. */
-final class HttpBenchTest extends TestCase
+final class HttpBenchTest extends TidyTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
     use OwnDirectory;
     use ReadsSeries;
 

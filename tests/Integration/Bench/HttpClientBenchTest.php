@@ -4,17 +4,13 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Integration\Bench;
 
-use PHPUnit\Framework\TestCase;
-use Spindle\Tests\EndsInTime;
-use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\OwnDirectory;
+use Spindle\Tests\TidyTestCase;
 use Symfony\Component\Process\Process;
 
 /** Shows that the benchmark runs, prints its tables, and ends its server. No test here checks speed. */
-final class HttpClientBenchTest extends TestCase
+final class HttpClientBenchTest extends TidyTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
     use OwnDirectory;
 
     public function testEveryMeasurementPrintsItsTable(): void

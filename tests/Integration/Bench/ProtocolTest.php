@@ -5,7 +5,6 @@ declare(strict_types=1);
 namespace Spindle\Tests\Integration\Bench;
 
 use PHPUnit\Framework\Attributes\DataProvider;
-use PHPUnit\Framework\TestCase;
 use Spindle\Bench\Aircraft\Contestant as AircraftContestant;
 use Spindle\Bench\Aircraft\Measurement as AircraftMeasurement;
 use Spindle\Bench\Contestant\Contestants;
@@ -29,9 +28,8 @@ use Spindle\Bench\Tasks\TaskContestants;
 use Spindle\Bench\Tasks\TaskMeasurement;
 use Spindle\Postgres\Testing\TemporaryPostgres;
 use Spindle\Postgres\Testing\TemporaryPostgresException;
-use Spindle\Tests\EndsInTime;
-use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\OwnDirectory;
+use Spindle\Tests\TidyTestCase;
 use Symfony\Component\Process\Process;
 
 /**
@@ -39,10 +37,8 @@ use Symfony\Component\Process\Process;
  *
  * A new name is added here. Changing or removing a name breaks readers: keep the old name beside the new one.
  */
-final class ProtocolTest extends TestCase
+final class ProtocolTest extends TidyTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
     use OwnDirectory;
 
     /** Programs that run with the Spindle of any checkout. */

@@ -5,20 +5,16 @@ declare(strict_types=1);
 namespace Spindle\Tests\Integration\Bench;
 
 use PHPUnit\Framework\Attributes\DataProvider;
-use PHPUnit\Framework\TestCase;
-use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
-use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\Processes;
 use Spindle\Tests\Text;
+use Spindle\Tests\TidyTestCase;
 use Symfony\Component\Process\Process;
 
 /** Shows that the benchmark runs, prints its tables, and ends all its processes. No test here checks speed. */
-final class RemoteBenchTest extends TestCase
+final class RemoteBenchTest extends TidyTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
     use OwnDirectory;
     use ReadsSeries;
 

@@ -5,22 +5,17 @@ declare(strict_types=1);
 namespace Spindle\Tests\Integration\Command;
 
 use PHPUnit\Framework\Attributes\DataProviderExternal;
-use PHPUnit\Framework\TestCase;
 use Spindle\Command\Command;
 use Spindle\Command\CommandPool;
 use Spindle\Command\CommandPoolOptions;
 use Spindle\Command\Output;
 use Spindle\Command\StartMethod;
-use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Host;
 use Spindle\Tests\LauncherPhp;
-use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\TidyTestCase;
 
-final class InheritedOutputTest extends TestCase
+final class InheritedOutputTest extends TidyTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
-
     #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
     public function testInheritedOutputGoesToTheTargetOfTheProcess(StartMethod $start): void
     {

@@ -10,7 +10,6 @@ use Amp\Future;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\Attributes\DataProviderExternal;
 use PHPUnit\Framework\Attributes\RequiresFunction;
-use PHPUnit\Framework\TestCase;
 use Revolt\EventLoop;
 use Spindle\Command\Command;
 use Spindle\Command\CommandPool;
@@ -22,20 +21,17 @@ use Spindle\Internal\Launcher\LauncherEvents;
 use Spindle\Internal\Launcher\LauncherProcess;
 use Spindle\LauncherException;
 use Spindle\Tests\Async;
-use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\LauncherPhp;
-use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\Processes;
+use Spindle\Tests\TidyTestCase;
 
 use function Amp\Future\awaitAll;
 
 /** Changes of a process while its pool lives. */
-final class LongLivedPoolTest extends TestCase
+final class LongLivedPoolTest extends TidyTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
     use OwnDirectory;
 
     #[DataProviderExternal(LauncherPhp::class, 'startMethods')]

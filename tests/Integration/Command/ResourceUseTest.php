@@ -7,28 +7,23 @@ namespace Spindle\Tests\Integration\Command;
 use Amp\CancelledException;
 use Amp\DeferredCancellation;
 use PHPUnit\Framework\Attributes\DataProviderExternal;
-use PHPUnit\Framework\TestCase;
 use Spindle\Command\Command;
 use Spindle\Command\CommandPool;
 use Spindle\Command\CommandPoolOptions;
 use Spindle\Command\StartMethod;
 use Spindle\Tests\Async;
-use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Host;
 use Spindle\Tests\LauncherPhp;
-use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\Processes;
 use Spindle\Tests\Scale;
+use Spindle\Tests\TidyTestCase;
 
 use function Amp\delay;
 
 /** Memory does not grow with the number of commands, and an idle pool uses no CPU time. */
-final class ResourceUseTest extends TestCase
+final class ResourceUseTest extends TidyTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
-
     protected function deadline(): int
     {
         return Scale::isFull() ? 330 : 60;

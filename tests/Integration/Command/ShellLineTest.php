@@ -5,22 +5,18 @@ declare(strict_types=1);
 namespace Spindle\Tests\Integration\Command;
 
 use PHPUnit\Framework\Attributes\DataProviderExternal;
-use PHPUnit\Framework\TestCase;
 use Spindle\Command\Command;
 use Spindle\Command\CommandPool;
 use Spindle\Command\CommandPoolOptions;
 use Spindle\Command\StartMethod;
-use Spindle\Tests\EndsInTime;
 use Spindle\Tests\LauncherPhp;
-use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\ShellComparison;
+use Spindle\Tests\TidyTestCase;
 
 /** A shell line has the same outcome with and without a shell. */
-final class ShellLineTest extends TestCase
+final class ShellLineTest extends TidyTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
     use OwnDirectory;
 
     private const LINES = [

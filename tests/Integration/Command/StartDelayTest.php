@@ -7,7 +7,6 @@ namespace Spindle\Tests\Integration\Command;
 use Amp\CancelledException;
 use Amp\DeferredCancellation;
 use Amp\Future;
-use PHPUnit\Framework\TestCase;
 use Spindle\Command\Command;
 use Spindle\Command\CommandPool;
 use Spindle\Command\CommandPoolOptions;
@@ -15,16 +14,12 @@ use Spindle\Command\CommandResult;
 use Spindle\Command\RetryPolicy;
 use Spindle\LauncherException;
 use Spindle\Tests\Async;
-use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
-use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\TidyTestCase;
 
 /** Tests of CommandPoolOptions::$delay. */
-final class StartDelayTest extends TestCase
+final class StartDelayTest extends TidyTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
-
     private const DELAY = 0.3;
 
     /** Minimum accepted seconds between two starts: processes on a busy machine read the clock late. */

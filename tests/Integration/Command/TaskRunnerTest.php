@@ -4,17 +4,12 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Integration\Command;
 
-use PHPUnit\Framework\TestCase;
 use Spindle\Command\TaskRunner;
-use Spindle\Tests\EndsInTime;
-use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\Text;
+use Spindle\Tests\TidyTestCase;
 
-final class TaskRunnerTest extends TestCase
+final class TaskRunnerTest extends TidyTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
-
     public function testEachTaskIsReportedOnceWithItsIdStatusAndOutputs(): void
     {
         $runner = new TaskRunner(4);

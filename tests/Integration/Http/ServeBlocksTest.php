@@ -5,19 +5,12 @@ declare(strict_types=1);
 namespace Spindle\Tests\Integration\Http;
 
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
-use PHPUnit\Framework\TestCase;
-use Spindle\Tests\EndsInTime;
-use Spindle\Tests\Http\RunsServe;
-use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\Http\ServeTestCase;
 
 /** The log of `spindle serve` about handlers that block the event loop. */
 #[RequiresPhpExtension('pcntl')]
-final class ServeBlocksTest extends TestCase
+final class ServeBlocksTest extends ServeTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
-    use RunsServe;
-
     private const APP = <<<'PHP'
         final class Report
         {

@@ -6,21 +6,14 @@ namespace Spindle\Tests\Integration\Http;
 
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
-use PHPUnit\Framework\TestCase;
-use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
-use Spindle\Tests\Http\RunsServe;
-use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\Http\ServeTestCase;
 use Symfony\Component\Process\Process;
 
 /** PHP functions that change the response of the process, and the restart of PHP without them. */
 #[RequiresPhpExtension('pcntl')]
-final class ServeFunctionsTest extends TestCase
+final class ServeFunctionsTest extends ServeTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
-    use RunsServe;
-
     private const EVALUATED = <<<'PHP'
         return static function (Psr\Http\Message\ServerRequestInterface $request): Spindle\Http\Response {
             return Spindle\Http\Response::json(eval('return ' . rawurldecode($request->getUri()->getQuery()) . ';'));

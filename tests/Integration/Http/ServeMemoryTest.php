@@ -6,20 +6,13 @@ namespace Spindle\Tests\Integration\Http;
 
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
-use PHPUnit\Framework\TestCase;
 use Spindle\Internal\UsableMemory;
-use Spindle\Tests\EndsInTime;
-use Spindle\Tests\Http\RunsServe;
-use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\Http\ServeTestCase;
 
 /** The memory_limit of the processes of `spindle serve`. */
 #[RequiresPhpExtension('pcntl')]
-final class ServeMemoryTest extends TestCase
+final class ServeMemoryTest extends ServeTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
-    use RunsServe;
-
     private const APP = 'return static fn($request) => Spindle\Http\Response::text(ini_get("memory_limit"));';
 
     public function testWithoutALimitAProcessHasAShareOfTheMemory(): void

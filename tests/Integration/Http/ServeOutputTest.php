@@ -5,20 +5,13 @@ declare(strict_types=1);
 namespace Spindle\Tests\Integration\Http;
 
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
-use PHPUnit\Framework\TestCase;
-use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
-use Spindle\Tests\Http\RunsServe;
-use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\Http\ServeTestCase;
 
 /** Output of handlers in `spindle serve`, and the output buffers that they open. */
 #[RequiresPhpExtension('pcntl')]
-final class ServeOutputTest extends TestCase
+final class ServeOutputTest extends ServeTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
-    use RunsServe;
-
     /** Runs a command whose standard output is a pipe without a reader. */
     private const UNREAD = ['bash', '-c', 'exec "$@" > >(exec true)', 'bash'];
 

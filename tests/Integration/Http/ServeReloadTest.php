@@ -5,23 +5,16 @@ declare(strict_types=1);
 namespace Spindle\Tests\Integration\Http;
 
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
-use PHPUnit\Framework\TestCase;
-use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Http\Load;
-use Spindle\Tests\Http\RunsServe;
-use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\Http\ServeTestCase;
 use Spindle\Tests\Scale;
 use Symfony\Component\Process\Process;
 
 /** SIGHUP loads the code again, and no request is lost. */
 #[RequiresPhpExtension('pcntl')]
-final class ServeReloadTest extends TestCase
+final class ServeReloadTest extends ServeTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
-    use RunsServe;
-
     /** Returns its version, from a file that it loads. Some responses take some time. */
     private const VERSIONED = <<<'PHP'
         $version = require __DIR__ . '/version.php';

@@ -6,13 +6,10 @@ namespace Spindle\Tests\Integration\Http;
 
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
-use PHPUnit\Framework\TestCase;
-use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Http\Load;
 use Spindle\Tests\Http\RawClient;
-use Spindle\Tests\Http\RunsServe;
-use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\Http\ServeTestCase;
 use Spindle\Tests\Processes;
 use Spindle\Tests\Scale;
 use Spindle\Tests\Streams;
@@ -20,12 +17,8 @@ use Spindle\Tests\Text;
 
 /** SIGTERM and SIGINT: the command answers the requests that have arrived, then ends. */
 #[RequiresPhpExtension('pcntl')]
-final class ServeStopTest extends TestCase
+final class ServeStopTest extends ServeTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
-    use RunsServe;
-
     /** Records each request, and delays some responses. */
     private const NOTING = <<<'PHP'
         return static function (Psr\Http\Message\ServerRequestInterface $request): Spindle\Http\Response {

@@ -7,22 +7,15 @@ namespace Spindle\Tests\Integration\Http;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\Attributes\Group;
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
-use PHPUnit\Framework\TestCase;
-use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Http\Load;
 use Spindle\Tests\Http\RawClient;
-use Spindle\Tests\Http\RunsServe;
-use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\Http\ServeTestCase;
 use Spindle\Tests\Postgres\Certificates;
 
 #[RequiresPhpExtension('pcntl')]
-final class ServeTest extends TestCase
+final class ServeTest extends ServeTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
-    use RunsServe;
-
     private const PID = 'return static fn($request) => Spindle\Http\Response::text((string) getmypid());';
 
     private const HANDLER = <<<'PHP'

@@ -6,21 +6,14 @@ namespace Spindle\Tests\Integration\Http;
 
 use PHPUnit\Framework\Attributes\Group;
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
-use PHPUnit\Framework\TestCase;
-use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
-use Spindle\Tests\Http\RunsServe;
-use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\Http\ServeTestCase;
 
 /** Responses of /healthz while processes or checks do not answer, and their delays. */
 #[Group('quiet')]
 #[RequiresPhpExtension('pcntl')]
-final class SupervisorHealthTest extends TestCase
+final class SupervisorHealthTest extends ServeTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
-    use RunsServe;
-
     private const STUCK = 'return static function ($request) { if ($request->getUri()->getPath() === "/loop") {'
         . ' touch(__DIR__ . "/looping" . getmypid()); for (;;); } return Spindle\Http\Response::text(""); };';
 

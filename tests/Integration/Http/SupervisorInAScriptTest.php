@@ -6,23 +6,16 @@ namespace Spindle\Tests\Integration\Http;
 
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
-use PHPUnit\Framework\TestCase;
 use Spindle\Http\ServerClosedException;
 use Spindle\Http\Supervisor;
-use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
-use Spindle\Tests\Http\RunsServe;
-use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\Http\ServeTestCase;
 use Symfony\Component\Process\Process;
 
 /** Scripts that use the event loop of their supervisor's process. */
 #[RequiresPhpExtension('pcntl')]
-final class SupervisorInAScriptTest extends TestCase
+final class SupervisorInAScriptTest extends ServeTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
-    use RunsServe;
-
     private const PID = 'return static fn($request) => Spindle\Http\Response::text((string) getmypid());';
 
     /** @param 'close'|'kill' $end */

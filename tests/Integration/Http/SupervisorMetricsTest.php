@@ -5,23 +5,16 @@ declare(strict_types=1);
 namespace Spindle\Tests\Integration\Http;
 
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
-use PHPUnit\Framework\TestCase;
-use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Http\Load;
-use Spindle\Tests\Http\RunsServe;
-use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\Http\ServeTestCase;
 use Spindle\Tests\Scale;
 use Spindle\Tests\Unit\Http\Admin\Exposed;
 
 /** /metrics while processes start and end: counters never fall, and include processes that ended properly. */
 #[RequiresPhpExtension('pcntl')]
-final class SupervisorMetricsTest extends TestCase
+final class SupervisorMetricsTest extends ServeTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
-    use RunsServe;
-
     /** Counts its requests by route and in registered statistics. */
     private const COUNTED = <<<'PHP'
         $pool = new class () implements Spindle\Statistics {

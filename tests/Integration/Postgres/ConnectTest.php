@@ -5,7 +5,6 @@ declare(strict_types=1);
 namespace Spindle\Tests\Integration\Postgres;
 
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
-use PHPUnit\Framework\TestCase;
 use Psr\Log\AbstractLogger;
 use Spindle\Postgres\AuthenticationException;
 use Spindle\Postgres\AuthenticationMethod;
@@ -20,17 +19,14 @@ use Spindle\Postgres\Testing\TemporaryPostgres;
 use Spindle\Postgres\Testing\TemporaryPostgresOptions;
 use Spindle\Postgres\TlsMode;
 use Spindle\Tests\Async;
-use Spindle\Tests\EndsInTime;
-use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\Postgres\Certificates;
 use Spindle\Tests\Postgres\Cluster;
 use Spindle\Tests\Postgres\UsesCluster;
+use Spindle\Tests\TidyTestCase;
 
-final class ConnectTest extends TestCase
+final class ConnectTest extends TidyTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
     use OwnDirectory;
     use UsesCluster;
 

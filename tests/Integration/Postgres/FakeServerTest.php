@@ -5,22 +5,18 @@ declare(strict_types=1);
 namespace Spindle\Tests\Integration\Postgres;
 
 use PHPUnit\Framework\AssertionFailedError;
-use PHPUnit\Framework\TestCase;
-use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Host;
-use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\Postgres\Certificates;
 use Spindle\Tests\Postgres\FakeConnection;
 use Spindle\Tests\Postgres\FakeServer;
 use Spindle\Tests\Postgres\Message;
 use Spindle\Tests\Postgres\Wire;
+use Spindle\Tests\TidyTestCase;
 
-final class FakeServerTest extends TestCase
+final class FakeServerTest extends TidyTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
     use OwnDirectory;
 
     private const STARTUP = "\0\0\0\x13\0\3\0\0user\0test\0\0";

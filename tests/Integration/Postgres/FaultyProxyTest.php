@@ -4,11 +4,8 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Integration\Postgres;
 
-use PHPUnit\Framework\TestCase;
-use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Host;
-use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\Postgres\Cluster;
 use Spindle\Tests\Postgres\Direction;
 use Spindle\Tests\Postgres\FakeConnection;
@@ -16,13 +13,12 @@ use Spindle\Tests\Postgres\FakeServer;
 use Spindle\Tests\Postgres\FaultyProxy;
 use Spindle\Tests\Postgres\UsesCluster;
 use Spindle\Tests\Postgres\Wire;
+use Spindle\Tests\TidyTestCase;
 
 use function Amp\delay;
 
-final class FaultyProxyTest extends TestCase
+final class FaultyProxyTest extends TidyTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
     use UsesCluster;
 
     private FakeServer $server;

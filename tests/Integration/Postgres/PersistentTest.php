@@ -6,25 +6,21 @@ namespace Spindle\Tests\Integration\Postgres;
 
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
-use PHPUnit\Framework\TestCase;
 use Spindle\Postgres\TargetSession;
 use Spindle\Postgres\Testing\TemporaryPostgresOptions;
 use Spindle\Postgres\TlsMode;
-use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
-use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\Postgres\Certificates;
 use Spindle\Tests\Postgres\Cluster;
 use Spindle\Tests\Postgres\UsesCluster;
+use Spindle\Tests\TidyTestCase;
 use Spindle\Tests\WebServer;
 use Symfony\Component\Process\Process;
 
 /** Tests persistent connections, in requests that one process of FPM handles. */
-final class PersistentTest extends TestCase
+final class PersistentTest extends TidyTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
     use OwnDirectory;
     use UsesCluster;
     use WebServer;

@@ -5,15 +5,12 @@ declare(strict_types=1);
 namespace Spindle\Tests\Integration\Postgres;
 
 use Amp\TimeoutCancellation;
-use PHPUnit\Framework\TestCase;
 use Spindle\Postgres\ConnectionClosedException;
 use Spindle\Postgres\Internal\Protocol\PipelinedSession;
 use Spindle\Postgres\Internal\SessionFactory;
 use Spindle\Postgres\PostgresOptions;
 use Spindle\Postgres\TlsMode;
 use Spindle\Postgres\UniqueViolationException;
-use Spindle\Tests\EndsInTime;
-use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\Postgres\Certificates;
 use Spindle\Tests\Postgres\Cluster;
@@ -23,13 +20,12 @@ use Spindle\Tests\Postgres\Message;
 use Spindle\Tests\Postgres\UsesCluster;
 use Spindle\Tests\Postgres\Watchdog;
 use Spindle\Tests\Scale;
+use Spindle\Tests\TidyTestCase;
 use Symfony\Component\Process\Process;
 
 /** Tests sessions with large and unusual data, and their end at an unusual time. */
-final class SessionTest extends TestCase
+final class SessionTest extends TidyTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
     use OwnDirectory;
     use UsesCluster;
 

@@ -4,23 +4,19 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Integration\Postgres;
 
-use PHPUnit\Framework\TestCase;
 use Spindle\Postgres\Testing\TemporaryPostgres;
 use Spindle\Postgres\Testing\TemporaryPostgresException;
 use Spindle\Postgres\Testing\TemporaryPostgresOptions;
-use Spindle\Tests\EndsInTime;
 use Spindle\Tests\EndsWithItsOwner;
 use Spindle\Tests\Eventually;
-use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\Postgres\Certificates;
 use Spindle\Tests\Postgres\Cluster;
 use Spindle\Tests\Processes;
+use Spindle\Tests\TidyTestCase;
 
-final class TemporaryPostgresTest extends TestCase
+final class TemporaryPostgresTest extends TidyTestCase
 {
-    use EndsInTime;
     use EndsWithItsOwner;
-    use LeavesNothing;
 
     /** Microseconds after which a start is still in progress. */
     private const MICROSECONDS_INTO_START = 40_000;

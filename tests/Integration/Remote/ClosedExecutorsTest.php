@@ -6,28 +6,24 @@ namespace Spindle\Tests\Integration\Remote;
 
 use Amp\DeferredFuture;
 use Amp\TimeoutCancellation;
-use PHPUnit\Framework\TestCase;
 use Revolt\EventLoop;
 use Spindle\Remote\JobStatus;
 use Spindle\Remote\RedisBroker;
 use Spindle\Remote\RemoteExecutor;
 use Spindle\Tests\Async;
 use Spindle\Tests\Conformance\Worker\Task\Gate;
-use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
-use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\Remote\Redis;
 use Spindle\Tests\Remote\SharesAnAgent;
+use Spindle\Tests\TidyTestCase;
 use Spindle\Worker\ExecutorClosedException;
 
 use function Amp\delay;
 
 /** The end of executors whose tasks run in a queue. */
-final class ClosedExecutorsTest extends TestCase
+final class ClosedExecutorsTest extends TidyTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
     use OwnDirectory;
     use SharesAnAgent;
 

@@ -10,7 +10,6 @@ use Amp\DeferredFuture;
 use Amp\Future;
 use Amp\TimeoutCancellation;
 use PHPUnit\Framework\Attributes\TestWith;
-use PHPUnit\Framework\TestCase;
 use Psr\Log\LoggerInterface;
 use Revolt\EventLoop;
 use Spindle\Remote\Agent;
@@ -34,14 +33,13 @@ use Spindle\Remote\Testing\TemporaryRedis;
 use Spindle\Tests\Async;
 use Spindle\Tests\Conformance\Worker\Task\Gate;
 use Spindle\Tests\Conformance\Worker\Task\Number;
-use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Host;
-use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\Remote\AgentProgram;
 use Spindle\Tests\Remote\Redis;
 use Spindle\Tests\Remote\RunsAgents;
+use Spindle\Tests\TidyTestCase;
 use Spindle\Worker\TaskContext;
 use Spindle\Worker\TaskFailedException;
 use Spindle\Worker\WorkerPoolOptions;
@@ -51,10 +49,8 @@ use function Amp\delay;
 use function Amp\Future\await;
 
 /** Tasks that outlive the process that dispatched them. */
-final class DispatchedTasksTest extends TestCase
+final class DispatchedTasksTest extends TidyTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
     use OwnDirectory;
     use RunsAgents;
 

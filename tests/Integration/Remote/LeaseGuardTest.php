@@ -4,18 +4,13 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Integration\Remote;
 
-use PHPUnit\Framework\TestCase;
 use Spindle\Remote\Internal\LeaseGuard;
-use Spindle\Tests\EndsInTime;
-use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\Processes;
+use Spindle\Tests\TidyTestCase;
 
 /** The helper process of an agent. */
-final class LeaseGuardTest extends TestCase
+final class LeaseGuardTest extends TidyTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
-
     public function testTheHelperHasNoSocketOfTheAgent(): void
     {
         $sockets = stream_socket_pair(\STREAM_PF_UNIX, \STREAM_SOCK_STREAM, 0);

@@ -4,24 +4,20 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Integration\Remote;
 
-use PHPUnit\Framework\TestCase;
 use Spindle\Remote\Internal\Redis\Address;
 use Spindle\Remote\Testing\TemporaryRedis;
 use Spindle\Remote\Testing\TemporaryRedisException;
 use Spindle\Remote\Testing\TemporaryRedisOptions;
-use Spindle\Tests\EndsInTime;
 use Spindle\Tests\EndsWithItsOwner;
 use Spindle\Tests\Eventually;
-use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\Postgres\Certificates;
 use Spindle\Tests\Processes;
 use Spindle\Tests\Text;
+use Spindle\Tests\TidyTestCase;
 
-final class TemporaryRedisTest extends TestCase
+final class TemporaryRedisTest extends TidyTestCase
 {
-    use EndsInTime;
     use EndsWithItsOwner;
-    use LeavesNothing;
 
     /** Microseconds after which a start is still in progress. */
     private const MICROSECONDS_INTO_START = 4_000;

@@ -4,17 +4,13 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Integration\Worker;
 
-use PHPUnit\Framework\TestCase;
-use Spindle\Tests\EndsInTime;
-use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\OwnDirectory;
+use Spindle\Tests\TidyTestCase;
 use Spindle\Tests\WebServer;
 
 /** Tests pools in a web page, where PHP_BINARY may not be a command-line PHP and sockets belong to the server. */
-final class WebServerTest extends TestCase
+final class WebServerTest extends TidyTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
     use OwnDirectory;
     use WebServer;
 

@@ -7,7 +7,6 @@ namespace Spindle\Tests\Unit\Aircraft;
 use Aircraft\Services;
 use Aircraft\Settings;
 use PHPUnit\Framework\Attributes\DataProvider;
-use PHPUnit\Framework\TestCase;
 use Spindle\Http\HttpServer;
 use Spindle\Http\HttpServerOptions;
 use Spindle\Http\Internal\Admin\CombinedStatistics;
@@ -15,17 +14,14 @@ use Spindle\Http\Internal\Admin\Metrics;
 use Spindle\Http\Response;
 use Spindle\Statistics;
 use Spindle\Tests\Docs\CodeBlock;
-use Spindle\Tests\EndsInTime;
-use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\OwnDirectory;
+use Spindle\Tests\TidyTestCase;
 use Symfony\Component\Process\Process;
 use Symfony\Component\Yaml\Yaml;
 
 /** Checks the files of examples/aircraft/deploy without a container engine, systemd as pid 1, or Prometheus. */
-final class DeployTest extends TestCase
+final class DeployTest extends TidyTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
     use OwnDirectory;
 
     private const PROJECT = __DIR__ . '/../../..';

@@ -5,16 +5,11 @@ declare(strict_types=1);
 namespace Spindle\Tests\Unit\Remote;
 
 use PHPUnit\Framework\Attributes\DataProvider;
-use PHPUnit\Framework\TestCase;
 use Spindle\Remote\Internal\Redis\Address;
-use Spindle\Tests\EndsInTime;
-use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\TidyTestCase;
 
-final class AddressTest extends TestCase
+final class AddressTest extends TidyTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
-
     /** @param array{string, bool, ?string, ?string, int} $expected URI, TLS, user, password, database */
     #[DataProvider('addresses')]
     public function testAnAddressHasHostUserAndDatabase(string $text, array $expected): void

@@ -12,7 +12,6 @@ use Amp\Future;
 use Amp\TimeoutCancellation;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
-use PHPUnit\Framework\TestCase;
 use Revolt\EventLoop;
 use Spindle\Internal\CannotWaitException;
 use Spindle\LauncherException;
@@ -28,11 +27,10 @@ use Spindle\Remote\Settlement;
 use Spindle\Remote\SigningKeys;
 use Spindle\Remote\TamperedFrameException;
 use Spindle\Tests\Async;
-use Spindle\Tests\EndsInTime;
-use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\Remote\AgentProgram;
 use Spindle\Tests\Remote\MemoryBroker;
 use Spindle\Tests\Remote\MemoryEngine;
+use Spindle\Tests\TidyTestCase;
 use Spindle\Tests\VirtualTime;
 use Spindle\Worker\Executor;
 use Spindle\Worker\PortableOutcome;
@@ -42,10 +40,8 @@ use function Amp\delay;
 use function Amp\Future\await;
 
 /** An agent in virtual time, with an in-memory broker whose answers may be late and a pool whose tasks only wait. */
-final class AgentTest extends TestCase
+final class AgentTest extends TidyTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
     use VirtualTime;
 
     private int $started = 0;

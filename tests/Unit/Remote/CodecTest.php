@@ -4,7 +4,6 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Unit\Remote;
 
-use PHPUnit\Framework\TestCase;
 use Spindle\Remote\AttachResult;
 use Spindle\Remote\Delivery;
 use Spindle\Remote\Internal\Redis\Codec;
@@ -12,15 +11,11 @@ use Spindle\Remote\Job;
 use Spindle\Remote\MailboxMessage;
 use Spindle\Remote\Settlement;
 use Spindle\Remote\SettlementKind;
-use Spindle\Tests\EndsInTime;
-use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\TidyTestCase;
 
 /** The scripts use struct.pack and struct.unpack of Lua; comments show the formats. */
-final class CodecTest extends TestCase
+final class CodecTest extends TidyTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
-
     private const BYTES = "\0\xff\r\n";
 
     public function testJobsAreReadAsTheyWere(): void

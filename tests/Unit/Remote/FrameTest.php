@@ -5,18 +5,13 @@ declare(strict_types=1);
 namespace Spindle\Tests\Unit\Remote;
 
 use PHPUnit\Framework\Attributes\DataProvider;
-use PHPUnit\Framework\TestCase;
 use Spindle\Remote\Internal\FrameKind;
 use Spindle\Remote\SigningKeys;
 use Spindle\Remote\TamperedFrameException;
-use Spindle\Tests\EndsInTime;
-use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\TidyTestCase;
 
-final class FrameTest extends TestCase
+final class FrameTest extends TidyTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
-
     #[DataProvider('bodies')]
     public function testABodyComesBackAsItWas(string $body): void
     {

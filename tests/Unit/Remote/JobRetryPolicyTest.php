@@ -5,16 +5,11 @@ declare(strict_types=1);
 namespace Spindle\Tests\Unit\Remote;
 
 use PHPUnit\Framework\Attributes\DataProvider;
-use PHPUnit\Framework\TestCase;
 use Spindle\Remote\JobRetryPolicy;
-use Spindle\Tests\EndsInTime;
-use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\TidyTestCase;
 
-final class JobRetryPolicyTest extends TestCase
+final class JobRetryPolicyTest extends TidyTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
-
     public function testFiveTriesAndThreeCrashesAreTheDefault(): void
     {
         $policy = new JobRetryPolicy();

@@ -6,16 +6,11 @@ namespace Spindle\Tests\Unit\Remote;
 
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\Attributes\TestWith;
-use PHPUnit\Framework\TestCase;
 use Spindle\Remote\Job;
-use Spindle\Tests\EndsInTime;
-use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\TidyTestCase;
 
-final class JobTest extends TestCase
+final class JobTest extends TidyTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
-
     public function testAJobIsWhatItWasMadeOf(): void
     {
         $job = new Job('id', "\0frame", "\0key", 1.5);

@@ -6,19 +6,15 @@ namespace Spindle\Tests\Unit\Remote;
 
 use PHPUnit\Framework\Attributes\After;
 use PHPUnit\Framework\Attributes\DataProvider;
-use PHPUnit\Framework\TestCase;
 use Spindle\Remote\Internal\FrameKind;
 use Spindle\Remote\KeyFileException;
 use Spindle\Remote\SigningKeys;
 use Spindle\Remote\TamperedFrameException;
-use Spindle\Tests\EndsInTime;
-use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\OwnDirectory;
+use Spindle\Tests\TidyTestCase;
 
-final class SigningKeysTest extends TestCase
+final class SigningKeysTest extends TidyTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
     use OwnDirectory;
 
     private const ONE = 'the first key of a test, in full';

@@ -7,22 +7,18 @@ namespace Spindle\Tests\Unit\Testing;
 use Amp\CancelledException;
 use Amp\DeferredFuture;
 use Amp\TimeoutCancellation;
-use PHPUnit\Framework\TestCase;
 use Revolt\EventLoop;
 use Spindle\Internal\Clock;
 use Spindle\Tests\Async;
-use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
-use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\TidyTestCase;
 use Spindle\Tests\VirtualDriver;
 use Spindle\Tests\VirtualTime;
 
 use function Amp\delay;
 
-final class VirtualTimeTest extends TestCase
+final class VirtualTimeTest extends TidyTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
     use VirtualTime;
 
     public function testAnHourPassesInNoTime(): void

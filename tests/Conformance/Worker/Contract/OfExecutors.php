@@ -14,16 +14,6 @@ use Spindle\Tests\Conformance\Worker\ExecutorTestCase;
 trait OfExecutors
 {
     use CarriesDepth;
-    use CarriesValues;
-    use HasContext;
-    use IsCancelled;
-    use IsAbandoned;
-    use IsShared;
-    use MapsInput;
-    use PullsLazily;
-    use RefusesUnserializable;
-    use RunsCallables;
-    use RunsTasks;
-    use StreamsItems;
-    use ReportsFailures;
+    use DependsOnContext;
+    use IndependentOfContext;
 }

@@ -24,7 +24,7 @@ use function Amp\Future\await;
  */
 trait RunsCodeOfResults
 {
-    #[After]
+    #[After(1)]
     protected function forgetTheCodeOfResults(): void
     {
         WakingObject::$onWake = null;

@@ -7,29 +7,23 @@ namespace Spindle\Tests\Integration\Http\Server;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\Attributes\RequiresOperatingSystemFamily;
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
-use PHPUnit\Framework\TestCase;
 use Psr\Http\Message\ServerRequestInterface;
 use Spindle\Http\HttpServer;
 use Spindle\Http\HttpServerOptions;
 use Spindle\Http\Internal\Server\Listeners;
 use Spindle\Http\ListenException;
 use Spindle\Http\Response;
-use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
+use Spindle\Tests\Http\HttpServerTestCase;
 use Spindle\Tests\Http\RawClient;
-use Spindle\Tests\Http\ServesHttp;
-use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\Processes;
 use Spindle\Tests\Streams;
 
 /** Addresses on which a server listens. */
-final class AddressesTest extends TestCase
+final class AddressesTest extends HttpServerTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
     use OwnDirectory;
-    use ServesHttp;
 
     public function testAServerListensOnIpv6(): void
     {

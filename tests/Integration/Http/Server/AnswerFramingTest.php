@@ -7,28 +7,21 @@ namespace Spindle\Tests\Integration\Http\Server;
 use Nyholm\Psr7\Response as ForeignResponse;
 use Nyholm\Psr7\Stream;
 use PHPUnit\Framework\Attributes\DataProvider;
-use PHPUnit\Framework\TestCase;
 use Psr\Http\Message\ResponseInterface;
 use Psr\Http\Message\ServerRequestInterface;
 use Spindle\Http\HttpException;
 use Spindle\Http\HttpServerOptions;
 use Spindle\Http\Response;
-use Spindle\Tests\EndsInTime;
+use Spindle\Tests\Http\HttpServerTestCase;
 use Spindle\Tests\Http\ReceivedResponse;
-use Spindle\Tests\Http\ServesHttp;
-use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\Scale;
 use Spindle\Tests\Streams;
 
 use function Amp\delay;
 
 /** The end of a response: whatever a handler declares, the client finds the begin of the next response. */
-final class AnswerFramingTest extends TestCase
+final class AnswerFramingTest extends HttpServerTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
-    use ServesHttp;
-
     /**
      * @return iterable<string, array{\Closure(array<string, string>, int): ResponseInterface}> responses with the body
      *     "body"

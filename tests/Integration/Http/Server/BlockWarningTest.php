@@ -4,25 +4,18 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Integration\Http\Server;
 
-use PHPUnit\Framework\TestCase;
 use Psr\Http\Message\ServerRequestInterface;
 use Spindle\Http\HttpServerOptions;
 use Spindle\Http\MatchedRoute;
 use Spindle\Http\Response;
-use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
-use Spindle\Tests\Http\ServesHttp;
-use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\Http\HttpServerTestCase;
 
 use function Amp\delay;
 
 /** The log names handlers that hold the event loop for too long. */
-final class BlockWarningTest extends TestCase
+final class BlockWarningTest extends HttpServerTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
-    use ServesHttp;
-
     private const BY_HANDLER = '~^The handler of \{route\} blocked the event loop for (\d\.\d\d) s\.'
         . ' Other requests had to wait$~D';
     private const BY_OPEN_REQUESTS = '~^The event loop was blocked for (\d\.\d\d) s\{requests\}\.'

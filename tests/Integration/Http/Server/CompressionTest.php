@@ -7,27 +7,20 @@ namespace Spindle\Tests\Integration\Http\Server;
 use Nyholm\Psr7\Factory\Psr17Factory;
 use Nyholm\Psr7\Stream;
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
-use PHPUnit\Framework\TestCase;
 use Psr\Http\Message\ResponseInterface;
 use Psr\Http\Message\ServerRequestInterface;
 use Psr\Http\Server\RequestHandlerInterface;
 use Spindle\Http\Middleware\Compression;
 use Spindle\Http\Response;
 use Spindle\Tests\Async;
-use Spindle\Tests\EndsInTime;
-use Spindle\Tests\Http\ServesHttp;
-use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\Http\HttpServerTestCase;
 
 use function Amp\Future\await;
 
 /** Responses that are compressed while they are sent. */
 #[RequiresPhpExtension('zlib')]
-final class CompressionTest extends TestCase
+final class CompressionTest extends HttpServerTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
-    use ServesHttp;
-
     private const GZIP = "Accept-Encoding: gzip\r\n";
 
     public function testABodyThatWasWrittenIsSentWhole(): void

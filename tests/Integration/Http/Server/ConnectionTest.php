@@ -4,26 +4,19 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Integration\Http\Server;
 
-use PHPUnit\Framework\TestCase;
 use Psr\Http\Message\ServerRequestInterface;
 use Revolt\EventLoop;
 use Spindle\Http\HttpServerOptions;
 use Spindle\Http\Response;
-use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
+use Spindle\Tests\Http\HttpServerTestCase;
 use Spindle\Tests\Http\RawClient;
-use Spindle\Tests\Http\ServesHttp;
-use Spindle\Tests\LeavesNothing;
 
 use function Amp\delay;
 
 /** Lifetime of connections, and the order of responses. */
-final class ConnectionTest extends TestCase
+final class ConnectionTest extends HttpServerTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
-    use ServesHttp;
-
     public function testAConnectionServesOneRequestAfterTheOther(): void
     {
         $this->serve(self::path(...));

@@ -4,24 +4,17 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Integration\Http\Server;
 
-use PHPUnit\Framework\TestCase;
 use Psr\Http\Message\ServerRequestInterface;
 use Spindle\Http\HttpServerOptions;
 use Spindle\Http\Response;
-use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
-use Spindle\Tests\Http\ServesHttp;
-use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\Http\HttpServerTestCase;
 
 use function Amp\async;
 
 /** Handlers that read the request's body in another fiber while their response is sent. */
-final class DuplexTest extends TestCase
+final class DuplexTest extends HttpServerTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
-    use ServesHttp;
-
     /** More than the kernel's buffers hold. */
     private const RESPONSE_PIECES = 400;
     private const PIECE_BYTES = 100_000;

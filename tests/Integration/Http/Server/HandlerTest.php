@@ -7,7 +7,6 @@ namespace Spindle\Tests\Integration\Http\Server;
 use Amp\Cancellation;
 use Amp\CancelledException;
 use Amp\DeferredFuture;
-use PHPUnit\Framework\TestCase;
 use Psr\Http\Message\ResponseInterface;
 use Psr\Http\Message\ServerRequestInterface;
 use Psr\Http\Server\RequestHandlerInterface;
@@ -22,22 +21,17 @@ use Spindle\Http\Internal\Server\BodyStream;
 use Spindle\Http\Internal\Server\Connection;
 use Spindle\Http\Internal\Server\Service;
 use Spindle\Http\Response;
-use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
+use Spindle\Tests\Http\HttpServerTestCase;
 use Spindle\Tests\Http\Reachable;
-use Spindle\Tests\Http\ServesHttp;
-use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\ReadsErrorLog;
 
 use function Amp\delay;
 
 /** Responses to what a handler returns, throws or waits for. */
-final class HandlerTest extends TestCase
+final class HandlerTest extends HttpServerTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
     use ReadsErrorLog;
-    use ServesHttp;
 
     public function testAHandlerMayBeOneOfPsr15(): void
     {

@@ -4,7 +4,6 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Integration\Http\Server;
 
-use PHPUnit\Framework\TestCase;
 use Psr\Http\Message\ResponseInterface;
 use Psr\Http\Message\ServerRequestInterface;
 use Psr\Log\LoggerInterface;
@@ -15,20 +14,15 @@ use Spindle\Http\Middleware\Errors;
 use Spindle\Http\MiddlewareStack;
 use Spindle\Http\Response;
 use Spindle\Http\Testing\Client;
-use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
+use Spindle\Tests\Http\HttpServerTestCase;
 use Spindle\Tests\Http\Records;
-use Spindle\Tests\Http\ServesHttp;
-use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\ReadsErrorLog;
 
 /** The log of middleware without a logger of its own. */
-final class MiddlewareLogTest extends TestCase
+final class MiddlewareLogTest extends HttpServerTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
     use ReadsErrorLog;
-    use ServesHttp;
 
     public function testFailuresGoToTheLogOfTheServer(): void
     {

@@ -6,7 +6,6 @@ namespace Spindle\Tests\Integration\Http\Server;
 
 use Amp\DeferredFuture;
 use PHPUnit\Framework\Attributes\DataProvider;
-use PHPUnit\Framework\TestCase;
 use Psr\Http\Message\ServerRequestInterface;
 use Psr\Http\Message\UploadedFileInterface;
 use Spindle\Http\ClientDisconnectedException;
@@ -16,21 +15,15 @@ use Spindle\Http\HttpServerOptions;
 use Spindle\Http\Internal\BodyLimited;
 use Spindle\Http\Response;
 use Spindle\Tests\Async;
-use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
+use Spindle\Tests\Http\HttpServerTestCase;
 use Spindle\Tests\Http\ReceivedResponse;
-use Spindle\Tests\Http\ServesHttp;
-use Spindle\Tests\LeavesNothing;
 
 use function Amp\delay;
 
 /** Request bodies. */
-final class RequestBodyTest extends TestCase
+final class RequestBodyTest extends HttpServerTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
-    use ServesHttp;
-
     private const MIB = 1_048_576;
 
     /** @return iterable<string, array{\Closure(string): string}> functions that make a request with a body */

@@ -4,20 +4,13 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Integration\Http\Server;
 
-use PHPUnit\Framework\TestCase;
 use Psr\Http\Message\ServerRequestInterface;
 use Spindle\Http\Response;
-use Spindle\Tests\EndsInTime;
-use Spindle\Tests\Http\ServesHttp;
-use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\Http\HttpServerTestCase;
 
 /** The request that a handler gets through a socket. */
-final class RequestTest extends TestCase
+final class RequestTest extends HttpServerTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
-    use ServesHttp;
-
     public function testAHandlerSeesWhatTheClientSent(): void
     {
         $this->serve(static fn(ServerRequestInterface $request): Response => Response::json([

@@ -6,24 +6,20 @@ namespace Spindle\Tests\Integration\Http\Server;
 
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
-use PHPUnit\Framework\TestCase;
 use Spindle\Http\HttpServerOptions;
 use Spindle\Tests\Async;
-use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Http\RawClient;
 use Spindle\Tests\Http\ServerProcess;
 use Spindle\Tests\Http\StartsServers;
-use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\TidyTestCase;
 
 use function Amp\Future\await;
 
 /** Stop signals to a server process. */
 #[RequiresPhpExtension('pcntl')]
-final class SignalsTest extends TestCase
+final class SignalsTest extends TidyTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
     use StartsServers;
 
     /** @return iterable<string, array{int}> */

@@ -5,7 +5,6 @@ declare(strict_types=1);
 namespace Spindle\Tests\Integration\Http\Server;
 
 use Amp\DeferredFuture;
-use PHPUnit\Framework\TestCase;
 use Psr\Http\Message\ServerRequestInterface;
 use Spindle\Http\Application;
 use Spindle\Http\HttpServerOptions;
@@ -14,20 +13,14 @@ use Spindle\Http\Internal\Server\Checks;
 use Spindle\Http\MatchedRoute;
 use Spindle\Http\Response;
 use Spindle\Statistics;
-use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
-use Spindle\Tests\Http\ServesHttp;
-use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\Http\HttpServerTestCase;
 
 use function Amp\delay;
 
 /** The counters of a server. */
-final class StatisticsTest extends TestCase
+final class StatisticsTest extends HttpServerTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
-    use ServesHttp;
-
     public function testTheServerCountsItsEvents(): void
     {
         /** @var DeferredFuture<null> $gate */

@@ -9,7 +9,6 @@ use Amp\CancelledException;
 use Amp\DeferredFuture;
 use Amp\Future;
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
-use PHPUnit\Framework\TestCase;
 use Psr\Http\Message\ServerRequestInterface;
 use Spindle\Http\ClientDisconnectedException;
 use Spindle\Http\HttpServer;
@@ -18,21 +17,15 @@ use Spindle\Http\Response;
 use Spindle\Http\ServerClosedException;
 use Spindle\Internal\CannotWaitException;
 use Spindle\Tests\Async;
-use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
+use Spindle\Tests\Http\HttpServerTestCase;
 use Spindle\Tests\Http\RawClient;
-use Spindle\Tests\Http\ServesHttp;
-use Spindle\Tests\LeavesNothing;
 
 use function Amp\delay;
 
 /** Stops of a server at any moment, in the same process. */
-final class StoppingTest extends TestCase
+final class StoppingTest extends HttpServerTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
-    use ServesHttp;
-
     /** @var DeferredFuture<null> that handlers of /wait are held up by */
     private DeferredFuture $gate;
 

@@ -9,27 +9,20 @@ use Amp\CancelledException;
 use Amp\DeferredFuture;
 use Nyholm\Psr7\Stream;
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
-use PHPUnit\Framework\TestCase;
 use Psr\Http\Message\ServerRequestInterface;
 use Revolt\EventLoop;
 use Spindle\Http\HttpException;
 use Spindle\Http\HttpServerOptions;
 use Spindle\Http\Response;
-use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
-use Spindle\Tests\Http\ServesHttp;
-use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\Http\HttpServerTestCase;
 use Spindle\Tests\Streams;
 
 use function Amp\delay;
 
 /** Responses that are produced while they are sent. */
-final class StreamingTest extends TestCase
+final class StreamingTest extends HttpServerTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
-    use ServesHttp;
-
     private const MIB = 1_048_576;
 
     public function testEachPieceIsSentAtOnce(): void

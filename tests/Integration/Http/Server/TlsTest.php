@@ -6,19 +6,16 @@ namespace Spindle\Tests\Integration\Http\Server;
 
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
-use PHPUnit\Framework\TestCase;
 use Psr\Http\Message\ServerRequestInterface;
 use Spindle\Http\HttpServer;
 use Spindle\Http\HttpServerOptions;
 use Spindle\Http\ListenException;
 use Spindle\Http\Response;
 use Spindle\Tests\Async;
-use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
+use Spindle\Tests\Http\HttpServerTestCase;
 use Spindle\Tests\Http\RawClient;
 use Spindle\Tests\Http\Relay;
-use Spindle\Tests\Http\ServesHttp;
-use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\Postgres\Certificates;
 
@@ -26,12 +23,9 @@ use function Amp\delay;
 
 /** The same server behind TLS. */
 #[RequiresPhpExtension('openssl')]
-final class TlsTest extends TestCase
+final class TlsTest extends HttpServerTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
     use OwnDirectory;
-    use ServesHttp;
 
     private const MIB = 1_048_576;
 

@@ -6,23 +6,18 @@ namespace Spindle\Tests\Unit\Http\Admin;
 
 use Amp\DeferredCancellation;
 use Amp\DeferredFuture;
-use PHPUnit\Framework\TestCase;
 use Spindle\Http\Application;
 use Spindle\Http\HttpServer;
 use Spindle\Http\Internal\Admin\LocalServers;
 use Spindle\Http\Internal\Server\Checks;
 use Spindle\Http\Response;
 use Spindle\Statistics;
-use Spindle\Tests\EndsInTime;
-use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\TidyTestCase;
 
 use function Amp\delay;
 
-final class LocalServersTest extends TestCase
+final class LocalServersTest extends TidyTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
-
     public function testServersOfOneProcessAreReportedAsOne(): void
     {
         $shared = self::pool(3);

@@ -5,18 +5,13 @@ declare(strict_types=1);
 namespace Spindle\Tests\Unit\Http\Admin;
 
 use Amp\DeferredCancellation;
-use PHPUnit\Framework\TestCase;
 use Revolt\EventLoop;
 use Spindle\Http\HttpServerStatistics;
 use Spindle\Http\Internal\Admin\Snapshots;
-use Spindle\Tests\EndsInTime;
-use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\TidyTestCase;
 
-final class SnapshotsTest extends TestCase
+final class SnapshotsTest extends TidyTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
-
     public function testASnapshotHasAllProcesses(): void
     {
         $event = (new Snapshots(new FixedOverview([

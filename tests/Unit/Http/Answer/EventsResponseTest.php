@@ -7,25 +7,20 @@ namespace Spindle\Tests\Unit\Http\Answer;
 use Amp\DeferredCancellation;
 use Amp\DeferredFuture;
 use PHPUnit\Framework\Attributes\DataProvider;
-use PHPUnit\Framework\TestCase;
 use Revolt\EventLoop;
 use Spindle\Http\ClientDisconnectedException;
 use Spindle\Http\Internal\Answer\EventStream;
 use Spindle\Http\Response;
 use Spindle\Http\ServerSentEvent;
-use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
-use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\TidyTestCase;
 
 use function Amp\async;
 use function Amp\delay;
 
 /** Tests {@see Response::serverSentEvents()}. */
-final class EventsResponseTest extends TestCase
+final class EventsResponseTest extends TidyTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
-
     private const COMMENT = ":\n\n";
     private const SHORT = 0.002;
 

@@ -4,17 +4,13 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Unit\Http\Answer;
 
-use PHPUnit\Framework\TestCase;
 use Spindle\Http\HttpException;
 use Spindle\Http\Internal\Answer\OpenFile;
-use Spindle\Tests\EndsInTime;
-use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\OwnDirectory;
+use Spindle\Tests\TidyTestCase;
 
-final class OpenFileTest extends TestCase
+final class OpenFileTest extends TidyTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
     use OwnDirectory;
 
     public function testMetadataDescribesTheOpenFile(): void

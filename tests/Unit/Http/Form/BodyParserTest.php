@@ -7,28 +7,23 @@ namespace Spindle\Tests\Unit\Http\Form;
 use Nyholm\Psr7\Stream;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\Attributes\TestWith;
-use PHPUnit\Framework\TestCase;
 use Psr\Http\Message\UploadedFileInterface;
 use Spindle\Http\FormLimits;
 use Spindle\Http\HttpException;
 use Spindle\Http\Internal\Form\BodyParser;
 use Spindle\Http\Internal\Form\Form;
 use Spindle\Http\Internal\FreeMemory;
-use Spindle\Tests\EndsInTime;
-use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\ProcessorTime;
 use Spindle\Tests\Scale;
 use Spindle\Tests\Text;
+use Spindle\Tests\TidyTestCase;
 
 use function Amp\async;
 use function Amp\delay;
 use function Amp\Future\await;
 
-final class BodyParserTest extends TestCase
+final class BodyParserTest extends TidyTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
-
     private const URLENCODED = 'application/x-www-form-urlencoded';
     private const MULTIPART = 'multipart/form-data; boundary=b';
     private const LARGE = 70_000;

@@ -5,20 +5,16 @@ declare(strict_types=1);
 namespace Spindle\Tests\Unit\Http\Form;
 
 use PHPUnit\Framework\Attributes\TestWith;
-use PHPUnit\Framework\TestCase;
 use Revolt\EventLoop;
 use Spindle\Http\Internal\Form\UploadedFile;
 use Spindle\Http\Internal\Form\UploadException;
-use Spindle\Tests\EndsInTime;
-use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\Streams;
 use Spindle\Tests\Text;
+use Spindle\Tests\TidyTestCase;
 
-final class UploadedFileTest extends TestCase
+final class UploadedFileTest extends TidyTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
     use OwnDirectory;
 
     public function testAFileReturnsTheMetadataThatTheClientSent(): void

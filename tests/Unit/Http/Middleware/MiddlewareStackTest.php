@@ -7,7 +7,6 @@ namespace Spindle\Tests\Unit\Http\Middleware;
 use Amp\DeferredFuture;
 use Nyholm\Psr7\ServerRequest;
 use PHPUnit\Framework\Attributes\TestWith;
-use PHPUnit\Framework\TestCase;
 use Psr\Http\Message\ResponseInterface;
 use Psr\Http\Message\ServerRequestInterface;
 use Psr\Http\Server\MiddlewareInterface;
@@ -15,16 +14,12 @@ use Psr\Http\Server\RequestHandlerInterface;
 use Spindle\Http\Application;
 use Spindle\Http\MiddlewareStack;
 use Spindle\Http\Response;
-use Spindle\Tests\EndsInTime;
-use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\TidyTestCase;
 
 use function Amp\async;
 
-final class MiddlewareStackTest extends TestCase
+final class MiddlewareStackTest extends TidyTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
-
     public function testTheFirstMiddlewareIsTheOutermost(): void
     {
         $stack = new MiddlewareStack(self::trail(...), self::marking('a'), self::marking('b'), self::marking('c'));

@@ -4,19 +4,14 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Unit\Http\Process;
 
-use PHPUnit\Framework\TestCase;
 use Spindle\Http\Internal\Process\Channel;
 use Spindle\Http\Internal\Process\Message;
 use Spindle\Internal\Launcher\LauncherProtocol;
 use Spindle\Internal\MalformedFrameException;
-use Spindle\Tests\EndsInTime;
-use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\TidyTestCase;
 
-final class ChannelTest extends TestCase
+final class ChannelTest extends TidyTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
-
     private Channel $here;
     private Channel $there;
 

@@ -5,23 +5,19 @@ declare(strict_types=1);
 namespace Spindle\Tests\Unit\Http\Server;
 
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
-use PHPUnit\Framework\TestCase;
 use Spindle\Http\ClientDisconnectedException;
 use Spindle\Http\HttpException;
 use Spindle\Http\Internal\Server\Phase;
 use Spindle\Http\Internal\Server\ServerExchange;
 use Spindle\Internal\CannotWaitException;
 use Spindle\Tests\Async;
-use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
-use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\TidyTestCase;
 
 use function Amp\delay;
 
-final class BodyReaderTest extends TestCase
+final class BodyReaderTest extends TidyTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
     use OnOneConnection;
 
     private const CONTINUE = "HTTP/1.1 100 Continue\r\n\r\n";

@@ -5,20 +5,16 @@ declare(strict_types=1);
 namespace Spindle\Tests\Unit\Http\Server;
 
 use PHPUnit\Framework\Attributes\TestWith;
-use PHPUnit\Framework\TestCase;
 use Spindle\Http\Internal\Server\ConnectionLimits;
 use Spindle\Http\Internal\Server\Phase;
 use Spindle\Tests\Async;
-use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
-use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\TidyTestCase;
 
 use function Amp\delay;
 
-final class TimedTransportTest extends TestCase
+final class TimedTransportTest extends TidyTestCase
 {
-    use EndsInTime;
-    use LeavesNothing;
     use OnOneConnection;
 
     private const SECOND = 1_000_000_000;
