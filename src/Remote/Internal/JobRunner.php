@@ -11,6 +11,7 @@ use Spindle\Command\PortableCommand;
 use Spindle\Internal\Clock;
 use Spindle\LauncherException;
 use Spindle\Remote\Delivery;
+use Spindle\Remote\Job;
 use Spindle\Remote\LeaseLostException;
 use Spindle\Remote\PayloadTooLargeException;
 use Spindle\Remote\Settlement;
@@ -140,7 +141,7 @@ final class JobRunner
             return;
         }
         $id = $report[0] ?? null;
-        $job = \is_string($id) ? $this->jobs[$id] ?? $this->jobs["#{$id}"] ?? null : null;
+        $job = \is_string($id) ? $this->jobs[Job::storedId($id)] ?? null : null;
         if ($job === null) {
             return;
         }

@@ -20,6 +20,7 @@ use Spindle\Remote\AgentClosedException;
 use Spindle\Remote\AgentOptions;
 use Spindle\Remote\Broker;
 use Spindle\Remote\ClaimResult;
+use Spindle\Remote\JobRetryPolicy;
 use Spindle\Remote\PayloadTooLargeException;
 use Spindle\Remote\RemoteExecutor;
 use Spindle\Remote\RemoteOptions;
@@ -34,6 +35,7 @@ use Spindle\Tests\TidyTestCase;
 use Spindle\Tests\VirtualTime;
 use Spindle\Worker\Executor;
 use Spindle\Worker\PortableOutcome;
+use Spindle\Worker\TaskTimeoutException;
 
 use function Amp\async;
 use function Amp\delay;
@@ -214,6 +216,38 @@ final class AgentTest extends TidyTestCase
         self::assertSame([1, 0], [$engine->queue('queue')->statistics()['dead'], $this->started]);
         $executor->submit(static fn(): int => 1)->await();
         self::assertSame(1, $this->started);
+        $agent->close();
+        $ended->await();
+    }
+
+    public function testAJobAndAnotherWhoseIdHasOneMoreSignAreNotConfused(): void
+    {
+        $engine = new MemoryEngine();
+        $keys = new SigningKeys([AgentProgram::KEY]);
+        $pool = $this->pool();
+        $create = static function (\Closure $report) use ($pool): Executor {
+            EventLoop::delay(0.5, static function () use ($report): void { // after both tasks have started
+                $report(['5']);
+                $report(['#5']);
+            });
+
+            return $pool;
+        };
+        $agent = new Agent(new MemoryBroker($engine), 'queue', 2, $keys, createPool: $create);
+        $options = new RemoteOptions(timeout: 1.0);
+        $executor = new RemoteExecutor(new MemoryBroker($engine), 'queue', $keys, JobRetryPolicy::none(), $options);
+        foreach (['5', '#5'] as $id) {
+            $executor->dispatch(static fn(): int => 1, id: $id);
+        }
+        $ended = async($agent->run(...));
+        foreach (['5', '#5'] as $id) {
+            try {
+                $executor->attach($id)->await();
+                self::fail("The time limit of {$id} did not start");
+            } catch (TaskTimeoutException $late) {
+                self::assertStringContainsString('more than 1 seconds', $late->getMessage());
+            }
+        }
         $agent->close();
         $ended->await();
     }
