@@ -75,6 +75,7 @@ final class SymfonyReceiver
                 $isOfTransport ? new TransportException($failure->getMessage(), 0, $failure) : $failure,
             );
         } finally {
+            $transfer->end();
             $this->info['download_content_length'] = $this->info['size_download'];
         }
     }

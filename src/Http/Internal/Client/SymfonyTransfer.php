@@ -5,13 +5,10 @@ declare(strict_types=1);
 namespace Spindle\Http\Internal\Client;
 
 use Amp\Cancellation;
-use Nyholm\Psr7\Stream;
 use Psr\Http\Message\ResponseInterface;
-use Psr\Http\Message\StreamInterface;
 use Spindle\Http\Client\HttpClient;
 use Spindle\Http\Client\Proxy;
 use Spindle\Http\Client\RequestOptions;
-use Spindle\Http\Internal\Message\IterableStream;
 use Symfony\Component\HttpClient\Exception\TransportException;
 
 /**
@@ -21,7 +18,7 @@ use Symfony\Component\HttpClient\Exception\TransportException;
  */
 final class SymfonyTransfer
 {
-    private const READ_BYTES = 16_372; // the value in Symfony's own clients
+    private ?SymfonyBody $body = null;
 
     /** @param array<string, mixed> $options prepared by HttpClientTrait of Symfony */
     public function __construct(
@@ -50,8 +47,9 @@ final class SymfonyTransfer
             throw new TransportException($invalid->getMessage(), 0, $invalid);
         }
         $origin = Url::parse($url)?->origin();
+        $source = $this->body = $this->body($info, $onProgress);
         while (true) {
-            $body = $hasBody ? $this->body($info, $onProgress) : '';
+            $body = $hasBody ? $source->begin() : '';
             $response = $this->client->request($method, $url, $fields, $body, $settings, $cancellation);
             $onResponse($response);
             $redirect = $this->redirect($response, $method, $url, $info);
@@ -73,6 +71,12 @@ final class SymfonyTransfer
             $info['redirect_url'] = null;
             ++$info['redirect_count'];
         }
+    }
+
+    /** Ends the use of the body, after the response was received or the request has failed. */
+    public function end(): void
+    {
+        $this->body?->end();
     }
 
     /**
@@ -153,29 +157,14 @@ final class SymfonyTransfer
      * @param Info $info
      * @param \Closure(): void $onProgress
      */
-    private function body(array &$info, \Closure $onProgress): string|StreamInterface
+    private function body(array &$info, \Closure $onProgress): SymfonyBody
     {
-        $body = $this->options['body'];
-        if (\is_resource($body)) {
-            return Stream::create($body);
-        }
-        if (!$body instanceof \Closure) {
-            return \is_string($body) ? $body : '';
-        }
-        $pieces = static function () use ($body, &$info, $onProgress): \Generator {
-            while (($piece = $body(self::READ_BYTES)) !== '') {
-                if (!\is_string($piece)) {
-                    throw new TransportException(
-                        'The body callback must return a string, not ' . get_debug_type($piece) . '.',
-                    );
-                }
-                $info['size_upload'] += \strlen($piece);
-                $onProgress();
-                yield $piece;
-            }
+        $onSent = static function (int $bytes) use (&$info, $onProgress): void {
+            $info['size_upload'] += $bytes;
+            $onProgress();
         };
 
-        return new IterableStream($pieces());
+        return new SymfonyBody($this->options['body'], $this->options['max_redirects'] !== 0, $onSent);
     }
 
     /** @return float|null null for no limit */

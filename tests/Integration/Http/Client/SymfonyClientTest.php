@@ -6,20 +6,27 @@ namespace Spindle\Tests\Integration\Http\Client;
 
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\Attributes\TestWith;
+use Psr\Http\Message\ServerRequestInterface;
 use Spindle\Http\Client\HttpClient;
 use Spindle\Http\Client\HttpClientOptions;
 use Spindle\Http\Client\RequestOptions;
 use Spindle\Http\Client\SymfonyClient;
+use Spindle\Http\HttpServerOptions;
+use Spindle\Http\Response;
 use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Http\ScriptedServer;
+use Spindle\Tests\Http\ServesHttp;
 use Symfony\Contracts\HttpClient\Exception\TransportExceptionInterface;
 use Symfony\Contracts\HttpClient\HttpClientInterface;
 use Symfony\Contracts\HttpClient\Test\HttpClientTestCase;
+
+use function Amp\delay;
 
 /** The tests that Symfony has for each implementation of its interface. */
 final class SymfonyClientTest extends HttpClientTestCase
 {
     use EndsInTime;
+    use ServesHttp;
 
     /** Tests of features that the client does not have, with the reason. */
     private const LEFT_OUT = [
@@ -88,6 +95,101 @@ final class SymfonyClientTest extends HttpClientTestCase
         $server->close();
 
         self::assertSame('{"7":["x"]}', json_encode($headers));
+    }
+
+    /** @param \Closure(): mixed $body */
+    #[DataProvider('bodiesThatAreReadOnce')]
+    public function testARedirectRepeatsABodyThatCanBeReadOnlyOnce(\Closure $body): void
+    {
+        $bodies = $this->serveRedirects();
+        $response = (new SymfonyClient())->request('POST', $this->url('/unread'), ['body' => $body()]);
+
+        self::assertSame(200, $response->getStatusCode());
+        self::assertStringContainsString('hello world', (string) $bodies[0]);
+        self::assertSame([$bodies[0], $bodies[0]], $bodies->getArrayCopy());
+    }
+
+    public function testARedirectOfALongBodyThatCanBeReadOnlyOnceFails(): void
+    {
+        $bodies = $this->serveRedirects();
+        $pieces = (static fn(): \Generator => yield from array_fill(0, 21, str_repeat('x', 50_000)))();
+        $response = (new SymfonyClient())->request('POST', $this->url('/read'), ['body' => $pieces]);
+        try {
+            $response->getStatusCode();
+            self::fail('The body was not kept');
+        } catch (TransportExceptionInterface $failure) {
+            self::assertStringContainsString('longer than 1048576 bytes', $failure->getMessage());
+        }
+        self::assertCount(1, $bodies);
+    }
+
+    public function testTheResourceOfABodyIsSentAgainAndStaysOpen(): void
+    {
+        $bodies = $this->serveRedirects();
+        $file = fopen('php://temp', 'w+');
+        \assert($file !== false);
+        fwrite($file, 'hello world');
+        $response = (new SymfonyClient())->request('POST', $this->url('/unread'), ['body' => $file]);
+
+        self::assertSame('', $response->getContent());
+        self::assertSame(['hello world', 'hello world'], $bodies->getArrayCopy());
+        unset($response);
+        gc_collect_cycles();
+        self::assertIsResource($file);
+    }
+
+    private function url(string $path): string
+    {
+        return 'http' . substr($this->address, \strlen('tcp')) . $path;
+    }
+
+    /**
+     * Serves redirects from /unread to /read, and from there to /end.
+     *
+     * @return \ArrayObject<int, string> bodies that arrived at /read and /end
+     */
+    private function serveRedirects(): \ArrayObject
+    {
+        /** @var \ArrayObject<int, string> $bodies */
+        $bodies = new \ArrayObject();
+        $this->serve(static function (ServerRequestInterface $request) use ($bodies): Response {
+            $path = $request->getUri()->getPath();
+            if ($path === '/unread') {
+                return new Response(308, ['Location' => '/read']);
+            }
+            $bodies->append((string) $request->getBody());
+
+            return $path === '/read' ? new Response(307, ['Location' => '/end']) : new Response();
+        }, new HttpServerOptions(maxBody: 2_000_000));
+
+        return $bodies;
+    }
+
+    /** @return iterable<string, array{\Closure(): mixed}> */
+    public static function bodiesThatAreReadOnce(): iterable
+    {
+        $pieces = static function (): \Generator {
+            yield 'hello ';
+            delay(0.05); // a redirect arrives here
+            yield 'world';
+        };
+        $socket = static function (): mixed {
+            $pair = stream_socket_pair(\STREAM_PF_UNIX, \STREAM_SOCK_STREAM, 0);
+            \assert($pair !== false);
+            fwrite($pair[1], 'hello world');
+
+            return $pair[0];
+        };
+        yield 'generator' => [$pieces];
+        yield 'closure' => [static function (): \Closure {
+            $left = ['', 'hello world'];
+
+            return static function () use (&$left): string {
+                return (string) array_pop($left);
+            };
+        }];
+        yield 'form with a file' => [static fn(): array => ['title' => 'x', 'file' => $socket()]];
+        yield 'socket' => [$socket];
     }
 
     /** @return iterable<string, array{array<string, mixed>}> */
