@@ -63,12 +63,9 @@ final class Upload
     private function send(): void
     {
         $sent = 0;
-        while (!$this->isAborted && !$this->body->eof()) {
+        while (!$this->hasStopped() && !$this->body->eof()) {
             $bytes = $this->body->read(self::READ_BYTES);
             if ($bytes === '') {
-                if ($this->connection->hasEnded()) {
-                    return;
-                }
                 if (!$this->body->eof()) {
                     delay(self::EMPTY_READ_PAUSE);
                 }
@@ -83,7 +80,7 @@ final class Upload
                 return;
             }
         }
-        if ($this->isAborted) {
+        if ($this->hasStopped()) {
             return;
         }
         if ($this->size !== null && $sent < $this->size) {
@@ -93,5 +90,11 @@ final class Upload
             $this->connection->write("0\r\n\r\n");
         }
         $this->isComplete = true;
+    }
+
+    /** Returns whether the body must not be read. After the connection has ended, another request may read it. */
+    private function hasStopped(): bool
+    {
+        return $this->isAborted || $this->connection->hasEnded();
     }
 }

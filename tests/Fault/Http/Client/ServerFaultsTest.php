@@ -492,6 +492,37 @@ final class ServerFaultsTest extends TestCase
         self::assertStringNotContainsStringIgnoringCase('expect', $received);
     }
 
+    /** The upload of the first request begins when its connection is already closed. It must leave the body alone. */
+    #[TestWith([null])]
+    #[TestWith([8])]
+    public function testARedirectRightAfterAContinueKeepsTheBody(?int $size): void
+    {
+        $received = '';
+        $this->serve(static function (Socket $socket, ScriptedServer $server) use (&$received): void {
+            $server->readRequest($socket);
+            $socket->write("HTTP/1.1 100 Continue\r\n\r\n");
+            if ($server->accepted === 1) {
+                $socket->write("HTTP/1.1 307 Temporary Redirect\r\nLocation: /b\r\nContent-Length: 0\r\n\r\n");
+                $socket->read();
+
+                return;
+            }
+            while (!str_contains($received, 'the body') && !str_contains($received, "0\r\n\r\n")) {
+                $received .= $socket->read(new TimeoutCancellation(5));
+            }
+            $socket->write(self::OK);
+        });
+        $response = $this->client()->request(
+            'PUT',
+            $this->url(),
+            body: FnStream::decorate(Stream::create('the body'), ['getSize' => static fn(): ?int => $size]),
+            options: new RequestOptions(maxRedirects: 1, expectContinueBytes: 1),
+        );
+
+        self::assertSame(200, $response->getStatusCode());
+        self::assertStringContainsString('the body', $received);
+    }
+
     #[TestWith([false])]
     #[TestWith([true])]
     public function testAServerThatDoesNotReadTheRequestIsGivenUp(bool $isStream): void
