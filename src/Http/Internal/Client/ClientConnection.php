@@ -88,6 +88,9 @@ final class ClientConnection
     /** Time by hrtime() at which the server last accepted bytes. */
     private int $sentAt = 0;
 
+    /** Whether an {@see Upload} will send further bytes of the request's body. */
+    private bool $isUploading = false;
+
     /** @param resource $stream non-blocking, without a read buffer */
     public function __construct(public readonly mixed $stream, private readonly DeadlineTimer $timer)
     {
@@ -148,8 +151,7 @@ final class ClientConnection
         $this->unsent->add($bytes);
         $this->flush();
         if ($this->unsent->size > 0) { // the deadline of a wait in receive() may be later than readTimeout from now
-            $this->deadline = min($this->deadline, $this->waitEnds());
-            $this->timer->update($this);
+            $this->advanceDeadline();
         }
     }
 
@@ -165,6 +167,18 @@ final class ClientConnection
         }
 
         return !$this->hasEnded;
+    }
+
+    public function beginUpload(): void
+    {
+        $this->isUploading = true;
+    }
+
+    public function endUpload(): void
+    {
+        $this->isUploading = false;
+        $this->sentAt = hrtime(true);
+        $this->advanceDeadline();
     }
 
     public function hasEnded(): bool
@@ -233,9 +247,12 @@ final class ClientConnection
 
             return;
         }
-        [$for, $seconds, $option] = $this->unsent->size > 0
-            ? ['the server to receive the request', $this->options->readTimeout, 'readTimeout']
-            : [$this->for, $this->seconds, $this->option];
+        $readTimeout = $this->options->readTimeout;
+        [$for, $seconds, $option] = match (true) {
+            $this->unsent->size > 0 => ['the server to receive the request', $readTimeout, 'readTimeout'],
+            $this->isUploading => ["the rest of the request's body", $readTimeout, 'readTimeout'],
+            default => [$this->for, $this->seconds, $this->option],
+        };
         $this->changed->fail($this->deadline >= $this->totalDeadline
             ? TimedOutException::ofRequest($this->options, $for)
             : TimedOutException::ofWait($for, $seconds, $option));
@@ -328,13 +345,24 @@ final class ClientConnection
 
     /**
      * Returns the deadline of the current wait. While bytes are unsent, this is `readTimeout` after the last accepted
-     * byte. Otherwise, the wait's own limit starts when the wait began, or at the last accepted byte if that is later.
+     * byte. Otherwise, the limit starts when the wait began, or at the last accepted byte if that is later. This limit
+     * is `readTimeout` during an upload, and then the wait's own.
      */
     private function waitEnds(): int
     {
         return min($this->totalDeadline, $this->unsent->size > 0
             ? DeadlineTimer::after($this->options->readTimeout, $this->sentAt)
-            : DeadlineTimer::after($this->seconds, max($this->waitsSince, $this->sentAt)));
+            : DeadlineTimer::after(
+                $this->isUploading ? $this->options->readTimeout : $this->seconds,
+                max($this->waitsSince, $this->sentAt),
+            ));
+    }
+
+    /** Applies a limit of the current wait that has become earlier. {@see expire()} applies one that is later. */
+    private function advanceDeadline(): void
+    {
+        $this->deadline = min($this->deadline, $this->waitEnds());
+        $this->timer->update($this);
     }
 
     /** Sends as many bytes as the server accepts now. The event loop sends the other bytes later. */
@@ -358,6 +386,7 @@ final class ClientConnection
         if ($mustWait !== $this->awaitsWritable) {
             $this->awaitsWritable = $mustWait;
             $mustWait ? EventLoop::enable($this->writeWatcher) : EventLoop::disable($this->writeWatcher);
+            $this->advanceDeadline();
         }
         if (!$isWritten || $this->unsent->size <= self::MAX_UNSENT_BYTES) {
             $this->drained->notify();

@@ -35,6 +35,7 @@ final class Upload
 
             return $upload;
         }
+        $connection->beginUpload();
         EventLoop::queue($upload->run(...));
 
         return $upload;
@@ -49,6 +50,7 @@ final class Upload
     public function abort(): void
     {
         $this->isAborted = true;
+        $this->connection->endUpload();
     }
 
     private function run(): void
@@ -57,6 +59,8 @@ final class Upload
             UnreadableBodyException::guard($this->send(...));
         } catch (UnreadableBodyException $failure) {
             $this->connection->fail($failure); // so that the server sees an incomplete request
+        } finally {
+            $this->connection->endUpload();
         }
     }
 

@@ -523,6 +523,79 @@ final class ServerFaultsTest extends TestCase
         self::assertStringContainsString('the body', $received);
     }
 
+    public function testTheWaitForTheFirstByteBeginsAfterTheUpload(): void
+    {
+        $this->serve(static function (Socket $socket): void {
+            while ($socket->read() !== null) {
+                // Nothing is answered.
+            }
+        });
+        $end = 0;
+        $body = (static function () use (&$end): \Generator {
+            yield 'a';
+            delay(0.3); // longer than firstByteTimeout
+            yield 'b';
+            $end = hrtime(true);
+        })();
+        $failure = self::failure(fn() => $this->client()->request(
+            'POST',
+            $this->url(),
+            body: RequestBody::stream($body),
+            options: new RequestOptions(firstByteTimeout: 0.1, expectContinueBytes: \PHP_INT_MAX),
+            cancellation: new TimeoutCancellation(5),
+        ));
+
+        self::assertStringContainsString('0.1 s (RequestOptions::$firstByteTimeout)', $failure->getMessage());
+        self::assertGreaterThan(0, $end);
+        self::assertGreaterThanOrEqual(0.1, (hrtime(true) - $end) / 1e9);
+    }
+
+    /** The server reads late. It accepts the last bytes after the wait for the response has begun. */
+    public function testTheWaitForTheFirstByteBeginsWhenAllBytesWereAccepted(): void
+    {
+        $this->serve(static function (Socket $socket): void {
+            delay(0.3);
+            while ($socket->read() !== null) {
+                // Nothing is answered.
+            }
+        });
+        $failure = self::failure(fn() => $this->client()->request(
+            'POST',
+            $this->url(),
+            body: str_repeat('x', 20_000_000),
+            options: new RequestOptions(firstByteTimeout: 0.1, expectContinueBytes: \PHP_INT_MAX),
+            cancellation: new TimeoutCancellation(5),
+        ));
+
+        self::assertStringContainsString('0.1 s (RequestOptions::$firstByteTimeout)', $failure->getMessage());
+    }
+
+    public function testABodyThatStallsIsGivenUp(): void
+    {
+        $this->serve(static function (Socket $socket): void {
+            while ($socket->read() !== null) {
+                // The request is never complete.
+            }
+        });
+        $body = (static function (): \Generator {
+            yield 'a';
+            delay(1);
+            yield 'b';
+        })();
+        $failure = self::failure(fn() => $this->client()->request(
+            'POST',
+            $this->url(),
+            body: RequestBody::stream($body),
+            options: new RequestOptions(readTimeout: 0.1, expectContinueBytes: \PHP_INT_MAX),
+        ));
+
+        self::assertInstanceOf(RequestTimeoutException::class, $failure);
+        self::assertStringEndsWith(
+            "0.1 s (RequestOptions::\$readTimeout), while waiting for the rest of the request's body",
+            $failure->getMessage(),
+        );
+    }
+
     #[TestWith([false])]
     #[TestWith([true])]
     public function testAServerThatDoesNotReadTheRequestIsGivenUp(bool $isStream): void
