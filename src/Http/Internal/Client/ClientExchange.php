@@ -9,7 +9,7 @@ use Spindle\Http\Client\RequestOptions;
 use Spindle\Http\Internal\Message\HeadReader;
 
 /** Sends a request on a connection, and receives the head of its response. */
-final readonly class ClientExchange
+final class ClientExchange
 {
     private const FIELD_LINES = '@^(?:' . HeadReader::TOKEN . ': ' . HeadReader::VALUE . '\r\n)*+$@D';
 
@@ -21,18 +21,20 @@ final readonly class ClientExchange
     /** Methods whose requests need no Content-Length when they have no body: RFC 9110, 8.6. */
     private const BODILESS_METHODS = ['GET' => true, 'HEAD' => true, 'DELETE' => true, 'OPTIONS' => true];
 
+    private bool $hasInterimResponse = false;
+
     /**
      * @param string $targetPrefix scheme and authority to put before the path if a proxy relays the request
      *     (RFC 9112, 3.2.2); otherwise ''
      * @param bool $mayExpect whether to send `Expect: 100-continue` before a large body
      */
     public function __construct(
-        private ClientConnection $connection,
-        private OutgoingRequest $request,
-        private RequestOptions $options,
-        private string $targetPrefix,
-        private string $proxyAuthorization,
-        private bool $mayExpect,
+        private readonly ClientConnection $connection,
+        private readonly OutgoingRequest $request,
+        private readonly RequestOptions $options,
+        private readonly string $targetPrefix,
+        private readonly string $proxyAuthorization,
+        private readonly bool $mayExpect,
     ) {}
 
     /**
@@ -134,6 +136,7 @@ final readonly class ClientExchange
     {
         for ($interim = 0; $interim <= self::MAX_INTERIM_RESPONSES; ++$interim) {
             $response = $this->readHead($timeout, $interim === 0);
+            $this->hasInterimResponse = $this->hasInterimResponse || $response->status < 200;
             if ($response->status >= 200 || $awaitsContinue && $response->status === 100) {
                 return $response;
             }
@@ -194,7 +197,7 @@ final readonly class ClientExchange
                     $isUnanswered
                         ? 'the server closed the connection without an answer'
                         : 'the server closed the connection within the head of the response',
-                    $isUnanswered,
+                    $isUnanswered && !$this->hasInterimResponse,
                 );
             }
         }

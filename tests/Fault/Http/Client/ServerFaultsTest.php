@@ -667,16 +667,21 @@ final class ServerFaultsTest extends TestCase
         self::assertSame(1, $this->server?->accepted);
     }
 
-    public function testARequestIsNotRepeatedAfterTheFirstByteOfAnAnswer(): void
+    #[TestWith(['H'])]
+    #[TestWith(["HTTP/1.1 102 Processing\r\n\r\n"])]
+    #[TestWith(["HTTP/1.1 103 Early Hints\r\n\r\n", 1])]
+    #[TestWith(["HTTP/1.1 100 Continue\r\n\r\n", 1])]
+    public function testARequestIsNotRepeatedAfterTheFirstByteOfAnAnswer(string $bytes, int $expectBytes = 0xffff): void
     {
-        $this->serve(static function (Socket $socket, ScriptedServer $server): void {
+        $this->serve(static function (Socket $socket, ScriptedServer $server) use ($bytes): void {
             $server->readRequest($socket);
             $socket->write(self::OK);
             $server->readRequest($socket);
-            $socket->write('H');
+            $socket->write($bytes);
         });
         $this->client()->get($this->url());
-        $failure = self::failure(fn() => $this->client()->get($this->url()));
+        $options = new RequestOptions(expectContinueBytes: $expectBytes);
+        $failure = self::failure(fn() => $this->client()->request('PUT', $this->url(), [], 'body', $options));
 
         self::assertInstanceOf(ConnectionLostException::class, $failure);
         self::assertSame(1, $this->server?->accepted);
