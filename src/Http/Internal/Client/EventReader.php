@@ -17,6 +17,9 @@ final class EventReader
     private string $buffer = '';
     private bool $isAfterStart = false;
 
+    /** Whether the last received byte was "\r". If "\n" follows, both are one line end. */
+    private bool $isAfterReturn = false;
+
     /** @var list<string> data lines of the current event */
     private array $data = [];
 
@@ -72,8 +75,12 @@ final class EventReader
      */
     public function read(string $bytes): \Generator
     {
+        if ($this->isAfterReturn && $bytes !== '') {
+            $this->isAfterReturn = false;
+            $bytes = $bytes[0] === "\n" ? substr($bytes, 1) : $bytes;
+        }
         $start = 0;
-        $searchFrom = max(0, \strlen($this->buffer) - 1); // the buffer has no line end, except perhaps a last "\r"
+        $searchFrom = \strlen($this->buffer); // the buffer has no line end
         $this->buffer .= $bytes;
         if (!$this->isAfterStart && \strlen($this->buffer) >= 3) {
             $this->isAfterStart = true;
@@ -105,9 +112,10 @@ final class EventReader
     {
         $end = $searchFrom + strcspn($this->buffer, "\r\n", $searchFrom);
         $lineEnd = substr($this->buffer, $end, 2);
-        if ($lineEnd === '' || $lineEnd === "\r") {
-            return null; // a last "\r" may be the first half of "\r\n"
+        if ($lineEnd === '') {
+            return null;
         }
+        $this->isAfterReturn = $lineEnd === "\r";
         $line = substr($this->buffer, $start, $end - $start);
         $start = $searchFrom = $end + ($lineEnd === "\r\n" ? 2 : 1);
 

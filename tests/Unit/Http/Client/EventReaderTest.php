@@ -33,6 +33,18 @@ final class EventReaderTest extends TestCase
         }
     }
 
+    public function testACarriageReturnEndsALineBeforeTheNextByteArrives(): void
+    {
+        $reader = new EventReader();
+        $pieces = ["data: one\r\r", '', "\ndata: two\r\n\r", "\n", "\ndata: three\r\r"];
+        $events = array_map(
+            static fn(string $piece): array => array_column(iterator_to_array($reader->read($piece), false), 'data'),
+            $pieces,
+        );
+
+        self::assertSame([['one'], [], ['two'], [], ['three']], $events);
+    }
+
     public function testAnEndlessEventIsRefused(): void
     {
         $reader = new EventReader();
