@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Client;
 
+use Spindle\Http\Internal\Client\CookieDate;
 use Spindle\Http\Internal\Client\Url;
 
 /**
@@ -230,12 +231,8 @@ final class CookieJar implements \Countable
 
             return $now + min((int) $maxAge, \PHP_INT_MAX - $now); // (int) turns a larger number into PHP_INT_MAX
         }
-        $hasTime = preg_match('/\d:\d\d?:\d/', $attributes['expires'] ?? '') === 1; // RFC 6265, 5.1.1
-        $time = $hasTime
-            ? date_create_immutable($attributes['expires'], new \DateTimeZone('UTC')) // not PHP's time zone
-            : false;
 
-        return $time === false ? \PHP_INT_MAX : $time->getTimestamp();
+        return CookieDate::parse($attributes['expires'] ?? '') ?? \PHP_INT_MAX;
     }
 
     private static function defaultPath(Url $origin): string

@@ -34,6 +34,16 @@ final class CookieJarTest extends TestCase
         self::assertSame($expected, $jar->header($url));
     }
 
+    public function testADateWithAWrongWeekdayDeletesACookie(): void
+    {
+        $yesterday = time() - 86_400;
+        $date = gmdate('D', $yesterday + 3 * 86_400) . gmdate(', d M Y H:i:s', $yesterday) . ' GMT';
+        $jar = new CookieJar();
+        $jar->store('http://h.test/', ['a=1', "a=2; Expires={$date}"]);
+
+        self::assertNull($jar->header('http://h.test/'));
+    }
+
     public function testADateWithoutATimeIsNoDate(): void
     {
         $jar = new CookieJar();
