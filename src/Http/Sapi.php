@@ -30,7 +30,8 @@ use Spindle\Internal\Launcher\Process\Libc;
  *     Spindle\Http\Sapi::run(__DIR__ . '/../app.php');
  *
  * Handlers may suspend as they do in the server. The limits and deadlines are those of the web server and of PHP.
- * {@see FormLimits} apply to forms and JSON, except multipart forms of POST requests, which PHP itself parses.
+ * {@see FormLimits} apply to forms and JSON, except multipart forms of POST requests, which PHP itself parses. A
+ * response field named "Status" is not sent, because web servers would use it as the status.
  *
  * When a body of unknown length fails while it is sent, the process of PHP-FPM is killed. Otherwise the client would
  * regard the response as complete.
@@ -103,18 +104,6 @@ final class Sapi
         $contentLength = \is_string($content) ? \strlen($content) : null;
         $body = $response->getBody();
         $status = $response->getStatusCode();
-        $statusLine = ResponseWriter::statusLine($status, $response->getReasonPhrase());
-        // header() would remove the space after the status if the reason is empty. RFC 9112, 4, requires the space.
-        str_ends_with($statusLine, ' ') ? http_response_code($status) : header($statusLine, true, $status);
-        foreach ($response->getHeaders() as $name => $values) {
-            $key = strtolower((string) $name);
-            $isUpgrade = $key === 'upgrade' && ResponseWriter::isSent($key, $status);
-            if (!isset(ResponseWriter::SERVER_FIELDS[$key]) || $isUpgrade) {
-                foreach ($values as $value) {
-                    header("{$name}: {$value}", false);
-                }
-            }
-        }
         $length = $contentLength ?? ResponseWriter::length($response, $body);
         $hasBody = ResponseWriter::hasBody($status, $head);
         $lengthLine = match (true) {
@@ -128,6 +117,8 @@ final class Sapi
         if ($lengthLine !== '') {
             header($lengthLine);
         }
+        self::setFields($response);
+        self::setStatus($status, $response->getReasonPhrase());
         try {
             if ($hasBody) {
                 self::sendBody($body, $length, $exchange);
@@ -139,6 +130,30 @@ final class Sapi
             $body->close();
             $body instanceof EventStream ? $body->awaitEnd(self::EVENTS_END_TIMEOUT) : null;
         }
+    }
+
+    private static function setFields(ResponseInterface $response): void
+    {
+        $status = $response->getStatusCode();
+        foreach (Fields::of($response->getHeaders()) as $key => [$name, $values]) {
+            $isSent = match ($key) {
+                'date' => true,
+                'status' => false, // in CGI and FastCGI, this field is the status of the response: RFC 3875, 6.3.3
+                'upgrade' => ResponseWriter::isSent($key, $status),
+                default => !isset(ResponseWriter::SERVER_FIELDS[$key]),
+            };
+            foreach ($isSent ? $values : [] as $value) {
+                header("{$name}: {$value}", $key === 'date');
+            }
+        }
+    }
+
+    /** Sets the status after the fields, because PHP sets 302 for Location, and 401 for WWW-Authenticate. */
+    private static function setStatus(int $status, string $reason): void
+    {
+        $line = ResponseWriter::statusLine($status, $reason);
+        // header() would remove the space after the status if the reason is empty. RFC 9112, 4, requires the space.
+        str_ends_with($line, ' ') ? http_response_code($status) : header($line, true, $status);
     }
 
     /**

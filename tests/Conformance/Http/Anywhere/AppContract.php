@@ -64,6 +64,30 @@ abstract class AppContract extends TestCase
             '',
             ['Location' => '/there?a=b%20c', 'Content-Length' => '0'],
         ];
+        yield 'a location without a redirect' => [
+            'GET /accepted',
+            '202 Accepted',
+            'queued',
+            ['Location' => '/jobs/7', 'Content-Length' => '6'],
+        ];
+        yield 'a location and a reason of its own' => [
+            'GET /created',
+            '201 Made',
+            'made',
+            ['Location' => '/jobs/7', 'Content-Length' => '4'],
+        ];
+        yield 'a location and no reason' => [
+            'GET /nameless',
+            '202 Accepted',
+            'queued',
+            ['Location' => '/jobs/7', 'Content-Length' => '6'],
+        ];
+        yield 'a challenge with another status' => [
+            'GET /scope',
+            '403 Forbidden',
+            'no',
+            ['WWW-Authenticate' => 'Bearer', 'Content-Length' => '2'],
+        ];
         yield 'no content' => ['GET /no-content', '204 No Content', '', ['X-Kept' => 'yes']];
         yield 'content that is reset' => [
             'GET /reset',
@@ -182,6 +206,16 @@ abstract class AppContract extends TestCase
         [$method, $target] = explode(' ', $what) + [1 => '/'];
 
         self::assertAnswer($status, $body, $fields, $this->ask($method, $target));
+    }
+
+    public function testAHandlerMaySetTheDateButNoFieldSetsTheStatus(): void
+    {
+        $answer = $this->ask('GET', '/date');
+
+        self::assertSame(
+            [200, ['Sun, 06 Nov 1994 08:49:37 GMT'], 'old'],
+            [$answer->getStatusCode(), $answer->getHeader('Date'), (string) $answer->getBody()],
+        );
     }
 
     public function testAGeneratorRunsToItsEndBehindTheLastByte(): void

@@ -102,6 +102,13 @@ $routes = [
     '/json' => static fn(): ResponseInterface => Response::json(['a/b' => 'ü', 'n' => 1.5]),
     '/binary' => static fn(): ResponseInterface => Response::binary(implode('', array_map(chr(...), range(0, 255)))),
     '/redirect' => static fn(): ResponseInterface => Response::redirect('/there?a=b c'),
+    '/accepted' => static fn(): ResponseInterface => new Response(202, ['Location' => '/jobs/7'], 'queued'),
+    '/scope' => static fn(): ResponseInterface => new Response(403, ['WWW-Authenticate' => 'Bearer'], 'no'),
+    '/created' => static fn(): ResponseInterface => new Response(201, ['Location' => '/jobs/7'], 'made', 'Made'),
+    '/nameless' => static fn(): ResponseInterface
+        => new ForeignResponse(202, ['Location' => '/jobs/7'], 'queued', reason: ''),
+    '/date' => static fn(): ResponseInterface
+        => new Response(200, ['Date' => 'Sun, 06 Nov 1994 08:49:37 GMT', 'Status' => '404 x'], 'old'),
     '/no-content' => static fn(): ResponseInterface => new Response(204, ['X-Kept' => 'yes'], 'never sent'),
     '/reset' => static fn(): ResponseInterface => new Response(205, ['X-Kept' => 'yes'], 'never sent'),
     '/reset-stream' => static fn(): ResponseInterface
