@@ -65,8 +65,14 @@ final class Sapi
             $warning,
             $logger,
         );
+        // Displayed errors would become part of the body.
+        ini_set('display_errors', '0');
+        header_remove('X-Powered-By');
         // Output of a handler is not part of its response. In the server, this output goes to standard output.
         $level = ob_get_level();
+        register_shutdown_function(static function () use ($level, $head, $exchange): void {
+            $exchange->isHandled || headers_sent() ? null : self::answerEnd($level, $head, $exchange);
+        });
         ob_start(static fn(): string => '');
         try {
             $response = $application->handle(new Request($head, $exchange));
@@ -74,9 +80,25 @@ final class Sapi
         } catch (\Throwable $failure) {
             $response = HandlerFailure::answer($failure, $head, $application->logger);
         } finally {
-            while (ob_get_level() > $level && @ob_end_clean()); // also ends buffers of the handler
+            self::discardOutput($level);
         }
+        $exchange->isHandled = true;
         self::send($response, $head, $exchange);
+    }
+
+    /** Ends the output buffers above a level, including those of the handler. */
+    private static function discardOutput(int $level): void
+    {
+        while (ob_get_level() > $level && @ob_end_clean());
+    }
+
+    /** Answers with 500 after exit() or a fatal error in the handler. PHP would send an empty response with 200. */
+    private static function answerEnd(int $level, Head $head, SapiExchange $exchange): void
+    {
+        ini_set('memory_limit', -1); // the end may be due to this limit, and a response needs memory
+        self::discardOutput($level);
+        header_remove();
+        self::send(Response::text("Internal Server Error\n", 500), $head, $exchange);
     }
 
     /**
@@ -97,9 +119,6 @@ final class Sapi
         // If these settings were not empty, PHP would add a default Content-Type, and a charset to text types.
         ini_set('default_mimetype', '');
         ini_set('default_charset', '');
-        // Displayed errors would become part of the body.
-        ini_set('display_errors', '0');
-        header_remove('X-Powered-By');
         $content = $response instanceof Response ? $response->body() : null;
         $contentLength = \is_string($content) ? \strlen($content) : null;
         $body = $response->getBody();

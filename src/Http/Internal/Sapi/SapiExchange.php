@@ -22,6 +22,9 @@ use Spindle\Http\MatchedRoute;
 /** The one request of a script under PHP-FPM or another SAPI. Reads php://input, $_POST and $_FILES. */
 final class SapiExchange implements RequestExchange
 {
+    /** Whether a response exists. If the script ends earlier, exit() or a fatal error has ended the handler. */
+    public bool $isHandled = false;
+
     private readonly DeferredCancellation $cancellation;
     private readonly MatchedRoute $route;
     private ?StreamInterface $body = null;

@@ -505,7 +505,7 @@ abstract class AppContract extends TestCase
     abstract protected function ask(string $method, string $target, array $headers = [], string $body = ''): Response;
 
     /** @param array<string, string|list<string>> $fields */
-    private static function assertAnswer(string $status, string $body, array $fields, Response $answer): void
+    protected static function assertAnswer(string $status, string $body, array $fields, Response $answer): void
     {
         $expected = array_map(static fn(string|array $values): array => (array) $values, $fields);
         $actual = array_diff_key($answer->getHeaders(), self::SERVERS_OWN);

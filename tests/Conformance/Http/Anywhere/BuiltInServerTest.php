@@ -12,6 +12,7 @@ use Spindle\Tests\Text;
 final class BuiltInServerTest extends AppContract
 {
     use AsksByTcp;
+    use EndsItsScript;
 
     private static ?BuiltInHost $shared = null;
 

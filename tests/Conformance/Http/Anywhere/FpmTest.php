@@ -11,6 +11,7 @@ use Spindle\Tests\Text;
 final class FpmTest extends AppContract
 {
     use AsksByTcp;
+    use EndsItsScript;
 
     private static ?FpmHost $host = null;
 

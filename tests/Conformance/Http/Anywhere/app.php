@@ -168,6 +168,17 @@ $routes = [
         return Response::json([$slow->await(), $quick->await()]);
     },
     '/throws' => static fn(): ResponseInterface => throw new LogicException('a secret'),
+    '/exits' => static function (): ResponseInterface {
+        header('Location: /elsewhere');
+        ob_start();
+        echo 'printed';
+        exit('printed, too');
+    },
+    '/exhausts' => static function (): ResponseInterface {
+        ini_set('memory_limit', '16M');
+
+        return Response::text(str_repeat('x', 1 << 30));
+    },
     '/refuses' => static fn(): ResponseInterface
         => throw new HttpException(409, 'The name is taken', ['X-Name' => 'taken']),
     '/leaves-buffers' => static function (): ResponseInterface {

@@ -1,0 +1,21 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Conformance\Http\Anywhere;
+
+use PHPUnit\Framework\Attributes\TestWith;
+
+/** Tests of handlers that end the script. They would end the process of the tests if it ran the application. */
+trait EndsItsScript
+{
+    #[TestWith(['/exits'])]
+    #[TestWith(['/exhausts'])]
+    public function testAHandlerThatEndsTheScriptIsAnsweredWith500(string $target): void
+    {
+        $fields = ['Content-Type' => 'text/plain; charset=utf-8', 'Content-Length' => '22'];
+        foreach (['GET' => "Internal Server Error\n", 'HEAD' => ''] as $method => $body) {
+            self::assertAnswer('500 Internal Server Error', $body, $fields, $this->ask($method, $target));
+        }
+    }
+}
