@@ -6,21 +6,18 @@ namespace Spindle\Http;
 
 use Psr\Http\Message\ResponseInterface;
 use Psr\Http\Message\ServerRequestInterface;
-use Psr\Http\Message\StreamInterface;
 use Psr\Http\Server\RequestHandlerInterface;
 use Psr\Log\NullLogger;
-use Spindle\Http\Internal\Answer\EventStream;
 use Spindle\Http\Internal\App\AppLoader;
 use Spindle\Http\Internal\Form\BodyParser;
 use Spindle\Http\Internal\Message\Fields;
 use Spindle\Http\Internal\Message\HandlerFailure;
 use Spindle\Http\Internal\Message\Head;
 use Spindle\Http\Internal\Message\Request;
+use Spindle\Http\Internal\Sapi\SapiBody;
 use Spindle\Http\Internal\Sapi\SapiExchange;
 use Spindle\Http\Internal\Sapi\ServerVariables;
-use Spindle\Http\Internal\Server\OutgoingBody;
 use Spindle\Http\Internal\Server\ResponseWriter;
-use Spindle\Internal\Launcher\Process\Libc;
 
 /**
  * Runs an application of `spindle serve` under PHP-FPM, PHP's built-in server or any other SAPI. Each run of the script
@@ -38,9 +35,6 @@ use Spindle\Internal\Launcher\Process\Libc;
  */
 final class Sapi
 {
-    /** Seconds that the iterator of an event stream has for its `finally` blocks after the stream was closed. */
-    private const EVENTS_END_TIMEOUT = 10.0;
-
     private function __construct() {}
 
     /**
@@ -77,13 +71,15 @@ final class Sapi
         try {
             $response = $application->handle(new Request($head, $exchange));
             self::check($response);
+            $body = SapiBody::of($response, $head);
         } catch (\Throwable $failure) {
             $response = HandlerFailure::answer($failure, $head, $application->logger);
+            $body = SapiBody::of($response, $head);
         } finally {
             self::discardOutput($level);
         }
         $exchange->isHandled = true;
-        self::send($response, $head, $exchange);
+        self::send($response, $body, $exchange);
     }
 
     /** Ends the output buffers above a level, including those of the handler. */
@@ -98,7 +94,8 @@ final class Sapi
         ini_set('memory_limit', -1); // the end may be due to this limit, and a response needs memory
         self::discardOutput($level);
         header_remove();
-        self::send(Response::text("Internal Server Error\n", 500), $head, $exchange);
+        $response = Response::text("Internal Server Error\n", 500);
+        self::send($response, SapiBody::of($response, $head), $exchange);
     }
 
     /**
@@ -113,20 +110,16 @@ final class Sapi
         Fields::of($response->getHeaders());
     }
 
-    private static function send(ResponseInterface $response, Head $head, SapiExchange $exchange): void
+    private static function send(ResponseInterface $response, SapiBody $body, SapiExchange $exchange): void
     {
         ignore_user_abort(true);
         // If these settings were not empty, PHP would add a default Content-Type, and a charset to text types.
         ini_set('default_mimetype', '');
         ini_set('default_charset', '');
-        $content = $response instanceof Response ? $response->body() : null;
-        $contentLength = \is_string($content) ? \strlen($content) : null;
-        $body = $response->getBody();
         $status = $response->getStatusCode();
-        $length = $contentLength ?? ResponseWriter::length($response, $body);
-        $hasBody = ResponseWriter::hasBody($status, $head);
+        $length = $body->length;
         $lengthLine = match (true) {
-            $hasBody => $length === null ? '' : "Content-Length: {$length}",
+            $body->isSent => $length === null ? '' : "Content-Length: {$length}",
             default => rtrim(ResponseWriter::lengthWithoutBody(
                 $status,
                 $response->getHeaderLine('Content-Length'),
@@ -138,17 +131,7 @@ final class Sapi
         }
         self::setFields($response);
         self::setStatus($status, $response->getReasonPhrase());
-        try {
-            if ($hasBody) {
-                self::sendBody($body, $length, $exchange);
-            }
-        } catch (\Throwable $failure) {
-            $length === null ? self::killAtEnd() : null;
-            throw $failure;
-        } finally {
-            $body->close();
-            $body instanceof EventStream ? $body->awaitEnd(self::EVENTS_END_TIMEOUT) : null;
-        }
+        $body->send($exchange);
     }
 
     private static function setFields(ResponseInterface $response): void
@@ -173,34 +156,5 @@ final class Sapi
         $line = ResponseWriter::statusLine($status, $reason);
         // header() would remove the space after the status if the reason is empty. RFC 9112, 4, requires the space.
         str_ends_with($line, ' ') ? http_response_code($status) : header($line, true, $status);
-    }
-
-    /**
-     * Kills the process of PHP-FPM at the end of the script, after PHP has logged the exception. PHP-FPM then starts
-     * another process. Otherwise PHP-FPM would end the response as usual, and the client would regard a response of
-     * unknown length as complete.
-     */
-    private static function killAtEnd(): void
-    {
-        if (\PHP_SAPI === 'fpm-fcgi' && \function_exists('posix_kill')) {
-            register_shutdown_function(static fn(): bool => posix_kill(posix_getpid(), Libc::SIGKILL));
-        }
-    }
-
-    /** @throws \LengthException */
-    private static function sendBody(StreamInterface $body, ?int $length, SapiExchange $exchange): void
-    {
-        foreach ((new OutgoingBody($body))->pieces($length, false) as $piece) {
-            echo $piece;
-            while (ob_get_level() > 0) {
-                ob_end_flush();
-            }
-            flush();
-            if (connection_aborted() === 1) {
-                $exchange->clientLeft();
-
-                return;
-            }
-        }
     }
 }

@@ -50,11 +50,17 @@ final class OutgoingBody
         $this->length = ResponseWriter::length($response, $this->stream);
         $this->chunked = $this->length === null && $head->version !== '1.0';
         $this->isSent = ResponseWriter::hasBody($response->getStatusCode(), $head);
-        if ($this->isSent && !$this->seekable && $this->stream->eof() && $this->stream->getSize() !== 0) {
-            throw new \LogicException('The response body was read or closed before, and can be read only once');
-        }
+        $this->isSent ? self::checkUnread($this->stream) : null;
 
         return $this->pieces($this->length, $this->chunked);
+    }
+
+    /** @throws \LogicException when a body that can be read only once was read before */
+    public static function checkUnread(StreamInterface $stream): void
+    {
+        if (!$stream->isSeekable() && $stream->eof() && $stream->getSize() !== 0) {
+            throw new \LogicException('The response body was read or closed before, and can be read only once');
+        }
     }
 
     /** Returns whether only the end of the connection marks the end of the body. */

@@ -173,6 +173,26 @@ abstract class AppContract extends TestCase
             "The name is taken\n",
             ['Content-Type' => self::TEXT, 'Content-Length' => '18', 'X-Name' => 'taken'],
         ];
+        yield 'a body that fails before its first piece' => [
+            'GET /fails-first',
+            '404 Not Found',
+            "No rows\n",
+            ['Content-Type' => self::TEXT, 'Content-Length' => '8', 'X-Name' => 'rows'],
+        ];
+        yield 'a body that is not read' => [
+            'HEAD /fails-first',
+            '200 OK',
+            '',
+            ['Content-Type' => 'text/csv', 'Set-Cookie' => 'a=1'],
+        ];
+        foreach (['/fails-first-length', '/read'] as $target) {
+            yield "a body without a first piece: {$target}" => [
+                "GET {$target}",
+                '500 Internal Server Error',
+                "Internal Server Error\n",
+                ['Content-Type' => self::TEXT, 'Content-Length' => '22'],
+            ];
+        }
         yield 'what is printed' => [
             'GET /prints',
             '200 OK',

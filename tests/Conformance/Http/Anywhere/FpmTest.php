@@ -24,8 +24,21 @@ final class FpmTest extends AppContract
 
     public function testAnInterruptedResponseIsNotComplete(): void
     {
+        $this->assertInterrupted('/breaks');
+        $isLogged = static fn(): bool => str_contains(implode(Text::lines(self::host()->log)), 'in the middle');
+        Eventually::holds($isLogged, 'the log has it');
+        self::assertSame(418, $this->ask('GET', '/teapot')->getStatusCode());
+    }
+
+    public function testAResponseThatExitInterruptsIsNotComplete(): void
+    {
+        $this->assertInterrupted('/exits-midway');
+    }
+
+    private function assertInterrupted(string $target): void
+    {
         try {
-            $this->ask('GET', '/breaks');
+            $this->ask('GET', $target);
             self::fail('It is taken for whole');
         } catch (\UnexpectedValueException $broken) {
             self::assertMatchesRegularExpression(
@@ -33,9 +46,6 @@ final class FpmTest extends AppContract
                 $broken->getMessage(),
             );
         }
-        $isLogged = static fn(): bool => str_contains(implode(Text::lines(self::host()->log)), 'in the middle');
-        Eventually::holds($isLogged, 'the log has it');
-        self::assertSame(418, $this->ask('GET', '/teapot')->getStatusCode());
     }
 
     private function address(): string

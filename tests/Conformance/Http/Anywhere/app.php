@@ -95,6 +95,9 @@ $statusOf = static function (Closure $ask): int {
     }
 };
 
+/** @return list<string> */
+$noRows = static fn(): array => throw new HttpException(404, 'No rows', ['X-Name' => 'rows']);
+
 /** @var array<string, Closure(ServerRequestInterface): ResponseInterface> $routes */
 $routes = [
     '/text' => static fn(): ResponseInterface => Response::text("Grüße\n"),
@@ -151,6 +154,23 @@ $routes = [
                 touch($request->getUri()->getQuery());
             }
         })()),
+    '/fails-first' => static fn(): ResponseInterface => Response::stream((static function () use ($noRows): Generator {
+        yield from $noRows();
+    })(), 'text/csv', headers: ['Set-Cookie' => 'a=1']),
+    '/fails-first-length' => static fn(): ResponseInterface => Response::stream((static function (): Generator {
+        yield '';
+        throw new LogicException('a secret');
+    })(), 'text/csv', headers: ['Content-Length' => '5']),
+    '/exits-midway' => static fn(): ResponseInterface => Response::stream((static function (): Generator {
+        yield str_repeat('x', 100_000);
+        exit;
+    })(), 'text/plain'),
+    '/read' => static function (): ResponseInterface {
+        $response = Response::stream(['once'], 'text/plain');
+        $response->getBody()->getContents();
+
+        return $response;
+    },
     '/breaks' => static fn(): ResponseInterface => Response::stream((static function (): Generator {
         yield str_repeat('x', 100_000);
         throw new RuntimeException('in the middle');

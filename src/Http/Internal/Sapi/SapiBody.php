@@ -1,0 +1,121 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Internal\Sapi;
+
+use Psr\Http\Message\ResponseInterface;
+use Psr\Http\Message\StreamInterface;
+use Spindle\Http\Internal\Answer\EventStream;
+use Spindle\Http\Internal\Message\Head;
+use Spindle\Http\Internal\Server\OutgoingBody;
+use Spindle\Http\Internal\Server\ResponseWriter;
+use Spindle\Http\Response;
+use Spindle\Internal\Launcher\Process\Libc;
+
+/** The body of a response under PHP-FPM or another SAPI. */
+final class SapiBody
+{
+    /** Seconds that the iterator of an event stream has for its `finally` blocks after the stream was closed. */
+    private const EVENTS_END_TIMEOUT = 10.0;
+
+    /** Length in bytes; null when unknown. */
+    public readonly ?int $length;
+
+    /** Whether the body is sent at all. */
+    public readonly bool $isSent;
+
+    private readonly StreamInterface $stream;
+
+    /** @var \Generator<int, string> */
+    private readonly \Generator $pieces;
+
+    private bool $isComplete = false;
+
+    private function __construct(ResponseInterface $response, Head $head)
+    {
+        $content = $response instanceof Response ? $response->body() : null;
+        $this->stream = $response->getBody();
+        $this->length = \is_string($content) ? \strlen($content) : ResponseWriter::length($response, $this->stream);
+        $this->isSent = ResponseWriter::hasBody($response->getStatusCode(), $head);
+        $this->pieces = (new OutgoingBody($this->stream))->pieces($this->length, false);
+    }
+
+    /**
+     * Returns the body of a response. Reads its first bytes, because an exception before the first bytes can still be
+     * answered with another response.
+     *
+     * @throws \LogicException  when a body that can be read only once was read before
+     * @throws \LengthException when the body is empty despite its Content-Length
+     */
+    public static function of(ResponseInterface $response, Head $head): self
+    {
+        $body = new self($response, $head);
+        try {
+            $body->isSent ? $body->readFirst() : null;
+        } catch (\Throwable $failure) {
+            $body->close();
+            throw $failure;
+        }
+
+        return $body;
+    }
+
+    private function readFirst(): void
+    {
+        OutgoingBody::checkUnread($this->stream);
+        while ($this->pieces->current() === '') {
+            $this->pieces->next();
+        }
+    }
+
+    /** @throws \LengthException when the body is shorter than its Content-Length */
+    public function send(SapiExchange $exchange): void
+    {
+        try {
+            if ($this->isSent) {
+                $this->length === null ? $this->killAtEnd() : null;
+                $this->sendPieces($exchange);
+            }
+            $this->isComplete = true;
+        } finally {
+            $this->close();
+        }
+    }
+
+    private function sendPieces(SapiExchange $exchange): void
+    {
+        for (; $this->pieces->valid(); $this->pieces->next()) {
+            echo $this->pieces->current();
+            while (ob_get_level() > 0) {
+                ob_end_flush();
+            }
+            flush();
+            if (connection_aborted() === 1) {
+                $exchange->clientLeft();
+
+                return;
+            }
+        }
+    }
+
+    /**
+     * Kills the process of PHP-FPM at the end of the script if the body is not complete then. An exception, a fatal
+     * error or exit() may have ended it, and PHP has logged the error. PHP-FPM then starts another process. Otherwise
+     * PHP-FPM would end the response as usual, and the client would regard a response of unknown length as complete.
+     */
+    private function killAtEnd(): void
+    {
+        if (\PHP_SAPI === 'fpm-fcgi' && \function_exists('posix_kill')) {
+            register_shutdown_function(function (): void {
+                $this->isComplete || posix_kill(posix_getpid(), Libc::SIGKILL);
+            });
+        }
+    }
+
+    private function close(): void
+    {
+        $this->stream->close();
+        $this->stream instanceof EventStream ? $this->stream->awaitEnd(self::EVENTS_END_TIMEOUT) : null;
+    }
+}
