@@ -69,6 +69,7 @@ final class Sapi
         });
         ob_start(static fn(): string => '');
         try {
+            $variables->checkHost();
             $response = $application->handle(new Request($head, $exchange));
             self::check($response);
             $body = SapiBody::of($response, $head);

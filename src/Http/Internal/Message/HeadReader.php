@@ -179,10 +179,16 @@ final class HeadReader
         if ($this->host !== null) {
             throw BadMessageException::malformed('The request has two Host fields');
         }
-        if ($value !== '' && !self::hasAuthority('@^' . self::AUTHORITY . '$@D', $value)) {
+        if (!self::isHost($value)) {
             throw BadMessageException::malformed('The Host field is malformed');
         }
         $this->host = $value;
+    }
+
+    /** Returns whether $value is a valid value of the Host field: RFC 9110, 7.2. The value may be empty. */
+    public static function isHost(string $value): bool
+    {
+        return $value === '' || self::hasAuthority('@^' . self::AUTHORITY . '$@D', $value);
     }
 
     /** @throws BadMessageException */

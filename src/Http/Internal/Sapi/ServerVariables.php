@@ -4,11 +4,12 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Sapi;
 
+use Spindle\Http\HttpException;
 use Spindle\Http\Internal\Message\Head;
 use Spindle\Http\Internal\Message\HeadReader;
 use Spindle\Http\Internal\Message\Peer;
 
-/** Reads the request from $_SERVER. The web server has already validated the request. */
+/** Reads the request from $_SERVER. The web server has already validated the request, except its Host field. */
 final class ServerVariables
 {
     /** Variables of header fields without the prefix HTTP_: RFC 3875, 4.1.2 and 4.1.3. */
@@ -35,6 +36,18 @@ final class ServerVariables
         $head->length = ctype_digit($length) ? (int) $length : 0;
 
         return $head;
+    }
+
+    /**
+     * Checks the Host field, because a "/" or "?" in it would change the path of the URI.
+     *
+     * @throws HttpException 400 when the field is malformed
+     */
+    public function checkHost(): void
+    {
+        if (!HeadReader::isHost($this->text('HTTP_HOST'))) {
+            throw new HttpException(400, 'The Host field is malformed');
+        }
     }
 
     public function connection(): Peer

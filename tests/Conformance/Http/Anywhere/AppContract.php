@@ -296,6 +296,13 @@ abstract class AppContract extends TestCase
         ], json_decode((string) $answer->getBody(), true));
     }
 
+    #[TestWith(['localhost/admin?'])]
+    #[TestWith(['x?'])]
+    public function testAHostThatWouldReplaceThePathIsRefused(string $host): void
+    {
+        self::assertSame(400, $this->ask('GET', '/text', ['Host' => $host])->getStatusCode());
+    }
+
     public function testABodyIsReadWhole(): void
     {
         $body = random_bytes(300_000);

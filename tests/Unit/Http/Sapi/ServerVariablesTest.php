@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Tests\Unit\Http\Sapi;
 
 use PHPUnit\Framework\TestCase;
+use Spindle\Http\HttpException;
 use Spindle\Http\Internal\Sapi\ServerVariables;
 use Spindle\Http\Internal\Sapi\UploadedFiles;
 
@@ -57,6 +58,27 @@ final class ServerVariablesTest extends TestCase
     public function testAHeaderMayBeEmpty(): void
     {
         self::assertSame("X-Empty: \r\n", (new ServerVariables(['HTTP_X_EMPTY' => '']))->head()->fields);
+    }
+
+    public function testAMalformedHostIsRefused(): void
+    {
+        foreach (['localhost/admin?', 'x?', 'x#', 'a b', 'user@a', '[1:2:3]', 'a:b', "a\n"] as $host) {
+            try {
+                (new ServerVariables(['HTTP_HOST' => $host]))->checkHost();
+                self::fail("{$host} is accepted");
+            } catch (HttpException $refusal) {
+                self::assertSame([400, 'The Host field is malformed'], [$refusal->status, $refusal->getMessage()]);
+            }
+        }
+    }
+
+    public function testAHostMayHaveAPortOrBeMissing(): void
+    {
+        $this->expectNotToPerformAssertions();
+        foreach (['', 'localhost', 'example.org:8080', '[::1]:80'] as $host) {
+            (new ServerVariables(['HTTP_HOST' => $host]))->checkHost();
+        }
+        (new ServerVariables([]))->checkHost();
     }
 
     public function testTheConnectionHasTheAddressesOfClientAndServer(): void
