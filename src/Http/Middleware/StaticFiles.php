@@ -32,6 +32,7 @@ final readonly class StaticFiles implements MiddlewareInterface
     private const WELL_KNOWN = '.well-known';
     private const SOURCE_CODE_PATTERN = '@\.(?:ph(?:p\d?|ps|t|tml|ar)|inc)'
         . '(?:[._-]?(?:bak|backup|copy|dist|old|orig|rej|save?|swp|tmp|~?\d+~?)|[~#])*+$@Di';
+    private const SEVERAL_SLASHES_PATTERN = '@^(?:https?+://[^/?]*+)?+//@i';
 
     /** The directory with links resolved. */
     private string $root;
@@ -82,6 +83,10 @@ final readonly class StaticFiles implements MiddlewareInterface
 
     private function answer(ServerRequestInterface $request): ?Response
     {
+        // The path of the URI may not have these slashes, because nyholm/psr7 reduces them to one.
+        if (preg_match(self::SEVERAL_SLASHES_PATTERN, $request->getRequestTarget()) === 1) {
+            return null;
+        }
         $uri = $request->getUri()->getPath();
         $path = $this->path($uri === '' ? '/' : $uri);
         if ($path === null) {

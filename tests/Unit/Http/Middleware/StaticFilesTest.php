@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Tests\Unit\Http\Middleware;
 
 use Nyholm\Psr7\ServerRequest;
+use Nyholm\Psr7\Uri;
 use PHPUnit\Framework\Attributes\DataProvider;
 use Psr\Http\Message\ResponseInterface;
 use Psr\Http\Message\UriInterface;
@@ -74,6 +75,25 @@ final class StaticFilesTest extends TidyTestCase
                 self::assertNull($handler->request, $name);
                 self::assertSame([200, $content], [$response->getStatusCode(), (string) $response->getBody()], $name);
             }
+        }
+    }
+
+    /** Nyholm's URIs return a path with one slash at its beginning. */
+    public function testSeveralSlashesAtTheBeginningOfTheTargetAreNotServed(): void
+    {
+        $files = new StaticFiles($this->root());
+        $isServed = static function (string $target) use ($files): bool {
+            $uri = new Uri(str_contains($target, ':') ? $target : "http://a{$target}");
+            $handler = new Handler();
+            $files->process((new ServerRequest('GET', $uri))->withRequestTarget($target), $handler);
+
+            return $handler->request === null;
+        };
+        foreach (['//file.txt', '///docs', '//docs/?a', '//', 'http://a//file.txt', 'HTTPS://a//docs?b'] as $target) {
+            self::assertFalse($isServed($target), $target);
+        }
+        foreach (['/file.txt?a=//b', 'http://a/file.txt?//', 'http://a?//', '/docs/'] as $target) {
+            self::assertTrue($isServed($target), $target);
         }
     }
 
