@@ -156,6 +156,9 @@ final class Response implements ResponseInterface
      * Sends chunks as an iterator yields them. The next chunk is requested when the previous one was sent. An iterator
      * that suspends its fiber does not block other requests.
      *
+     * If an iterator throws before its first piece and before it first suspends, the server answers as for an exception
+     * of the handler. After that, the head was sent, and the server cuts the response off.
+     *
      * When the client disconnects, a generator gets a {@see ClientDisconnectedException} at its `yield`. A generator
      * that is waiting gets the exception at its next `yield`. The generator's `finally` blocks run, and may suspend.
      * An iterator that is not a generator is not called again.
