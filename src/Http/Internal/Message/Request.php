@@ -29,7 +29,13 @@ final class Request implements ServerRequestInterface
     /** @var FieldMap|null */
     private ?array $fields = null;
 
+    /** @var FieldMap|null received fields, if {@see withFields()} has replaced them */
+    private ?array $receivedFields = null;
+
+    /** @var UriInterface|null URI of withUri(); null for the received URI */
     private ?UriInterface $uri = null;
+
+    private ?UriInterface $receivedUri = null;
 
     /** @var string|UriInterface|null target of withRequestTarget() or URI of withUri(); null for the received target */
     private string|UriInterface|null $target = null;
@@ -127,7 +133,7 @@ final class Request implements ServerRequestInterface
      */
     public function getUri(): UriInterface
     {
-        return $this->uri ??= $this->effectiveUri();
+        return $this->uri ?? $this->receivedUri();
     }
 
     public function withUri(UriInterface $uri, bool $preserveHost = false): static
@@ -169,6 +175,8 @@ final class Request implements ServerRequestInterface
     }
 
     /**
+     * Returns the parameters of the received URI, also after {@see withUri()}.
+     *
      * @return array<array-key, mixed>
      *
      * @throws HttpException 400 when the query exceeds max_input_vars or max_input_nesting_level of PHP; also the
@@ -176,7 +184,7 @@ final class Request implements ServerRequestInterface
      */
     public function getQueryParams(): array
     {
-        return $this->query ??= Query::parse($this->getUri()->getQuery());
+        return $this->query ??= Query::parse($this->receivedUri()->getQuery());
     }
 
     /** @param array<array-key, mixed> $query */
@@ -189,13 +197,15 @@ final class Request implements ServerRequestInterface
     }
 
     /**
+     * Returns the received cookies, also after a change of the Cookie field.
+     *
      * @return array<array-key, mixed>
      *
      * @throws HttpException 400 when there are more cookies than PHP's max_input_vars
      */
     public function getCookieParams(): array
     {
-        return $this->cookies ??= Cookies::parse($this->getHeader('Cookie'));
+        return $this->cookies ??= Cookies::parse(($this->receivedFields ?? $this->fields())['cookie'][1] ?? []);
     }
 
     /** @param array<array-key, mixed> $cookies */
@@ -348,9 +358,15 @@ final class Request implements ServerRequestInterface
     private function withFields(array $fields): static
     {
         $copy = clone $this;
+        $copy->receivedFields ??= $this->fields();
         $copy->fields = $fields;
 
         return $copy;
+    }
+
+    private function receivedUri(): UriInterface
+    {
+        return $this->receivedUri ??= $this->effectiveUri();
     }
 
     /** Returns the target URI: RFC 9112, 3.3. Throws the exceptions of {@see getUri()}: RFC 9110, 7.4. */

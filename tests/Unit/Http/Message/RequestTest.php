@@ -314,6 +314,26 @@ final class RequestTest extends TestCase
         self::assertNull($request->getAttribute('a', 'default'));
     }
 
+    public function testQueryAndCookiesAreThoseThatWereReceivedWhetherTheyWereReadBeforeOrNot(): void
+    {
+        foreach ([false, true] as $wasRead) {
+            $request = self::request("GET /a?q=1 HTTP/1.1\r\nHost: a\r\nCookie: c=1\r\n\r\n");
+            $wasRead ? [$request->getQueryParams(), $request->getCookieParams()] : null;
+            $changed = $request->withUri(new Uri('https://b/?q=2'))->withHeader('Cookie', 'c=2')->withHeader('X', 'y');
+
+            self::assertSame(
+                [['q' => '1'], ['c' => '1'], 'c=2', 'q=2'],
+                [
+                    $changed->getQueryParams(),
+                    $changed->getCookieParams(),
+                    $changed->getHeaderLine('Cookie'),
+                    $changed->getUri()->getQuery(),
+                ],
+            );
+            self::assertSame(['c' => '1'], $request->withoutHeader('Cookie')->getCookieParams());
+        }
+    }
+
     public function testATargetThatWasSetIsKept(): void
     {
         $request = self::request("GET /a HTTP/1.1\r\nHost: a\r\n\r\n");
