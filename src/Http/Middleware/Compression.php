@@ -41,22 +41,21 @@ final readonly class Compression implements MiddlewareInterface
         . '|application/(?:json|xml|javascript|x-javascript|ecmascript|wasm|x-ndjson'
         . '|jsonl|graphql|openmetrics-text|rtf|vnd\.ms-fontobject))[ \t]*+(?:;|$)@Di';
 
-    /** A response with such a field is not compressed: it is encoded, is part of a file, or has a checksum. */
+    /** A response with such a field is not compressed: it is encoded, or has a checksum. */
     private const EXCLUDING_FIELDS = [
         'Content-Encoding',
-        'Content-Range',
         'Content-Digest',
         'Repr-Digest',
         'Digest',
         'Content-MD5',
     ];
 
-    private const EXCLUDED_STATUSES = [204, 205, 206];
+    private const EXCLUDED_STATUSES = [204, 205];
 
     public function process(ServerRequestInterface $request, RequestHandlerInterface $handler): ResponseInterface
     {
         $response = $handler->handle($request);
-        if (!\extension_loaded('zlib') || !self::isWorthCompressing($response)) {
+        if (!\extension_loaded('zlib') || !self::dependsOnEncoding($response)) {
             return $response;
         }
         $response = Vary::by($response, 'Accept-Encoding');
@@ -64,12 +63,15 @@ final readonly class Compression implements MiddlewareInterface
             return $response;
         }
 
-        return $response->getStatusCode() === 304
-            ? self::withWeakTag($response)
-            : self::compressed($response, $request->getMethod() === 'HEAD');
+        return match ($response->getStatusCode()) {
+            206 => $response,
+            304 => self::withWeakTag($response),
+            default => self::compressed($response, $request->getMethod() === 'HEAD'),
+        };
     }
 
-    private static function isWorthCompressing(ResponseInterface $response): bool
+    /** Returns whether the response is compressed for some clients, or refers to one that is: 206 and 304. */
+    private static function dependsOnEncoding(ResponseInterface $response): bool
     {
         $status = $response->getStatusCode();
         $type = $response->getHeaderLine('Content-Type');
@@ -84,7 +86,13 @@ final readonly class Compression implements MiddlewareInterface
         return !\in_array($status, self::EXCLUDED_STATUSES, true)
             && preg_match(self::TYPE_PATTERN, $type) === 1
             && array_filter(self::EXCLUDING_FIELDS, $response->hasHeader(...)) === []
-            && (Body::size($response) ?? self::MIN_BODY_BYTES) >= self::MIN_BODY_BYTES
+            // 206 is not compressed, but has the Vary of the whole: RFC 9110, 15.3.7.
+            && ($status === 206 || !$response->hasHeader('Content-Range') && self::isWorthCompressing($response));
+    }
+
+    private static function isWorthCompressing(ResponseInterface $response): bool
+    {
+        return (Body::size($response) ?? self::MIN_BODY_BYTES) >= self::MIN_BODY_BYTES
             && !self::wasRead(Body::of($response));
     }
 

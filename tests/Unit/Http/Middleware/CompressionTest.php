@@ -420,8 +420,9 @@ final class CompressionTest extends TestCase
         yield 'encoded in name' => [$text(200, 'content-encoding', 'identity')];
         yield 'not to be transformed' => [$text(200, 'Cache-Control', 'public, no-transform')];
         yield 'not to be transformed, in capitals' => [$text(200, 'Cache-Control', 'No-Transform,public')];
-        yield 'a part' => [$text(206, 'Content-Range', 'bytes 0-1999/5000')];
-        yield 'a part of other kind' => [$text(206)];
+        yield 'a part that is encoded' => [$text(206, 'Content-Encoding', 'br')];
+        yield 'a part that is not to be transformed' => [$text(206, 'Cache-Control', 'no-transform')];
+        yield 'a part of another type' => [new Response(206, ['Content-Type' => 'image/png'], 'x')];
         yield 'the range that there is' => [$text(416, 'Content-Range', 'bytes */5000')];
         yield 'no content' => [$text(204)];
         yield 'reset' => [$text(205)];
@@ -432,6 +433,25 @@ final class CompressionTest extends TestCase
     public function testWhatIsNotToBeCompressedIsLeft(ResponseInterface $response): void
     {
         self::assertSame($response, self::answer($response));
+    }
+
+    /** RFC 9110, 15.3.7. */
+    public function testAPartVariesLikeTheWholeAndIsNotCompressed(): void
+    {
+        foreach (['gzip', ''] as $accept) {
+            foreach ([1, 2000] as $size) {
+                $range = 'bytes 0-' . $size - 1 . '/5000';
+                $response = Response::text(
+                    str_repeat('x', $size),
+                    206,
+                    ['Content-Range' => $range, 'ETag' => '"a"'],
+                );
+                $answer = self::answer($response, accept: $accept);
+
+                self::assertSame(['Vary' => ['Accept-Encoding']] + $response->getHeaders(), $answer->getHeaders());
+                self::assertSame((string) $response->getBody(), (string) $answer->getBody());
+            }
+        }
     }
 
     public function testOtherDirectivesForCachesAreNotTakenForTheOne(): void
