@@ -148,7 +148,7 @@ final class ClosureReader
             $parameters,
             $uses,
             self::usesThis($own),
-            $this->staticCalls($own),
+            StaticCalls::of($this->source, $own),
             $isLate,
             $isLate || isset($words['self']) || isset($words['parent']) || isset($words['__class__']),
         );
@@ -205,33 +205,18 @@ final class ClosureReader
     private static function usesThis(array $own): bool
     {
         foreach ($own as $token) {
-            if (($token->is(\T_VARIABLE) && $token->text === '$this') || $token->is(self::SHARING_TOKENS)) {
+            $isNamed = match ($token->id) {
+                \T_VARIABLE => $token->text === '$this',
+                \T_STRING_VARNAME => $token->text === 'this', // "${this}"
+                \T_CONSTANT_ENCAPSED_STRING => trim($token->text, '\'"') === 'this', // compact('this'), ${'this'}
+                default => false,
+            };
+            if ($isNamed || $token->is(self::SHARING_TOKENS)) {
                 return true;
             }
         }
 
         return false;
-    }
-
-    /**
-     * @param array<int, \PhpToken> $own
-     *
-     * @return list<array{string, string}> class and method of each call with `::`, as written; `{` for a computed
-     *     method
-     */
-    private function staticCalls(array $own): array
-    {
-        $calls = [];
-        foreach ($own as $at => $token) {
-            $mayBeCall = $token->is(\T_DOUBLE_COLON) && (
-                $this->source->singleCharacter($at + 2) === '(' || $this->source->singleCharacter($at + 1) === '{'
-            );
-            if ($mayBeCall) {
-                $calls[] = [$this->tokens[$at - 1]->text, $this->tokens[$at + 1]->text];
-            }
-        }
-
-        return $calls;
     }
 
     /**

@@ -23,7 +23,7 @@ final class ClosureSource
      * @param list<string>      $parameters
      * @param list<string>|null $uses          names of captured variables; null for an arrow function
      * @param bool              $usesThis      whether the code contains $this, or includes a file that may use $this
-     * @param list<array{string, string}> $calls class and method of each call with `::`; `{` for a computed method
+     * @param list<array{string, string}> $calls {@see StaticCalls::of()}
      * @param bool              $isLate        whether the code depends on the class that `static` means
      * @param bool              $usesItsClass  whether the code contains self, static, parent or __CLASS__
      */
@@ -46,16 +46,17 @@ final class ClosureSource
     /** Returns whether the closure would behave differently without its $this. */
     public function needsThis(\ReflectionFunction $closure): bool
     {
-        $scope = $closure->getClosureThis() === null ? null : $closure->getClosureScopeClass();
-        if ($this->usesThis || $scope === null) {
+        $object = $closure->getClosureThis();
+        $scope = $closure->getClosureScopeClass();
+        if ($this->usesThis || $object === null || $scope === null) {
             return $this->usesThis;
         }
         foreach ($this->calls as [$class, $method]) {
             // parent::run() and Job::run() call run() on $this, unless run() is static.
-            $called = self::classOf($scope, strtolower($class));
+            $called = $this->classOf($object, $scope, $class);
             $isOfObject = $called?->hasMethod($method) === true
                 ? !$called->getMethod($method)->isStatic()
-                : $called?->hasMethod('__call') === true;
+                : $called !== null && ($method === StaticCalls::COMPUTED || $called->hasMethod('__call'));
             if ($isOfObject) {
                 return true;
             }
@@ -82,24 +83,44 @@ final class ClosureSource
 
     /**
      * @param \ReflectionClass<object> $scope
-     * @param string                   $name  class name in lower case, as written in the source
+     * @param string                   $name  class name, as written in the source
      *
-     * @return \ReflectionClass<object>|null the scope or an ancestor with this name; null for any other class
+     * @return \ReflectionClass<object>|null the class that the name means; null if $object is no object of this class
      */
-    private static function classOf(\ReflectionClass $scope, string $name): ?\ReflectionClass
+    private function classOf(object $object, \ReflectionClass $scope, string $name): ?\ReflectionClass
     {
-        if ($name === 'parent') {
+        $keyword = strtolower($name);
+        if ($keyword === 'parent') {
             $parent = $scope->getParentClass();
 
             return $parent === false ? null : $parent;
         }
-        $short = substr((string) strrchr("\\{$name}", '\\'), 1);
-        $found = \in_array($name, ['self', 'static'], true) ? $scope : null;
-        for ($class = $scope; $class !== false && $found === null; $class = $class->getParentClass()) {
-            $found = strtolower($class->getShortName()) === $short ? $class : null;
-        }
+        $class = match ($keyword) {
+            'self' => $scope->getName(),
+            'static', StaticCalls::COMPUTED => $object::class,
+            default => $this->fullName($name),
+        };
 
-        return $found;
+        /** @var class-string $class */
+        return $object instanceof $class ? new \ReflectionClass($class) : null;
+    }
+
+    /** Returns what a class name means with the namespace and the imports of the source. */
+    private function fullName(string $name): string
+    {
+        $imports = substr($this->code, 0, $this->start);
+        $namespace = preg_match('/\bnamespace ([^;]+);/', $imports, $match) === 1 ? "{$match[1]}\\" : '';
+        $parts = explode('\\', $name, 2);
+        $first = $parts[0];
+        $rest = $parts[1] ?? null;
+        $isImported = preg_match('/\buse (\S+) as ' . preg_quote($first, '/') . ';/i', $imports, $match) === 1;
+
+        return match (true) {
+            $first === '' => (string) $rest,
+            strtolower($first) === 'namespace' => "{$namespace}{$rest}",
+            $isImported => $match[1] . ($rest === null ? '' : "\\{$rest}"),
+            default => "{$namespace}{$name}",
+        };
     }
 
     /** Returns whether this can be the source. The check is enough if no other closure begins on the same line. */

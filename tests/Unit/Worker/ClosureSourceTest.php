@@ -156,6 +156,65 @@ final class ClosureSourceTest extends TestCase
         self::assertSame($expected, TaskCode::decode(TaskCode::encode($taken, self::KEY), self::KEY)());
     }
 
+    /** @return iterable<string, array{string, mixed}> body of an arrow function in a method, and its result */
+    public static function usesOfTheObject(): iterable
+    {
+        yield 'an alias' => ['BaseController::render(4)', 40];
+        yield 'an alias of its namespace' => ['B\Controller::render(4)', 40];
+        yield 'a callable of an alias' => ['(BaseController::render(...))(4)', 40];
+        yield 'a computed method' => ['self::$m(4)', 40];
+        yield 'a computed method in braces' => ['parent::{$m}(4)', 40];
+        yield 'a method named by a variable' => ["self::\${'m'}(4)", 40];
+        yield 'a class in a variable' => ['$c::render(4)', 40];
+        yield 'a class in parentheses' => ['(Controller::class)::render(4)', 40];
+        yield 'a class in a constant' => ['Controller::SELF::render(4)', 40];
+        yield 'a magic method of a class in a variable' => ['$c::magic()', 'object magic'];
+        yield 'a computed magic method' => ['self::$magic()', 'object magic'];
+        yield 'a callable array' => ["array_map([self::class, 'render'], [4])", [40]];
+        yield 'a callable array of its class' => ["array_map([__CLASS__, 'render'], [4])", [40]];
+        yield 'a callable array with a variable' => ['array_map([Controller::class, $m], [4])', [40]];
+        yield 'a callable array in the long form' => ["array_map(array(static::class, 'render'), [4])", [40]];
+        yield 'a callable array of an alias' => ["array_map([BaseController::class, 'render'], [4])", [40]];
+        yield 'a callable array of a keyword' => ["@array_map(['parent', 'render'], [4])", [40]];
+        yield 'a callable string' => ["@\Closure::fromCallable('self::render')(4)", 40];
+        yield 'a callable string of a name' => ["array_map(__NAMESPACE__ . '\Controller::render', [4])", [40]];
+        yield 'a callable string with a variable' => ['@array_map("self::$m", [4])', [40]];
+        yield 'a callable string of a constant' => ["array_map(self::class . '::render', [4])", [40]];
+        yield 'compact()' => ["compact('this')['this']->factor", 10];
+        yield 'a name in a string' => ["\${'this'}->factor", 10];
+        yield 'a name in a text' => ['"${this}"', 'a controller'];
+    }
+
+    #[DataProvider('usesOfTheObject')]
+    public function testAClosureThatUsesItsObjectInAnyWayKeepsTheObject(string $expression, mixed $result): void
+    {
+        $closure = $this->controllerClosure($expression, '10');
+
+        self::assertSame($result, @$closure());
+        self::assertSame($result, @TaskCode::decode(TaskCode::encode($closure, self::KEY), self::KEY)());
+    }
+
+    /** @return iterable<string, array{string, mixed}> body of an arrow function in a method, and its result */
+    public static function otherCalls(): iterable
+    {
+        yield 'a static method of a class in a variable' => ['$c::plain()', 'plain'];
+        yield 'a static method of an alias' => ['BaseController::plain()', 'plain'];
+        yield 'a callable array' => ["[self::class, 'plain']()", 'plain'];
+        yield 'a callable string' => ["@call_user_func('parent::plain')", 'plain'];
+        yield 'a computed method of another class' => ['Other::$m()', 'other'];
+        yield 'a callable array of another class' => ["[Other::class, 'render']()", 'other'];
+        yield 'a list of classes' => ['count([self::class, Other::class])', 2];
+        yield 'texts' => ["implode([' self', 'Note::', \"{\$c}::\$m\"]) !== ''", true];
+    }
+
+    #[DataProvider('otherCalls')]
+    public function testAClosureThatDoesNotUseItsObjectLosesTheObject(string $expression, mixed $result): void
+    {
+        $closure = $this->controllerClosure($expression, "fopen('php://memory', 'r')");
+
+        self::assertSame($result, TaskCode::decode(TaskCode::encode($closure, self::KEY), self::KEY)());
+    }
+
     public function testAClosureThatATaskMakesIsATask(): void
     {
         /** @var \Closure(string): \Closure $outer */
@@ -234,6 +293,28 @@ final class ClosureSourceTest extends TestCase
         );
 
         self::assertSame('6', shell_exec(implode(' ', $command) . ' 2>&1'));
+    }
+
+    /** Returns an arrow function of an object whose class extends a class of the same short name. */
+    private function controllerClosure(string $expression, string $factor): \Closure
+    {
+        $namespace = 'N' . bin2hex(random_bytes(4));
+
+        return $this->required(
+            "<?php namespace {$namespace}\Base; class Controller { public \$factor;"
+            . ' function render($n) { return $n * $this->factor; } static function plain() { return "plain"; } }'
+            . "\nnamespace {$namespace};"
+            . " use {$namespace}\Base as B; use {$namespace}\Base\Controller as BaseController;"
+            . ' class Other { static function render() { return "other"; } }'
+            . ' class Controller extends BaseController { const SELF = self::class;'
+            . " function __construct() { \$this->factor = {$factor}; }"
+            . ' function __call($name, $a) { return "object {$name}"; }'
+            . ' static function __callStatic($name, $a) { return "class {$name}"; }'
+            . ' function __toString() { return "a controller"; }'
+            . ' function make($m, $magic, $c) {'
+            . "\nreturn fn() => {$expression};\n} }"
+            . ' return [(new Controller)->make("render", "magic", Controller::class)];',
+        )[0];
     }
 
     /** @return list<\Closure> closures that the expression passes to $take() */

@@ -1,0 +1,115 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Worker\Internal;
+
+/** Finds calls of methods by the name of a class. PHP makes such a call on $this if $this is an object of the class. */
+final class StaticCalls
+{
+    /** Name in place of a class or method that only the running code knows. */
+    public const COMPUTED = '{';
+
+    private const STRINGS = [\T_CONSTANT_ENCAPSED_STRING, \T_ENCAPSED_AND_WHITESPACE];
+
+    /** A callable as a string, such as `self::run`. If the code builds the string, one of its parts may be missing. */
+    private const CALLABLE_PATTERN = '/^([\w\\\\\x80-\xff]*)::([\w\x80-\xff]*)$/';
+
+    private function __construct() {}
+
+    /**
+     * @param array<int, \PhpToken> $own tokens of the code by their index in the source
+     *
+     * @return list<array{string, string}> class, as written or fully qualified, and method of each call and callable
+     */
+    public static function of(SourceTokens $source, array $own): array
+    {
+        $calls = [];
+        foreach ($own as $at => $token) {
+            $call = match (true) {
+                $token->is(\T_DOUBLE_COLON) => self::call($source, $at),
+                $token->is(self::STRINGS) => self::stringCallable($source, $at),
+                $source->singleCharacter($at) === ',' => self::arrayCallable($source, $at),
+                default => null,
+            };
+            if ($call !== null) {
+                $calls[] = $call;
+            }
+        }
+
+        return $calls;
+    }
+
+    /** @return array{string, string}|null null if the `::` at this index is not part of a call */
+    private static function call(SourceTokens $source, int $at): ?array
+    {
+        $isComputed = \in_array($source->singleCharacter($at + 1), ['{', '$'], true);
+        if (!$isComputed && $source->singleCharacter($at + 2) !== '(') {
+            return null;
+        }
+        $isComputed = $isComputed || $source->tokens[$at + 1]->is(\T_VARIABLE);
+
+        return [self::classBefore($source, $at), $isComputed ? self::COMPUTED : $source->tokens[$at + 1]->text];
+    }
+
+    private static function classBefore(SourceTokens $source, int $at): string
+    {
+        $class = $source->tokens[$at - 1];
+        $isPlain = $class->is([...SourceTokens::NAMES, \T_NAME_RELATIVE, \T_STATIC])
+            && !$source->tokens[$at - 2]->is([\T_OBJECT_OPERATOR, \T_NULLSAFE_OBJECT_OPERATOR, \T_DOUBLE_COLON]);
+
+        return $isPlain ? $class->text : self::COMPUTED;
+    }
+
+    /** @return array{string, string}|null */
+    private static function stringCallable(SourceTokens $source, int $at): ?array
+    {
+        if (preg_match(self::CALLABLE_PATTERN, self::content($source->tokens[$at]), $match) !== 1) {
+            return null;
+        }
+        [, $class, $method] = $match;
+        if ($class === '' || $source->singleCharacter($at - 1) === '.') { // the class, or its beginning, is elsewhere
+            return $method === '' ? null : [self::COMPUTED, $method];
+        }
+
+        return [self::qualified($class), $method === '' ? self::COMPUTED : $method];
+    }
+
+    /** @return array{string, string}|null null if the comma at this index does not follow the class of a callable */
+    private static function arrayCallable(SourceTokens $source, int $at): ?array
+    {
+        $last = $source->tokens[$at - 1]; // `class` of `self::class`, or `'self'`
+        $isConstant = strtolower($last->text) === 'class' && $source->tokens[$at - 2]->is(\T_DOUBLE_COLON);
+        $open = $at - ($isConstant ? 4 : 2);
+        $isArray = $source->singleCharacter($open) === '['
+            || ($source->singleCharacter($open) === '(' && $source->tokens[$open - 1]->is(\T_ARRAY));
+        $method = $source->tokens[$at + 1];
+        $isLiteral = $method->is(\T_CONSTANT_ENCAPSED_STRING);
+        $isCallable = $isArray && $source->partner($open) === $at + 2
+            && ($isConstant || $last->is([\T_CONSTANT_ENCAPSED_STRING, \T_CLASS_C]))
+            && ($isLiteral || $method->is(\T_VARIABLE));
+        if (!$isCallable) {
+            return null;
+        }
+        $class = match (true) {
+            $isConstant => self::classBefore($source, $at - 2),
+            $last->is(\T_CLASS_C) => 'self',
+            default => self::qualified(self::content($last)),
+        };
+
+        return [$class, $isLiteral ? self::content($method) : self::COMPUTED];
+    }
+
+    private static function content(\PhpToken $string): string
+    {
+        return str_replace('\\\\', '\\', trim($string->text, '\'"'));
+    }
+
+    /** Returns the class in a string as code would write it. Such a class is never relative to a namespace. */
+    private static function qualified(string $class): string
+    {
+        $isKeyword = \in_array(strtolower($class), ['self', 'parent', 'static'], true);
+
+        return $isKeyword ? $class : '\\' . ltrim($class, '\\');
+    }
+}
