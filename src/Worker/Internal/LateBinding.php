@@ -16,15 +16,21 @@ final class LateBinding
     /** Functions that return or forward the class that `static` means. */
     private const FUNCTIONS = ['get_called_class', 'forward_static_call', 'forward_static_call_array'];
 
+    /** A callable as a string, such as `'parent::run'`, or the beginning of one. */
+    private const CALLABLE_PATTERN = '/^([\'"]?)(?:self|parent|static)::[\w\x80-\xff]*\1$/iD';
+
     private const MAX_CACHED_ANSWERS = 256;
 
     /** @var array<string, bool> whether a method depends on the class, by class and method */
     private static array $answers = [];
 
-    /** Returns whether a token is `static` as a class name, or the name of one of the {@see FUNCTIONS}. */
+    /** Returns whether a token is `static` as a class name, a callable string, or one of the {@see FUNCTIONS}. */
     public static function isLate(\PhpToken $token, \PhpToken $next): bool
     {
-        return ($token->is(\T_STATIC) && !$next->is([\T_FN, \T_FUNCTION, \T_VARIABLE]))
+        $isString = $token->is([\T_CONSTANT_ENCAPSED_STRING, \T_ENCAPSED_AND_WHITESPACE]);
+
+        return ($isString && preg_match(self::CALLABLE_PATTERN, $token->text) === 1)
+            || ($token->is(\T_STATIC) && !$next->is([\T_FN, \T_FUNCTION, \T_VARIABLE]))
             || ($token->is([\T_STRING, \T_NAME_FULLY_QUALIFIED])
                 && \in_array(strtolower(ltrim($token->text, '\\')), self::FUNCTIONS, true));
     }

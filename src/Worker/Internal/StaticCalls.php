@@ -10,6 +10,7 @@ final class StaticCalls
     /** Name in place of a class or method that only the running code knows. */
     public const COMPUTED = '{';
 
+    private const KEYWORDS = ['self', 'parent', 'static'];
     private const STRINGS = [\T_CONSTANT_ENCAPSED_STRING, \T_ENCAPSED_AND_WHITESPACE];
 
     /** A callable as a string, such as `self::run`. If the code builds the string, one of its parts may be missing. */
@@ -85,16 +86,19 @@ final class StaticCalls
             || ($source->singleCharacter($open) === '(' && $source->tokens[$open - 1]->is(\T_ARRAY));
         $method = $source->tokens[$at + 1];
         $isLiteral = $method->is(\T_CONSTANT_ENCAPSED_STRING);
-        $isCallable = $isArray && $source->partner($open) === $at + 2
+        $isCallable = $isArray && $source->partner($open) <= $at + 3 // a comma may follow the method
             && ($isConstant || $last->is([\T_CONSTANT_ENCAPSED_STRING, \T_CLASS_C]))
             && ($isLiteral || $method->is(\T_VARIABLE));
         if (!$isCallable) {
             return null;
         }
+        $class = $isConstant ? $source->tokens[$at - 3]->text : self::content($last);
+        $isKeyword = \in_array(strtolower($class), self::KEYWORDS, true);
         $class = match (true) {
+            // Unlike self::run() and ['self', 'run'], [self::class, 'run'] does not pass on the class of `static`.
+            $last->is(\T_CLASS_C), $isConstant && $isKeyword => self::COMPUTED,
             $isConstant => self::classBefore($source, $at - 2),
-            $last->is(\T_CLASS_C) => 'self',
-            default => self::qualified(self::content($last)),
+            default => self::qualified($class),
         };
 
         return [$class, $isLiteral ? self::content($method) : self::COMPUTED];
@@ -108,8 +112,6 @@ final class StaticCalls
     /** Returns the class in a string as code would write it. Such a class is never relative to a namespace. */
     private static function qualified(string $class): string
     {
-        $isKeyword = \in_array(strtolower($class), ['self', 'parent', 'static'], true);
-
-        return $isKeyword ? $class : '\\' . ltrim($class, '\\');
+        return \in_array(strtolower($class), self::KEYWORDS, true) ? $class : '\\' . ltrim($class, '\\');
     }
 }

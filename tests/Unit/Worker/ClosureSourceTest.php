@@ -173,7 +173,7 @@ final class ClosureSourceTest extends TestCase
         yield 'a callable array' => ["array_map([self::class, 'render'], [4])", [40]];
         yield 'a callable array of its class' => ["array_map([__CLASS__, 'render'], [4])", [40]];
         yield 'a callable array with a variable' => ['array_map([Controller::class, $m], [4])', [40]];
-        yield 'a callable array in the long form' => ["array_map(array(static::class, 'render'), [4])", [40]];
+        yield 'a callable array in the long form' => ["array_map(array(static::class, 'render',), [4])", [40]];
         yield 'a callable array of an alias' => ["array_map([BaseController::class, 'render'], [4])", [40]];
         yield 'a callable array of a keyword' => ["@array_map(['parent', 'render'], [4])", [40]];
         yield 'a callable string' => ["@\Closure::fromCallable('self::render')(4)", 40];

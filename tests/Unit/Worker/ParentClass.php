@@ -46,12 +46,40 @@ class ParentClass
 
     public static function notForwarding(): \Closure
     {
-        return static fn(): array => [self::plain(), ParentClass::called()];
+        return static fn(): array => [self::plain(), ParentClass::called(), self::call([self::class, 'called'])];
     }
 
     public function forwardingFromMethod(): \Closure
     {
         return fn(): string => self::indirectly();
+    }
+
+    /** @return array<string, \Closure> closures that call {@see called()}, by the beginning of their callables */
+    public static function callingByText(): array
+    {
+        $method = 'called';
+
+        return [
+            'self::called' => static fn(): mixed => self::call('self::called'),
+            'Static::called' => static fn(): mixed => self::call('Static::called'),
+            'parent::called' => static fn(): mixed => self::call([self::class, 'parent::called']),
+            'self::' => static fn(): mixed => self::call("self::{$method}"),
+        ];
+    }
+
+    public static function callingIndirectly(): \Closure
+    {
+        return static fn(): mixed => self::byText();
+    }
+
+    public static function byText(): mixed
+    {
+        return self::call('self::called');
+    }
+
+    private static function call(mixed $callable): mixed
+    {
+        return \is_callable($callable) ? $callable() : null;
     }
 
     public static function indirectly(): string

@@ -125,6 +125,10 @@ final class TaskCodeTest extends TestCase
             GrandchildClass::forwardingToParent(),
             'a closure of ' . ChildClass::class,
         ];
+        foreach (ChildClass::callingByText() as $text => $closure) {
+            yield "one that calls '{$text}', of an heir" => [$closure, 'whose static is ' . ChildClass::class];
+        }
+        yield 'one that calls a method that calls by a text' => [ChildClass::callingIndirectly(), 'whose static is'];
         yield 'one of two methods that call each other' => [ChildClass::pinging(), 'whose static is'];
         yield 'the other of them' => [ChildClass::ponging(), 'whose static is'];
         yield 'another one of them' => [$one, "PHP can't tell them apart, so put each on a line of its own"];
@@ -250,7 +254,7 @@ final class TaskCodeTest extends TestCase
     {
         $task = TaskCode::decode(TaskCode::encode(ChildClass::notForwarding(), self::KEY), self::KEY);
 
-        self::assertSame([ParentClass::class . '0', ParentClass::class], $task());
+        self::assertSame([ParentClass::class . '0', ParentClass::class, ParentClass::class], $task());
         self::assertSame($task(), ChildClass::notForwarding()());
     }
 
