@@ -78,11 +78,25 @@ final class ClosurePacker
         $sent = self::withoutCaptured($function, $source, $path);
         $this->sent[$closure] = $sent; // set first, because the closure may have captured itself
         $this->check($sent->object, "{$path}'s \$this", $depth + 1);
+        // getStaticVariables() evaluates the initial values of static variables, so it is called only if necessary.
+        $mayShare = str_contains($source->code, '&') && self::hasReference($source->captured($function));
         /** @var array<string, mixed> $shared captured variables, as references only if other code shares them */
-        $shared = str_contains($source->code, '&') ? $function->getStaticVariables() : [];
+        $shared = $mayShare ? $function->getStaticVariables() : [];
         $this->addCaptured($sent, $source->captured($function), $shared, $path, $depth + 2);
 
         return $sent;
+    }
+
+    /** @param array<string, mixed> $variables */
+    private static function hasReference(array $variables): bool
+    {
+        foreach (array_keys($variables) as $name) {
+            if (\ReflectionReference::fromArrayElement($variables, $name) !== null) {
+                return true;
+            }
+        }
+
+        return false;
     }
 
     /** @throws UnserializableException */

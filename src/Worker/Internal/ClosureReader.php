@@ -151,6 +151,7 @@ final class ClosureReader
             StaticCalls::of($this->source, $own),
             $isLate,
             $isLate || isset($words['self']) || isset($words['parent']) || isset($words['__class__']),
+            self::declaresStatic($own),
         );
     }
 
@@ -212,6 +213,18 @@ final class ClosureReader
                 default => false,
             };
             if ($isNamed || $token->is(self::SHARING_TOKENS)) {
+                return true;
+            }
+        }
+
+        return false;
+    }
+
+    /** @param array<int, \PhpToken> $own */
+    private static function declaresStatic(array $own): bool
+    {
+        foreach ($own as $at => $token) {
+            if ($token->is(\T_STATIC) && ($own[$at + 1] ?? $token)->is(\T_VARIABLE)) {
                 return true;
             }
         }

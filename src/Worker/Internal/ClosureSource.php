@@ -26,6 +26,7 @@ final class ClosureSource
      * @param list<array{string, string}> $calls {@see StaticCalls::of()}
      * @param bool              $isLate        whether the code depends on the class that `static` means
      * @param bool              $usesItsClass  whether the code contains self, static, parent or __CLASS__
+     * @param bool              $declaresStatic whether the code, or a closure in it, declares static variables
      */
     public function __construct(
         public readonly int $line,
@@ -39,6 +40,7 @@ final class ClosureSource
         private readonly array $calls,
         private readonly bool $isLate,
         public readonly bool $usesItsClass,
+        public readonly bool $declaresStatic,
     ) {
         $this->id = ++self::$count;
     }
@@ -147,10 +149,12 @@ final class ClosureSource
     {
         /** @var array<string, mixed> $captured */
         $captured = $closure->getClosureUsedVariables();
-        if ($captured !== [] || !$closure->isGenerator()) {
+        if ($captured !== [] || $this->uses === [] || !$closure->isGenerator()) {
             return $captured;
         }
-        /** @var array<string, mixed> $variables (for a generator, PHP 8.2 returns no used variables) */
+        // For a generator, PHP 8.2 returns no used variables. getStaticVariables() evaluates the initial values of
+        // static variables. So it is called only if nothing else returns the captured values.
+        /** @var array<string, mixed> $variables */
         $variables = $closure->getStaticVariables();
 
         return $this->uses === null ? $variables : array_intersect_key($variables, array_flip($this->uses));

@@ -101,7 +101,9 @@ final class TaskCode
             return self::encodeNamed($function);
         }
         $source = SourceFiles::sourceOf($task);
-        $isPure = $function->getClosureThis() === null && $function->getStaticVariables() === [];
+        $isPure = $function->getClosureThis() === null
+            && !$source->declaresStatic
+            && $source->captured($function) === [];
         $scope = $function->getClosureScopeClass()?->getName();
         $cacheKey = $isPure ? "{$key}{$source->id}:{$scope}:{$function->getClosureCalledClass()?->getName()}" : '';
         if (isset(self::$codeOfSource[$cacheKey])) {

@@ -242,6 +242,28 @@ final class TaskCodeTest extends TestCase
         self::assertSame(1, TaskCode::decode(TaskCode::encode($closure, 'another key'), 'another key')());
     }
 
+    public function testInitialValuesOfStaticVariablesAreNotEvaluated(): void
+    {
+        $class = 'C' . bin2hex(random_bytes(4));
+        /** @var array<string, \Closure> $closures */
+        $closures = $this->loaded(
+            'static.php',
+            "<?php class {$class} { static \$made = 0; function __construct() { ++self::\$made; } } \$n = 1; return ["
+            . "'new' => static function () {\n static \$made = new {$class}(); return {$class}::\$made; },\n"
+            . "'undefined' => static function () { static \$value = NO_SUCH_CONSTANT; return \$value; },\n"
+            . "'captured' => static function () use (\$n) { static \$value = NO_SUCH_CONSTANT & 1; return \$n; },\n"
+            . "'generator' => static function () { static \$value = NO_SUCH_CONSTANT; yield 1; }];",
+        );
+        foreach ($closures as $closure) {
+            $code = TaskCode::encode($closure, self::KEY, $isPure);
+
+            self::assertNotSame('', $code);
+            self::assertFalse($isPure);
+        }
+
+        self::assertSame(1, TaskCode::decode(TaskCode::encode($closures['new'], self::KEY), self::KEY)());
+    }
+
     public function testAClosureOfASubclassWithoutStaticIsAccepted(): void
     {
         self::assertSame(
