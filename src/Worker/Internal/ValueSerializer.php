@@ -14,7 +14,7 @@ use Spindle\Worker\UnserializableException;
 final class ValueSerializer
 {
     /** An enum case in the format of serialize(), or text that only looks like one. */
-    private const ENUM_PATTERN = '/(?<![^;{])E:\d+:"([^":]+):(\w+)";/';
+    private const ENUM_PATTERN = '/(?<![^;{])E:\d+:"([^":]+):([^":]+)";/';
 
     /** Levels of arrays and objects that fit on the stack of any fiber. Each level needs up to 2 KB of stack. */
     private const MAX_SHALLOW_DEPTH = 200;

@@ -255,6 +255,7 @@ final class ValueSerializerTest extends TestCase
         yield 'one with its own way to become bytes' => ['a:1:{i:0;C:6:"Nobody":0:{}}', 'Nobody'];
         yield 'an enum' => ['E:8:"Nobody:A";', 'Nobody'];
         yield 'a case of an enum' => ['a:1:{i:0;E:27:"Spindle\Command\Output:None";}', 'Spindle\Command\Output::None'];
+        yield 'a case with another alphabet' => ['E:14:"Nobody:Größe";', 'Nobody'];
     }
 
     #[DataProvider('missing')]
