@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Worker;
 
 use Spindle\SpindleException;
+use Spindle\Worker\Internal\ValueSerializer;
 
 /** A task failed. */
 abstract class TaskException extends \RuntimeException implements SpindleException
@@ -24,11 +25,7 @@ abstract class TaskException extends \RuntimeException implements SpindleExcepti
     {
         return match (true) {
             $key === null => 'The task',
-            \is_scalar($key) => 'The task for ' . json_encode(
-                $key,
-                \JSON_INVALID_UTF8_SUBSTITUTE | \JSON_UNESCAPED_SLASHES | \JSON_UNESCAPED_UNICODE
-                    | \JSON_PARTIAL_OUTPUT_ON_ERROR,
-            ),
+            \is_scalar($key) => 'The task for ' . ValueSerializer::keyText($key),
             default => 'The task for a key of type ' . get_debug_type($key),
         };
     }

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Worker\Internal;
 
+use Spindle\Internal\NumberRange;
 use Spindle\Worker\UnserializableException;
 
 /**
@@ -18,6 +19,9 @@ final class ValueSerializer
 
     /** Levels of arrays and objects that fit on the stack of any fiber. Each level needs up to 2 KB of stack. */
     private const MAX_SHALLOW_DEPTH = 200;
+
+    /** Bytes of a key that messages show. */
+    private const MAX_KEY_BYTES = 200;
 
     /** @throws UnserializableException */
     public static function serialize(mixed $value, string $path): string
@@ -97,9 +101,25 @@ final class ValueSerializer
     /** Returns a suffix for messages, with the key of an input value; '' if the key is no scalar. */
     public static function keySuffix(mixed $key): string
     {
-        return \is_scalar($key)
-            ? ' for ' . json_encode($key, \JSON_PARTIAL_OUTPUT_ON_ERROR | \JSON_UNESCAPED_SLASHES)
-            : '';
+        return \is_scalar($key) ? ' for ' . self::keyText($key) : '';
+    }
+
+    /** Returns a key for messages. A long string ends with an ellipsis. */
+    public static function keyText(bool|int|float|string $key): string
+    {
+        if (\is_float($key) && !is_finite($key)) {
+            return NumberRange::text($key);
+        }
+        if (\is_string($key) && \strlen($key) > self::MAX_KEY_BYTES) {
+            // without the last character, which may be incomplete
+            $start = preg_replace('/[\xC0-\xFF][\x80-\xBF]*$/D', '', substr($key, 0, self::MAX_KEY_BYTES));
+            $key = "{$start}…";
+        }
+
+        return (string) json_encode(
+            $key,
+            \JSON_INVALID_UTF8_SUBSTITUTE | \JSON_UNESCAPED_SLASHES | \JSON_UNESCAPED_UNICODE,
+        );
     }
 
     /** @throws UnserializableException */

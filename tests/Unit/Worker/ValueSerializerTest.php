@@ -9,6 +9,8 @@ use PHPUnit\Framework\Attributes\TestWith;
 use PHPUnit\Framework\TestCase;
 use Spindle\Worker\Internal\TaskCode;
 use Spindle\Worker\Internal\ValueSerializer;
+use Spindle\Worker\TaskFailedException;
+use Spindle\Worker\Thrown;
 use Spindle\Worker\UnserializableException;
 
 final class ValueSerializerTest extends TestCase
@@ -288,6 +290,35 @@ final class ValueSerializerTest extends TestCase
         } finally {
             ini_set('unserialize_callback_func', '');
         }
+    }
+
+    /** @return iterable<string, array{mixed, string}> */
+    public static function keys(): iterable
+    {
+        yield 'a string' => ['a/ö "', ' for "a/ö \\""'];
+        yield 'invalid UTF-8' => ["\xFFabc", ' for "�abc"'];
+        yield 'INF' => [\INF, ' for INF'];
+        yield '-INF' => [-\INF, ' for -INF'];
+        yield 'NAN' => [\NAN, ' for NAN'];
+        yield 'a float' => [0.5, ' for 0.5'];
+        yield 'a long string' => [str_repeat('k', 201), ' for "' . str_repeat('k', 200) . '…"'];
+        yield 'a long string of long characters' => [
+            'k' . str_repeat('ö', 100),
+            ' for "k' . str_repeat('ö', 99) . '…"',
+        ];
+        yield 'no scalar' => [[1], ''];
+    }
+
+    #[DataProvider('keys')]
+    public function testMessagesShowKeys(mixed $key, string $suffix): void
+    {
+        $thrown = Thrown::of(new \LogicException('failed'));
+
+        self::assertSame($suffix, ValueSerializer::keySuffix($key));
+        self::assertStringStartsWith(
+            'The task' . ($suffix === '' ? ' for a key of type array' : $suffix) . ' threw LogicException: failed',
+            TaskFailedException::threw($thrown, null, 1, $key)->getMessage(),
+        );
     }
 
     public static function refuse(string $class): never
