@@ -17,7 +17,7 @@ final class WorkerCrashedException extends TaskException
         public readonly bool $calledExit,
         /** Text of PHP's fatal error, or the reason why a remote job has no result; null without either. */
         public readonly ?string $error,
-        /** The end of the worker's standard error, at most 8 KiB. */
+        /** The end of the worker's standard error, at most 8 KiB. Possibly includes output of earlier tasks. */
         public readonly string $stderr,
         /** Peak of resident memory or of PHP's memory, whichever is larger, in bytes; 0 if both peaks are unknown. */
         public readonly int $memoryPeak,
@@ -65,7 +65,7 @@ final class WorkerCrashedException extends TaskException
         $tail = trim($stderr);
         $reported = (string) preg_replace('/^(.*) in .+:\d+$/sD', '$1', (string) $error);
         if ($tail !== '' && ($reported === '' || !str_contains($tail, $reported))) {
-            $message .= "; its standard error ended with:\n{$tail}";
+            $message .= "; the worker's standard error ended with:\n{$tail}";
         }
 
         return new self($message, $exitCode, $signal, $calledExit, $error, $stderr, $memoryPeak, $attempts, $key);

@@ -71,6 +71,7 @@ final class WorkerHandle
     /** Largest memory peak in bytes that the worker has reported. */
     public int $memoryPeak = 0;
 
+    /** End of the standard error since the worker started, or since it last had nothing to do. */
     public string $stderr = '';
 
     public ?WorkerStartException $startFailure = null;
@@ -158,6 +159,9 @@ final class WorkerHandle
     /** Sends a batch. If the worker does not have the code of its tasks, sends the code first. */
     public function send(Batch $batch): void
     {
+        if ($this->batches === [] && $this->outcomeCount > 0) {
+            $this->stderr = ''; // the text is of tasks that are done
+        }
         $batch->id = ++$this->lastBatchId;
         $id = $batch->source->id();
         $code = '';

@@ -7,6 +7,7 @@ namespace Spindle\Tests\Unit\Worker;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Spindle\Worker\Internal\Batch;
+use Spindle\Worker\Internal\BatchSizing;
 use Spindle\Worker\Internal\Context;
 use Spindle\Worker\Internal\Source;
 use Spindle\Worker\Internal\WorkerEvents;
@@ -122,6 +123,22 @@ final class WorkerLifetimeTest extends TestCase
         self::assertInfinite($worker->idleLeft(new WorkerPoolOptions(idleTimeout: \INF)));
     }
 
+    public function testStandardErrorOfEarlierTasksIsDroppedWhenAnIdleWorkerGetsTasks(): void
+    {
+        $worker = $this->worker();
+        $worker->appendStderr('at the start;');
+        $worker->send($this->batch(1));
+        self::assertSame('at the start;', $worker->stderr);
+
+        $worker->outcomeCount = 1;
+        $worker->send($this->batch(1));
+        self::assertSame('at the start;', $worker->stderr);
+
+        $worker->batches = [];
+        $worker->send($this->batch(1));
+        self::assertSame('', $worker->stderr);
+    }
+
     private function worker(): WorkerHandle
     {
         $context = static fn(): Context => self::createStub(Context::class);
@@ -135,6 +152,9 @@ final class WorkerLifetimeTest extends TestCase
 
     private function batch(int $tasks): Batch
     {
-        return new Batch(self::createStub(Source::class), 0, array_fill(0, $tasks, 1), array_fill(0, $tasks, 1), false);
+        $source = self::createStub(Source::class);
+        $source->method('sizing')->willReturn(new BatchSizing());
+
+        return new Batch($source, 0, array_fill(0, $tasks, 1), array_fill(0, $tasks, 1), false);
     }
 }
