@@ -24,7 +24,7 @@ final class ShellComparison
                     ->withWorkingDirectory($directory)
                     ->withEnvironment($environment)
                     ->withTimeout(10);
-                yield Command::of('/bin/sh', '-c', $line)
+                yield Command::of('/bin/sh', '-c', '--', $line)
                     ->withWorkingDirectory($directory)
                     ->withEnvironment($environment)
                     ->withTimeout(10);

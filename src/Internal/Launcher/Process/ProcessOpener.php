@@ -83,14 +83,14 @@ final class ProcessOpener
             ],
         );
         $path = $job->path($this->variables);
-        $command = $arguments === [] ? $job->line : $this->checked($arguments, $path);
+        $command = $arguments === [] ? self::shellCommand($job->line) : $this->checked($arguments, $path);
         $descriptors = $this->descriptorsOf($job);
         if (\count($descriptors) > $this->maxDescriptors - $openDescriptors) {
             return false;
         }
         $inheritsFile = !isset($descriptors[1]);
         if ($inheritsFile) {
-            $words = \is_array($command) ? $command : ['/bin/sh', '-c', $command];
+            $words = \is_array($command) ? $command : [Programs::SHELL, '-c', '--', $command];
             $command = [...self::WITH_INHERITED_STDOUT, ...$words];
         }
         // Since PHP 8.3, proc_open searches for the program in the PATH of this process.
@@ -116,6 +116,17 @@ final class ProcessOpener
         }
 
         return true;
+    }
+
+    /**
+     * Returns a shell line as proc_open() accepts it. A string would be passed to the shell without `--`, so the shell
+     * would read a line such as `-n` as options.
+     *
+     * @return string|non-empty-list<string>
+     */
+    private static function shellCommand(string $line): string|array
+    {
+        return preg_match('/^[+-]/', $line) === 1 ? [Programs::SHELL, '-c', '--', $line] : $line;
     }
 
     /** Returns how many descriptors jobs may have: the limit, minus spare ones and those that the launcher uses. */

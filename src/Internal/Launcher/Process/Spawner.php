@@ -90,7 +90,7 @@ final class Spawner
         Programs::changeDirectory($job->directory);
         umask($job->umask);
         $path = $this->resolve($job);
-        $this->arguments->fillJoined($job->arguments === '' ? "sh\0-c\0{$job->line}" : $job->arguments);
+        $this->arguments->fillJoined($job->arguments === '' ? "sh\0-c\0--\0{$job->line}" : $job->arguments);
         $this->fillEnvironment($job);
         if (!$this->openPipes($job)) {
             $this->closePipes($job);

@@ -57,6 +57,17 @@ trait StartsCommands
         self::assertSame("a\n", $pool->execute(Command::ofJoined('echo', 'a'))->stdout());
     }
 
+    public function testALineThatBeginsWithASignIsNoOptionOfTheShell(): void
+    {
+        $pool = $this->pool(1);
+        $exitCode = static fn(string $line): ?int => $pool->execute(Command::shell($line))->exitCode;
+
+        self::assertSame(127, $exitCode('-n foo'));
+        self::assertSame(5, $exitCode("-e 2>&-\nexit 5"));
+        self::assertSame(6, $exitCode('+x 2>&-; exit 6'));
+        self::assertSame(7, $exitCode('--; exit 7'));
+    }
+
     public function testAWaitingOrRetriedCommandHasTheConditionsOfItsSubmission(): void
     {
         $pool = $this->pool(1, new RetryPolicy(1, delay: 0.01));

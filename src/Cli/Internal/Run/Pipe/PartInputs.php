@@ -69,7 +69,7 @@ final class PartInputs implements JobInputs
             (string) $headerEnd,
             (string) ($start + 1),
             (string) ($end - $start),
-            ...($line === null ? $job->command->arguments : ['/bin/sh', '-c', $line]),
+            ...($line === null ? $job->command->arguments : ['/bin/sh', '-c', '--', $line]),
         );
 
         return $job->withCommand(

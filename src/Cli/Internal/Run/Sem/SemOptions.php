@@ -80,7 +80,7 @@ final class SemOptions
         }
         $command = CommandTemplate::fromWords($words, addsValues: false)->command([], 1, 1);
 
-        return $command->line === null ? $command->arguments : ['/bin/sh', '-c', $command->line];
+        return $command->line === null ? $command->arguments : ['/bin/sh', '-c', '--', $command->line];
     }
 
     private static function limit(GivenOptions $given): int
