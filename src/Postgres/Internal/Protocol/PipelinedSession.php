@@ -334,10 +334,12 @@ final class PipelinedSession implements Session
         $this->changes->record();
     }
 
-    /** Rolls back an open transaction, and undoes changes of the session. */
+    /** Rolls back an open transaction, and undoes changes of the session. Closes the session if that has no effect. */
     public function reset(): void
     {
         $this->settle();
+        // A released borrower may have called transaction() without sending a statement.
+        $this->discardUnsentBegin();
         if ($this->pipeline->conversation->status !== 'I') {
             $this->query('ROLLBACK');
         }
@@ -347,6 +349,9 @@ final class PipelinedSession implements Session
                 $this->statements->forgetAll();
             }
             $this->changes->clear();
+        }
+        if ($this->pipeline->conversation->status !== 'I') {
+            $this->close();
         }
     }
 

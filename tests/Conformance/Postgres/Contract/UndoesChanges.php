@@ -237,6 +237,21 @@ trait UndoesChanges
         self::assertSame(1, $pool->statistics()['opened_total']);
     }
 
+    public function testATransactionThatHasSentNothingEndsWithTheRelease(): void
+    {
+        $pool = $this->pool(1);
+        $table = self::table('i int');
+        $connection = $pool->acquire();
+        self::thrown(
+            \LogicException::class,
+            static fn() => $connection->transaction(static fn() => $connection->release()),
+        );
+        $pool->execute("INSERT INTO {$table} VALUES (1)");
+
+        self::assertSame('(1)', self::committed($table));
+        self::assertSame([1, []], [$pool->statistics()['opened_total'], $this->warnings()]);
+    }
+
     public function testAStatementOfThePoolCanNotBeginATransaction(): void
     {
         $pool = $this->pool(1);
