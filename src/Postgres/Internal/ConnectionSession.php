@@ -137,11 +137,16 @@ final class ConnectionSession implements SessionLender
         ?Cancellation $cancellation,
     ): \Generator {
         $this->beginShared($cancellation);
-        $this->endShared();
-        $this->ensureKeepsTransaction($sql);
         try {
-            foreach ($this->session->stream($sql, $parameters, $cancellation) as $index => $row) {
-                yield $index => $row;
+            try {
+                $this->ensureKeepsTransaction($sql);
+                $rows = $this->session->stream($sql, $parameters, $cancellation);
+                $rows->valid(); // sends the statement and waits for the first row
+            } finally {
+                $this->endShared();
+            }
+            for (; $rows->valid(); $rows->next()) {
+                yield $rows->key() => $rows->current();
                 $this->ensureUsable();
             }
         } finally {

@@ -19,10 +19,13 @@ final class SessionLease implements Session
     /** Number of {@see copyTo()} generators that are neither read to their end nor destroyed. */
     private int $openCopyCount = 0;
 
-    /** Number of {@see query()} calls that have not ended. Some may not be sent yet: encoding a value can suspend. */
-    private int $pendingQueryCount = 0;
+    /**
+     * Number of calls that have not ended, or have not returned the first row of a generator. Some may not have sent
+     * their statement, because the encoding of a value, the data of a COPY or a BEGIN can suspend the fiber.
+     */
+    private int $pendingCallCount = 0;
 
-    /** @var (\Closure(): void)|null closure passed to {@see end()}; called when no query is pending */
+    /** @var (\Closure(): void)|null closure passed to {@see end()}; called when no call is pending */
     private ?\Closure $release = null;
 
     public function __construct(private readonly Session $session) {}
@@ -30,7 +33,7 @@ final class SessionLease implements Session
     /**
      * Ends the lease. Cancels an open COPY … TO STDOUT on the server, because no reader will fetch its rows.
      *
-     * @param \Closure(): void $release called when no pending query can use the session
+     * @param \Closure(): void $release called when no pending call can use the session
      */
     public function end(\Closure $release): void
     {
@@ -38,7 +41,7 @@ final class SessionLease implements Session
         if ($this->openCopyCount > 0) {
             $this->session->stop();
         }
-        if ($this->pendingQueryCount === 0) {
+        if ($this->pendingCallCount === 0) {
             $release();
         } else {
             $this->release = $release;
@@ -51,15 +54,7 @@ final class SessionLease implements Session
         array $parameters = [],
         ?Cancellation $cancellation = null,
     ): Result {
-        $session = $this->session();
-        ++$this->pendingQueryCount;
-        try {
-            return $session->query($sql, $parameters, $cancellation);
-        } finally {
-            if (--$this->pendingQueryCount === 0 && $this->release !== null) {
-                ($this->release)();
-            }
-        }
+        return $this->call(fn(): Result => $this->session->query($sql, $parameters, $cancellation));
     }
 
     public function stream(
@@ -68,26 +63,19 @@ final class SessionLease implements Session
         array $parameters,
         ?Cancellation $cancellation,
     ): \Generator {
-        foreach ($this->session()->stream($sql, $parameters, $cancellation) as $index => $row) {
-            yield $index => $row;
-            $this->session();
-        }
+        yield from $this->rows(fn(): \Generator => $this->session->stream($sql, $parameters, $cancellation));
     }
 
     public function copyFrom(string $sql, #[\SensitiveParameter] iterable $data, ?Cancellation $cancellation): int
     {
-        return $this->session()->copyFrom($sql, $data, $cancellation);
+        return $this->call(fn(): int => $this->session->copyFrom($sql, $data, $cancellation));
     }
 
     public function copyTo(string $sql, ?Cancellation $cancellation): \Generator
     {
-        $session = $this->session();
         ++$this->openCopyCount;
         try {
-            foreach ($session->copyTo($sql, $cancellation) as $index => $row) {
-                yield $index => $row;
-                $this->session();
-            }
+            yield from $this->rows(fn(): \Generator => $this->session->copyTo($sql, $cancellation));
         } finally {
             --$this->openCopyCount;
         }
@@ -98,7 +86,7 @@ final class SessionLease implements Session
         ?Cancellation $cancellation = null,
         ?TransactionEndDetector $endDetector = null,
     ): void {
-        $this->session()->script($sql, $cancellation, $endDetector);
+        $this->call(fn() => $this->session->script($sql, $cancellation, $endDetector));
     }
 
     public function inFlight(): int
@@ -154,6 +142,48 @@ final class SessionLease implements Session
     {
         if (!$this->isOver) {
             $this->session->close($reason);
+        }
+    }
+
+    /**
+     * @template T
+     *
+     * @param \Closure(): T $call without parameters, because a trace would show what the session has received
+     *
+     * @return T
+     */
+    private function call(#[\SensitiveParameter] \Closure $call): mixed
+    {
+        $this->session();
+        ++$this->pendingCallCount;
+        try {
+            return $call();
+        } finally {
+            if (--$this->pendingCallCount === 0 && $this->release !== null) {
+                ($this->release)();
+            }
+        }
+    }
+
+    /**
+     * @template T
+     *
+     * @param \Closure(): \Generator<int, T> $start
+     *
+     * @return \Generator<int, T>
+     */
+    private function rows(#[\SensitiveParameter] \Closure $start): \Generator
+    {
+        $rows = $this->call(static function () use ($start): \Generator {
+            $rows = $start();
+            $rows->valid(); // sends the statement and waits for the first row
+
+            return $rows;
+        });
+        $this->session();
+        for (; $rows->valid(); $rows->next()) {
+            yield $rows->key() => $rows->current();
+            $this->session();
         }
     }
 

@@ -10,6 +10,7 @@ use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
 use Revolt\EventLoop;
 use Spindle\Internal\CannotWaitException;
+use Spindle\Postgres\PooledConnection;
 use Spindle\Postgres\PostgresConnection;
 use Spindle\Postgres\PostgresLink;
 use Spindle\Postgres\PostgresPool;
@@ -271,43 +272,95 @@ final class UserCodeFaultsTest extends TidyTestCase
         $pool->close();
     }
 
-    public function testAConnectionIsGivenBackOnceAStatementIsDoneWhoseValueSuspends(): void
+    /**
+     * @return iterable<string, array{\Closure(PooledConnection, string, \JsonSerializable): mixed, int}> calls that
+     *     suspend before they insert a row, and the number of rows that stay after the release of the connection
+     */
+    public static function suspendingCalls(): iterable
     {
-        $pool = new PostgresPool(Cluster::shared()->dsn(), 1);
+        $insert = static fn(string $table): string => "INSERT INTO {$table} SELECT (\$1::jsonb ->> 'a')::int";
+        yield 'a query' => [
+            static fn(PooledConnection $connection, string $table, \JsonSerializable $value): int
+                => $connection->execute($insert($table), [$value]),
+            1,
+        ];
+        yield 'a stream, which is part of a transaction' => [
+            static fn(PooledConnection $connection, string $table, \JsonSerializable $value): array
+                => iterator_to_array($connection->stream("{$insert($table)} RETURNING a", [$value])),
+            0,
+        ];
+        yield 'a copy' => [
+            static fn(PooledConnection $connection, string $table, \JsonSerializable $value): int
+                => $connection->copyFrom("COPY {$table} FROM STDIN", (static function () use ($value): \Generator {
+                    $value->jsonSerialize();
+                    yield "1\n";
+                })()),
+            1,
+        ];
+    }
+
+    /** @param \Closure(PooledConnection, string, \JsonSerializable): mixed $call */
+    #[DataProvider('suspendingCalls')]
+    public function testAConnectionIsGivenBackOnceACallIsDoneThatSuspends(\Closure $call, int $rows): void
+    {
+        $options = new PostgresPoolOptions(onWarning: static fn(string $_) => null);
+        $pool = new PostgresPool(Cluster::shared()->dsn(), 1, $options);
         $connection = $pool->acquire();
-        $sql = "INSERT INTO {$this->table} SELECT (\$1::jsonb ->> 'a')::int";
-        $connection->execute($sql, [['a' => 0]]);
         /** @var DeferredFuture<null> $encoding */
         $encoding = new DeferredFuture();
-        $insert = Async::run(
-            static fn(): int => $connection->execute($sql, [self::suspending($encoding->getFuture())]),
-        );
+        $value = self::suspending($encoding->getFuture());
+        $insert = Async::run(fn(): mixed => Outcome::of(fn(): mixed => $call($connection, $this->table, $value)));
         EventLoop::queue($connection->release(...));
         $encode = static function () use ($encoding): void {
             if (!$encoding->isComplete()) {
                 $encoding->complete();
             }
         };
-        $next = Async::run(
-            static fn(): mixed => Outcome::of(
-                static fn(): mixed
-                    => $pool->transaction(static function (Transaction $transaction) use ($encode, $insert): never {
-                        $transaction->query('SELECT 1');
-                        $encode();
-                        $insert->await();
-                        throw new \DomainException('of the user');
-                    }),
-            ),
-        );
+        $work = static function (Transaction $transaction) use ($encode, $insert, $rows): bool {
+            $transaction->query('SELECT 1');
+            $encode();
+            $insert->await();
+
+            return $rows === 1 ? throw new \DomainException('of the user') : true;
+        };
+        $next = Async::run(static fn(): mixed => Outcome::of(static fn(): mixed => $pool->transaction($work)));
         Eventually::holds(
             static fn(): bool => $encoding->isComplete() || $pool->statistics()['waiting'] === 1,
             'the next has the connection, or waits for it',
         );
         $encode();
+        $outcome = $insert->await();
+        $next->await();
 
-        self::assertSame(1, $insert->await());
-        self::assertInstanceOf(\DomainException::class, $next->await());
-        self::assertSame(1, $pool->query("SELECT count(*) FROM {$this->table} WHERE a = 1")->value());
+        self::assertSame($rows, $outcome instanceof \LogicException ? 0 : 1, Outcome::describe($outcome));
+        self::assertSame($rows, $pool->query("SELECT count(*) FROM {$this->table}")->value());
+        $pool->close();
+    }
+
+    public function testATransactionWaitsForAStreamWhoseValueSuspends(): void
+    {
+        $pool = new PostgresPool(Cluster::shared()->dsn(), 1);
+        /** @var DeferredFuture<null> $encoding */
+        $encoding = new DeferredFuture();
+        $parameters = [self::suspending($encoding->getFuture())];
+        $sql = "INSERT INTO {$this->table} SELECT (\$1::jsonb ->> 'a')::int RETURNING a";
+        $transaction = Async::run(static fn(): mixed => Outcome::of(
+            static fn(): mixed => $pool->transaction(static function (Transaction $transaction) use (
+                $sql,
+                $parameters,
+                $encoding,
+            ): never {
+                $transaction->query('SELECT 1');
+                Async::run(static fn(): array => iterator_to_array($transaction->stream($sql, $parameters)))->ignore();
+                EventLoop::delay(0.05, static fn() => $encoding->complete());
+                delay(0);
+                throw new \DomainException('of the user');
+            }),
+        ));
+
+        self::assertInstanceOf(\DomainException::class, $transaction->await());
+        self::assertTrue($encoding->isComplete());
+        self::assertSame(0, $pool->query("SELECT count(*) FROM {$this->table}")->value());
         $pool->close();
     }
 
