@@ -20,6 +20,9 @@ final class SessionChanges
      */
     private const TRANSACTION_LOCAL = '\s+(?:LOCAL|TRANSACTION|CONSTRAINTS)\s+[\w"]';
 
+    /** Matches an update of the view pg_settings, which does the same as SET. */
+    private const SETTINGS_UPDATE = '\bUPDATE\b(?:' . SqlText::BLANK . '|["(.]|ONLY\b|pg_catalog\b)*+pg_settings\b';
+
     private const SESSION_CHANGE_PATTERN = '~'
         . self::STATEMENT_START
         . '(?:SET(?!'
@@ -27,7 +30,9 @@ final class SessionChanges
         . ')|RESET|LISTEN|DECLARE|LOAD|DO|CALL'
         . '|PREPARE(?!\s+TRANSACTION\s+\')|DEALLOCATE|DISCARD|UNLISTEN|SECURITY)\b'
         . '|\b(?:set_config|setseed|dblink_connect\w*|pg_(?:try_)?advisory_(?:lock|unlock)\w*'
-        . '|TEMP|TEMPORARY|pg_temp)\b|\bU&"~is';
+        . '|TEMP|TEMPORARY|pg_temp)\b|\bU&"|'
+        . self::SETTINGS_UPDATE
+        . '~is';
 
     /** Settings that change what the text of a statement means. */
     private const MEANING_SETTINGS = 'search_path|role|session_authorization'
@@ -44,7 +49,9 @@ final class SessionChanges
         . self::OTHER_SETTING
         . ')|DISCARD|DO)\b'
         . '|\bset_config\b(?!\s*+\(\s*+\'(?!(?:' . self::MEANING_SETTINGS . ')\')[\w.]+\'\s*+,)'
-        . '|\b(?:CREATE|INTO|LOCAL|GLOBAL|REPLACE)' . SqlText::BLANK . '+TEMP(?:ORARY)?\b|\bpg_temp\b|\bU&"~is';
+        . '|\b(?:CREATE|INTO|LOCAL|GLOBAL|REPLACE)' . SqlText::BLANK . '+TEMP(?:ORARY)?\b|\bpg_temp\b|\bU&"|'
+        . self::SETTINGS_UPDATE
+        . '~is';
 
     private const TRANSACTION_PATTERN = '~'
         . self::STATEMENT_START

@@ -29,7 +29,8 @@ final class SessionChangesTest extends TestCase
             'PREPARE transaction AS SELECT 1', 'PREPARE transaction (int) AS SELECT 1', 'SELECT setseed(0.5)',
             'SELECT U&"set\005fconfig"(\'a\', \'b\', false)',
             'SELECT u&"set!005fconfig" UESCAPE \'!\' (\'a\', \'b\', false)',
-            'WITH a AS (SELECT pg_advisory_lock(1)) SELECT 1',
+            'WITH a AS (SELECT pg_advisory_lock(1)) SELECT 1', "UPDATE pg_settings SET setting = 'a' WHERE name = 'b'",
+            "update/**/only (pg_catalog . pg_settings) set setting = 'a'", 'UPDATE"pg_settings"SET setting = 1',
         ] as $sql) {
             yield $sql => [$sql];
         }
@@ -53,7 +54,8 @@ final class SessionChangesTest extends TestCase
             'LOCK TABLE a', 'EXPLAIN SELECT 1', 'COPY a FROM STDIN',
             'MERGE INTO a USING b ON true WHEN MATCHED THEN DO NOTHING',
             "SELECT U&'\\0061'", '/* a /* b */ set a = 1 */ SELECT 1', "-- set a = 1\rSELECT 1",
-            '/* a /* b */ SET a = 1',
+            '/* a /* b */ SET a = 1', 'SELECT setting FROM pg_settings', 'UPDATE a SET b = 1 FROM pg_settings',
+            'UPDATE pg_settings_of_mine SET a = 1',
         ] as $sql) {
             yield $sql => [$sql];
         }
@@ -80,7 +82,7 @@ final class SessionChangesTest extends TestCase
             "SELECT set_config(name, 'a', true) FROM t",
             'CREATE TEMP TABLE a ()', 'CREATE LOCAL /* a */ TEMPORARY TABLE a ()',
             'CREATE OR REPLACE TEMP VIEW a AS SELECT 1', 'SELECT 1 INTO TEMP a', 'CREATE TABLE pg_temp.a ()',
-            "COPY (SELECT set_config('role', 'a', true)) TO STDOUT",
+            "COPY (SELECT set_config('role', 'a', true)) TO STDOUT", 'UPDATE pg_settings SET setting = $1',
         ] as $sql) {
             yield $sql => [$sql, true];
         }
@@ -90,7 +92,7 @@ final class SessionChangesTest extends TestCase
             'SET TRANSACTION READ ONLY',
             'SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY', 'SET CONSTRAINTS ALL DEFERRED',
             "SELECT set_config('app.tenant', \$1, true)", 'SELECT temp FROM weather', "UPDATE a SET role = 'b'",
-            'CALL p()', 'COMMIT', 'LISTEN a',
+            'CALL p()', 'COMMIT', 'LISTEN a', 'SELECT setting FROM pg_settings',
         ] as $sql) {
             yield $sql => [$sql, false];
         }
@@ -108,6 +110,7 @@ final class SessionChangesTest extends TestCase
         foreach ([
             'SELECT ' . str_repeat("'x', ", 500_000),
             'CREATE ' . str_repeat(' ', 500_000),
+            str_repeat('UPDATE ', 100_000) . str_repeat('(', 500_000),
             str_repeat('CREATE /* */ ', 100_000),
             'SET ' . str_repeat('a.', 500_000),
             str_repeat("set_config('a.b', ", 100_000),

@@ -28,6 +28,11 @@ trait UndoesChanges
     {
         yield 'a setting' => [["SET work_mem = '123kB'"], 'SHOW work_mem', '4MB'];
         yield 'a setting by a function' => [["SELECT set_config('work_mem', '123kB', false)"], 'SHOW work_mem', '4MB'];
+        yield 'a setting by a view' => [
+            ["UPDATE pg_settings SET setting = '123' WHERE name = 'work_mem'"],
+            'SHOW work_mem',
+            '4MB',
+        ];
         yield 'a setting that the pool has made' => [["SET TimeZone = 'Asia/Kolkata'"], 'SHOW TimeZone', 'UTC'];
         yield 'a setting that was reset' => [['RESET ALL'], 'SHOW TimeZone', 'UTC'];
         yield 'what transactions are like' => [
