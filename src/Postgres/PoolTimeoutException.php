@@ -52,6 +52,17 @@ final class PoolTimeoutException extends \RuntimeException implements PostgresEx
     }
 
     /** @internal */
+    public static function unanswered(float $seconds, int $connections): self
+    {
+        return new self(\sprintf(
+            'No connection of the pool was usable within %s s: the server has not answered on %d of them. '
+                . 'Is it running, and can this machine reach it?',
+            round($seconds, 3),
+            $connections,
+        ));
+    }
+
+    /** @internal */
     public static function full(int $waiting): self
     {
         return new self("{$waiting} calls already wait for a connection of the pool, and maxWaiting allows no more");

@@ -279,9 +279,14 @@ final class SessionPool implements SessionLender
     public function acquirePooled(bool $exclusive, int $cost, ?Cancellation $cancellation): PooledSession
     {
         $since = hrtime(true);
+        $unanswered = 0;
         for (;;) {
             $this->ensureUsable();
             $left = $this->options->acquireTimeout - (hrtime(true) - $since) / 1e9;
+            if ($left <= 0 && $unanswered > 0) {
+                ++$this->counts->timedOut;
+                throw PoolTimeoutException::unanswered($this->options->acquireTimeout, $unanswered);
+            }
             $pooled = $left > 0 ? $this->chooseSession($exclusive, $cost) : null;
             if ($pooled === null) {
                 $pooled = $this->await(new WaitingFiber(new Exchange(), $exclusive, $cost, $since), $cancellation);
@@ -290,7 +295,9 @@ final class SessionPool implements SessionLender
                 }
                 // The session ended after it had been lent to this fiber, and before the fiber was resumed.
                 $this->takeBack($pooled, $cost);
-            } elseif (!$this->isStale($pooled) || $this->answersPing($pooled, $exclusive, $left, $cancellation)) {
+            } elseif ($this->isStale($pooled) && !$this->answersPing($pooled, $exclusive, $left, $cancellation)) {
+                ++$unanswered;
+            } else {
                 $pooled->lend($exclusive, $cost);
                 ++$this->counts->acquired;
                 if (!$exclusive && $this->queue->sharing->count > 0) {

@@ -22,10 +22,11 @@ final class WaitQueue
     public readonly WaitingFibers $exclusive;
     public readonly WaitingFibers $sharing;
 
-    private int $lastSequence = 0;
-
     /** Timer for the waiter that times out next. One timer is enough, as waiters time out in the order of arrival. */
     private ?string $timer = null;
+
+    /** When the wait that {@see $timer} limits began, by hrtime(). */
+    private int $timerSince = 0;
 
     /** Whether there are waiters, so that the event loop must keep running. Only this class writes the property. */
     public bool $keepsLoopRunning = false;
@@ -59,12 +60,16 @@ final class WaitQueue
 
     public function add(WaitingFiber $waiter): void
     {
-        $waiter->sequence = ++$this->lastSequence;
         ($waiter->isExclusive ? $this->exclusive : $this->sharing)->add($waiter);
         if (!$this->keepsLoopRunning) {
             $this->keepsLoopRunning = true;
             self::$keptAlive[spl_object_id($this)] = $this;
-            $this->timer === null ? $this->startTimer($this->timeout) : EventLoop::reference($this->timer);
+            if ($this->timer !== null) {
+                EventLoop::reference($this->timer);
+            }
+        }
+        if ($this->timer === null || $waiter->since < $this->timerSince) {
+            $this->startTimer($waiter->since);
         }
     }
 
@@ -112,7 +117,7 @@ final class WaitQueue
         }
         $exclusive = $this->exclusive->first();
 
-        return $exclusive !== null && ($sharing === null || $exclusive->sequence < $sharing->sequence)
+        return $exclusive !== null && ($sharing === null || $exclusive->since < $sharing->since)
             ? $exclusive
             : $sharing;
     }
@@ -144,9 +149,15 @@ final class WaitQueue
         }
     }
 
-    private function startTimer(float $seconds): void
+    /** Starts the timer for a waiter, in place of a timer that ends later. */
+    private function startTimer(int $since): void
     {
+        if ($this->timer !== null) {
+            EventLoop::cancel($this->timer);
+        }
         if ($this->timeout < 1e9) {
+            $this->timerSince = $since;
+            $seconds = $this->timeout - (hrtime(true) - $since) / 1e9;
             $this->timer = WeakTimer::after($seconds, $this, static fn(self $self) => $self->expire());
             if ($this->keepsLoopRunning) {
                 EventLoop::reference($this->timer);
@@ -168,7 +179,7 @@ final class WaitQueue
             $next = min($next ?? \PHP_INT_MAX, $waiter->since ?? \PHP_INT_MAX);
         }
         if ($next !== \PHP_INT_MAX) {
-            $this->startTimer(($next - $since) / 1e9);
+            $this->startTimer($next);
         }
     }
 }

@@ -12,8 +12,6 @@ final class WaitingFiber
     /** Key of this waiter in {@see WaitingFibers}. */
     public int $index = 0;
 
-    public int $sequence = 0;
-
     public ?PooledSession $pooled = null;
 
     public bool $isSent = false;
@@ -23,7 +21,7 @@ final class WaitingFiber
     /**
      * @param Exchange $exchange resumes the fiber when the statement was answered or a session was lent
      * @param int $cost nanoseconds that the statement usually takes on the server
-     * @param int $since when the wait began, by hrtime()
+     * @param int $since when the wait began, by hrtime(); the fiber may have pinged sessions since then
      * @param string|null $sql statement that the pool sends on the lent session; null if the fiber uses the session
      * @param list<mixed> $parameters
      */

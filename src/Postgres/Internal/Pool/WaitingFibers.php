@@ -4,7 +4,10 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres\Internal\Pool;
 
-/** A queue of waiters, in order of arrival. Each operation takes constant amortized time. */
+/**
+ * A queue of waiters, in order of arrival. Each operation takes constant amortized time, except that a waiter that
+ * pinged a session before it was added overtakes each waiter that arrived during the ping.
+ */
 final class WaitingFibers
 {
     public int $count = 0;
@@ -18,8 +21,23 @@ final class WaitingFibers
 
     public function add(WaitingFiber $waiter): void
     {
-        $waiter->index = $this->tail;
-        $this->waiters[$this->tail++] = $waiter;
+        while ($this->tail > $this->head && !isset($this->waiters[$this->tail - 1])) {
+            --$this->tail;
+        }
+        $index = $this->tail++;
+        for (; $index > $this->head; --$index) {
+            $before = $this->waiters[$index - 1] ?? null;
+            if ($before !== null && $before->since <= $waiter->since) {
+                break;
+            }
+            unset($this->waiters[$index]);
+            if ($before !== null) {
+                $before->index = $index;
+                $this->waiters[$index] = $before;
+            }
+        }
+        $waiter->index = $index;
+        $this->waiters[$index] = $waiter;
         ++$this->count;
     }
 
