@@ -9,7 +9,6 @@ use Spindle\Postgres\Internal\SessionChanges;
 use Spindle\Postgres\Internal\SqlText;
 use Spindle\Postgres\Internal\StatementLog;
 use Spindle\Postgres\Internal\TransactionEndDetector;
-use Spindle\Postgres\Internal\Types\Types;
 use Spindle\Postgres\InvalidParameterException;
 use Spindle\Postgres\QueryException;
 use Spindle\Postgres\Result;
@@ -71,7 +70,7 @@ final class StatementRunner
             $startedAt = hrtime(true);
             $statement = $this->statements->find($sql);
             $onSent = $this->preparation->onSent($sql, $statement === null || $statement->changesSession);
-            if ($statement === null && self::needsTypes($parameters)) {
+            if ($statement === null && $this->needsTypes($parameters)) {
                 $statement = $this->prepare($sql, $cancellation);
             }
             if (($statement === null || $statement->changesSession) && SessionChanges::mayChangeSession($sql)) {
@@ -301,10 +300,10 @@ final class StatementRunner
     }
 
     /** @param list<mixed> $parameters */
-    private static function needsTypes(#[\SensitiveParameter] array $parameters): bool
+    private function needsTypes(#[\SensitiveParameter] array $parameters): bool
     {
         foreach ($parameters as $value) {
-            if (Types::needsType($value)) {
+            if ($this->preparation->types->needsType($value)) {
                 return true;
             }
         }

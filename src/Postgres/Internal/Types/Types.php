@@ -102,11 +102,14 @@ final class Types
 
     /**
      * Returns whether the encoding of a value depends on the type of its parameter. null, integers and floats are sent
-     * with the same text for all types. For booleans, numeric types need 0 or 1, and JSON needs false or true.
+     * with the same text for all types, except that lossless JSON writes 1.0 and refuses NAN and INF. For booleans,
+     * numeric types need 0 or 1, and JSON needs false or true.
      */
-    public static function needsType(#[\SensitiveParameter] mixed $value): bool
+    public function needsType(#[\SensitiveParameter] mixed $value): bool
     {
-        return $value !== null && !\is_int($value) && !\is_float($value);
+        return $value !== null
+            && !\is_int($value)
+            && (!\is_float($value) || $this->json === JsonMode::Lossless);
     }
 
     /** Returns bytes in the text format of bytea. */

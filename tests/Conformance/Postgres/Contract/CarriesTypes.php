@@ -52,6 +52,22 @@ trait CarriesTypes
         self::thrown(\ValueError::class, static fn(): JsonNumber => new JsonNumber('1,5'));
     }
 
+    public function testLosslessJsonOfAFloatIsTheSameFromTheFirstExecution(): void
+    {
+        $connection = $this->connect(json: JsonMode::Lossless);
+        foreach (['1.0' => 1.0, '-0.0' => -0.0, '1.0e+25' => 1e25, '0.5' => 0.5] as $text => $float) {
+            foreach ([1, 2] as $_) {
+                self::assertSame($text, $connection->query("SELECT \$1::json::text AS \"{$text}\"", [$float])->value());
+            }
+        }
+        foreach ([1, 2] as $_) {
+            self::thrown(
+                InvalidParameterException::class,
+                static fn(): mixed => $connection->query('SELECT $1::json::text AS nan', [\NAN]),
+            );
+        }
+    }
+
     public function testValuesOfEveryTypeGoBothWays(): void
     {
         $connection = $this->connectToTypes();

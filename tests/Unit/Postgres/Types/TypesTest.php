@@ -9,6 +9,7 @@ use PHPUnit\Framework\TestCase;
 use Spindle\Postgres\Internal\Types\BuiltInTypes;
 use Spindle\Postgres\Internal\Types\Types;
 use Spindle\Postgres\InvalidParameterException;
+use Spindle\Postgres\JsonMode;
 use Spindle\Postgres\Range;
 use Spindle\Tests\Postgres\TypeCases;
 
@@ -136,9 +137,14 @@ final class TypesTest extends TestCase
 
     public function testOnlyNumbersAndNullAreEncodedWithoutTheirType(): void
     {
+        $values = [null, 1, 1.5, true, '1', [1], new Range()];
         self::assertSame(
             [false, false, false, true, true, true, true],
-            array_map(Types::needsType(...), [null, 1, 1.5, true, '1', [1], new Range()]),
+            array_map((new Types())->needsType(...), $values),
+        );
+        self::assertSame(
+            [false, false, true, true, true, true, true],
+            array_map((new Types(JsonMode::Lossless))->needsType(...), $values),
         );
     }
 
