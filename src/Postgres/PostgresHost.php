@@ -12,8 +12,8 @@ final readonly class PostgresHost implements \Stringable
     /**
      * @param string $host a name, an IP address without brackets, or the folder of a Unix socket, which begins with "/"
      * @param int $port port number, which is also part of the name of a Unix socket
-     * @param string|null $address IP address to connect to instead of looking up `$host`; the server's certificate must
-     *     be valid for `$host`
+     * @param string|null $address IP address to connect to, instead of looking up `$host` or using a Unix socket; the
+     *     server's certificate must be valid for `$host`
      *
      * @throws \ValueError when a value is invalid
      */
@@ -23,17 +23,18 @@ final readonly class PostgresHost implements \Stringable
         public int $port = self::DEFAULT_PORT,
         public ?string $address = null,
     ) {
+        $isFolder = str_starts_with($host, '/');
         // No message contains the host, because it may be part of a password that was not percent-encoded.
         if (
             $host === ''
             || str_contains($host, "\0")
-            || !$this->isSocket() && preg_match('~[\0-\x20\x7f]~', $host) === 1
+            || !$isFolder && preg_match('~[\0-\x20\x7f]~', $host) === 1
         ) {
             throw new \ValueError(
                 'The host of a PostgreSQL server must be a name, an IP address or the folder of a socket',
             );
         }
-        if (!$this->isSocket() && strpbrk($host, '@/?#[]') !== false) {
+        if (!$isFolder && strpbrk($host, '@/?#[]') !== false) {
             throw new \ValueError(
                 "The host of a PostgreSQL server must not contain '@', '/', '?', '#' or a bracket. "
                     . 'In a URI, percent-encode the user, the password and the folder of a socket',
@@ -66,10 +67,10 @@ final readonly class PostgresHost implements \Stringable
         return new self($part[1] ?? $part[2] ?? '', (int) ($part[3] ?? self::DEFAULT_PORT));
     }
 
-    /** Whether the host is the folder of a Unix socket. */
+    /** Whether the host is the folder of a Unix socket, and no address replaces the socket. */
     public function isSocket(): bool
     {
-        return str_starts_with($this->host, '/');
+        return $this->address === null && str_starts_with($this->host, '/');
     }
 
     /** Whether the host is certainly this machine: a Unix socket, "localhost", or a loopback address. */

@@ -8,6 +8,7 @@ use Amp\DeferredFuture;
 use Amp\Future;
 use Spindle\Postgres\Notification;
 use Spindle\Postgres\PostgresConnection;
+use Spindle\Postgres\PostgresHost;
 use Spindle\Postgres\PostgresOptions;
 use Spindle\Postgres\QueryCancelledException;
 use Spindle\Tests\Async;
@@ -61,6 +62,17 @@ final class ConnectionTest extends ConnectionContract
         );
         unset($connection);
         $server->stop();
+    }
+
+    public function testAnAddressIsUsedInPlaceOfTheSocketInAFolder(): void
+    {
+        $proxy = FaultyProxy::before(Cluster::shared());
+        $host = new PostgresHost('/none', $proxy->port, $proxy->host);
+        $connection = PostgresConnection::connect($this->throughProxy($proxy)->with(['hosts' => [$host]]));
+
+        self::assertSame([1, 1], [$connection->query('SELECT 1')->value(), $proxy->connections]);
+        $connection->close();
+        $proxy->stop();
     }
 
     /** Only visible on the wire, because a server ignores further CopyFail messages. */

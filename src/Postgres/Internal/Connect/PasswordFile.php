@@ -33,7 +33,7 @@ final class PasswordFile
     public static function find(string $file, PostgresHost $host, string $database, string $user): ?string
     {
         $lines = self::isPrivate($file) ? @file($file, \FILE_IGNORE_NEW_LINES) : false;
-        $name = $host->isSocket() && \in_array(rtrim($host->host, '/'), self::DEFAULT_FOLDERS, true)
+        $name = \in_array(rtrim($host->host, '/'), self::DEFAULT_FOLDERS, true)
             ? self::DEFAULT_SOCKET_NAME
             : $host->host;
         foreach ($lines !== false ? $lines : [] as $line) {

@@ -18,8 +18,16 @@ use Spindle\Postgres\TlsMode;
 /** Requests TLS from a server, and computes the data that bind the login to the server's certificate. */
 final class Tls
 {
+    /** @throws NetworkException when the certificate must be valid for the host, and the host is a folder */
     public static function settings(TlsMode $mode, PostgresHost $host, PostgresOptions $options): ?ClientTls
     {
+        if ($mode === TlsMode::VerifyFull && str_starts_with($host->host, '/')) {
+            throw NetworkException::because(
+                "the server's certificate can't be checked for the folder '{$host->host}', which is no host name. Set "
+                    . "the host to the name in the certificate, or the TLS mode to 'verify-ca'",
+            );
+        }
+
         return $mode === TlsMode::Disable ? null : new ClientTls(
             $host->host,
             $mode->verifies(),

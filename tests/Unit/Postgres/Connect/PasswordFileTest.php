@@ -43,6 +43,7 @@ final class PasswordFileTest extends TestCase
         self::assertSame('local', $find('localhost'));
         self::assertSame('local', $find('/var/run/postgresql'));
         self::assertSame('socket', $find('/run/own'));
+        self::assertSame('local', PasswordFile::find($file, new PostgresHost('/tmp', 1, '10.0.0.1'), 'shop', 'app'));
         self::assertSame('star', $find('anything', 'wild'));
         self::assertNull($find('short'));
         self::assertNull($find('empty'));

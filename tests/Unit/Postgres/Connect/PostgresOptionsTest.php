@@ -97,6 +97,10 @@ final class PostgresOptionsTest extends TestCase
             'host=db hostaddr=10.0.0.1 user=u',
             ['hosts' => 'db:5432', 'addresses' => ['10.0.0.1']],
         ];
+        yield 'an address beside a folder' => [
+            'host=/tmp hostaddr=::1 user=u',
+            ['hosts' => '/tmp:5432', 'addresses' => ['::1']],
+        ];
         yield 'an address alone' => ['hostaddr=10.0.0.1,::1 user=u', ['hosts' => '10.0.0.1:5432 [::1]:5432']];
         yield 'spaces around' => ["  host = db \n user=u  ", ['hosts' => 'db:5432', 'user' => 'u']];
     }
@@ -429,6 +433,8 @@ final class PostgresOptionsTest extends TestCase
         yield 'loopback' => ['host=127.0.0.2', TlsMode::Prefer];
         yield 'loopback by IPv6' => ['host=::1', TlsMode::Prefer];
         yield 'a socket' => ['host=/tmp sslmode=require', TlsMode::Disable];
+        yield 'a folder with an address on this machine' => ['host=/tmp hostaddr=127.0.0.1', TlsMode::Prefer];
+        yield 'a folder with an address far away' => ['host=/tmp hostaddr=10.0.0.1', TlsMode::VerifyFull];
         yield 'what was asked for' => ['host=db sslmode=disable', TlsMode::Disable];
         yield 'authorities on this machine' => ['host=localhost sslrootcert=' . __FILE__, TlsMode::VerifyFull];
         yield 'authorities that must be asked' => [

@@ -6,6 +6,7 @@ namespace Spindle\Tests\Unit\Postgres\Connect;
 
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
 use PHPUnit\Framework\TestCase;
+use Spindle\Internal\Network\NetworkException;
 use Spindle\Postgres\Internal\Connect\Tls;
 use Spindle\Postgres\PostgresHost;
 use Spindle\Postgres\PostgresOptions;
@@ -45,6 +46,17 @@ final class TlsTest extends TestCase
         self::assertSame([true, true, false, 'db', true], self::options(TlsMode::VerifyFull, 'db'));
         self::assertSame([true, false, false, '10.0.0.1', false], self::options(TlsMode::VerifyCa, '10.0.0.1'));
         self::assertSame([false, false, true, 'db', true], self::options(TlsMode::Require, 'db'));
+    }
+
+    public function testACertificateIsNotCheckedForAFolder(): void
+    {
+        $host = new PostgresHost('/tmp', address: '10.0.0.1');
+        $options = new PostgresOptions(user: 'u');
+
+        self::assertNotNull(Tls::settings(TlsMode::VerifyCa, $host, $options));
+        $this->expectException(NetworkException::class);
+        $this->expectExceptionMessage("the folder '/tmp', which is no host name");
+        Tls::settings(TlsMode::VerifyFull, $host, $options);
     }
 
     /** @return list<mixed> */
