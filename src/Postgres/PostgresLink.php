@@ -90,6 +90,10 @@ interface PostgresLink
      * Runs COPY … TO STDOUT, in constant memory. Until the loop over the rows ends, no other statement can use the
      * connection.
      *
+     * If the loop ends early, the COPY is cancelled. That aborts the transaction around it, unless the server has
+     * already sent all rows. After that, further statements fail, and the transaction is rolled back. Within a
+     * transaction, read all rows, limit them in the statement, or use {@see stream()}.
+     *
      * @return \Generator<int, string> rows in the statement's format, each with its line end
      */
     public function copyTo(string $sql, ?Cancellation $cancellation = null): \Generator;
