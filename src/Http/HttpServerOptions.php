@@ -102,13 +102,17 @@ final readonly class HttpServerOptions
             'maxConnectionsPerAddress' => $maxConnectionsPerAddress,
             'maxInFlight' => $maxInFlight,
         ]);
-        if ($blockWarning !== 0.0 && !($blockWarning >= 0.1)) {
-            throw new \ValueError(
-                'The option blockWarning must be 0 or at least 0.1 seconds, not ' . NumberRange::text($blockWarning),
-            );
-        }
+        self::checkBlockWarning($blockWarning);
         if ($maxBody < 0 || $minRate < 0) {
             throw new \ValueError('The options maxBody and minRate must be 0 or more');
+        }
+    }
+
+    private static function checkBlockWarning(float $seconds): void
+    {
+        if ($seconds !== 0.0 && !($seconds >= 0.1)) {
+            $given = NumberRange::text($seconds);
+            throw new \ValueError("The option blockWarning must be 0 or at least 0.1 seconds, not {$given}");
         }
     }
 }

@@ -58,8 +58,7 @@ final class Worker
     /**
      * @param int    $sharedMemoryKey key of the shared memory, see {@see SharedFlags}; 0 for none
      * @param bool   $timed whether to record in the shared memory when each task starts
-     * @param int|null $maxMemoryGrowth bytes by which the memory may grow. After more growth, the worker starts no more
-     *     tasks of the batch
+     * @param int|null $maxMemoryGrowth bytes of memory growth after which no further task of a batch is started
      * @param bool   $restoresState whether to restore {@see InitialState} after each task
      * @param bool   $isThread whether this is a thread. A thread gets no signals and runs shutdown functions too late
      */
