@@ -480,6 +480,10 @@ final class PipeTest extends SpindleCommandTestCase
             ['--pipe', '--tee'],
             'option --tee: standard input is the data of all jobs; give the arguments of the jobs after :::',
         ];
+        yield '--tee with arguments from standard input' => [
+            ['--pipe', '--tee', '-a', '/dev/stdin'],
+            'option --tee: standard input is the data of all jobs; give the arguments of the jobs after :::',
+        ];
         yield '--tee with blocks' => [
             ['--pipe', '--tee', '--block', '1k'], "option --block: can't be combined with --tee: there are no blocks",
         ];

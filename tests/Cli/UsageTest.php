@@ -235,6 +235,11 @@ final class UsageTest extends SpindleCommandTestCase
             ['run', '--results', '/dev/null/x', 'touch ran', ':::', 'a'],
             "option --results: can't create the folder '/dev/null/x'",
         ];
+        yield 'standard input twice' => [
+            ['run', '-a', '-', '-a', '/dev/fd/0', 'touch ran'],
+            "option --arg-file: '-' and '/dev/fd/0' are both standard input, which can be read only once; write it to a"
+            . ' file, and give that file',
+        ];
         yield 'a template for JSON' => [
             ['run', '--jsonl', 'touch ran'],
             'option --jsonl: the commands come from the input; remove the command template',

@@ -125,6 +125,7 @@ final class InputOptions
     /** @param list<ArgumentList> $lists */
     private static function sources(GivenOptions $given, array $lists): InputSources
     {
+        self::rejectRepeatedInput($given, $lists);
         $separator = self::separator($given);
         $groups = array_map(
             static fn(string $path): array => [InputSource::file($path, $separator)],
@@ -164,6 +165,26 @@ final class InputOptions
             repeatsShorter: $isLinked,
             isShuffled: self::isShuffled($given),
         );
+    }
+
+    /**
+     * Rejects standard input that is named twice. Two sources would each get some of its bytes.
+     *
+     * @param list<ArgumentList> $lists
+     */
+    private static function rejectRepeatedInput(GivenOptions $given, array $lists): void
+    {
+        $paths = $given->texts('arg-file');
+        foreach ($lists as $list) {
+            array_push($paths, ...($list->isFiles ? $list->words : []));
+        }
+        $paths = array_values(array_filter($paths, InputSource::isStandardInput(...)));
+        if (\count($paths) > 1) {
+            throw new UsageException(
+                "option --arg-file: '{$paths[0]}' and '{$paths[1]}' are both standard input, which can be read only"
+                . ' once; write it to a file, and give that file',
+            );
+        }
     }
 
     private static function isShuffled(GivenOptions $given): bool

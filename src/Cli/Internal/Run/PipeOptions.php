@@ -129,7 +129,8 @@ final class PipeOptions
         foreach ($lists as $list) {
             array_push($files, ...($list->isFiles ? $list->words : []));
         }
-        if (($files === [] && $lists === []) || \in_array('-', $files, true)) {
+        $isRead = array_filter($files, InputSource::isStandardInput(...)) !== [];
+        if (($files === [] && $lists === []) || $isRead) {
             throw new UsageException(
                 'option --tee: standard input is the data of all jobs; give the arguments of the jobs after :::',
             );

@@ -266,6 +266,12 @@ final class InputSource
         }
     }
 
+    /** Returns whether the path of a file stands for standard input, such as - or /dev/stdin. */
+    public static function isStandardInput(string $path): bool
+    {
+        return preg_match('~^(?:-|php://(?:stdin|fd/0+))$~D', self::streamPath($path)) === 1;
+    }
+
     /**
      * Returns php://fd/N for the path of a file descriptor, such as /dev/fd/63 for a shell's <(...). Returns any other
      * path unchanged. The path of a descriptor is a symbolic link, whose target PHP would not find.
