@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Tests\Cli;
 
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
+use PHPUnit\Framework\Attributes\TestWith;
 use Spindle\Cli\Internal\OutputStream;
 use Spindle\Cli\Internal\Run\Input\InputWait;
 use Spindle\Cli\Internal\Run\Interrupts;
@@ -108,6 +109,35 @@ final class InterruptTest extends SpindleCommandTestCase
 
         self::assertOutcome(143, '', $process);
         $this->assertNothingRuns();
+    }
+
+    #[TestWith([''])]
+    #[TestWith(['> out'])]
+    public function testATerminationKeepsTheResultsOfFinishedJobs(string $redirection): void
+    {
+        $this->file('out', '');
+        $process = new Process(
+            [
+                'sh', '-c', "exec \"\$@\" {$redirection}", 'sh', Program::path(), 'run', '-vvv', '-kj3',
+                '--joblog', 'log', '[ {} = 1 ] && exec sleep 5; echo {}', ':::', '1', '2', '3',
+            ],
+            $this->path(),
+            [self::MARK => $this->mark],
+            '',
+            30.0,
+        );
+        $process->start();
+        Eventually::holdsByItself(
+            static fn(): bool => substr_count($process->getErrorOutput(), 'Ended: ') === 2,
+            'two jobs are over',
+            10.0,
+        );
+
+        $process->signal(\SIGTERM);
+
+        self::assertSame(143, $process->wait());
+        self::assertSame("2\n3\n", $process->getOutput() . file_get_contents($this->path('out')));
+        self::assertCount(3, (array) file($this->path('log')));
     }
 
     public function testSignalsThatWereIgnoredAtTheStartStayIgnored(): void

@@ -58,7 +58,7 @@ final class OutputStream
     /**
      * Writes all bytes. Suspends while the reader is slow, and while another fiber writes.
      *
-     * @throws OutputClosedException when the reader has closed the stream, or after {@see abandon()}
+     * @throws OutputClosedException when the reader has closed the stream, or is slow after {@see abandon()}
      * @throws OutputFailedException when writing fails for another reason, such as a full disk
      */
     public function write(string $bytes): void
@@ -75,7 +75,7 @@ final class OutputStream
         }
     }
 
-    /** Makes the pending write and all later writes throw {@see OutputClosedException}. */
+    /** Makes the pending write and all later writes throw {@see OutputClosedException} where they would wait. */
     public function abandon(): void
     {
         $this->abandoned = true;
@@ -86,9 +86,6 @@ final class OutputStream
     {
         for ($at = 0, $length = \strlen($bytes); $at < $length; $at += $written) {
             $this->waitUntilWritable();
-            if ($this->abandoned) {
-                throw new OutputClosedException("{$this->name} was abandoned");
-            }
             error_clear_last();
             $piece = $this->isFile ? $length : self::PIPE_BUF_BYTES;
             $written = @fwrite($this->stream, $at === 0 && $length <= $piece ? $bytes : substr($bytes, $at, $piece));
@@ -113,14 +110,16 @@ final class OutputStream
 
     private function waitUntilWritable(): void
     {
-        if ($this->isFile || $this->isWritable()) {
-            return;
-        }
-        $watcher = EventLoop::onWritable($this->stream, $this->writable->notify(...));
-        try {
-            $this->writable->wait();
-        } finally {
-            EventLoop::cancel($watcher);
+        while (!$this->isFile && !$this->isWritable()) {
+            if ($this->abandoned) {
+                throw new OutputClosedException("{$this->name} was abandoned");
+            }
+            $watcher = EventLoop::onWritable($this->stream, $this->writable->notify(...));
+            try {
+                $this->writable->wait();
+            } finally {
+                EventLoop::cancel($watcher);
+            }
         }
     }
 

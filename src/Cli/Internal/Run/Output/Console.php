@@ -142,7 +142,7 @@ final class Console implements ProgressConsole
         $this->progress->close();
     }
 
-    /** Abandons standard output, whose reader may be slow. Pending writes throw {@see OutputClosedException}. */
+    /** Stops waiting for a slow reader of standard output: such writes throw {@see OutputClosedException}. */
     public function abandonOutput(): void
     {
         $this->out->abandon();
