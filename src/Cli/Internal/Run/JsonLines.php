@@ -19,6 +19,9 @@ final class JsonLines
         | \JSON_PRESERVE_ZERO_FRACTION
         | \JSON_THROW_ON_ERROR;
 
+    /** Levels of nesting of a task, also in members that are ignored: PHP's default. */
+    private const MAX_DEPTH = 512;
+
     /** Matches an incomplete UTF-8 character at the end of a text. */
     private const CUT_CHARACTER_PATTERN = '/(?:[\xC2-\xF4]|[\xE0-\xF4][\x80-\xBF]|[\xF0-\xF4][\x80-\xBF]{2})$/D';
 
@@ -35,9 +38,11 @@ final class JsonLines
     public static function decodeTask(string $line): array
     {
         try {
-            $task = json_decode($line, true, 8, \JSON_THROW_ON_ERROR | \JSON_BIGINT_AS_STRING);
+            $task = json_decode($line, true, self::MAX_DEPTH, \JSON_THROW_ON_ERROR | \JSON_BIGINT_AS_STRING);
         } catch (\JsonException $exception) {
-            throw new BadRecordException("not JSON: {$exception->getMessage()}");
+            throw new BadRecordException($exception->getCode() === \JSON_ERROR_DEPTH
+                ? 'the JSON is nested too deeply; the limit is ' . self::MAX_DEPTH . ' levels'
+                : "not JSON: {$exception->getMessage()}");
         }
         if (!\is_array($task) || array_is_list($task)) {
             throw new BadRecordException('not a JSON object such as {"id":1,"cmd":"true"}');

@@ -23,6 +23,9 @@ final class JsonLinesTest extends TestCase
         ];
         yield 'any text' => ['{"id":"\u00fc\ud83d\ude00","cmd":"echo \"ü\"\n"}', ['ü😀', "echo \"ü\"\n"]];
         yield 'more members' => ['{"cmd":"x","group":[1],"id":1}', [1, 'x']];
+        yield 'a member with many levels' => [
+            '{"id":1,"cmd":"x","meta":' . str_repeat('[', 500) . str_repeat(']', 500) . '}', [1, 'x'],
+        ];
         yield 'white space around' => [" {\"id\":1,\"cmd\":\"x\"}\r", [1, 'x']];
         yield 'bytes' => ['{"id":"/w==","cmd":"ZWNobyD/","base64":["id","cmd"]}', ["\xff", "echo \xff"]];
     }
@@ -40,6 +43,10 @@ final class JsonLinesTest extends TestCase
         yield 'no JSON' => ['echo 1', 'not JSON: Syntax error'];
         yield 'nothing' => ['', 'not JSON: Syntax error'];
         yield 'cut off' => ['{"id":1,"cmd":"echo', 'not JSON: '];
+        yield 'too many levels' => [
+            '{"id":1,"cmd":"x","meta":' . str_repeat('[', 512) . str_repeat(']', 512) . '}',
+            'the JSON is nested too deeply; the limit is 512 levels',
+        ];
         yield 'not UTF-8' => ["{\"id\":1,\"cmd\":\"\xff\"}", 'not JSON: Malformed UTF-8'];
         yield 'a list' => ['[1,"x"]', 'not a JSON object'];
         yield 'a string' => ['"x"', 'not a JSON object'];
