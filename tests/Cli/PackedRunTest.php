@@ -99,6 +99,19 @@ final class PackedRunTest extends SpindleCommandTestCase
         );
     }
 
+    public function testTheSizeOfARepeatedWordIncludesAllThatIsInsertedIntoIt(): void
+    {
+        $values = implode("\n", range(1_000_000, 1_030_000)) . "\n";
+        foreach ([['-X', 'echo {#}{}'], ['-N', '12000', 'echo {1}{}'], ['-X', 'echo', '{#}{}']] as $arguments) {
+            $process = $this->spindle(['-j2', ...$arguments], $values);
+
+            self::assertSame([0, ''], [$process->getExitCode(), $process->getErrorOutput()]);
+            self::assertSame(30_001, str_word_count($process->getOutput(), 0, '0123456789'));
+        }
+        $lines = $this->spindle(['-Xk', '-s', '60', '--dry-run', 'echo', 'xxx{#}{}'], $values)->getOutput();
+        self::assertLessThan(60, max(array_map(\strlen(...), explode("\n", $lines))));
+    }
+
     public function testAValueWithNulFailsOnlyItsJob(): void
     {
         $process = $this->spindle(['-kXj1', '-s', '14', 'echo'], "1\n2\n3\n4\0x\n5\n6\n7\n8\n9\n");

@@ -128,21 +128,21 @@ final class CommandTemplate
      *
      * @return array{int, int} number of bytes, including one for the end of each word, and number of words
      */
-    public function baseSize(): array
+    public function baseSize(int $sequence, int $slot): array
     {
-        $words = $this->body->baseWords();
+        $words = $this->body->baseWords($sequence, (string) $slot);
 
         return [array_sum(array_map(\strlen(...), $words)) + \count($words), \count($words)];
     }
 
     /**
-     * @param list<string> $values values of a record
+     * @param list<string> $values values of the job's records; the first $count values have been counted before
      *
-     * @return array{int, int} bytes and words that a record adds to the command
+     * @return array{int, int} bytes and words that the other values add to the command
      */
-    public function addedSize(array $values): array
+    public function addedSize(array $values, int $count, int $sequence, int $slot): array
     {
-        return $this->body->addedSize($values);
+        return $this->body->addedSize($values, $count, $sequence, (string) $slot);
     }
 
     private static function rejectUnsupported(string $words, ReplacementStrings $strings): void

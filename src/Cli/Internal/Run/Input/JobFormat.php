@@ -24,14 +24,14 @@ interface JobFormat
      *
      * @return array{int, int} number of bytes, including one for the end of each word, and number of words
      */
-    public function baseSize(): array;
+    public function baseSize(int $sequence, int $slot): array;
 
     /**
-     * @param list<string> $values values of a record
+     * @param list<string> $values values of the job's records; the first $count values have been counted before
      *
-     * @return array{int, int} bytes and words that a record adds to a command
+     * @return array{int, int} bytes and words that the other values add to a command
      */
-    public function addedSize(array $values): array;
+    public function addedSize(array $values, int $count, int $sequence, int $slot): array;
 
     /**
      * @param JobValues $values values of all records of the job

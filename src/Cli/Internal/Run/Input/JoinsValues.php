@@ -22,13 +22,15 @@ trait JoinsValues
         return false;
     }
 
-    public function baseSize(): array
+    public function baseSize(int $sequence, int $slot): array
     {
         return [0, 1];
     }
 
-    public function addedSize(array $values): array
+    public function addedSize(array $values, int $count, int $sequence, int $slot): array
     {
+        $values = \array_slice($values, $count);
+
         return [array_sum(array_map(\strlen(...), $values)) + \count($values), 0];
     }
 }

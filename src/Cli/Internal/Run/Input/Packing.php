@@ -45,9 +45,8 @@ final class Packing
      */
     public function jobs(\Generator $rows, JobFormat $format, \Closure $concurrency): \Generator
     {
-        [$baseBytes, $baseWords] = $format->baseSize();
-        $job = [];
-        [$bytes, $words] = [$baseBytes, $baseWords];
+        $job = $values = [];
+        [$bytes, $words] = $format->baseSize($sequence = 1, $slot = max(1, $concurrency()));
         $number = 0;
         foreach ($rows as $row) {
             ++$number;
@@ -55,11 +54,15 @@ final class Packing
                 yield JobValues::of([]);
                 continue;
             }
-            [$moreBytes, $moreWords] = $format->addedSize($row);
+            $count = \count($values);
+            array_push($values, ...$row); // in place, because a copy for each record would be slow
+            [$moreBytes, $moreWords] = $format->addedSize($values, $count, $sequence, $slot);
             if ($job !== [] && !$this->fits($bytes + $moreBytes, $words + $moreWords)) {
-                yield JobValues::of(array_merge(...$job));
+                yield JobValues::of(\array_slice($values, 0, $count));
                 $job = [];
-                [$bytes, $words] = [$baseBytes, $baseWords];
+                $values = $row;
+                [$bytes, $words] = $format->baseSize(++$sequence, $slot = max(1, $concurrency()));
+                [$moreBytes, $moreWords] = $format->addedSize($values, 0, $sequence, $slot);
             }
             if ($job === [] && !$this->fitsAlone($bytes + $moreBytes, $words + $moreWords)) {
                 throw $this->tooLong($number, $bytes + $moreBytes);
@@ -68,9 +71,9 @@ final class Packing
             $bytes += $moreBytes;
             $words += $moreWords;
             if (\count($job) === $this->maxRecords) {
-                yield JobValues::of(array_merge(...$job));
-                $job = [];
-                [$bytes, $words] = [$baseBytes, $baseWords];
+                yield JobValues::of($values);
+                $job = $values = [];
+                [$bytes, $words] = $format->baseSize(++$sequence, $slot = max(1, $concurrency()));
             }
         }
         if ($job !== []) {

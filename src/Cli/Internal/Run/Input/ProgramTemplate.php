@@ -68,27 +68,35 @@ final class ProgramTemplate implements TemplateBody
         return \count($places) === 1 && $isWord && $list?->isList() === true && $list->part === '';
     }
 
-    public function baseWords(): array
+    public function baseWords(int $sequence, string $slot): array
     {
-        return $this->words([], 1, '1');
+        return $this->words([], $sequence, $slot);
     }
 
-    public function addedSize(array $values): array
+    public function addedSize(array $values, int $count, int $sequence, string $slot): array
     {
         $bytes = $words = 0;
+        $added = \array_slice($values, $count);
         foreach ($this->words as $parts) {
-            if (!self::hasList($parts)) {
-                continue;
-            }
+            $hasList = self::hasList($parts);
+            $isRepeated = $hasList && $this->repeatsWords;
+            [$oldCopies, $newCopies] = $isRepeated ? [max(1, $count), \count($values)] : [1, 1];
             foreach ($parts as $part) {
                 if (\is_string($part)) {
-                    $bytes += $this->repeatsWords ? \strlen($part) * \count($values) : 0;
+                    $bytes += $isRepeated ? \strlen($part) * \count($added) : 0;
                 } elseif ($part->isList()) {
-                    $bytes += array_sum(array_map(\strlen(...), array_map($part->apply(...), $values)));
+                    $bytes += array_sum(array_map(\strlen(...), array_map($part->apply(...), $added)));
+                } else {
+                    $old = $part->text($values, $count, $sequence, $slot);
+                    $new = $part->text($values, \count($values), $sequence, $slot);
+                    $bytes += \strlen((string) $new) * $newCopies - \strlen((string) $old) * $oldCopies;
+                    $isNewWord = $old === null && $new !== null && $parts === ['', $part, ''];
+                    $bytes += (int) $isNewWord;
+                    $words += (int) $isNewWord;
                 }
             }
-            $bytes += \count($values);
-            $words += \count($values);
+            $bytes += $hasList ? \count($added) : 0;
+            $words += $hasList ? \count($added) : 0;
         }
 
         return [$bytes, $words];

@@ -44,15 +44,29 @@ final class Replacement
      */
     public function texts(array $values, array $listed, int $sequence, string $slot): array
     {
-        if ($this->isNumber()) {
-            return [$this->part === self::SEQUENCE ? (string) $sequence : $slot];
-        }
-        if ($this->position === null) {
+        if ($this->isList()) {
             return array_map($this->apply(...), $listed);
         }
-        $value = $values[$this->position > 0 ? $this->position - 1 : \count($values) + $this->position] ?? null;
+        $text = $this->text($values, \count($values), $sequence, $slot);
 
-        return $value === null ? [] : [$this->apply($value)];
+        return $text === null ? [] : [$text];
+    }
+
+    /**
+     * Returns the text of a replacement string that is not a list, in a job with the first $count of the values.
+     *
+     * @param list<string> $values
+     *
+     * @return string|null null if there is no value at $position
+     */
+    public function text(array $values, int $count, int $sequence, string $slot): ?string
+    {
+        if ($this->position === null) {
+            return $this->part === self::SEQUENCE ? (string) $sequence : $slot;
+        }
+        $index = $this->position > 0 ? $this->position - 1 : $count + $this->position;
+
+        return $index < 0 || $index >= $count ? null : $this->apply($values[$index]);
     }
 
     /** Returns the part of a value that replaces the replacement string. */

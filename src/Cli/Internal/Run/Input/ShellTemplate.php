@@ -66,24 +66,29 @@ final class ShellTemplate implements TemplateBody
         return $line;
     }
 
-    public function baseWords(): array
+    public function baseWords(int $sequence, string $slot): array
     {
-        return [$this->command([], 1, '1')->line ?? ''];
+        return [$this->command([], $sequence, $slot)->line ?? ''];
     }
 
-    public function addedSize(array $values): array
+    public function addedSize(array $values, int $count, int $sequence, string $slot): array
     {
         $bytes = 0;
+        $added = \array_slice($values, $count);
         foreach ($this->pieces as $piece) {
-            if (!self::hasList($piece)) {
-                continue;
-            }
+            $isRepeated = \count($this->pieces) > 1 && self::hasList($piece);
+            [$oldCopies, $newCopies] = $isRepeated ? [max(1, $count), \count($values)] : [1, 1];
             foreach ($piece as $part) {
                 if (\is_string($part)) {
-                    $bytes += \count($this->pieces) > 1 ? \strlen($part) * \count($values) : 0;
+                    $bytes += $isRepeated ? \strlen($part) * \count($added) : 0;
                 } elseif ($part->replacement->isList()) {
-                    $texts = array_map($part->quote(...), array_map($part->replacement->apply(...), $values));
-                    $bytes += array_sum(array_map(\strlen(...), $texts)) + \count($values);
+                    $texts = array_map($part->quote(...), array_map($part->replacement->apply(...), $added));
+                    $bytes += array_sum(array_map(\strlen(...), $texts)) + \count($added);
+                } else {
+                    $old = $part->replacement->text($values, $count, $sequence, $slot);
+                    $new = $part->replacement->text($values, \count($values), $sequence, $slot);
+                    $bytes -= $old === null ? 0 : \strlen($part->quote($old)) * $oldCopies;
+                    $bytes += $new === null ? 0 : \strlen($part->quote($new)) * $newCopies;
                 }
             }
         }

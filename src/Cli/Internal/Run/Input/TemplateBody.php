@@ -24,12 +24,12 @@ interface TemplateBody
     public function text(array $values, int $sequence, string $slot): string;
 
     /** @return list<string> the words of a command without values; for a shell line, one text */
-    public function baseWords(): array;
+    public function baseWords(int $sequence, string $slot): array;
 
     /**
-     * @param list<string> $values values of a record
+     * @param list<string> $values values of the job's records; the first $count values have been counted before
      *
-     * @return array{int, int} bytes and words that a record adds to the command
+     * @return array{int, int} bytes and words that the other values add to the command
      */
-    public function addedSize(array $values): array;
+    public function addedSize(array $values, int $count, int $sequence, string $slot): array;
 }

@@ -29,14 +29,14 @@ final class TemplateFormat implements JobFormat
         return $this->template->addsRecordsUnchanged();
     }
 
-    public function baseSize(): array
+    public function baseSize(int $sequence, int $slot): array
     {
-        return $this->template->baseSize();
+        return $this->template->baseSize($sequence, $slot);
     }
 
-    public function addedSize(array $values): array
+    public function addedSize(array $values, int $count, int $sequence, int $slot): array
     {
-        return $this->template->addedSize($values);
+        return $this->template->addedSize($values, $count, $sequence, $slot);
     }
 
     public function job(int $sequence, JobValues $values, int $slot): InputJob

@@ -12,8 +12,8 @@ use Spindle\Cli\Internal\UsageException;
  */
 final class TextPacking
 {
-    private readonly int $baseBytes;
-    private readonly int $baseWords;
+    private int $baseBytes = 0;
+    private int $baseWords = 0;
 
     /** Records of the next job, with a separator at the end of each. */
     private string $text = '';
@@ -24,10 +24,8 @@ final class TextPacking
     public function __construct(
         private readonly Packing $packing,
         private readonly string $separator,
-        JobFormat $format,
-    ) {
-        [$this->baseBytes, $this->baseWords] = $format->baseSize();
-    }
+        private readonly JobFormat $format,
+    ) {}
 
     /**
      * Yields the values of each job.
@@ -42,6 +40,7 @@ final class TextPacking
     public function jobs(\Generator $texts, \Closure $concurrency): \Generator
     {
         $number = 0;
+        [$this->baseBytes, $this->baseWords] = $this->format->baseSize($sequence = 1, max(1, $concurrency()));
         foreach ($texts as $text) {
             for ($at = 0; $at < \strlen($text); $at = $end) {
                 [$end, $count] = $this->fitting($text, $at);
@@ -61,6 +60,7 @@ final class TextPacking
                     $this->text = '';
                     $this->count = 0;
                     yield $values;
+                    [$this->baseBytes, $this->baseWords] = $this->format->baseSize(++$sequence, max(1, $concurrency()));
                 }
             }
         }

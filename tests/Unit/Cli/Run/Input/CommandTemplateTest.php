@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Tests\Unit\Cli\Run\Input;
 
 use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\Attributes\TestWith;
 use PHPUnit\Framework\TestCase;
 use Spindle\Cli\Internal\Run\Input\CommandTemplate;
 use Spindle\Cli\Internal\UsageException;
@@ -352,5 +353,35 @@ final class CommandTemplateTest extends TestCase
         yield 'a value in another place' => [['echo', '{1}', '{}'], null];
         yield 'the program' => [['{}'], null];
         yield 'a shell line' => [['echo; echo'], null];
+    }
+
+    /** @param non-empty-list<string> $words */
+    #[TestWith([['echo', '{}']])]
+    #[TestWith([['echo', '{#}', '{%}', '{}']])]
+    #[TestWith([['echo', '{#}{}']])]
+    #[TestWith([['echo', '{%}{}{1}', '{-1}{.}']])]
+    #[TestWith([['echo', '{1}', '{-2}', '{}']])]
+    #[TestWith([['echo {#}{}; echo {%}{1}{} {1}']])]
+    #[TestWith([['echo {-1}{}{2.} {} {#}; :']])]
+    public function testTheCountedSizeIsNeverLessThanThatOfTheCommand(array $words): void
+    {
+        foreach ([true, false] as $repeatsWords) {
+            $template = CommandTemplate::fromWords($words, repeatsWords: $repeatsWords, hasLists: true);
+            [$bytes, $count] = $template->baseSize(1234, 56);
+            $values = [];
+            foreach ([['a long value'], ['b', ''], ['c'], ["it's", 'a.b', 'd']] as $row) {
+                $before = \count($values);
+                array_push($values, ...$row);
+                [$moreBytes, $moreWords] = $template->addedSize($values, $before, 1234, 56);
+                [$bytes, $count] = [$bytes + $moreBytes, $count + $moreWords];
+                $command = $template->command($values, 1234, 56);
+                $actual = $command->line === null ? $command->words() : [$command->line];
+                $actualBytes = \strlen(implode(' ', $actual)) + 1;
+
+                self::assertGreaterThanOrEqual($actualBytes, $bytes);
+                self::assertLessThan($actualBytes + 9, $bytes);
+                self::assertGreaterThanOrEqual(\count($actual), $count);
+            }
+        }
     }
 }
