@@ -112,6 +112,16 @@ final class PackedRunTest extends SpindleCommandTestCase
         self::assertLessThan(60, max(array_map(\strlen(...), explode("\n", $lines))));
     }
 
+    public function testADryRunDividesTheLastValuesAsTheRunDoes(): void
+    {
+        foreach (['0', '2'] as $jobs) {
+            $lines = $this->spindle(['-Xk', '-j', $jobs, '--dry-run', 'echo'], "1\n2\n3\n")->getOutput();
+            $run = $this->spindle(['-Xk', '-j', $jobs, 'echo'], "1\n2\n3\n")->getOutput();
+
+            self::assertSame(preg_replace('/^/m', 'echo ', trim($run)) . "\n", $lines);
+        }
+    }
+
     public function testAValueWithNulFailsOnlyItsJob(): void
     {
         $process = $this->spindle(['-kXj1', '-s', '14', 'echo'], "1\n2\n3\n4\0x\n5\n6\n7\n8\n9\n");

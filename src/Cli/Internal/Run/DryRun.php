@@ -15,6 +15,9 @@ use Spindle\Cli\Internal\Run\Input\ResumedInput;
 use Spindle\Cli\Internal\Run\Output\LineTag;
 use Spindle\Cli\Internal\TerminalText;
 use Spindle\Cli\Internal\UsageException;
+use Spindle\Command\CommandPool;
+use Spindle\Command\CommandPoolOptions;
+use Spindle\LauncherException;
 
 /** The option --dry-run: prints the commands that would run, one per line, and changes nothing. */
 final class DryRun
@@ -25,6 +28,9 @@ final class DryRun
     private readonly OutputStream $out;
     private int $invalidCount = 0;
 
+    /** The largest number of jobs at the same time; null while it is not needed. */
+    private ?int $maxConcurrency = null;
+
     public function __construct(private readonly RunOptions $options)
     {
         $this->out = OutputStream::standardOutput();
@@ -33,6 +39,7 @@ final class DryRun
     /**
      * @throws UsageException
      * @throws OutputFailedException
+     * @throws LauncherException
      */
     public function run(): int
     {
@@ -52,7 +59,7 @@ final class DryRun
     private function inputs(): \Generator
     {
         $wait = new InputWait();
-        $inputs = $this->options->input->inputs->jobs($wait, $this->options->start->jobs->current(...));
+        $inputs = $this->options->input->inputs->jobs($wait, $this->concurrency(...));
         $outcome = $this->options->outcome;
         if (!$outcome->resume || $outcome->jobLog === null) {
             return $inputs;
@@ -64,6 +71,26 @@ final class DryRun
         );
 
         return $resumed->remaining($inputs, $wait, new RunStatistics());
+    }
+
+    /** Returns how many jobs would run at the same time. */
+    private function concurrency(): int
+    {
+        $concurrency = $this->options->start->jobs->current();
+
+        return $concurrency === JobsOption::UNLIMITED
+            ? $this->maxConcurrency ??= $this->maxConcurrency()
+            : $concurrency;
+    }
+
+    private function maxConcurrency(): int
+    {
+        $pool = new CommandPool(1, options: new CommandPoolOptions(transport: $this->options->start->transport));
+        try {
+            return $pool->maxConcurrency();
+        } finally {
+            $pool->kill();
+        }
     }
 
     private function print(int $number, JobValues $values): void
