@@ -506,6 +506,13 @@ final class RunCommandTest extends SpindleCommandTestCase
         self::assertOutcome(0, '', $process);
     }
 
+    public function testAVariableMayHaveAnyName(): void
+    {
+        $process = $this->shell('env a.b=1 "c d=2" "e[=3" $SPINDLE run -k printenv ::: a.b "c d" "e["');
+
+        self::assertOutcome(0, "1\n2\n3\n", $process);
+    }
+
     public function testAProgramThatIsNotThereIsAFailedJobWithAReason(): void
     {
         $process = $this->spindle(['-k', 'no-such-program', ':::', '1']);

@@ -10,6 +10,9 @@ final class Environment
     /** Longer variables are cut to this length, which execve(2) refuses too. So no command gets a cut value. */
     private const MAX_VARIABLE_BYTES = 4 << 20;
 
+    /** @var list<string>|null result of {@see unlistedNames()}; null before the first use */
+    private static ?array $unlistedNames = null;
+
     /**
      * Returns the environment variables of this process, including those of putenv(). Under FPM and similar SAPIs,
      * getenv() also returns variables of the request. Only getenv($name, true) ignores them.
@@ -19,6 +22,12 @@ final class Environment
     public static function variables(): array
     {
         $environment = getenv();
+        foreach (self::$unlistedNames ??= self::unlistedNames() as $name) {
+            $value = getenv($name, true);
+            if ($value !== false) {
+                $environment[$name] = $value;
+            }
+        }
         if (\PHP_SAPI === 'cli') {
             return $environment;
         }
@@ -32,6 +41,25 @@ final class Environment
         }
 
         return $environment;
+    }
+
+    /**
+     * Returns the names of variables that this process got at its start, and that getenv() does not list: those with a
+     * blank, a dot or a bracket. On systems without /proc/self/environ, returns none.
+     *
+     * @return list<string>
+     */
+    private static function unlistedNames(): array
+    {
+        $names = [];
+        foreach (explode("\0", (string) @file_get_contents('/proc/self/environ')) as $variable) {
+            $name = substr($variable, 0, (int) strpos($variable, '='));
+            if (strpbrk($name, ' .[') !== false) {
+                $names[] = $name;
+            }
+        }
+
+        return $names;
     }
 
     /** @param array<array-key, string> $variables values by name, for the returned ENVIRONMENT frame */

@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal\Run\Input;
 
+use Spindle\Internal\Launcher\Environment;
+
 /** The largest command that the system runs: see execve(2), "Limits on size of arguments and environment". */
 final class CommandLimit
 {
@@ -37,7 +39,7 @@ final class CommandLimit
         $stack = \is_array($limits) ? $limits['soft stack'] ?? 'unlimited' : 'unlimited';
         $total = \is_int($stack) ? max(self::MIN_BYTES, min(intdiv($stack, 4), self::MAX_BYTES)) : self::MIN_BYTES;
         $environment = 0;
-        foreach (getenv() as $name => $value) {
+        foreach (Environment::variables() as $name => $value) {
             $environment += \strlen("{$name}={$value}") + 1 + self::POINTER_BYTES;
         }
 
