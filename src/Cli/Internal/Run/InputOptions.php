@@ -152,6 +152,7 @@ final class InputOptions
             $given->text('trim'),
             $given->text('eof'),
             $given->flag('no-run-if-empty'),
+            $given->text('max-lines') !== null,
         );
         if ($given->flag('jsonl') && (\count($groups) > 1 || $given->text('colsep') !== null)) {
             throw new UsageException('option --jsonl: give one input, and no --colsep');

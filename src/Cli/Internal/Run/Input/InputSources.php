@@ -233,10 +233,7 @@ final class InputSources
     private function values(InputWait $wait, InputSource $source): \Generator
     {
         $isEmpty = true;
-        foreach ($source->records($wait) as $record) {
-            if ($this->fields->isEnd($record)) {
-                break;
-            }
+        foreach ($this->records($wait, $source) as $record) {
             if (!$this->fields->skips($record)) {
                 $isEmpty = false;
                 $this->hasRecords = true;
@@ -245,6 +242,29 @@ final class InputSources
         }
         if ($isEmpty && !$wait->isStopped()) {
             yield [''];
+        }
+    }
+
+    /**
+     * Yields the records before the one that ends the input. A continued record and the next one are one record.
+     *
+     * @return \Generator<int, string>
+     */
+    private function records(InputWait $wait, InputSource $source): \Generator
+    {
+        $continued = '';
+        foreach ($source->records($wait) as $record) {
+            if ($this->fields->isEnd($record)) {
+                break;
+            }
+            $record = $continued . $record;
+            $continued = $this->fields->isContinued($record) ? $record : '';
+            if ($continued === '') {
+                yield $record;
+            }
+        }
+        if ($continued !== '' && !$wait->isStopped()) {
+            yield $continued;
         }
     }
 }

@@ -6,7 +6,7 @@ namespace Spindle\Cli\Internal\Run\Input;
 
 use Spindle\Cli\Internal\UsageException;
 
-/** Makes values from records, according to the options --colsep, --trim, -E and -r. */
+/** Makes values from records, according to the options --colsep, --trim, -E, -r and -L. */
 final class RecordFields
 {
     private const TRIM_PATTERNS = ['n' => null, 'l' => '~^\s+~', 'r' => '~\s+$~D', 'lr' => '~^\s+|\s+$~D'];
@@ -16,16 +16,18 @@ final class RecordFields
      * @param string|null          $trim       regular expression for text to remove from each value; null for nothing
      * @param string|null          $end        the record that ends the input; null for none
      * @param bool                 $skipsBlank whether blank records are skipped
+     * @param bool                 $continues  whether a record that ends with a blank is continued in the next record
      */
     private function __construct(
         private readonly ?ColumnSeparator $separator,
         private readonly ?string $trim,
         private readonly ?string $end,
         private readonly bool $skipsBlank,
+        private readonly bool $continues,
     ) {}
 
     /** @throws UsageException */
-    public static function of(?string $colsep, ?string $trim, ?string $end, bool $skipsBlank): self
+    public static function of(?string $colsep, ?string $trim, ?string $end, bool $skipsBlank, bool $continues): self
     {
         $separator = $colsep === null ? null : new ColumnSeparator($colsep);
         // Blanks around columns are removed by default, as in GNU parallel.
@@ -34,13 +36,13 @@ final class RecordFields
             throw UsageException::option('--trim', $trim, 'l, r, lr or n');
         }
 
-        return new self($separator, self::TRIM_PATTERNS[$trim], $end, $skipsBlank);
+        return new self($separator, self::TRIM_PATTERNS[$trim], $end, $skipsBlank, $continues);
     }
 
     /** Returns whether each record is one value, unchanged. */
     public function isEmpty(): bool
     {
-        return $this->separator === null && $this->trim === null && $this->end === null && !$this->skipsBlank;
+        return $this->separator === null && $this->trim === null && $this->keepsAll();
     }
 
     public function hasColumns(): bool
@@ -51,12 +53,17 @@ final class RecordFields
     /** Returns whether each record becomes a row. */
     public function keepsAll(): bool
     {
-        return $this->end === null && !$this->skipsBlank;
+        return $this->end === null && !$this->skipsBlank && !$this->continues;
     }
 
     public function skips(string $record): bool
     {
         return $this->skipsBlank && trim($record) === '';
+    }
+
+    public function isContinued(string $record): bool
+    {
+        return $this->continues && preg_match('~\s$~D', $record) === 1;
     }
 
     public function isEnd(string $record): bool

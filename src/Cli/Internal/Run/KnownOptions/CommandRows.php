@@ -33,6 +33,7 @@ final class CommandRows
         [
             'max-lines L l maxlines', 'N', Meaning::Same, 'Insert up to N lines into one command',
             'A line that ends with a blank is continued on the next line', 'max-lines L l',
+            'Each line is one argument; xargs splits lines at blanks. A line that ends with a blank is continued',
         ],
         [
             'pack m', '', Meaning::Same, 'Insert as many inputs as a command can have. Divide the last inputs among the'
