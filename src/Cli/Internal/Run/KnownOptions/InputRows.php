@@ -30,7 +30,8 @@ final class InputRows
         [
             'header', ':', Meaning::Same, 'The first line of each input has names for its columns: {name} is {1}. With'
             . ' --pipe, each job gets the first lines of the input',
-            'Only with `--pipe`, the value can also be a number of lines or a regular expression',
+            'Only with `--pipe`, the value can also be a number of lines or a regular expression. With this'
+            . ' option, GNU parallel splits lines at tabs by default; here, give `--colsep \'\t\'` too',
         ],
         [
             'trim', 'HOW', Meaning::Same, 'Remove white space of values: l (left), r, lr, rl or n (none) [default: n,'
