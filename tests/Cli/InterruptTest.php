@@ -116,22 +116,8 @@ final class InterruptTest extends SpindleCommandTestCase
     public function testATerminationKeepsTheResultsOfFinishedJobs(string $redirection): void
     {
         $this->file('out', '');
-        $process = new Process(
-            [
-                'sh', '-c', "exec \"\$@\" {$redirection}", 'sh', Program::path(), 'run', '-vvv', '-kj3',
-                '--joblog', 'log', '[ {} = 1 ] && exec sleep 5; echo {}', ':::', '1', '2', '3',
-            ],
-            $this->path(),
-            [self::MARK => $this->mark],
-            '',
-            30.0,
-        );
-        $process->start();
-        Eventually::holdsByItself(
-            static fn(): bool => substr_count($process->getErrorOutput(), 'Ended: ') === 2,
-            'two jobs are over',
-            10.0,
-        );
+        $script = '[ {} = 1 ] && exec sleep 5; echo {}';
+        $process = $this->runUntilEnded(2, $redirection, ['-kj3', '--joblog', 'log', $script, ':::', '1', '2', '3']);
 
         $process->signal(\SIGTERM);
 
@@ -209,22 +195,7 @@ final class InterruptTest extends SpindleCommandTestCase
     {
         posix_mkfifo($this->path('pipe'), 0o600);
         $reader = fopen($this->path('pipe'), 'r+'); // never read from
-        $process = new Process(
-            [
-                'sh', '-c', 'exec "$@" > pipe', 'sh', Program::path(), 'run', '-vvv',
-                'head -c {} /dev/zero', ':::', '1000000',
-            ],
-            $this->path(),
-            [self::MARK => $this->mark],
-            '',
-            30.0,
-        );
-        $process->start();
-        Eventually::holdsByItself(
-            static fn(): bool => str_contains($process->getErrorOutput(), 'Ended: '),
-            'the job is over',
-            10.0,
-        );
+        $process = $this->runUntilEnded(1, '> pipe', ['head -c {} /dev/zero', ':::', '1000000']);
 
         $process->signal(\SIGTERM);
 
@@ -288,5 +259,29 @@ final class InterruptTest extends SpindleCommandTestCase
             10.0,
         );
         self::assertSame(self::NOTICE, $process->getErrorOutput());
+    }
+
+    /**
+     * Starts the command, and returns when a number of jobs have ended.
+     *
+     * @param list<string> $arguments after `spindle run -vvv`
+     */
+    private function runUntilEnded(int $jobs, string $redirection, array $arguments): Process
+    {
+        $process = new Process(
+            ['sh', '-c', "exec \"\$@\" {$redirection}", 'sh', Program::path(), 'run', '-vvv', ...$arguments],
+            $this->path(),
+            [self::MARK => $this->mark],
+            '',
+            30.0,
+        );
+        $process->start();
+        Eventually::holdsByItself(
+            static fn(): bool => substr_count($process->getErrorOutput(), 'Ended: ') === $jobs,
+            'the jobs have ended',
+            10.0,
+        );
+
+        return $process;
     }
 }

@@ -617,6 +617,19 @@ final class RunCommandTest extends SpindleCommandTestCase
         );
     }
 
+    public function testContinuedLinesAreRefusedWhenTheyAreTooLongTogether(): void
+    {
+        $process = $this->shell('yes "1234567 " 2>/dev/null | $SPINDLE run -L 1 echo');
+
+        self::assertOutcome(
+            255,
+            '',
+            $process,
+            'spindle: input line 524289, with the lines that it continues, is longer than 4 MiB,'
+                . " the limit for one line\n",
+        );
+    }
+
     public function testAReaderThatLeavesEndsTheRunQuietly(): void
     {
         $process = $this->shell(

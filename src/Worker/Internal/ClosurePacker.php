@@ -79,6 +79,7 @@ final class ClosurePacker
         $this->sent[$closure] = $sent; // set first, because the closure may have captured itself
         $this->check($sent->object, "{$path}'s \$this", $depth + 1);
         // getStaticVariables() evaluates the initial values of static variables, so it is called only if necessary.
+        // The captured values are read again below, because a variable that keeps their references would share them.
         $mayShare = str_contains($source->code, '&') && self::hasReference($source->captured($function));
         /** @var array<string, mixed> $shared captured variables, as references only if other code shares them */
         $shared = $mayShare ? $function->getStaticVariables() : [];

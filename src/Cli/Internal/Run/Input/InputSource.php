@@ -307,11 +307,13 @@ final class InputSource
         return $stream;
     }
 
-    private static function tooLong(int $number): UsageException
+    /** @param string $with text about other lines that count; '' for none */
+    public static function tooLong(int $number, string $with = ''): UsageException
     {
         return new UsageException(\sprintf(
-            'input line %d is longer than %d MiB, the limit for one line',
+            'input line %d%s is longer than %d MiB, the limit for one line',
             $number,
+            $with,
             RecordSplitter::MAX_RECORD_BYTES >> 20,
         ));
     }

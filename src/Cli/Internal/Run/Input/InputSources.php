@@ -249,18 +249,24 @@ final class InputSources
      * Yields the records before the one that ends the input. A continued record and the next one are one record.
      *
      * @return \Generator<int, string>
+     *
+     * @throws UsageException when a record with those that continue it is too long
      */
     private function records(InputWait $wait, InputSource $source): \Generator
     {
         $continued = '';
+        $number = 0;
         foreach ($source->records($wait) as $record) {
+            ++$number;
             if ($this->fields->isEnd($record)) {
                 break;
             }
-            $record = $continued . $record;
-            $continued = $this->fields->isContinued($record) ? $record : '';
-            if ($continued === '') {
-                yield $record;
+            $continued .= $record;
+            if (!$this->fields->isContinued($continued)) {
+                yield $continued;
+                $continued = '';
+            } elseif (\strlen($continued) > RecordSplitter::MAX_RECORD_BYTES) {
+                throw InputSource::tooLong($number, ', with the lines that it continues,');
             }
         }
         if ($continued !== '' && !$wait->isStopped()) {

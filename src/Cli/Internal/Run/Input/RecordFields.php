@@ -63,7 +63,7 @@ final class RecordFields
 
     public function isContinued(string $record): bool
     {
-        return $this->continues && preg_match('~\s$~D', $record) === 1;
+        return $this->continues && preg_match('~\s~', substr($record, -1)) === 1;
     }
 
     public function isEnd(string $record): bool
