@@ -108,7 +108,9 @@ trait StartDeaths
         $pool = $this->pool(2, initialize: static function () use ($file): never {
             touch($file);
             $handle = fopen($file, 'a');
-            \assert($handle !== false && flock($handle, \LOCK_EX));
+            if ($handle === false || !flock($handle, \LOCK_EX)) { // otherwise two workers could find the same size
+                throw new \LogicException("Could not lock {$file}");
+            }
             fwrite($handle, 'x');
             $own = fstat($handle)['size'] ?? 0;
             flock($handle, \LOCK_UN);
@@ -118,9 +120,8 @@ trait StartDeaths
             } while (filesize($file) === $own);
             throw new \RuntimeException('The database is down');
         });
-        foreach ([$pool->submit(new Call('square', 1)), $pool->submit(new Call('square', 2))] as $future) {
-            $outcome = self::outcome($future);
-
+        $futures = [$pool->submit(new Call('square', 1)), $pool->submit(new Call('square', 2))];
+        foreach (self::outcomes($futures) as $outcome) {
             self::assertInstanceOf(WorkerStartException::class, $outcome);
             self::assertStringContainsString('The database is down', $outcome->getMessage());
         }
