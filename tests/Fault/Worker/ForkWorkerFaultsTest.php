@@ -8,6 +8,7 @@ use Spindle\Tests\Eventually;
 use Spindle\Tests\Processes;
 use Spindle\Worker\TaskTimeoutException;
 use Spindle\Worker\WorkerContext;
+use Spindle\Worker\WorkerCrashedException;
 
 final class ForkWorkerFaultsTest extends ContextDependentFaultsTestCase
 {
@@ -24,6 +25,32 @@ final class ForkWorkerFaultsTest extends ContextDependentFaultsTestCase
             self::outcome($pool->submit(new Call('sleep', $this->path('begun')))),
         );
         Eventually::holdsByItself(static fn(): bool => !Processes::isAlive($host), 'its process has ended');
+        self::assertUsable($pool);
+    }
+
+    public function testADeathIsReportedAlthoughTheHostHasMissedItsSignal(): void
+    {
+        $bootstrap = $this->path('bootstrap.php');
+        file_put_contents($bootstrap, <<<'PHP'
+            <?php
+            namespace Spindle\Worker\Internal\Process;
+
+            /** Replaces PHP's function in the host. No SIGCHLD ends its wait, as if each arrived just before it. */
+            function stream_select(?array &$reads, ?array &$writes, ?array &$others, ?int $seconds): int|false
+            {
+                pcntl_sigprocmask(SIG_BLOCK, [SIGCHLD]);
+
+                return \stream_select($reads, $writes, $others, $seconds);
+            }
+            PHP);
+        $pool = $this->pool(1, bootstrap: $bootstrap);
+        // The task leaves a fork that has all descriptors of the worker, so no closed descriptor shows the death.
+        $future = $pool->submit(static function (): never {
+            TaskFunctions::forkThatLivesOn();
+            ProcessEnding::Kill->happens();
+        });
+
+        self::assertInstanceOf(WorkerCrashedException::class, self::outcome($future));
         self::assertUsable($pool);
     }
 

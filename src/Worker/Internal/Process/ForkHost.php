@@ -25,6 +25,9 @@ final class ForkHost
      */
     private const EXIT_TIMEOUT_MILLISECONDS = 50;
 
+    /** Seconds without an event after which the host checks whether workers have exited. */
+    private const CHECK_INTERVAL = 1;
+
     /** @var array<int, int> process ids by worker */
     private array $pids = [];
 
@@ -53,7 +56,8 @@ final class ForkHost
     public function run(): ?array
     {
         set_error_handler(null); // a handler of the bootstrap file may throw, in spite of `@`
-        // A SIGCHLD just before stream_select() does not end that wait. But the closed standard error of a worker does.
+        // A SIGCHLD just before stream_select() does not end that wait. But a worker's closed socket or standard error
+        // does. If a process that a task started has both open, the exit is found after CHECK_INTERVAL.
         pcntl_async_signals(true);
         pcntl_signal(\SIGCHLD, static fn() => null, false);
         $this->link->send(WorkerProtocol::READY, 0, '');
@@ -61,7 +65,8 @@ final class ForkHost
             $this->reap();
             $reads = [-1 => $this->link->stream()] + $this->stderrs;
             $none = null;
-            if ((int) @stream_select($reads, $none, $none, null) === 0) {
+            $seconds = $this->pids === [] ? null : self::CHECK_INTERVAL;
+            if ((int) @stream_select($reads, $none, $none, $seconds) === 0) {
                 continue;
             }
             foreach ($reads as $id => $_) {
