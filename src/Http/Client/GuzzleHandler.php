@@ -6,12 +6,9 @@ namespace Spindle\Http\Client;
 
 use Amp\Cancellation;
 use Amp\DeferredCancellation;
-use Amp\Future;
 use GuzzleHttp\Exception\ConnectException;
 use GuzzleHttp\Exception\RequestException;
-use GuzzleHttp\Promise\Promise;
 use GuzzleHttp\Promise\PromiseInterface;
-use GuzzleHttp\Promise\Utils as PromiseUtils;
 use GuzzleHttp\Psr7\LazyOpenStream;
 use GuzzleHttp\Psr7\Utils as StreamUtils;
 use GuzzleHttp\RequestOptions as Guzzle;
@@ -20,6 +17,7 @@ use Psr\Http\Message\RequestInterface;
 use Psr\Http\Message\ResponseInterface;
 use Psr\Http\Message\StreamInterface;
 use Spindle\Http\Internal\Client\GuzzleOptions;
+use Spindle\Http\Internal\Client\GuzzlePromise;
 use Spindle\Http\Internal\Client\InflatedBody;
 
 use function Amp\async;
@@ -70,15 +68,8 @@ final class GuzzleHandler
             throw new \InvalidArgumentException($invalid->getMessage(), 0, $invalid);
         }
         $cancellation = new DeferredCancellation();
-        /** @var Future<mixed>|null $transfer */
-        $transfer = null;
-        $promise = new Promise(
-            static function () use (&$transfer): void {
-                $transfer?->await();
-            },
-            static fn() => $cancellation->cancel(),
-        );
-        $transfer = async(function () use ($request, $given, $settings, $cancellation, $promise): void {
+        $promise = new GuzzlePromise($cancellation->cancel(...));
+        async(function () use ($request, $given, $settings, $cancellation, $promise): void {
             $response = $failure = null;
             try {
                 $response = $this->transfer($request, $given, $settings, $cancellation->getCancellation());
@@ -91,7 +82,6 @@ final class GuzzleHandler
             }
             if ($promise->getState() === PromiseInterface::PENDING) {
                 $failure === null ? $promise->resolve($response) : $promise->reject($failure);
-                PromiseUtils::queue()->run();
             }
         });
 

@@ -36,6 +36,7 @@ use Spindle\Tests\Http\ServesHttp;
 use Spindle\Tests\OwnDirectory;
 
 use function Amp\delay;
+use function Amp\Future\await;
 
 final class GuzzleHandlerTest extends TestCase
 {
@@ -208,6 +209,37 @@ final class GuzzleHandlerTest extends TestCase
         $pool->promise()->wait();
 
         self::assertSame([30, 3], [$this->done, $this->most]);
+    }
+
+    public function testCallbacksCanSendRequestsAndWaitForThem(): void
+    {
+        $this->serve(
+            static fn(ServerRequestInterface $request): Response => Response::text($request->getRequestTarget()),
+        );
+        $seen = [];
+        $next = function (ResponseInterface $response) use (&$seen): string {
+            return $seen[] = (string) $this->guzzle()->get("{$response->getBody()}/next")->getBody();
+        };
+        $then = [$this->guzzle()->getAsync('/1')->then($next), $this->guzzle()->getAsync('/2')->then($next)];
+        $requests = [new Request('GET', '/3'), new Request('GET', '/4')];
+
+        self::assertSame(['/1/next', '/2/next'], PromiseUtils::unwrap($then));
+        (new Pool($this->guzzle(), $requests, ['concurrency' => 1, 'fulfilled' => $next]))->promise()->wait();
+        self::assertSame(['/3/next', '/4/next'], \array_slice($seen, 2));
+    }
+
+    public function testTwoFibersCanWaitForOneRequest(): void
+    {
+        $this->serve(static fn(): Response => Response::text('ok'));
+        $promise = $this->guzzle()->getAsync('/');
+        $text = static function () use ($promise): string {
+            $response = $promise->wait();
+            \assert($response instanceof ResponseInterface);
+
+            return (string) $response->getBody();
+        };
+
+        self::assertSame(['ok', 'ok'], await([Async::run($text), Async::run($text)]));
     }
 
     public function testACancelledPromiseEndsItsRequest(): void

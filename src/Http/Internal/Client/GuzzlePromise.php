@@ -1,0 +1,214 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Internal\Client;
+
+use Amp\DeferredFuture;
+use GuzzleHttp\Promise\CancellationException;
+use GuzzleHttp\Promise\Create;
+use GuzzleHttp\Promise\PromiseInterface;
+use GuzzleHttp\Promise\Utils;
+use Revolt\EventLoop;
+
+use function Amp\async;
+use function Amp\Future\await;
+
+/**
+ * A promise for Guzzle whose callbacks may suspend, and for which several fibers can wait. The promises of `then()` are
+ * of this class too. Guzzle's own class rejects a promise that is still pending after Guzzle's task queue has run once.
+ */
+final class GuzzlePromise implements PromiseInterface
+{
+    private string $state = self::PENDING;
+
+    /** The value or the reason, once the promise is settled. */
+    private mixed $result = null;
+
+    /** @var list<\Closure(): void> */
+    private array $callbacks = [];
+
+    private bool $isAwaited = false;
+
+    /** Whether the promise is settled and its callbacks have returned. */
+    private bool $isFinished = false;
+
+    /** @var DeferredFuture<null>|null created by the first wait */
+    private ?DeferredFuture $finished = null;
+
+    /**
+     * @param (\Closure(): void)|null $onCancel
+     * @param PromiseInterface|null $source the promise that this one depends on: first the one that `then()` was called
+     *     on, later the one that the callback has returned
+     */
+    public function __construct(private ?\Closure $onCancel, private ?PromiseInterface $source = null) {}
+
+    public function then(?callable $onFulfilled = null, ?callable $onRejected = null): PromiseInterface
+    {
+        $next = new self(null, $this);
+        $callback = function () use ($next, $onFulfilled, $onRejected): void {
+            $callback = $this->state === self::FULFILLED ? $onFulfilled : $onRejected;
+            $next->settleWith($callback, $this->state, $this->result);
+        };
+        if ($this->state === self::PENDING) {
+            $this->callbacks[] = $callback;
+        } else {
+            Utils::queue()->add($callback);
+            self::scheduleQueue();
+        }
+
+        return $next;
+    }
+
+    public function otherwise(callable $onRejected): PromiseInterface
+    {
+        return $this->then(null, $onRejected);
+    }
+
+    public function getState(): string
+    {
+        return $this->state;
+    }
+
+    /** The callbacks run in the calling fiber. */
+    public function resolve($value): void
+    {
+        $this->ensurePending();
+        $this->follow(self::FULFILLED, $value);
+    }
+
+    /** The callbacks run in the calling fiber. */
+    public function reject($reason): void
+    {
+        $this->ensurePending();
+        $this->follow(self::REJECTED, $reason);
+    }
+
+    /** The callbacks run in another fiber. */
+    public function cancel(): void
+    {
+        if ($this->state !== self::PENDING) {
+            return;
+        }
+        [$onCancel, $source] = [$this->onCancel, $this->source];
+        $this->settle(self::REJECTED, new CancellationException('Promise has been cancelled'));
+        $onCancel === null ? $source?->cancel() : $onCancel();
+        async($this->callBack(...));
+    }
+
+    /** With `$unwrap` false, as called by Guzzle's own promises, also waits for callbacks that are running. */
+    public function wait(bool $unwrap = true): mixed
+    {
+        if ($this->state === self::PENDING || !$unwrap && !$this->isFinished) {
+            $this->markAwaited();
+            $this->finished ??= new DeferredFuture();
+            $this->finished->getFuture()->await();
+        }
+
+        return match (true) {
+            !$unwrap => null,
+            $this->state === self::FULFILLED => $this->result,
+            default => throw Create::exceptionFor($this->result),
+        };
+    }
+
+    private function markAwaited(): void
+    {
+        if (!$this->isAwaited) {
+            $this->isAwaited = true;
+            $this->awaitSource();
+        }
+    }
+
+    /** Waits for the source if it is one of Guzzle's own promises, because some settle only then. */
+    private function awaitSource(): void
+    {
+        if ($this->source instanceof self) {
+            $this->source->markAwaited();
+        } elseif ($this->source !== null) {
+            async($this->source->wait(...), false)->ignore();
+        }
+    }
+
+    private function settleWith(?callable $callback, string $state, mixed $result): void
+    {
+        if ($this->state !== self::PENDING) {
+            return;
+        }
+        if ($callback !== null) {
+            try {
+                [$state, $result] = [self::FULFILLED, $callback($result)];
+            } catch (\Throwable $thrown) {
+                [$state, $result] = [self::REJECTED, $thrown];
+            }
+        }
+        $this->follow($state, $result);
+    }
+
+    /** Settles the promise, or makes it depend on the promise that is its value. */
+    private function follow(string $state, mixed $result): void
+    {
+        if ($this->state !== self::PENDING) {
+            return; // cancelled during the callback
+        }
+        if ($result === $this) {
+            [$state, $result] = [self::REJECTED, new \LogicException('A promise cannot be its own value')];
+        }
+        if ($state === self::REJECTED || !\is_object($result) || !method_exists($result, 'then')) {
+            $this->settle($state, $result);
+            $this->callBack();
+        } else {
+            $this->source = Create::promiseFor($result);
+            $this->source->then(
+                fn(mixed $value) => $this->follow(self::FULFILLED, $value),
+                fn(mixed $reason) => $this->follow(self::REJECTED, $reason),
+            );
+            if ($this->isAwaited) {
+                $this->awaitSource();
+            }
+        }
+        self::scheduleQueue();
+    }
+
+    private function settle(string $state, mixed $result): void
+    {
+        [$this->state, $this->result, $this->onCancel, $this->source] = [$state, $result, null, null];
+    }
+
+    private function callBack(): void
+    {
+        [$callbacks, $this->callbacks] = [$this->callbacks, []];
+        if (\count($callbacks) === 1) {
+            $callbacks[0]();
+        } elseif ($callbacks !== []) {
+            await(array_map(async(...), $callbacks)); // at the same time, because one may wait for another's promise
+        }
+        $this->isFinished = true;
+        $this->finished?->complete();
+    }
+
+    private function ensurePending(): void
+    {
+        if ($this->state !== self::PENDING) {
+            throw new \LogicException("The promise is already {$this->state}.");
+        }
+    }
+
+    /**
+     * Runs the callbacks of Guzzle's own promises in the next tick of the event loop. The fibers that wait for these
+     * promises wake before, and run the callbacks themselves. So a callback that suspends also suspends its waiter.
+     */
+    private static function scheduleQueue(): void
+    {
+        $queue = Utils::queue();
+        if (!$queue->isEmpty()) {
+            EventLoop::defer(static function () use ($queue): void {
+                try {
+                    $queue->run();
+                } catch (\Throwable) {
+                    self::scheduleQueue(); // A promise was settled twice. Its first outcome counts.
+                }
+            });
+        }
+    }
+}
