@@ -69,6 +69,7 @@ final class SymfonyResponse implements ResponseInterface, StreamableInterface
         };
         $cancellation = new DeferredCancellation();
         $this->state->openHandles[$id] = true;
+        $this->state->lastTimeout = null; // a time-out of earlier responses does not count for this one
         $this->canary = new Canary(static function () use ($state, $id, $cancellation): void {
             unset($state->openHandles[$id], $state->handlesActivity[$id]);
             $cancellation->cancel();

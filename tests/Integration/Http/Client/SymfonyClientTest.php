@@ -12,6 +12,7 @@ use Spindle\Http\Client\HttpClientOptions;
 use Spindle\Http\Client\RequestOptions;
 use Spindle\Http\Client\SymfonyClient;
 use Spindle\Http\HttpServerOptions;
+use Spindle\Http\Internal\Client\SymfonyState;
 use Spindle\Http\Response;
 use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Http\ScriptedServer;
@@ -136,6 +137,31 @@ final class SymfonyClientTest extends HttpClientTestCase
         unset($response);
         gc_collect_cycles();
         self::assertIsResource($file);
+    }
+
+    public function testATimeOutDoesNotCountForLaterRequests(): void
+    {
+        $this->serve(static fn(): Response => Response::text('ok'));
+        $client = new SymfonyClient();
+        $state = (new \ReflectionProperty(SymfonyClient::class, 'state'))->getValue($client);
+        \assert($state instanceof SymfonyState);
+        $state->lastTimeout = hrtime(true) / 1e9 - 100; // as after an idle time-out 100 seconds ago
+
+        self::assertSame('ok', $client->request('GET', $this->url('/'), ['timeout' => 50])->getContent());
+    }
+
+    public function testTheMaximumDurationIncludesRedirects(): void
+    {
+        $this->serve(static function (): Response {
+            delay(0.05);
+
+            return new Response(302, ['Location' => '/']);
+        });
+        $options = ['max_duration' => 0.3, 'max_redirects' => 20];
+        $response = (new SymfonyClient())->request('GET', $this->url('/'), $options);
+        $this->expectException(TransportExceptionInterface::class);
+        $this->expectExceptionMessage('not complete');
+        $response->getStatusCode();
     }
 
     private function url(string $path): string
