@@ -41,14 +41,15 @@ final class SymfonyTransfer
     ): ResponseInterface {
         [$method, $url, $allFields, $hasBody] = [$this->method, $this->url, $this->fields(), true];
         $fields = $allFields;
-        try {
-            $settings = $this->settings();
-        } catch (\ValueError $invalid) {
-            throw new TransportException($invalid->getMessage(), 0, $invalid);
-        }
+        $begin = hrtime(true);
         $origin = Url::parse($url)?->origin();
         $source = $this->body = $this->body($info, $onProgress);
         while (true) {
+            $timeout = ($this->seconds('max_duration') ?? \INF) - (hrtime(true) - $begin) / 1e9;
+            if ($timeout <= 0) {
+                throw new TransportException("Max duration was reached for \"{$url}\".");
+            }
+            $settings = $this->settings($timeout);
             $body = $hasBody ? $source->begin() : '';
             $response = $this->client->request($method, $url, $fields, $body, $settings, $cancellation);
             $onResponse($response);
@@ -117,28 +118,31 @@ final class SymfonyTransfer
     }
 
     /** Returns the options of the request, with the HttpClient's body limit, address check and TLS defaults. */
-    private function settings(): RequestOptions
+    private function settings(float $timeout): RequestOptions
     {
         $default = $this->client->requestOptions();
-
-        return new RequestOptions(
-            connectTimeout: $this->seconds('max_connect_duration') ?? \INF,
-            firstByteTimeout: \INF,
-            readTimeout: \INF,
-            timeout: $this->seconds('max_duration') ?? \INF,
-            maxBodyBytes: $default->maxBodyBytes,
-            decompress: false,
-            expectContinueBytes: \PHP_INT_MAX,
-            proxy: $this->proxy(),
-            tls: AdapterTls::merge(
-                $default->tls,
-                $this->text('cafile'),
-                $this->text('local_cert'),
-                $this->text('local_pk'),
-                $this->options['verify_peer'] !== false,
-            ),
-            blocksPrivateAddresses: $default->blocksPrivateAddresses,
-        );
+        try {
+            return new RequestOptions(
+                connectTimeout: $this->seconds('max_connect_duration') ?? \INF,
+                firstByteTimeout: \INF,
+                readTimeout: \INF,
+                timeout: $timeout,
+                maxBodyBytes: $default->maxBodyBytes,
+                decompress: false,
+                expectContinueBytes: \PHP_INT_MAX,
+                proxy: $this->proxy(),
+                tls: AdapterTls::merge(
+                    $default->tls,
+                    $this->text('cafile'),
+                    $this->text('local_cert'),
+                    $this->text('local_pk'),
+                    $this->options['verify_peer'] !== false,
+                ),
+                blocksPrivateAddresses: $default->blocksPrivateAddresses,
+            );
+        } catch (\ValueError $invalid) {
+            throw new TransportException($invalid->getMessage(), 0, $invalid);
+        }
     }
 
     /** Returns the proxies of the options. Missing proxies are taken from `$_SERVER`, as in Symfony's own clients. */
