@@ -116,10 +116,18 @@ final readonly class Url
         return "{$this->hostWithBrackets()}:{$this->port}";
     }
 
-    /** Returns the value of an Authorization field for the user and password of the URL; null without these. */
+    /**
+     * Returns the value of an Authorization field for the user and password of the URL; null without these. Without a
+     * password, the colon after the user is still sent: RFC 7617, 2.
+     */
     public function authorization(): ?string
     {
-        return $this->userInfo === '' ? null : 'Basic ' . base64_encode(rawurldecode($this->userInfo));
+        if ($this->userInfo === '') {
+            return null;
+        }
+        $colon = str_contains($this->userInfo, ':') ? '' : ':';
+
+        return 'Basic ' . base64_encode(rawurldecode($this->userInfo) . $colon);
     }
 
     /** Returns the URL without its query, user and password, for messages. */

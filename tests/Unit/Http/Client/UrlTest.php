@@ -47,6 +47,18 @@ final class UrlTest extends TestCase
         self::assertNull(Url::parse($text));
     }
 
+    #[TestWith(['user', 'user:'])]
+    #[TestWith(['user:', 'user:'])]
+    #[TestWith([':password', ':password'])]
+    #[TestWith(['us%3Aer', 'us:er:'])]
+    #[TestWith(['user:pass:word', 'user:pass:word'])]
+    public function testCredentialsHaveAColonAlsoWithoutAPassword(string $userInfo, string $credentials): void
+    {
+        $authorization = Url::parse("http://{$userInfo}@h/")?->authorization();
+
+        self::assertSame('Basic ' . base64_encode($credentials), $authorization);
+    }
+
     public function testSecretsAreNotShown(): void
     {
         $url = Url::parse('https://user:pass%20word@h:8443/path?token=secret');
