@@ -185,6 +185,9 @@ final class ClientExchange
 
                 return ResponseHead::parse($head, $this->request->method === 'HEAD');
             }
+            if (preg_match('/(?<!\r)\n/', $connection->received, offset: $searchFrom) === 1) {
+                throw new MalformedResponseException('a line in the head of the response ends with LF, not with CRLF');
+            }
             $searchFrom = max(0, \strlen($connection->received) - 3);
             $isUnanswered = $connection->received === '';
             if (!$connection->receive(

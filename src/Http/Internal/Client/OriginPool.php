@@ -389,7 +389,8 @@ final class OriginPool
             if (\strlen($answer) > ResponseHead::MAX_BYTES) {
                 throw NetworkException::because('the answer of the proxy is too long');
             }
-        } while (!str_ends_with($answer, "\r\n\r\n"));
+            $endsWithLf = str_ends_with($answer, "\n") && !str_ends_with($answer, "\r\n"); // malformed
+        } while (!$endsWithLf && !str_ends_with($answer, "\r\n\r\n"));
         try {
             return ResponseHead::parse(substr($answer, 0, -2), true)->status;
         } catch (MalformedResponseException $malformed) {

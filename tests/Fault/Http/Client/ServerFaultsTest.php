@@ -99,6 +99,8 @@ final class ServerFaultsTest extends TestCase
         $head = "HTTP/1.1 200 OK\r\n";
         yield 'nothing' => ['', ConnectionLostException::class, 'closed the connection without an answer'];
         yield 'another protocol' => ["SSH-2.0-x\r\n\r\n", InvalidResponseException::class, 'did not answer with HTTP'];
+        yield 'LF' => ["HTTP/1.1 200 OK\nContent-Length: 2\n\nok", InvalidResponseException::class, 'ends with LF'];
+        yield 'LF after CRLF' => ["HTTP/1.1 200 OK\r\nA: b\n\n", InvalidResponseException::class, 'ends with LF'];
         yield 'HTTP/2' => ["HTTP/2 200\r\n\r\n", InvalidResponseException::class, 'did not answer with HTTP'];
         yield 'a part of a head' => [$head, ConnectionLostException::class, 'within the head'];
         yield 'a line without a name' => ["{$head}: x\r\n\r\n", InvalidResponseException::class, 'header line'];

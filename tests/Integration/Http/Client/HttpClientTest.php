@@ -729,6 +729,7 @@ final class HttpClientTest extends TestCase
     #[TestWith(["HTTP/1.1 101 Switching Protocols\r\n\r\n", 'the proxy refuses the connection with status 101'])]
     #[TestWith(["HTTP/1.1 100 Continue\r\n\r\n", 'the proxy sends too many interim responses', 21])]
     #[TestWith(["HTTP/1.1 103\r\nA b\r\n\r\n", 'the answer of the proxy is malformed'])]
+    #[TestWith(["HTTP/1.1 200 OK\n\n", 'the answer of the proxy is malformed'])]
     public function testAProxyThatRefusesIsNamed(string $answer, string $why, int $times = 1): void
     {
         $proxy = new ScriptedServer(ScriptedServer::answering(str_repeat($answer, $times)));
