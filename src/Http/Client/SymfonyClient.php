@@ -29,7 +29,8 @@ final class SymfonyClient implements HttpClientInterface, LoggerAwareInterface, 
 
     /** Options that cause an exception, because this client can't apply them. The texts are hints for the message. */
     private const UNSUPPORTED = [
-        'resolve' => 'host names are always resolved with DNS',
+        'resolve' => 'host names are always resolved with DNS. In place of NoPrivateNetworkHttpClient, give the'
+            . ' HttpClient the option blocksPrivateAddresses',
         'bindto' => 'the system chooses the local address',
         'passphrase' => 'remove the password from the key',
         'ciphers' => 'OpenSSL chooses them',

@@ -70,6 +70,14 @@ final class SymfonyClientTest extends HttpClientTestCase
         (new SymfonyClient())->request('GET', 'http://127.0.0.1:1/', $options);
     }
 
+    public function testTheReplacementOfTheClientWithoutPrivateNetworksIsNamed(): void
+    {
+        $optionOfThatClient = ['resolve' => ['localhost' => '127.0.0.1']];
+        $this->expectException(TransportExceptionInterface::class);
+        $this->expectExceptionMessage('give the HttpClient the option blocksPrivateAddresses');
+        (new SymfonyClient())->request('GET', 'http://localhost:1/', $optionOfThatClient);
+    }
+
     #[TestWith(['proxy', 'socks5://127.0.0.1:1', 'the proxy for http (http_proxy) must be an http:// URL'])]
     #[TestWith(['cafile', '/missing.pem', "can't read the file '/missing.pem'"])]
     public function testAnInvalidOptionFailsAsSymfonyDocumentsIt(string $name, string $value, string $why): void
@@ -160,7 +168,7 @@ final class SymfonyClientTest extends HttpClientTestCase
         $options = ['max_duration' => 0.3, 'max_redirects' => 20];
         $response = (new SymfonyClient())->request('GET', $this->url('/'), $options);
         $this->expectException(TransportExceptionInterface::class);
-        $this->expectExceptionMessage('not complete');
+        $this->expectExceptionMessageMatches('/Max duration was reached|was not complete within/');
         $response->getStatusCode();
     }
 
