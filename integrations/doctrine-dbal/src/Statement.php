@@ -27,6 +27,7 @@ final class Statement implements DriverStatement
             $this->values[$number] = match (true) {
                 $value === null => null,
                 $type === ParameterType::BOOLEAN => (bool) $value ? 't' : 'f',
+                \is_bool($value) => (string) $value, // '1' or '', as with Doctrine's driver pgsql
                 default => $value,
             };
         }
