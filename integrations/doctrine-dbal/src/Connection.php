@@ -92,21 +92,18 @@ final class Connection implements DriverConnection
     /**
      * Executes one statement, or several as a script. Returns 0 for a script.
      *
-     * CREATE, ALTER and DROP also run as a script, because after a script the connection prepares its statements again.
+     * An empty script follows CREATE, ALTER and DROP, because after a script the connection prepares its statements
+     * again.
      */
     public function exec(string $sql): int
     {
-        if (preg_match(self::CHANGES_SCHEMA, $sql) !== 1 && MultipleStatementsException::of($sql) === null) {
-            return $this->run($sql, [])->rowCount();
-        }
-        $this->ensureOwner();
-        try {
-            $this->connection->executeScript($sql);
-        } catch (PostgresException $failure) {
-            throw Exception::of($failure);
+        $isScript = MultipleStatementsException::of($sql) !== null;
+        $rows = $isScript ? 0 : $this->run($sql, [])->rowCount();
+        if ($isScript || preg_match(self::CHANGES_SCHEMA, $sql) === 1) {
+            $this->runScript($isScript ? $sql : '');
         }
 
-        return 0;
+        return $rows;
     }
 
     /**
@@ -183,6 +180,17 @@ final class Connection implements DriverConnection
         $this->ensureOwner();
         try {
             return new Result($this->connection->query($sql, $parameters));
+        } catch (PostgresException $failure) {
+            throw Exception::of($failure);
+        }
+    }
+
+    /** @throws Exception */
+    private function runScript(string $sql): void
+    {
+        $this->ensureOwner();
+        try {
+            $this->connection->executeScript($sql);
         } catch (PostgresException $failure) {
             throw Exception::of($failure);
         }

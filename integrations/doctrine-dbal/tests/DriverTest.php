@@ -114,6 +114,14 @@ final class DriverTest extends TidyTestCase
         ));
     }
 
+    public function testABooleanThatIsBoundAsAStringIsSentAsByDoctrinesOwnDriver(): void
+    {
+        self::assertSame(
+            ['1', '', '1', true],
+            $this->connection()->fetchNumeric('SELECT ?::text, ?::text, ?::json, ?::bool', [true, false, true, true]),
+        );
+    }
+
     public function testAMissingParameterAndAnUnknownOneAreRefused(): void
     {
         $connection = $this->connection();
@@ -445,6 +453,15 @@ final class DriverTest extends TidyTestCase
         $connection->executeStatement($insert, ['2024-01-01']);
 
         self::assertSame([null, '2024-01-01 00:00:00'], $connection->fetchFirstColumn("SELECT value FROM {$table}"));
+    }
+
+    public function testTheRowsOfACreatedTableAreCounted(): void
+    {
+        $connection = $this->connection();
+        $sql = 'CREATE TEMPORARY TABLE created AS SELECT generate_series(1, 3)';
+
+        self::assertSame(3, $connection->executeStatement($sql));
+        self::assertSame(0, $connection->executeStatement('DROP TABLE created'));
     }
 
     /** @return iterable<string, array{string}> */
