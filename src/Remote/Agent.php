@@ -9,6 +9,7 @@ use Amp\CancelledException;
 use Amp\DeferredCancellation;
 use Psr\Log\LoggerInterface;
 use Psr\Log\NullLogger;
+use Spindle\Internal\Async\Condition;
 use Spindle\Internal\Async\FiberQueue;
 use Spindle\Internal\Backoff;
 use Spindle\LauncherException;
@@ -303,7 +304,7 @@ final class Agent implements Lifecycle, Statistics
     private static function pause(float $seconds, Cancellation $stop): void
     {
         try {
-            \Amp\delay($seconds, true, $stop);
+            (new Condition())->waitFor($seconds, $stop);
         } catch (CancelledException) {
             // The caller checks $stop.
         }

@@ -19,9 +19,9 @@ use Psr\Http\Message\StreamInterface;
 use Spindle\Http\Internal\Client\GuzzleOptions;
 use Spindle\Http\Internal\Client\GuzzlePromise;
 use Spindle\Http\Internal\Client\InflatedBody;
+use Spindle\Internal\Async\Condition;
 
 use function Amp\async;
-use function Amp\delay;
 
 /**
  * Sends the requests of a Guzzle client with an {@see HttpClient}:
@@ -95,7 +95,7 @@ final class GuzzleHandler
         Cancellation $cancellation,
     ): ResponseInterface {
         if ($options->delay() > 0) {
-            delay($options->delay(), cancellation: $cancellation);
+            (new Condition())->waitFor($options->delay(), $cancellation);
         }
         $begin = hrtime(true);
         $response = $failure = null;

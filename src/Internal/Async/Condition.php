@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Internal\Async;
 
 use Amp\Cancellation;
+use Amp\CancelledException;
 use Revolt\EventLoop;
 use Revolt\EventLoop\Suspension;
 use Spindle\Internal\CannotWaitException;
@@ -57,6 +58,21 @@ final class Condition
             if ($cancellation !== null) {
                 $cancellation->unsubscribe((string) $subscription);
             }
+        }
+    }
+
+    /**
+     * Suspends the fiber until the next notification, but at most for a number of seconds.
+     *
+     * @throws CannotWaitException|CancelledException
+     */
+    public function waitFor(float $seconds, ?Cancellation $cancellation = null): void
+    {
+        $timer = EventLoop::delay($seconds, fn() => $this->notify());
+        try {
+            $this->wait($cancellation);
+        } finally {
+            EventLoop::cancel($timer);
         }
     }
 

@@ -6,11 +6,10 @@ namespace Spindle\Postgres\Internal;
 
 use Amp\Cancellation;
 use Revolt\EventLoop;
+use Spindle\Internal\Async\Condition;
 use Spindle\Internal\Async\FiberQueue;
 use Spindle\Postgres\ConnectionClosedException;
 use Spindle\Postgres\Result;
-
-use function Amp\delay;
 
 /**
  * Coordinates the fibers that use the session of one connection, or of one transaction.
@@ -167,7 +166,7 @@ final class ConnectionSession implements SessionLender
         ++$this->pausedCalls;
         try {
             $this->release($session);
-            delay($pause, cancellation: $cancellation);
+            (new Condition())->waitFor($pause, $cancellation);
             $this->lock($cancellation, $this->ensureUsable(...));
 
             return $session;

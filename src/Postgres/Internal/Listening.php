@@ -20,7 +20,6 @@ use Spindle\Postgres\NotificationGap;
 use Spindle\Postgres\PostgresException;
 
 use function Amp\async;
-use function Amp\delay;
 
 /** Receives notifications of some channels. When the connection is lost, opens another one and continues. */
 final class Listening
@@ -166,7 +165,7 @@ final class Listening
                 throw $failure;
             } catch (PostgresException) {
                 $this->session?->close();
-                delay($pause->after($attempt), cancellation: $this->cancellation);
+                (new Condition())->waitFor($pause->after($attempt), $this->cancellation);
             }
         }
     }

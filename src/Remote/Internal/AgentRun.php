@@ -252,7 +252,7 @@ final class AgentRun
                     ['reason' => $failure->getMessage()],
                 );
             }
-            \Amp\delay($this->backoff->after($failures));
+            (new Condition())->waitFor($this->backoff->after($failures));
         }
     }
 
@@ -296,7 +296,7 @@ final class AgentRun
     private function awaitRunningJobs(): void
     {
         for ($end = Clock::now() + $this->options->margin; $this->jobs->count() > 0 && Clock::now() < $end;) {
-            \Amp\delay(0.02);
+            (new Condition())->waitFor(0.02);
         }
     }
 }

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Remote\Internal;
 
 use Revolt\EventLoop;
+use Spindle\Internal\Async\Condition;
 use Spindle\Internal\Backoff;
 use Spindle\Internal\Clock;
 use Spindle\Remote\BrokerUnavailableException;
@@ -238,7 +239,7 @@ final class JobExchange
             throw $failure;
         }
         $this->run->logger->warning($failure->getMessage());
-        \Amp\delay($this->backoff->after($failures));
+        (new Condition())->waitFor($this->backoff->after($failures));
         $this->isRequested = true;
         try {
             $this->recoverClaims();

@@ -11,6 +11,7 @@ use Amp\DeferredFuture;
 use Amp\TimeoutCancellation;
 use Revolt\EventLoop;
 use Spindle\Command\PortableCommand;
+use Spindle\Internal\Async\Condition;
 use Spindle\Internal\Clock;
 use Spindle\Remote\BrokerRefusedException;
 use Spindle\Remote\Job;
@@ -57,7 +58,7 @@ final class PendingRemoteCommand implements OutcomeReceiver
         try {
             $either = new CompositeCancellation($withdrawal, $cancellation);
             while (!$this->isOver() && !$this->trySend($cancellation)) {
-                \Amp\delay(self::FULL_QUEUE_PAUSE_SECONDS, true, $either);
+                (new Condition())->waitFor(self::FULL_QUEUE_PAUSE_SECONDS, $either);
             }
 
             return $this->awaitOutcome($withdrawal, $cancellation);

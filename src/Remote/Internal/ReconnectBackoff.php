@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Remote\Internal;
 
+use Spindle\Internal\Async\Condition;
 use Spindle\Internal\Backoff;
 use Spindle\Internal\Clock;
 use Spindle\Remote\BrokerUnavailableException;
@@ -43,7 +44,7 @@ final class ReconnectBackoff
                 if (Clock::now() + $delay > $end) {
                     throw $failure;
                 }
-                \Amp\delay($delay);
+                (new Condition())->waitFor($delay);
             }
         }
     }

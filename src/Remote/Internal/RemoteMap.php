@@ -336,7 +336,7 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
             }
             $jobs = \array_slice($jobs, $accepted);
             if ($jobs !== []) {
-                \Amp\delay(self::FULL_QUEUE_PAUSE_SECONDS);
+                (new Condition())->waitFor(self::FULL_QUEUE_PAUSE_SECONDS);
             }
         }
         $this->forget(array_column($jobs, 'id'));

@@ -7,6 +7,7 @@ namespace Spindle\Remote\Internal;
 use Amp\Cancellation;
 use Amp\CancelledException;
 use Revolt\EventLoop;
+use Spindle\Internal\Async\Condition;
 use Spindle\Internal\Clock;
 use Spindle\Internal\WeakTimer;
 use Spindle\Remote\Broker;
@@ -197,7 +198,7 @@ final class SharedQueue
                 if (Clock::now() > $deadline) {
                     return;
                 }
-                \Amp\delay(self::RETRY_SECONDS, true, $cancellation);
+                (new Condition())->waitFor(self::RETRY_SECONDS, $cancellation);
             }
         }
     }

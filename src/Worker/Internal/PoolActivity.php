@@ -70,12 +70,6 @@ final class PoolActivity
         $this->loopTimer = EventLoop::disable($timer);
     }
 
-    /** @return list<string> identifiers of timers that must not be cancelled: those of all pools with open work */
-    public static function timers(): array
-    {
-        return array_values(array_map(static fn(self $activity): string => $activity->loopTimer, self::$busy));
-    }
-
     public function add(MapRun $run): void
     {
         $this->sources[$run->id()] = $run;

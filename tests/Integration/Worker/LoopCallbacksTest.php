@@ -8,6 +8,11 @@ use Amp\Future;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Revolt\EventLoop;
+use Spindle\Command\Command;
+use Spindle\Command\CommandPool;
+use Spindle\Command\RetryPolicy;
+use Spindle\Internal\Async\Condition;
+use Spindle\Internal\Async\LoopTurn;
 use Spindle\Worker\WorkerContext;
 use Spindle\Worker\WorkerPool;
 use Spindle\Worker\WorkerPoolOptions;
@@ -15,7 +20,7 @@ use Spindle\Worker\WorkerPoolOptions;
 use function Amp\async;
 use function Amp\delay;
 
-/** Tests that callbacks which a task leaves in the event loop do not reach the next task. */
+/** Tests that callbacks which a task leaves in the event loop do not reach the next task, except those of Spindle. */
 final class LoopCallbacksTest extends TestCase
 {
     private const LATER = 0.05;
@@ -23,6 +28,10 @@ final class LoopCallbacksTest extends TestCase
     private static int $calls = 0;
     private static string $timer = '';
     private static ?WorkerPool $pool = null;
+    private static ?CommandPool $commands = null;
+
+    /** @var Future<mixed>|null of a call that the first task does not await */
+    private static ?Future $left = null;
 
     /** @return iterable<string, array{WorkerContext, bool}> */
     public static function contexts(): iterable
@@ -107,6 +116,23 @@ final class LoopCallbacksTest extends TestCase
 
         self::assertSame([1, 2], $pool->submit(self::usePool(...))->await());
         self::assertSame([1, 2], $pool->submit(self::usePool(...))->await());
+    }
+
+    public function testAWaitOfSpindleGoesOn(): void
+    {
+        $pool = new WorkerPool(1);
+        $pool->submit(self::leaveWait(...))->await();
+
+        self::assertSame('waited', $pool->submit(self::awaitLeft(...))->await());
+    }
+
+    public function testAPoolOfCommandsStaysUsable(): void
+    {
+        $pool = new WorkerPool(1);
+        $pool->submit(self::leaveRetry(...))->await();
+
+        self::assertSame(2, $pool->submit(self::awaitLeft(...))->await());
+        self::assertSame(1, $pool->submit(self::runCommand(...))->await());
     }
 
     public static function leaveDelay(): string
@@ -245,6 +271,40 @@ final class LoopCallbacksTest extends TestCase
         $futures = [self::$pool->submit(self::one(...)), self::$pool->submit(self::two(...))];
 
         return array_map(static fn(Future $future): int => $future->await(), $futures);
+    }
+
+    public static function leaveWait(): void
+    {
+        self::$left = async(static function (): string {
+            (new Condition())->waitFor(0.001);
+
+            return 'waited';
+        });
+    }
+
+    /** Returns while a failed command waits for its retry. */
+    public static function leaveRetry(): void
+    {
+        $commands = self::$commands = new CommandPool(1, new RetryPolicy(1, delay: 0.2, jitter: 0.0));
+        self::$left = async(static fn(): int => $commands->execute(Command::of('false'))->attempts);
+        while ($commands->statistics()['retried_total'] === 0) {
+            LoopTurn::await();
+        }
+    }
+
+    public static function awaitLeft(): mixed
+    {
+        return self::$left?->await();
+    }
+
+    public static function runCommand(): int
+    {
+        $commands = self::$commands;
+        \assert($commands !== null);
+        $attempts = $commands->execute(Command::of('true'))->attempts;
+        $commands->close();
+
+        return $attempts;
     }
 
     public static function pause(): void

@@ -8,8 +8,7 @@ use Amp\Cancellation;
 use Amp\CancelledException;
 use Spindle\Http\HttpServerStatistics;
 use Spindle\Http\ServerSentEvent;
-
-use function Amp\delay;
+use Spindle\Internal\Async\Condition;
 
 /** Creates the data of the status page as JSON, once a second. The page computes rates from two snapshots. */
 final readonly class Snapshots
@@ -35,7 +34,7 @@ final readonly class Snapshots
     private static function waitForInterval(?Cancellation $cancellation): bool
     {
         try {
-            delay(self::INTERVAL_SECONDS, cancellation: $cancellation);
+            (new Condition())->waitFor(self::INTERVAL_SECONDS, $cancellation);
 
             return true;
         } catch (CancelledException) {

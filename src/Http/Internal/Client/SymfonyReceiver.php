@@ -7,11 +7,10 @@ namespace Spindle\Http\Internal\Client;
 use Amp\Cancellation;
 use Amp\CancelledException;
 use Psr\Http\Message\ResponseInterface;
+use Spindle\Internal\Async\Condition;
 use Spindle\SpindleException;
 use Symfony\Component\HttpClient\Chunk\FirstChunk;
 use Symfony\Component\HttpClient\Exception\TransportException;
-
-use function Amp\delay;
 
 /**
  * Receives a response for Symfony in a separate fiber. The fiber holds no reference to the {@see SymfonyResponse}. So
@@ -83,7 +82,7 @@ final class SymfonyReceiver
     private function pause(Cancellation $cancellation): void
     {
         while (($seconds = $this->pausedUntil - hrtime(true) / 1e9) > 0) {
-            delay($seconds, cancellation: $cancellation);
+            (new Condition())->waitFor($seconds, $cancellation);
         }
     }
 

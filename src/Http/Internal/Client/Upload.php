@@ -6,8 +6,7 @@ namespace Spindle\Http\Internal\Client;
 
 use Psr\Http\Message\StreamInterface;
 use Revolt\EventLoop;
-
-use function Amp\delay;
+use Spindle\Internal\Async\Condition;
 
 /** Sends the body of a request from a stream. A separate fiber does this while the caller waits for the response. */
 final class Upload
@@ -71,7 +70,7 @@ final class Upload
             $bytes = $this->body->read(self::READ_BYTES);
             if ($bytes === '') {
                 if (!$this->body->eof()) {
-                    delay(self::EMPTY_READ_PAUSE);
+                    (new Condition())->waitFor(self::EMPTY_READ_PAUSE);
                 }
                 continue;
             }

@@ -7,9 +7,8 @@ namespace Spindle\Http\Internal\Form;
 use Nyholm\Psr7\Stream;
 use Psr\Http\Message\StreamInterface;
 use Psr\Http\Message\UploadedFileInterface;
+use Spindle\Internal\Async\Condition;
 use Spindle\Internal\Warnings;
-
-use function Amp\delay;
 
 /**
  * A file uploaded with a form. The file has no path. Without moveTo(), it is deleted with this object and its stream.
@@ -125,7 +124,7 @@ final class UploadedFile implements UploadedFileInterface
         try {
             for ($copied = 0; $copied < $this->size; $copied += $bytes) {
                 if ($copied > 0) {
-                    delay(0);
+                    (new Condition())->waitFor(0);
                 }
                 $length = min(self::CHUNK_BYTES, $this->size - $copied);
                 $bytes = self::callOrThrow(

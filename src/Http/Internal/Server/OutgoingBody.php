@@ -9,9 +9,8 @@ use Psr\Http\Message\StreamInterface;
 use Spindle\Http\Internal\Answer\EventStream;
 use Spindle\Http\Internal\Message\Head;
 use Spindle\Http\Internal\Message\IterableStream;
+use Spindle\Internal\Async\Condition;
 use Spindle\Internal\Async\LoopTurn;
-
-use function Amp\delay;
 
 /** A response body that is read while it is sent. */
 final class OutgoingBody
@@ -118,7 +117,9 @@ final class OutgoingBody
                 yield '';
                 $empty === 0
                     ? LoopTurn::await()
-                    : delay(min(self::MAX_PAUSE_SECONDS, self::MIN_PAUSE_SECONDS * 2 ** ($empty - 1)));
+                    : (new Condition())->waitFor(
+                        min(self::MAX_PAUSE_SECONDS, self::MIN_PAUSE_SECONDS * 2 ** ($empty - 1)),
+                    );
                 ++$empty;
                 $turnStart = hrtime(true);
                 yield '';

@@ -6,6 +6,7 @@ namespace Spindle\Postgres\Internal\Pool;
 
 use Amp\Cancellation;
 use Revolt\EventLoop;
+use Spindle\Internal\Async\Condition;
 use Spindle\Internal\Async\FiberQueue;
 use Spindle\Internal\WeakTimer;
 use Spindle\Postgres\ConnectionClosedException;
@@ -20,7 +21,6 @@ use Spindle\Postgres\PostgresPool;
 use Spindle\Postgres\PostgresPoolOptions;
 
 use function Amp\async;
-use function Amp\delay;
 
 /**
  * The sessions of a pool, and the fibers that wait for them.
@@ -119,7 +119,7 @@ final class SessionPool implements SessionLender
         ++$this->pausedCalls;
         try {
             $this->release($session);
-            delay($pause, cancellation: $cancellation);
+            (new Condition())->waitFor($pause, $cancellation);
             $session = $this->lend($cancellation);
             $this->callers->add($session);
 

@@ -9,12 +9,13 @@ use Revolt\EventLoop;
 use Revolt\EventLoop\CallbackType;
 use Revolt\EventLoop\Driver;
 use Revolt\EventLoop\Internal\AbstractDriver;
-use Spindle\Worker\Internal\PoolActivity;
+use Revolt\EventLoop\Internal\DriverCallback;
 
 /**
  * Removes callbacks that a task leaves in the event loop, so that they do not make the next task fail. Cancels only
  * timers and deferred callbacks that would keep the loop running. Libraries may still need unreferenced callbacks, such
- * as for open connections. Runs queued calls, such as of `Amp\async()`, until each call has ended or waits.
+ * as for open connections. Spindle's own timers stay, because the next tasks can use the same objects, such as a pool.
+ * Runs queued calls, such as of `Amp\async()`, until each call has ended or waits.
  */
 final class LoopCallbacks
 {
@@ -118,9 +119,8 @@ final class LoopCallbacks
     /** @return bool whether timers were cancelled; fibers that waited for them may have set others while ending */
     private function cancelTimers(): bool
     {
-        $ofPools = class_exists(PoolActivity::class, false) ? PoolActivity::timers() : [];
-        $left = array_diff($this->driver->getIdentifiers(), $this->known, $ofPools);
-        $ids = array_filter($left, $this->isReferencedTimer(...));
+        $left = array_diff($this->driver->getIdentifiers(), $this->known);
+        $ids = array_filter($left, $this->isLeftTimer(...));
         if ($ids === []) {
             return false;
         }
@@ -136,14 +136,30 @@ final class LoopCallbacks
         return true;
     }
 
-    private function isReferencedTimer(string $id): bool
+    private function isLeftTimer(string $id): bool
     {
         $isTimer = match ($this->driver->getType($id)) {
             CallbackType::Defer, CallbackType::Delay, CallbackType::Repeat => true,
             default => false,
         };
 
-        return $isTimer && $this->driver->isEnabled($id) && $this->driver->isReferenced($id);
+        return $isTimer
+            && $this->driver->isEnabled($id)
+            && $this->driver->isReferenced($id)
+            && !$this->isOfSpindle($id);
+    }
+
+    /** Returns whether the callback is code of Spindle. */
+    private function isOfSpindle(string $id): bool
+    {
+        $callbacks = self::property($this->driver, 'callbacks');
+        $callback = \is_array($callbacks) ? $callbacks[$id] ?? null : null;
+
+        return $callback instanceof DriverCallback
+            && str_starts_with(
+                (string) (new \ReflectionFunction($callback->closure))->getFileName(),
+                \dirname(__DIR__, 3) . \DIRECTORY_SEPARATOR,
+            );
     }
 
     /** Runs one turn of the loop. If the loop has no error handler, {@see report()} gets exceptions of callbacks. */
