@@ -181,6 +181,17 @@ final class WorkerPool implements Executor, Statistics
     }
 
     /**
+     * Cancels the submitted tasks that no worker has begun, and ends all map() calls. Tasks that have begun continue.
+     *
+     * @internal
+     */
+    public function cancelWaiting(): void
+    {
+        $this->mustNotBeFork();
+        $this->dispatcher->cancelWaiting();
+    }
+
+    /**
      * Returns counts of workers and tasks.
      *
      * - `workers`: existing workers; `in_use`: workers with a task; `max`: the pool's size

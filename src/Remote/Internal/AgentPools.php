@@ -8,6 +8,7 @@ use Spindle\Command\CommandPool;
 use Spindle\Command\CommandPoolOptions;
 use Spindle\Worker\Executor;
 use Spindle\Worker\ResultBudget;
+use Spindle\Worker\WorkerPool;
 
 /** The pools that run an agent's tasks and commands, and the agent's counters. All leases of the agent share them. */
 final class AgentPools
@@ -75,6 +76,15 @@ final class AgentPools
             0,
             new CommandPoolOptions(grace: $this->grace, rerunAfterCrash: true),
         );
+    }
+
+    /** Cancels the tasks and commands that have not begun, if the executor of tasks is a {@see WorkerPool}. */
+    public function cancelWaiting(): void
+    {
+        $this->commands?->cancelWaiting();
+        if ($this->pool instanceof WorkerPool) {
+            $this->pool->cancelWaiting();
+        }
     }
 
     /** Makes the next call of {@see pool()} create a new pool. The old pool ends when its tasks have ended. */

@@ -221,7 +221,7 @@ final class AgentRun
         if ($this->isRenewing) {
             return;
         }
-        $this->jobs->onHeartbeat($this->exchange->takeConfirmedCount() / $this->options->heartbeat);
+        $this->jobs->onHeartbeat($this->exchange->takeFinishedCount());
         $this->isRenewing = true;
         try {
             $this->renewWithRetries();

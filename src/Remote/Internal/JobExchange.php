@@ -10,6 +10,7 @@ use Spindle\Internal\Backoff;
 use Spindle\Internal\Clock;
 use Spindle\Remote\BrokerUnavailableException;
 use Spindle\Remote\Settlement;
+use Spindle\Remote\SettlementKind;
 
 /**
  * Settles the jobs of a lease and claims others. Only one request is pending at a time. Settlements that are added
@@ -37,8 +38,8 @@ final class JobExchange
     /** Bytes of the frames of all settlements that the engine has not confirmed. */
     private int $settlementBytes = 0;
 
-    /** Number of settlements that the engine has confirmed since {@see takeConfirmedCount()}. */
-    private int $confirmedCount = 0;
+    /** Number of jobs whose end the engine has confirmed since {@see takeFinishedCount()}. */
+    private int $finishedCount = 0;
 
     private bool $isRunning = false;
     private bool $isRequested = false;
@@ -78,10 +79,10 @@ final class JobExchange
         return $this->settlementBytes === 0 || !$this->run->pools->budget->isFull();
     }
 
-    /** Returns the number of settlements that the engine has confirmed since the last call. */
-    public function takeConfirmedCount(): int
+    /** Returns the number of jobs whose end the engine has confirmed since the last call, without released jobs. */
+    public function takeFinishedCount(): int
     {
-        [$count, $this->confirmedCount] = [$this->confirmedCount, 0];
+        [$count, $this->finishedCount] = [$this->finishedCount, 0];
 
         return $count;
     }
@@ -198,15 +199,19 @@ final class JobExchange
             throw $failure;
         }
         $this->lastReportedNumber = $lastStartable;
-        $sizes = array_map(static fn(Settlement $settlement): int => \strlen($settlement->frame), $settlements);
-        $this->releaseBudget(array_sum($sizes));
-        $this->confirmedCount += \count($settlements);
+        $bytes = $finished = 0;
+        foreach ($settlements as $settlement) {
+            $bytes += \strlen($settlement->frame);
+            $finished += $settlement->kind === SettlementKind::Release ? 0 : 1;
+        }
+        $this->releaseBudget($bytes);
+        $this->finishedCount += $finished;
         $this->run->pools->counters['stale_total'] += \count($claim->stale);
         $ranOut = !$this->jobs->hasWaiting();
         $this->jobs->add($claim->deliveries, $first);
         if ($maxClaims > 0 && \count($claim->deliveries) === $maxClaims) {
             $this->isRequested = true;
-            if ($ranOut && \count($settlements) >= $this->run->workers) {
+            if ($ranOut && $finished >= $this->run->workers) {
                 $this->jobs->raiseCapacity(); // jobs finish faster than the engine answers
             }
         }

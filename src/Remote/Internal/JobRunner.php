@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Remote\Internal;
 
+use Amp\CancelledException;
 use Amp\Future;
 use Revolt\EventLoop;
 use Spindle\Command\CommandResult;
@@ -121,16 +122,20 @@ final class JobRunner
         $this->capacity = min(self::MAX_CLAIMED_JOBS, $this->capacity + $this->run->workers);
     }
 
-    /** @param float $rate settled jobs per second */
-    public function onHeartbeat(float $rate): void
+    /** @param int $finished number of jobs that have finished since the last heartbeat */
+    public function onHeartbeat(int $finished): void
     {
         $this->cancelled = array_diff_key($this->cancelled, $this->cancelledBefore);
         $this->cancelledBefore = $this->cancelled;
-        $this->capacity = (int) max($this->run->workers, min(self::MAX_CLAIMED_JOBS, $rate * self::CLAIM_SECONDS));
-        $running = \count($this->jobs) - \count($this->waiting);
+        $claims = $finished / $this->run->options->heartbeat * self::CLAIM_SECONDS;
+        $this->capacity = (int) max($this->run->workers, min(self::MAX_CLAIMED_JOBS, $claims));
+        $pooled = \count($this->jobs) - \count($this->waiting);
         // Jobs beyond the new capacity are given back, because other agents can be idle.
-        foreach (\array_slice($this->waiting, max(0, $this->capacity - $running), null, true) as $job) {
+        foreach (\array_slice($this->waiting, max(0, $this->capacity - $pooled), null, true) as $job) {
             $this->settle($job, $this->settlements->released($job->delivery));
+        }
+        if ($pooled > max($this->run->workers, $finished)) {
+            $this->run->pools->cancelWaiting(); // these jobs would wait behind slow jobs for longer than a heartbeat
         }
     }
 
@@ -381,6 +386,11 @@ final class JobRunner
 
             return;
         }
+        if ($failure instanceof CancelledException && !$job->isRequested() && $job->itemCount === null) {
+            $this->addUnstarted($job);
+
+            return;
+        }
         $this->run->pools->counters['crashed_total'] += (int) (
             $failure instanceof WorkerCrashedException
             || $failure instanceof LauncherException
@@ -391,6 +401,17 @@ final class JobRunner
         } else {
             $this->settle($job, $this->settlements->released($job->delivery));
             $this->run->abandon($failure); // the job is not the cause: for example, no worker can be started here
+        }
+    }
+
+    /** Gives back a job that the pool has not started, or keeps it if the capacity permits that. */
+    private function addUnstarted(ClaimedJob $job): void
+    {
+        if (\count($this->jobs) > $this->capacity) {
+            $this->settle($job, $this->settlements->released($job->delivery));
+        } else {
+            $this->waiting[$job->delivery->id] = $job;
+            $this->fillPool();
         }
     }
 

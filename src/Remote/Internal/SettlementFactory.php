@@ -152,7 +152,7 @@ final class SettlementFactory
     /** Returns the settlement of a command that has a result. Any exit status is a result. */
     public function ofCommand(ClaimedJob $job, CommandResult $result): Settlement
     {
-        if ($job->isGivenBack && $result->cancelled) {
+        if ($result->cancelled && ($job->isGivenBack || !$job->isRequested())) {
             return $this->released($job->delivery);
         }
 

@@ -164,6 +164,14 @@ final class TaskDispatcher implements PoolEvents
         }
     }
 
+    public function cancelWaiting(): void
+    {
+        foreach ($this->workers->all() as $worker) {
+            $this->timeouts->takeBack($worker);
+        }
+        $this->activity->abort(new CancelledException());
+    }
+
     public function open(MapRun $run): void
     {
         $this->replacement->replaceOutdated();
