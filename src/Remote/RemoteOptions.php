@@ -10,7 +10,8 @@ use Spindle\Internal\NumberRange;
 final class RemoteOptions
 {
     /**
-     * @param float|null $timeout maximum run time of a task in seconds; null for no limit
+     * @param float|null $timeout maximum run time of a task in seconds; null for no limit. For a generator, waits for
+     *     the reader of its items do not count
      * @param int $maxJobs maximum number of jobs without an outcome in the queue; more jobs are refused
      * @param int $maxPayload maximum size in bytes of a task with its argument, or of a command. Each agent of the
      *     queue needs a memory_limit of six times this size. A job that is too large for the agents becomes a dead

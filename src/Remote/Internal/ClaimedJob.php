@@ -8,6 +8,7 @@ use Amp\Cancellation;
 use Amp\DeferredCancellation;
 use Revolt\EventLoop;
 use Spindle\Internal\Async\Condition;
+use Spindle\Internal\Clock;
 use Spindle\Internal\WeakTimer;
 use Spindle\Remote\Delivery;
 
@@ -31,7 +32,13 @@ final class ClaimedJob implements Cancellation
     public bool $isGivenBack = false;
 
     private readonly DeferredCancellation $cancellation;
+
+    /** Timer of the time limit; null before the task starts, and while the agent waits for the reader of its items. */
     private ?string $timeLimit = null;
+
+    /** Time of {@see Clock::now()} at which the timer of the time limit ends. */
+    private float $timeLimitEnd = 0.0;
+
     private bool $isRunning = false;
 
     /** Whether {@see notifyItemsTaken()} was called since the last {@see awaitItemsTaken()}. */
@@ -121,14 +128,20 @@ final class ClaimedJob implements Cancellation
         $this->notified?->notify();
     }
 
-    /** Waits up to $seconds for {@see notifyItemsTaken()}. Does not wait if that was called since the last wait. */
+    /**
+     * Waits up to $seconds for {@see notifyItemsTaken()}. Does not wait if that was called since the last wait. The
+     * time limit of the task does not include the wait.
+     */
     public function awaitItemsTaken(float $seconds): void
     {
         if (!$this->isNotified) {
+            $left = $this->timeLimit === null ? null : $this->timeLimitEnd - Clock::now();
+            $this->stopTimeLimit();
             $this->notified = new Condition();
-            $timer = EventLoop::delay($seconds, $this->notifyItemsTaken(...));
-            $this->notified->wait();
-            EventLoop::cancel($timer);
+            $this->notified->waitFor($seconds);
+            if ($left !== null) {
+                $this->setTimeLimit($left);
+            }
         }
         $this->isNotified = false;
     }
@@ -137,10 +150,7 @@ final class ClaimedJob implements Cancellation
     public function startTimeLimit(): void
     {
         if ($this->body->timeout !== null && $this->timeLimit === null) {
-            $this->timeLimit = WeakTimer::after($this->body->timeout, $this, static function (self $job): void {
-                $job->isTimedOut = true;
-                $job->cancel();
-            });
+            $this->setTimeLimit($this->body->timeout);
         }
     }
 
@@ -148,6 +158,16 @@ final class ClaimedJob implements Cancellation
     {
         if ($this->timeLimit !== null) {
             EventLoop::cancel($this->timeLimit);
+            $this->timeLimit = null;
         }
+    }
+
+    private function setTimeLimit(float $seconds): void
+    {
+        $this->timeLimitEnd = Clock::now() + $seconds;
+        $this->timeLimit = WeakTimer::after($seconds, $this, static function (self $job): void {
+            $job->isTimedOut = true;
+            $job->cancel();
+        });
     }
 }

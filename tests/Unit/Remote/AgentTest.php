@@ -252,6 +252,35 @@ final class AgentTest extends TidyTestCase
         $ended->await();
     }
 
+    public function testTheTimeLimitOfAGeneratorDoesNotIncludeTheTimeOfItsReader(): void
+    {
+        $pauses = 0;
+        $this->serveItems(0.0, function (\Generator $items) use (&$pauses): void {
+            foreach ($items as $item) {
+                self::assertSame('item', $item);
+                if ($pauses++ < 3) {
+                    delay(10.0);
+                }
+            }
+            self::assertSame('end', $items->getReturn());
+        });
+
+        self::assertSame(200, $pauses);
+    }
+
+    public function testTheTimeOfAGeneratorBetweenPausesOfItsReaderCounts(): void
+    {
+        $count = 0;
+        $this->serveItems(0.02, function (\Generator $items) use (&$count): void {
+            $this->expectException(TaskTimeoutException::class);
+            foreach ($items as $_) {
+                if (++$count === 1) {
+                    delay(10.0);
+                }
+            }
+        });
+    }
+
     public function testJobsOfAnAgentWithoutWorkersDoNotCountAsCrashed(): void
     {
         $engine = new MemoryEngine();
@@ -397,7 +426,7 @@ final class AgentTest extends TidyTestCase
         ];
     }
 
-    /** @param (\Closure(): Executor)|null $createPool */
+    /** @param (\Closure(\Closure(mixed): void): Executor)|null $createPool */
     private function agent(MemoryEngine $engine, ?\Closure $createPool = null): Agent
     {
         return new Agent(
@@ -407,6 +436,46 @@ final class AgentTest extends TidyTestCase
             new SigningKeys([AgentProgram::KEY]),
             createPool: $createPool ?? fn(): Executor => $this->pool(),
         );
+    }
+
+    /**
+     * Runs a generator task with a time limit of one second, which yields 200 items.
+     *
+     * @param float                                                   $seconds time that the code needs for each item
+     * @param \Closure(\Generator<mixed, mixed, mixed, mixed>): void $reader
+     */
+    private function serveItems(float $seconds, \Closure $reader): void
+    {
+        $engine = new MemoryEngine();
+        $pool = self::createStub(Executor::class);
+        $create = static function (\Closure $report) use ($pool, $seconds): Executor {
+            $items = static function () use ($report, $seconds): \Generator {
+                $report(['generator']);
+                for ($i = 0; $i < 200; ++$i) {
+                    delay($seconds);
+                    yield serialize([$i, 'item']);
+                }
+
+                return PortableOutcome::returned('end');
+            };
+            $pool->method('submit')->willReturnCallback(static fn(): Future => Future::complete($items()));
+
+            return $pool;
+        };
+        $agent = $this->agent($engine, $create);
+        $ended = async($agent->run(...));
+        $keys = new SigningKeys([AgentProgram::KEY]);
+        $options = new RemoteOptions(timeout: 1.0);
+        $executor = new RemoteExecutor(new MemoryBroker($engine), 'queue', $keys, JobRetryPolicy::none(), $options);
+        $id = $executor->dispatch(static fn(): int => 1, id: 'generator');
+        try {
+            $items = $executor->attach($id)->await();
+            self::assertInstanceOf(\Generator::class, $items);
+            $reader($items);
+        } finally {
+            $agent->close();
+            $ended->await();
+        }
     }
 
     private static function joined(MemoryEngine $engine): string
