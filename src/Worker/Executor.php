@@ -15,6 +15,8 @@ use Spindle\Lifecycle;
  *
  * A task works on copies: the callable, its argument and its result are serialized. A task can be a named function, a
  * static method, a method of a serializable object, or a closure whose captured values are serializable or closures.
+ * Tasks of one map() call that run in the same process may share one copy of the callable, with its objects and static
+ * variables. Other calls never get this copy.
  *
  * A task may be a generator function. Its result is then a generator in the caller's process that yields the items of
  * the task. The task runs ahead of the caller by a limited number of items. The worker runs no other task until this

@@ -22,10 +22,15 @@ final class PortableTask
     /** Key that {@see TaskCode} requires to sign closures. No secret, because the sender signs the whole message. */
     private const SIGNATURE_KEY = 'the signature of the whole counts';
 
+    // First byte of the code. Tasks share only pure callables. Through an object or a static variable, a task of one
+    // caller could pass data to a task of another caller.
+    private const PURE = 'p';
+    private const NOT_PURE = 'n';
+
     /** Maximum cached callables. All tasks of a map() call have the same code. */
     private const MAX_CACHED_CALLABLES = 16;
 
-    /** @var array<string, \Closure> */
+    /** @var array<string, \Closure> pure callables by code */
     private static array $callables = [];
 
     /**
@@ -49,7 +54,9 @@ final class PortableTask
     /** @throws UnserializableException */
     public static function encode(callable $task): string
     {
-        return TaskCode::encode($task, self::SIGNATURE_KEY);
+        $code = TaskCode::encode($task, self::SIGNATURE_KEY, $isPure);
+
+        return ($isPure ? self::PURE : self::NOT_PURE) . $code;
     }
 
     /**
@@ -82,9 +89,7 @@ final class PortableTask
         }
         $isRead = false;
         try {
-            $task = $this->argument === null
-                ? TaskCode::decode($this->code, self::SIGNATURE_KEY)
-                : $this->cachedCallable();
+            $task = $this->callable();
             $argument = $this->argument === null
                 ? null
                 : ValueSerializer::unserialize($this->argument, TaskCode::MISSING);
@@ -149,15 +154,17 @@ final class PortableTask
         return static fn(mixed $value) => $outer->report([$id, ValueSerializer::serialize($value, 'The report')]);
     }
 
-    private function cachedCallable(): \Closure
+    private function callable(): \Closure
     {
         if (isset(self::$callables[$this->code])) {
             return self::$callables[$this->code];
         }
-        if (\count(self::$callables) >= self::MAX_CACHED_CALLABLES) {
-            self::$callables = [];
+        $callable = TaskCode::decode(substr($this->code, 1), self::SIGNATURE_KEY);
+        if (str_starts_with($this->code, self::PURE)) {
+            self::$callables = \count(self::$callables) < self::MAX_CACHED_CALLABLES ? self::$callables : [];
+            self::$callables[$this->code] = $callable;
         }
 
-        return self::$callables[$this->code] = TaskCode::decode($this->code, self::SIGNATURE_KEY);
+        return $callable;
     }
 }

@@ -34,7 +34,7 @@ final class TaskCode
 
     /**
      * @param string $key    key that signs closures
-     * @param bool   $isPure set to true if the callable has no object and no captured values; then its code is constant
+     * @param bool   $isPure set to true if the callable has no object, captured values or static variables of a closure
      *
      * @throws UnserializableException
      *

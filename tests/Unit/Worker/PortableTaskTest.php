@@ -71,6 +71,25 @@ final class PortableTaskTest extends TestCase
         self::assertSame($this->outer, TaskContext::current());
     }
 
+    public function testEachTaskOfAMapCallHasItsOwnObjectsAndStaticVariables(): void
+    {
+        $counter = new CallableCounter();
+        $captures = static fn(): int => $counter->count();
+        $counts = static function (): int {
+            /** @var int $count */
+            static $count = 0;
+
+            return ++$count;
+        };
+        foreach ([$captures, $counts, $counter->count(...)] as $task) {
+            $code = PortableTask::encode($task);
+            $argument = PortableTask::encodeArgument(5, null);
+            for ($i = 0; $i < 2; ++$i) {
+                self::assertSame(1, self::outcomeOf(new PortableTask($code, $argument, 1, null)));
+            }
+        }
+    }
+
     public function testReportsCarryTheKeyOfTheTask(): void
     {
         $tell = static function (): void {

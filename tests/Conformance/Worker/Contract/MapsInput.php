@@ -106,6 +106,24 @@ trait MapsInput
         self::assertSame([$expected], iterator_to_array($this->executor()->map([3], $task)));
     }
 
+    public function testNoTaskReceivesStateFromAnEarlierCall(): void
+    {
+        $executor = $this->executor();
+        $count = static function (): int {
+            /** @var int $count */
+            static $count = 1;
+
+            return ++$count;
+        };
+        for ($call = 0; $call < 3; ++$call) { // at least two of three tasks run in the same worker
+            $number = new Number(1);
+            $captures = static fn(): int => $number->increment();
+            foreach ([$number->increment(...), [$number, 'increment'], $captures, $count] as $task) {
+                self::assertSame([2], iterator_to_array($executor->map([0], $task)));
+            }
+        }
+    }
+
     public function testMapKeepsTheOrderOfTheInputWhateverTheTasksTake(): void
     {
         $task = static function (int $i): int {
