@@ -25,6 +25,8 @@ final class WorkerLifecycle
     private const SIGKILL = 9;
     private const SIGTERM = 15;
 
+    private const NO_BUFFER = -1;
+
     private const FATAL = \E_ERROR | \E_PARSE | \E_CORE_ERROR | \E_COMPILE_ERROR;
 
     /** Kind of code that is running. During RUNNING_OWN_CODE, SIGTERM waits for the next {@see setState()}. */
@@ -46,6 +48,9 @@ final class WorkerLifecycle
 
     /** Whether the worker ends without an exit report. */
     private bool $ended = false;
+
+    /** Number of output buffers while the worker's buffer is the innermost one; NO_BUFFER after a task has ended it. */
+    private int $bufferLevel = self::NO_BUFFER;
 
     /** @var string|null unused bytes. Their release gives memory to the exit report when PHP has no other memory */
     private ?string $reserve; // @phpstan-ignore property.onlyWritten
@@ -139,14 +144,13 @@ final class WorkerLifecycle
         }
     }
 
-    /** Closes buffers that a task left open, or reopens the worker's. Kills this process if a task forked it. */
+    /** Closes buffers that a task left open, and reopens the worker's. Kills this process if a task forked it. */
     public function repairOutput(): void
     {
-        if (ob_get_level() !== 1) {
+        if (ob_get_level() !== $this->bufferLevel) {
             $this->killSelfInFork();
-            // A buffer that cannot be removed stays.
-            while (ob_get_level() > 1 && Warnings::suppressed(static fn(): bool => @ob_end_flush()));
-            if (ob_get_level() === 0) {
+            while (ob_get_level() > $this->bufferLevel && self::closeBuffer());
+            if (ob_get_level() !== $this->bufferLevel) {
                 $this->captureOutput();
             }
         }
@@ -238,9 +242,24 @@ final class WorkerLifecycle
         $this->killSelf(self::SIGTERM); // not SIGKILL, so that the exit status shows SIGTERM
     }
 
+    /** @return bool false for a buffer that cannot be removed */
+    private static function closeBuffer(): bool
+    {
+        try {
+            return Warnings::suppressed(static fn(): bool => @ob_end_flush());
+        } catch (\Throwable $thrown) { // The callback threw. PHP has removed the buffer.
+            error_log("The callback of an output buffer that a task left open threw: {$thrown}");
+
+            return true;
+        }
+    }
+
     private function captureOutput(): void
     {
-        ob_start(function (string $output): string {
+        ob_start(function (string $output, int $phase): string {
+            if (($phase & \PHP_OUTPUT_HANDLER_FINAL) !== 0) {
+                $this->bufferLevel = self::NO_BUFFER; // a task has ended the buffer, or the process ends
+            }
             if (getmypid() !== $this->pid) {
                 return $output; // a task's fork writes to standard output, which the pool receives, too
             }
@@ -250,6 +269,7 @@ final class WorkerLifecycle
 
             return '';
         }, 1);
+        $this->bufferLevel = ob_get_level();
     }
 
     private function removeSharedMemory(): void

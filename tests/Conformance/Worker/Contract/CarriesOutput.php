@@ -142,6 +142,52 @@ trait CarriesOutput
         self::assertSame('buffered', $output);
     }
 
+    public function testABufferThatATaskOpensInPlaceOfTheWorkersTakesNoLaterOutput(): void
+    {
+        $printed = '';
+        $pool = $this->pool(1, onOutput: static function (string $bytes) use (&$printed): void {
+            $printed .= $bytes;
+        });
+        foreach ([
+            'default' => static fn(): bool => ob_start(),
+            'callback' => static fn(): bool => ob_start(static fn(string $bytes): string => strtoupper($bytes)),
+            'not removable' => static fn(): bool => ob_start(null, 0, 0),
+        ] as $kind => $open) {
+            $pool->submit(static function () use ($open): void {
+                while (ob_get_level() > 0 && ob_end_clean());
+                $open();
+                echo 'own';
+            })->await();
+            $before = $printed;
+            $pool->submit(static function (): void {
+                echo '[later]';
+            })->await();
+
+            self::assertStringContainsString('[later]', substr($printed, \strlen($before)), $kind);
+        }
+        Eventually::holds(static function () use (&$printed): bool {
+            return str_contains($printed, 'own') && str_contains($printed, 'OWN');
+        }, 'the output of the first two tasks arrives');
+    }
+
+    public function testACallbackThatThrowsInABufferThatATaskLeavesOpenEndsNoWorker(): void
+    {
+        $errors = '';
+        $pool = $this->pool(1, onOutput: static function (string $bytes, bool $isError) use (&$errors): void {
+            $errors .= $isError ? $bytes : '';
+        });
+        $worker = $pool->submit(static function (): int {
+            ob_start(static fn(): never => throw new \DomainException('in the callback'));
+
+            return (int) getmypid();
+        })->await();
+
+        self::assertSame($worker, $pool->submit(getmypid(...))->await());
+        Eventually::holds(static function () use (&$errors): bool {
+            return str_contains($errors, 'in the callback');
+        }, 'the exception is reported');
+    }
+
     public function testABufferThatATaskKeepsToItselfStaysThere(): void
     {
         $output = '';
