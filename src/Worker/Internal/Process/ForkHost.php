@@ -243,7 +243,8 @@ final class ForkHost
             $code = pcntl_wifexited($status) ? (int) pcntl_wexitstatus($status) : -1;
             $signal = pcntl_wifsignaled($status) ? (int) pcntl_wtermsig($status) : 0;
             if (isset($this->stderrs[$id])) {
-                $this->link->send(WorkerProtocol::PRINTED, $id, '', (string) stream_get_contents($this->stderrs[$id]));
+                $bytes = (string) stream_get_contents($this->stderrs[$id]);
+                $bytes === '' || $this->link->send(WorkerProtocol::PRINTED, $id, '', $bytes);
                 fclose($this->stderrs[$id]);
             }
             if (isset($this->ending[$id])) {

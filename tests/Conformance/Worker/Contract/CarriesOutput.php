@@ -85,6 +85,20 @@ trait CarriesOutput
         self::assertSame("echo print printf float(1.5)\noutput\0\xFF", $output);
     }
 
+    public function testWithoutOutputTheCallbackIsNotCalled(): void
+    {
+        $calls = [];
+        $pool = $this->pool(onOutput: static function (mixed ...$arguments) use (&$calls): void {
+            $calls[] = $arguments;
+        });
+        $pool->submit(static function (): void {
+            echo '';
+        })->await();
+        $pool->close();
+
+        self::assertSame([], $calls);
+    }
+
     public function testPrintedBytesAreCompleteHoweverMany(): void
     {
         $output = '';
