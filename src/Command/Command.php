@@ -134,7 +134,8 @@ final class Command
 
     /**
      * Sets the working directory. Null means the directory that this process has when the pool accepts the command. If
-     * the directory does not exist, the command is not started, and its result has an error.
+     * the directory does not exist, the command is not started, and its result has an error. A relative directory is
+     * relative to that of this process.
      *
      * @throws \ValueError when the path is empty or contains a NUL byte
      */

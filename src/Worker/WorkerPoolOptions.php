@@ -119,7 +119,14 @@ final class WorkerPoolOptions
 
     private static function absolute(string $path): string
     {
-        return preg_match('~^(/|[a-z][a-z0-9+.-]+://)~i', $path) === 1 ? $path : getcwd() . "/{$path}";
+        if (preg_match('~^(/|[a-z][a-z0-9+.-]+://)~i', $path) === 1) {
+            return $path;
+        }
+        $current = getcwd();
+
+        return $current !== false ? "{$current}/{$path}" : throw new \ValueError(
+            "The bootstrap '{$path}' is a relative path, and the working directory of this process no longer exists",
+        );
     }
 
     private static function isMemoryLimit(string $limit): bool

@@ -29,14 +29,15 @@ final class CaptureStore
     /** @var \WeakReference<SharedFile>|null the newest shared file; only results keep it open */
     private ?\WeakReference $shared = null;
 
-    /** Directory of the files; absolute, because the launcher may have another working directory. */
+    /** Directory of the files; absolute unless getcwd() fails, because the launcher has its own working directory. */
     public readonly string $directory;
 
     /** @param string|null $directory null for the system's temporary directory */
     public function __construct(?string $directory)
     {
         $directory ??= sys_get_temp_dir();
-        $this->directory = str_starts_with($directory, '/') ? $directory : getcwd() . "/{$directory}";
+        $current = str_starts_with($directory, '/') ? false : getcwd();
+        $this->directory = $current === false ? $directory : "{$current}/{$directory}";
     }
 
     /** Returns whether more than FILES_THRESHOLD outputs have their own files. If so, no commands are read ahead. */

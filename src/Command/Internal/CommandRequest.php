@@ -75,12 +75,15 @@ final class CommandRequest
         };
     }
 
-    /** Returns the command's directory as an absolute path, because the launcher has its own working directory. */
+    /**
+     * Returns the command's directory as an absolute path, because the launcher has its own working directory. Returns
+     * '' if the path depends on a current directory that was removed.
+     */
     private static function directory(?string $directory, string $current): string
     {
         return match (true) {
-            $directory === null => $current,
-            $directory[0] === '/' => $directory,
+            $directory !== null && $directory[0] === '/' => $directory,
+            $directory === null, $current === '' => $current,
             default => "{$current}/{$directory}",
         };
     }

@@ -46,7 +46,7 @@ final class PendingCommand
     /** Whether the launcher has reported the start. Without `rerunAfterCrash`, it does so only to answer WITHDRAW. */
     public bool $started = false;
 
-    /** Working directory and umask for all attempts: those of this process when the command was submitted. */
+    /** For all attempts: working directory and umask of this process at the submission. '' for a removed directory. */
     public readonly string $currentDirectory;
     public readonly int $umask;
 

@@ -6,6 +6,7 @@ namespace Spindle\Tests\Unit\Worker;
 
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
+use Spindle\Tests\OwnDirectory;
 use Spindle\Worker\Internal\ContextEvents;
 use Spindle\Worker\Internal\ProcessContext;
 use Spindle\Worker\WorkerPool;
@@ -13,6 +14,8 @@ use Spindle\Worker\WorkerPoolOptions;
 
 final class WorkerPoolOptionsTest extends TestCase
 {
+    use OwnDirectory;
+
     /** @return iterable<string, array{\Closure(): mixed, string}> */
     public static function outOfRange(): iterable
     {
@@ -118,6 +121,25 @@ final class WorkerPoolOptionsTest extends TestCase
 
         self::assertSame(__FILE__, $options->bootstrap);
         self::assertSame(__FILE__, $options->with(maxTasks: 1)->bootstrap);
+    }
+
+    public function testARelativeBootstrapFileIsRefusedWhenTheWorkingDirectoryWasRemoved(): void
+    {
+        $former = (string) getcwd();
+        $this->file('bootstrap.php', '<?php');
+        mkdir($this->path('gone'));
+        chdir($this->path('gone'));
+        rmdir($this->path('gone'));
+        try {
+            $this->expectException(\ValueError::class);
+            $this->expectExceptionMessage(
+                "The bootstrap '../bootstrap.php' is a relative path,"
+                . ' and the working directory of this process no longer exists',
+            );
+            new WorkerPoolOptions(bootstrap: '../bootstrap.php');
+        } finally {
+            chdir($former);
+        }
     }
 
     public function testANulInTheMemoryLimitOfThisProcessIsRefused(): void

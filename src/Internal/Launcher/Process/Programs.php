@@ -85,10 +85,15 @@ final class Programs
      * Changes the working directory of the launcher; the next process inherits it. That process could not report a
      * missing directory. Each start of a job calls this, because the path may now refer to another directory.
      *
+     * @param string $directory '' if the calling process's own directory is needed and was removed
+     *
      * @throws StartFailure when the directory can't be entered
      */
     public static function changeDirectory(string $directory): void
     {
+        if ($directory === '') {
+            throw new StartFailure(126, 'The working directory of the calling process no longer exists');
+        }
         if (!@chdir($directory)) {
             clearstatcache(true, $directory);
 

@@ -247,6 +247,30 @@ trait StartsCommands
         }
     }
 
+    public function testACommandDoesNotStartWhenTheWorkingDirectoryOfThisProcessWasRemoved(): void
+    {
+        $pool = $this->pool(1);
+        $pwd = Command::of('pwd');
+        $before = (string) getcwd();
+        $pool->execute($pwd);
+        mkdir($this->path('gone'));
+        chdir($this->path('gone'));
+        rmdir($this->path('gone'));
+        try {
+            foreach ([$pwd, $pwd->withWorkingDirectory('tmp'), $pwd->withWorkingDirectory('.')] as $command) {
+                $result = $pool->execute($command);
+                self::assertSame(126, $result->exitCode, $result->stdout());
+                self::assertSame(
+                    "could not be started: 'pwd': The working directory of the calling process no longer exists",
+                    $result->error,
+                );
+            }
+            self::assertSame("/usr\n", $pool->execute($pwd->withWorkingDirectory('/usr'))->stdout());
+        } finally {
+            chdir($before);
+        }
+    }
+
     public function testACommandInheritsNoDescriptorOfThisProcess(): void
     {
         $server = Streams::server();

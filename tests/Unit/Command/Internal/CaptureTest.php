@@ -51,6 +51,23 @@ final class CaptureTest extends TestCase
         self::assertSame([], Text::names($this->path()), 'the file has no name');
     }
 
+    public function testARelativeDirectoryIsNotInTheRootDirectoryWhenTheWorkingDirectoryWasRemoved(): void
+    {
+        $before = (string) getcwd();
+        mkdir($this->path('gone'));
+        chdir($this->path('gone'));
+        rmdir($this->path('gone'));
+        try {
+            $store = new CaptureStore('tmp');
+
+            $this->expectException(SpoolException::class);
+            $this->expectExceptionMessage('Could not write a temporary file in tmp: No such file or directory');
+            $store->open();
+        } finally {
+            chdir($before);
+        }
+    }
+
     public function testAFileIsForItsOwnerAlone(): void
     {
         $store = new CaptureStore($this->path());
