@@ -80,6 +80,34 @@ final class SemTest extends TestCase
         }
     }
 
+    /** @return iterable<string, array{string, int, string}> line, exit status, standard error */
+    public static function lostOutput(): iterable
+    {
+        yield 'a full disk' => ['sem --id a --fg "echo hi" >/dev/full 2>errors', 254, ''];
+        yield 'a full disk for standard error' => ['sem --id a --fg "echo hi >&2; echo ok" 2>/dev/full', 254, ''];
+        yield 'a closed output' => ['sem --id a --fg "echo hi; exit 3" 2>errors >&-', 254, ''];
+        yield 'a reader that closed the output' => ['sem --id a --fg "seq 100000" | head -n 1 >&2', 141, "1\n"];
+        yield 'the same without groups' => ['sem --id a -u --fg "seq 100000" | head -n 1 >&2', 141, "1\n"];
+        yield 'a pipe that the command itself closes' => ['sem --id a --fg "yes | head -n 1" >/dev/null', 0, ''];
+        yield 'no output' => ['sem --id a --fg "exit 3" >/dev/full', 3, ''];
+    }
+
+    #[DataProvider('lostOutput')]
+    public function testOutputThatCannotBeWrittenIsReported(string $line, int $status, string $errors): void
+    {
+        $process = $this->sem("set -o pipefail; {$line}");
+
+        self::assertSame([$status, $errors], [$process->getExitCode(), $process->getErrorOutput()]);
+    }
+
+    public function testTheCommandHasTheVariablesOfItsEnvironment(): void
+    {
+        $variables = '$out $err $status $printed';
+        $process = $this->sem("export out=1 err=2 status=3 printed=4; sem --id a --fg 'echo {$variables}'");
+
+        self::assertOutcome(0, "1 2 3 4\n", $process);
+    }
+
     public function testSeveralWordsRunNoBuiltinOfTheShell(): void
     {
         $process = $this->sem('for u in "" -u; do sem --id a --fg $u eval "touch ran"; echo $?; done; ls -d ran .home');

@@ -33,6 +33,8 @@ final class SemCommand extends Command
           0          The command was started, or all commands have ended (--wait).
           any        With --fg, the status of the command: 128 + N after signal N.
           1          The time of --st was over, and nothing was started.
+          141        With --fg: the reader of the output closed it.
+          254        With --fg: the output can't be stored or written.
           255        An option is invalid, or the semaphore can't be used.
         HELP;
 
@@ -42,16 +44,26 @@ final class SemCommand extends Command
      */
     private const UNGROUPED = '(exec "$@") 3>&-; exit $?';
 
-    /** Prints the output when the command has ended, so that outputs of several commands are not mixed. */
+    /**
+     * Prints the output when the command has ended, so that outputs of several commands are not mixed. The script sets
+     * no variable before the command, because a variable of the same name may be in the command's environment.
+     */
     private const GROUPED = <<<'SH'
-        out=$(mktemp) && err=$(mktemp) || exit 254
-        exec 5>"$out" 6>"$err" 7<"$out" 8<"$err"
-        rm -f "$out" "$err"
+        set -- "$(mktemp)" "$(mktemp)" "$@"
+        [ -n "$1" ] && [ -n "$2" ] || exit 254
+        exec 5>"$1" 6>"$2" 7<"$1" 8<"$2"
+        rm -f "$1" "$2"
+        shift 2
         (exec "$@") >&5 2>&6 3>&- 5>&- 6>&- 7<&- 8<&-
         status=$?
-        cat <&7
-        cat <&8 >&2
-        exit $status
+        printed=0
+        cat <&7 || printed=$?
+        cat <&8 >&2 || printed=$?
+        case $printed in
+            0) exit $status ;;
+            141) exit 141 ;;
+            *) exit 254 ;;
+        esac
         SH;
 
     /** A shell gives a background command an empty input, so the command gets standard input through descriptor 4. */
@@ -100,6 +112,9 @@ final class SemCommand extends Command
     {
         $program = $options->isUngrouped ? self::UNGROUPED : self::GROUPED;
         $pipes = [];
+        if (\function_exists('pcntl_signal')) {
+            pcntl_signal(\SIGPIPE, \SIG_DFL); // PHP ignores the signal, and the command would inherit that.
+        }
         $process = proc_open(
             [
                 '/bin/sh',
