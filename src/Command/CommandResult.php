@@ -18,8 +18,9 @@ final class CommandResult
      * @param int|null $signal number of the signal that ended the command
      * @param bool $timedOut whether the timeout or the idle timeout ended the command
      * @param bool $cancelled whether the pool was asked to end the command or not to start it
-     * @param string|null $error why the command could not be started, why its output could not be stored or passed to
-     *        its callback or stream, why the pool has ended it, or why its exit status is unknown; null otherwise
+     * @param string|null $error why the command could not be started, why its input stream could not be read, why its
+     *        output could not be stored or passed to its callback or stream, why the pool has ended it, or why its exit
+     *        status is unknown; null otherwise
      * @param float $startedAt Unix time of the start of the last attempt; 0.0 without an attempt, and when the command
      *        was cancelled between two attempts
      * @param float $duration duration of the last attempt, in seconds

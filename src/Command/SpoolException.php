@@ -7,7 +7,7 @@ namespace Spindle\Command;
 use Spindle\Internal\Warnings;
 use Spindle\SpindleException;
 
-/** Output could not be written to its target stream, or large output could not be written to a temporary file. */
+/** The stream of an input or an output failed, or large output could not be written to a temporary file. */
 final class SpoolException extends \RuntimeException implements SpindleException
 {
     private function __construct(string $message)
@@ -30,6 +30,17 @@ final class SpoolException extends \RuntimeException implements SpindleException
     public static function closedStream(): self
     {
         return new self('Could not write output to the stream that was set for it: it is closed');
+    }
+
+    /** Creates an exception with PHP's last error as its reason. */
+    public static function fromStream(): self
+    {
+        return new self('Could not read input from the stream that was set for it: ' . self::reason());
+    }
+
+    public static function closedInput(): self
+    {
+        return new self('Could not read input from the stream that was set for it: it is closed');
     }
 
     private static function reason(): string

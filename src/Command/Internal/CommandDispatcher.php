@@ -301,9 +301,9 @@ final class CommandDispatcher implements AttemptEvents
             unset($this->delivering[$pending->id]);
             $this->retryOrSettle(
                 $pending,
-                $pending->outputError === null || $pending->outputError === $result->error
+                $pending->ioError === null || $pending->ioError === $result->error
                     ? $result
-                    : $result->withError($pending->outputError),
+                    : $result->withError($pending->ioError),
             );
         });
     }

@@ -5,9 +5,11 @@ declare(strict_types=1);
 namespace Spindle\Command\Internal;
 
 use Revolt\EventLoop;
+use Spindle\Command\SpoolException;
 use Spindle\Internal\Async\Condition;
 use Spindle\Internal\FileType;
 use Spindle\Internal\Launcher\LauncherProtocol;
+use Spindle\Internal\Warnings;
 
 /**
  * Sends the input of a command to its launcher in pieces, after the command has started. Pauses while the command's
@@ -105,9 +107,8 @@ final class InputFeeder
 
         return match (true) {
             \is_string($source) => [$source],
-            \is_resource($source) => $this->read($source),
             is_iterable($source) => $this->check($source),
-            default => throw new \ValueError("The command's input is a stream that was closed"),
+            default => $this->read(self::open($source)),
         };
     }
 
@@ -125,16 +126,17 @@ final class InputFeeder
             && stream_get_meta_data($stream)['stream_type'] === 'STDIO'
             && stream_set_blocking($stream, false);
         try {
-            while (!feof($stream)) {
+            while (!feof(self::open($stream))) {
                 if (!$isAlwaysReady) {
                     $this->awaitReadable($stream);
                 }
                 if ($this->stopped) {
                     return;
                 }
-                $piece = fread($stream, self::MAX_PIECE_BYTES);
+                error_clear_last();
+                $piece = Warnings::read(self::open($stream), self::MAX_PIECE_BYTES);
                 if ($piece === false) {
-                    throw new \RuntimeException("The stream given as a command's input can't be read");
+                    throw SpoolException::fromStream();
                 }
                 if ($piece !== '') {
                     yield $piece;
@@ -145,6 +147,16 @@ final class InputFeeder
                 stream_set_blocking($stream, true);
             }
         }
+    }
+
+    /**
+     * @return resource
+     *
+     * @throws SpoolException when the caller has closed the stream
+     */
+    private static function open(mixed $stream): mixed
+    {
+        return \is_resource($stream) ? $stream : throw SpoolException::closedInput();
     }
 
     /**

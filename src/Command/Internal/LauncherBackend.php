@@ -292,7 +292,7 @@ final class LauncherBackend implements CommandBackend
         $pending->launcher = null;
         $pending->isMoving = $pending->started = false;
         $pending->cancelled = $pending->cancelled || $pending->isLastAttempt;
-        if ($pending->cancelled || $pending->outputError !== null || $pending->thrown !== null) {
+        if ($pending->cancelled || $pending->ioError !== null || $pending->thrown !== null) {
             $this->finish($pending, ResultFactory::withoutExit($pending, 'cancelled'));
         } elseif ($pending->canRepeatInput()) {
             $this->events->get()?->onRetryDue($pending);

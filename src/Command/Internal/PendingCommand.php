@@ -20,8 +20,8 @@ final class PendingCommand
     public Capture $stdout;
     public Capture $stderr;
 
-    /** Reason why output could not be stored or passed on. The command is ended, and its result has this error. */
-    public ?string $outputError = null;
+    /** Why an input stream or an output could not be used. The command is ended, and its result has this error. */
+    public ?string $ioError = null;
 
     /** Exception from the input or an output callback. The command is ended, and its owner gets the exception. */
     public ?\Throwable $thrown = null;
@@ -108,7 +108,7 @@ final class PendingCommand
     {
         if (isset($this->sinks[$type])) {
             $this->sinks[$type]->write($bytes);
-        } elseif ($this->outputError === null) {
+        } elseif ($this->ioError === null) {
             ($type === LauncherProtocol::STDOUT ? $this->stdout : $this->stderr)->append($bytes);
         }
     }
@@ -139,7 +139,7 @@ final class PendingCommand
     public function fail(\Throwable $thrown): void
     {
         if ($thrown instanceof SpoolException) {
-            $this->outputError ??= $thrown->getMessage();
+            $this->ioError ??= $thrown->getMessage();
         } else {
             $this->thrown ??= $thrown;
         }

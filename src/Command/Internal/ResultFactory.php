@@ -26,7 +26,7 @@ final class ResultFactory
         $exit = unpack('Cending/lcode/lsignal/estart/eduration/Ppeak/Vout', $bytes, $at);
         $from = $at + self::EXITED_HEAD_BYTES;
         try {
-            if ($pending->outputError === null) {
+            if ($pending->ioError === null) {
                 $pending->stdout->appendLast(substr($bytes, $from, $exit['out']));
                 $pending->stderr->appendLast(substr(
                     $bytes,
@@ -35,7 +35,7 @@ final class ResultFactory
                 ));
             }
         } catch (SpoolException $failed) {
-            $pending->outputError = $failed->getMessage();
+            $pending->ioError = $failed->getMessage();
         }
         ++$pending->attempts;
         $ending = $exit['ending'] & ~LauncherProtocol::SURVIVED;
@@ -89,7 +89,7 @@ final class ResultFactory
             $pending->stdout->append($output);
             $pending->stderr->append($errors);
         } catch (SpoolException $failed) {
-            $pending->outputError = $failed->getMessage();
+            $pending->ioError = $failed->getMessage();
         }
         ++$pending->attempts;
 
@@ -127,7 +127,7 @@ final class ResultFactory
             $signal,
             $timedOut,
             $pending->cancelled,
-            $pending->outputError ?? $error,
+            $pending->ioError ?? $error,
             $start,
             $duration,
             $pending->attempts,

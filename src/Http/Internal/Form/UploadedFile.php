@@ -7,7 +7,7 @@ namespace Spindle\Http\Internal\Form;
 use Nyholm\Psr7\Stream;
 use Psr\Http\Message\StreamInterface;
 use Psr\Http\Message\UploadedFileInterface;
-use Spindle\Internal\Async\Condition;
+use Spindle\Internal\Async\LoopTurn;
 use Spindle\Internal\Warnings;
 
 /**
@@ -124,7 +124,8 @@ final class UploadedFile implements UploadedFileInterface
         try {
             for ($copied = 0; $copied < $this->size; $copied += $bytes) {
                 if ($copied > 0) {
-                    (new Condition())->waitFor(0);
+                    LoopTurn::await();
+                    \is_resource($from) || throw UploadException::closed();
                 }
                 $length = min(self::CHUNK_BYTES, $this->size - $copied);
                 $bytes = self::callOrThrow(

@@ -7,7 +7,9 @@ namespace Spindle\Tests\Conformance\Command\Contract;
 use PHPUnit\Framework\Attributes\DataProvider;
 use Spindle\Command\Command;
 use Spindle\Internal\Launcher\LauncherProtocol;
+use Spindle\Tests\Async;
 use Spindle\Tests\Conformance\Command\CommandPoolTestCase;
+use Spindle\Tests\Eventually;
 
 /**
  * Standard input from a string, a stream or an iterable.
@@ -84,5 +86,61 @@ trait TakesInput
         );
 
         self::assertSame("xxxend\n", $result->stdout());
+    }
+
+    public function testAnInputStreamThatWasClosedFailsOnlyItsCommand(): void
+    {
+        $closed = fopen('/dev/zero', 'r');
+        $command = Command::of('cat')->withInput($closed);
+        fclose($closed);
+
+        self::assertSame(
+            ['in' => 'Could not read input from the stream that was set for it: it is closed', 'other' => null],
+            $this->errors(['in' => $command, 'other' => Command::of('echo')]),
+        );
+    }
+
+    public function testAnInputStreamThatIsClosedDuringTheRunFailsOnlyItsCommand(): void
+    {
+        $stream = fopen($this->file('input', str_repeat('x', 4 << 20)), 'r');
+        $wait = 'until [ -e go ]; do sleep 0.01; done';
+        $errors = Async::run(fn(): array => $this->errors([
+            'in' => Command::shell("{$wait}; cat")->withInput($stream)->withWorkingDirectory($this->path()),
+            'other' => Command::shell($wait)->withWorkingDirectory($this->path()),
+        ]));
+        Eventually::holds(static fn(): bool => ftell($stream) > 0, 'The input is read');
+        fclose($stream);
+        touch($this->path('go'));
+
+        self::assertSame(
+            ['in' => 'Could not read input from the stream that was set for it: it is closed', 'other' => null],
+            $errors->await(),
+        );
+    }
+
+    public function testAnInputStreamWithAnErrorFailsOnlyItsCommand(): void
+    {
+        $unreadable = fopen('/proc/self/mem', 'r'); // its first page is not mapped
+
+        self::assertSame(
+            ['in' => 'Could not read input from the stream that was set for it: Input/output error', 'other' => null],
+            $this->errors(['in' => Command::of('cat')->withInput($unreadable), 'other' => Command::of('echo')]),
+        );
+    }
+
+    /**
+     * @param array<string, Command> $commands
+     *
+     * @return array<array-key, string|null> why each command failed, by key
+     */
+    private function errors(array $commands): array
+    {
+        $errors = [];
+        foreach ($this->pool(2)->run($commands) as $key => $result) {
+            $errors[$key] = $result->error;
+        }
+        ksort($errors);
+
+        return $errors;
     }
 }

@@ -141,6 +141,18 @@ final class UploadedFileTest extends TidyTestCase
         self::assertSame(md5($bytes), md5_file($this->path('target')));
     }
 
+    public function testAStreamThatIsClosedDuringTheMoveIsReported(): void
+    {
+        $file = new UploadedFile(self::content(str_repeat('x', 4 << 20)), 4 << 20);
+        EventLoop::queue($file->getStream()->close(...));
+
+        self::assertSame(
+            'The stream of the uploaded file was closed',
+            self::refusal(fn() => $file->moveTo($this->path('target'))),
+        );
+        self::assertSame([], Text::names($this->path()));
+    }
+
     public function testAFailedMoveLeavesNoCopyAndCanBeRepeated(): void
     {
         $file = new UploadedFile(self::content('12345'), 5);
