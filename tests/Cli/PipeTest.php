@@ -416,6 +416,21 @@ final class PipeTest extends SpindleCommandTestCase
             ['--pipe', '--regexp', '--recend', '('],
             "option --recend: '(' is not allowed; give a regular expression, or leave out --regexp",
         ];
+        $without = 'give a regular expression without \K';
+        foreach (['\K', '(?<=2)\K', '\n\K', '\\\\\\\\\K'] as $pattern) {
+            yield "--recend {$pattern}" => [
+                ['--pipe', '-N1', '--regexp', '--recend', $pattern],
+                "option --recend: '{$pattern}' is not allowed; {$without}",
+            ];
+        }
+        yield 'a start that moves' => [
+            ['--pipe', '-N1', '--regexp', '--recstart', '\K2'],
+            "option --recstart: '\K2' is not allowed; {$without}",
+        ];
+        yield 'a header that moves' => [
+            ['--pipe', '--header', '#.*\K\n'],
+            'option --header: \'#.*\K\n\' is not allowed; ' . $without,
+        ];
         yield 'a negative number of lines' => [
             ['--pipe', '--header', '-1'],
             "option --header: '-1' is not allowed; give a colon for one line, a number of lines, or a regular"

@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal\Run;
 
+use Spindle\Cli\Internal\UsageException;
+
 /** Checks regular expressions that users give in options without delimiters, and adds the delimiters. */
 final class RegularExpression
 {
@@ -15,6 +17,14 @@ final class RegularExpression
     public static function isValid(string $pattern): bool
     {
         return !str_contains($pattern, self::DELIMITER) && @preg_match(self::delimited($pattern), '') !== false;
+    }
+
+    /** @throws UsageException when a valid pattern has \K: the length of a match would not tell where the match ends */
+    public static function refuseReset(string $option, string $pattern): void
+    {
+        if (preg_match('/(?<!\\\\)(?:\\\\\\\\)*\\\\K/', $pattern) === 1) {
+            throw UsageException::option($option, $pattern, 'a regular expression without \K');
+        }
     }
 
     public static function delimited(string $pattern): string

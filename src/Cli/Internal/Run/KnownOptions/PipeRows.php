@@ -40,7 +40,7 @@ final class PipeRows
         ],
         [
             'regexp regex', '', Meaning::Same, 'The values of --recstart and --recend are regular expressions',
-            'The regular expressions are those of PCRE',
+            'The regular expressions are those of PCRE, without \K',
         ],
         ['remove-rec-sep removerecsep rrs', '', Meaning::Same, 'Remove the separators of records from blocks'],
         [

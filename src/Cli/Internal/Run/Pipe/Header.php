@@ -41,6 +41,7 @@ final class Header
                 'a colon for one line, a number of lines, or a regular expression',
             );
         }
+        RegularExpression::refuseReset('--header', $text);
 
         // With PCRE's JIT, a pattern such as (#.*\n)* would exceed the JIT's stack after some thousand lines.
         return new self(RegularExpression::delimited("(*NO_JIT)\\A(?:{$text})"), 0);

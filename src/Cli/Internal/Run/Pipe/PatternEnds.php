@@ -24,6 +24,7 @@ final class PatternEnds implements RecordEnds
             if (!RegularExpression::isValid($pattern)) {
                 throw UsageException::option($option, $pattern, 'a regular expression, or leave out --regexp');
             }
+            RegularExpression::refuseReset($option, $pattern);
         }
         ini_set('pcre.backtrack_limit', (string) self::MAX_STEPS);
         $border = "(?:{$end})(?={$start})";
@@ -45,6 +46,9 @@ final class PatternEnds implements RecordEnds
             $record = $this->match($this->next, $text, $from);
             if ($record === null) {
                 return null;
+            }
+            if ($record === '') { // (*ACCEPT) skips the rest of the pattern
+                throw new UsageException('option --regexp: a record is empty; leave out (*ACCEPT)');
             }
             $from += \strlen($record);
         }

@@ -11,6 +11,7 @@ use Spindle\Cli\Internal\Run\Pipe\GroupEnds;
 use Spindle\Cli\Internal\Run\Pipe\PatternEnds;
 use Spindle\Cli\Internal\Run\Pipe\RecordEnds;
 use Spindle\Cli\Internal\Run\Pipe\SeparatorEnds;
+use Spindle\Cli\Internal\UsageException;
 
 final class BlockSplitterTest extends TestCase
 {
@@ -74,6 +75,18 @@ final class BlockSplitterTest extends TestCase
         self::assertSame(2, $ends->last("\r\nab", 2, 4));
         self::assertNull($ends->next("ab\r\n", 0, 3, 1));
         self::assertSame(4, $ends->next("ab\r\n", 0, 4, 1));
+    }
+
+    public function testABackslashBeforeAKIsOrdinaryText(): void
+    {
+        self::assertSame(3, (new PatternEnds('\\\\K', ''))->next('a\Kb', 0, 4, 1));
+    }
+
+    public function testAPatternThatEndsARecordAtItsStartIsRefused(): void
+    {
+        $this->expectException(UsageException::class);
+        $this->expectExceptionMessage('option --regexp: a record is empty; leave out (*ACCEPT)');
+        (new PatternEnds('(*ACCEPT)', ''))->next("a\nb\n", 0, 4, 1);
     }
 
     public function testARecordBeginsAfterItsOwnStart(): void
