@@ -9,8 +9,12 @@ use Spindle\Internal\NumberRange;
 /** Number, limits and replacement of the processes of a {@see Supervisor}. The defaults suit most servers. */
 final readonly class SupervisorOptions
 {
+    /** Largest number of processes. Each process needs memory of its own, and several file descriptors. */
+    public const MAX_PROCESSES = 1024;
+
     /**
-     * @param int|null    $processes    worker processes; null for the number of usable CPUs, or for 1 with $watch
+     * @param int|null    $processes    worker processes, at most 1024; null for the number of usable CPUs, or for 1
+     *                                  with $watch
      * @param bool        $watch        for development: reload when a PHP file in or below the application's folder
      *                                  changes, except in vendor/, in folders whose name begins with a dot, and
      *                                  behind symbolic links to folders
@@ -60,6 +64,12 @@ final readonly class SupervisorOptions
             'maxRequests' => $maxRequests,
             'maxMemory' => $maxMemory,
         ]);
+        if ($processes > self::MAX_PROCESSES) {
+            throw new \ValueError(
+                'The option processes must be at most ' . self::MAX_PROCESSES . ", not {$processes}: each process loads"
+                    . ' the application, and one process for each CPU is usually enough',
+            );
+        }
         foreach (['startTimeout' => $startTimeout, 'blockTimeout' => $blockTimeout] as $name => $seconds) {
             if (!($seconds >= 0.1)) {
                 throw new \ValueError(

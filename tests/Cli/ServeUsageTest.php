@@ -15,14 +15,13 @@ final class ServeUsageTest extends SpindleCommandTestCase
     public static function mistakes(): iterable
     {
         $forms = 'give host:port, [IPv6]:port, tls://host:port or unix:///path';
-        yield 'processes' => [
-            ['--processes', '0'],
-            "option --processes: '0' is not allowed; give a number of processes, at least 1",
-        ];
-        yield 'processes that are no number' => [
-            ['--processes', 'all'],
-            "option --processes: 'all' is not allowed; give a number of processes, at least 1",
-        ];
+        foreach (['0', 'all', '1025', '99999999999999999999'] as $number) {
+            yield "--processes {$number}" => [
+                ['--processes', $number],
+                "option --processes: '{$number}' is not allowed; give a number from 1 to 1024; each process loads the"
+                    . ' application, and one for each CPU is usually enough',
+            ];
+        }
         yield 'an address' => [['--listen', '8080'], "option --listen: '8080' is not allowed; {$forms}"];
         yield 'an address with a path' => [
             ['--listen', 'http://127.0.0.1:8080/'],

@@ -111,7 +111,7 @@ final class ServeOptions
         $given = new GivenOptions($input);
 
         return new SupervisorOptions(
-            processes: self::positive($given, 'processes', 'a number of processes, at least 1'),
+            processes: self::processes($given),
             watch: $given->flag('watch'),
             admin: $admin,
             statusPage: $given->flag('status'),
@@ -141,6 +141,17 @@ final class ServeOptions
                 'a number of bytes such as 256M, at least 32M, or -1 for no limit',
             );
         }
+    }
+
+    private static function processes(GivenOptions $given): ?int
+    {
+        $allowed = 'a number from 1 to ' . SupervisorOptions::MAX_PROCESSES
+            . '; each process loads the application, and one for each CPU is usually enough';
+        $number = self::positive($given, 'processes', $allowed);
+
+        return $number > SupervisorOptions::MAX_PROCESSES
+            ? throw UsageException::option('--processes', (string) $number, $allowed)
+            : $number;
     }
 
     private static function positive(GivenOptions $given, string $name, string $allowed): ?int

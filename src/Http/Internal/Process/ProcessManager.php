@@ -85,7 +85,9 @@ final class ProcessManager implements ChildMessages
         try {
             while (!$this->isStopping() || !$this->children->isEmpty()) {
                 $this->checkDeadlines((int) hrtime(true));
-                $this->isStopping() ? $this->stopAdmin() : $this->slots->startDueProcesses((int) hrtime(true));
+                $this->isStopping()
+                    ? $this->stopAdmin()
+                    : $this->slots->startDueProcesses((int) hrtime(true), $signals);
                 $isEndDue = $this->state === ManagerState::Closing || $this->state === ManagerState::Killed;
                 $this->children->wait($isEndDue || !$signals->isEmpty() ? 0 : $this->nextDeadline());
                 // Signals come first: if SIGTERM has also ended a process, that end must not count as a failure.

@@ -46,15 +46,22 @@ final class Slots
         $this->warnings = new RepeatedWarnings();
     }
 
-    /** @throws AppException when the first process of a slot can't be started */
-    public function startDueProcesses(int $now): void
+    /**
+     * Starts processes until a signal arrives, because the signal may stop the server.
+     *
+     * @throws AppException when the first process of a slot can't be started
+     */
+    public function startDueProcesses(int $now, SignalInbox $signals): void
     {
         foreach ($this->slots as $slot) {
+            if (!$signals->isEmpty()) {
+                return;
+            }
             if ($slot->current === null && $slot->successor === null && $slot->startAt <= $now) {
                 $started = $this->start($slot);
                 $started instanceof Child ? $slot->current = $started : $this->scheduleStart($slot, $started);
             }
-            if ($this->starting && $this->slots[0]->current?->readyAt === null) {
+            if ($this->awaitsFirst()) {
                 return; // one process shows whether the application can be loaded; the others start later
             }
         }
@@ -71,7 +78,7 @@ final class Slots
     public function nextStart(): int
     {
         $next = \PHP_INT_MAX;
-        foreach ($this->slots as $slot) {
+        foreach ($this->awaitsFirst() ? [] : $this->slots as $slot) {
             $next = $slot->current === null && $slot->successor === null ? min($next, $slot->startAt) : $next;
         }
 
@@ -157,6 +164,12 @@ final class Slots
     public function closeSockets(): void
     {
         array_map(static fn(Slot $slot) => $slot->role->closeSockets(), $this->slots);
+    }
+
+    /** Returns whether the first process has been started and does not serve yet. */
+    private function awaitsFirst(): bool
+    {
+        return $this->starting && $this->slots[0]->current !== null && $this->slots[0]->current->readyAt === null;
     }
 
     /** @return Child|string the reason why the process could not be started */
