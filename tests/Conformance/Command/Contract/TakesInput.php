@@ -10,6 +10,7 @@ use Spindle\Internal\Launcher\LauncherProtocol;
 use Spindle\Tests\Async;
 use Spindle\Tests\Conformance\Command\CommandPoolTestCase;
 use Spindle\Tests\Eventually;
+use Spindle\Tests\Streams;
 
 /**
  * Standard input from a string, a stream or an iterable.
@@ -90,7 +91,7 @@ trait TakesInput
 
     public function testAnInputStreamThatWasClosedFailsOnlyItsCommand(): void
     {
-        $closed = fopen('/dev/zero', 'r');
+        $closed = Streams::open('/dev/zero', 'r');
         $command = Command::of('cat')->withInput($closed);
         fclose($closed);
 
@@ -102,7 +103,7 @@ trait TakesInput
 
     public function testAnInputStreamThatIsClosedDuringTheRunFailsOnlyItsCommand(): void
     {
-        $stream = fopen($this->file('input', str_repeat('x', 4 << 20)), 'r');
+        $stream = Streams::open($this->file('input', str_repeat('x', 4 << 20)), 'r');
         $wait = 'until [ -e go ]; do sleep 0.01; done';
         $errors = Async::run(fn(): array => $this->errors([
             'in' => Command::shell("{$wait}; cat")->withInput($stream)->withWorkingDirectory($this->path()),
@@ -120,7 +121,7 @@ trait TakesInput
 
     public function testAnInputStreamWithAnErrorFailsOnlyItsCommand(): void
     {
-        $unreadable = fopen('/proc/self/mem', 'r'); // its first page is not mapped
+        $unreadable = Streams::open('/proc/self/mem', 'r'); // the first page of the memory is not mapped
 
         self::assertSame(
             ['in' => 'Could not read input from the stream that was set for it: Input/output error', 'other' => null],
