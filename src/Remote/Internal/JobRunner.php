@@ -135,7 +135,7 @@ final class JobRunner
             $this->settle($job, $this->settlements->released($job->delivery));
         }
         if ($pooled > max($this->run->workers, $finished)) {
-            $this->run->pools->cancelWaiting(); // these jobs would wait behind slow jobs for longer than a heartbeat
+            $this->run->pools->cancelWaiting(); // they would wait for slow jobs, and another agent can be idle
         }
     }
 
