@@ -36,7 +36,6 @@ final class Thrown
     /** @param int $depth maximum exceptions in the chain, including this one */
     private static function upTo(int $depth, \Throwable $throwable): self
     {
-        [$file, $line] = ClosureStream::originalPosition($throwable->getFile(), $throwable->getLine());
         $previous = $throwable->getPrevious();
 
         return new self(
@@ -48,8 +47,8 @@ final class Thrown
             ],
             self::message($throwable),
             self::code($throwable->getCode()),
-            $file,
-            $line,
+            ClosureStream::originalFile($throwable->getFile()),
+            $throwable->getLine(),
             array_map(self::frame(...), $throwable->getTrace()),
             $previous === null || $depth < 2 ? null : self::upTo($depth - 1, $previous),
         );
@@ -66,8 +65,8 @@ final class Thrown
     {
         $known = [];
         if (\is_string($frame['file'] ?? null)) {
-            $line = \is_int($frame['line'] ?? null) ? $frame['line'] : 0;
-            [$known['file'], $known['line']] = ClosureStream::originalPosition($frame['file'], $line);
+            $known['file'] = ClosureStream::originalFile($frame['file']);
+            $known['line'] = \is_int($frame['line'] ?? null) ? $frame['line'] : 0;
         }
         foreach (['function', 'class', 'type'] as $name) {
             if (\is_string($frame[$name] ?? null)) {

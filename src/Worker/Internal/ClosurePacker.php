@@ -119,7 +119,7 @@ final class ClosurePacker
         return new SentClosure(
             $source->code,
             $source->start,
-            (string) $function->getFileName(),
+            ClosureStream::originalFile((string) $function->getFileName()),
             $source->line,
             $object,
             $isScopeless ? null : $scope,

@@ -5,13 +5,16 @@ declare(strict_types=1);
 namespace Spindle\Worker\Internal;
 
 /**
- * Compiles the source of a received closure under a generated file name. Stack traces use this name to find the
- * original file and line. {@see SourceFiles} uses the name to find the source of a nested closure. PHP does not free
- * all memory of a compilation. So each source is compiled only once, as a function that creates the closure.
+ * Compiles the source of a received closure under a name that ends with the original file, and at the original line.
+ * PHP's messages contain this name. {@see SourceFiles} uses the name to find the source of a nested closure. PHP does
+ * not free all memory of a compilation. So each source is compiled only once, as a function that creates the closure.
  */
 final class ClosureStream
 {
     private const PROTOCOL = 'spindle-closure';
+
+    /** Start of each name: the protocol, and a hash of 32 digits. The original file follows. */
+    private const NAME_START = '~^' . self::PROTOCOL . '://[0-9a-f]{32}~';
 
     private const MAX_CACHED_SOURCES = 1024;
 
@@ -20,10 +23,10 @@ final class ClosureStream
         . ' \extract((array) \func_get_arg(0), \EXTR_OVERWRITE | \EXTR_REFS); ';
     private const FACTORY_SUFFIX = ' };';
 
-    /** @var array<string, array{string, string, int}> source, original file and line, by generated file name */
+    /** @var array<string, array{string, int}> code and original line, by name */
     private static array $sources = [];
 
-    /** @var array<string, \Closure> functions that create the closures, by generated file name */
+    /** @var array<string, \Closure> functions that create the closures, by name */
     private static array $factories = [];
 
     /** @var string code that PHP reads from this stream while it compiles a source */
@@ -40,7 +43,8 @@ final class ClosureStream
     /** @param array<string, mixed> $captured values by name, some by reference */
     public static function createClosure(SentClosure $sent, array $captured): \Closure
     {
-        $name = self::PROTOCOL . '://' . hash('xxh128', "{$sent->file}\0{$sent->line}\0{$sent->code}");
+        $hash = hash('xxh128', "{$sent->file}\0{$sent->line}\0{$sent->code}");
+        $name = self::PROTOCOL . "://{$hash}{$sent->file}";
         $factory = self::$factories[$name] ??= self::compile($name, $sent);
         $closure = $factory($captured);
         \assert($closure instanceof \Closure);
@@ -48,18 +52,16 @@ final class ClosureStream
         return $closure;
     }
 
-    /** Returns the source that has this generated file name; null for any other file. */
+    /** Returns the source that has this name; null for any other file. */
     public static function source(string $file): ?string
     {
-        return self::$sources[$file][0] ?? null;
+        return isset(self::$sources[$file]) ? self::atLine(...self::$sources[$file]) : null;
     }
 
-    /** @return array{string, int} original file and line of code in a received closure; otherwise $file and $line */
-    public static function originalPosition(string $file, int $line): array
+    /** Returns the original file of the code in a received closure; otherwise $file. */
+    public static function originalFile(string $file): string
     {
-        $source = self::$sources[$file] ?? null;
-
-        return $source === null ? [$file, $line] : [$source[1], $source[2] + $line - 1];
+        return (string) preg_replace(self::NAME_START, '', $file);
     }
 
     public function stream_open(string $path): bool
@@ -105,13 +107,14 @@ final class ClosureStream
             unset(self::$factories[array_key_first(self::$sources)]);
             array_shift(self::$sources);
         }
-        self::$sources[$name] = ["<?php {$sent->code}", $sent->file, $sent->line];
+        self::$sources[$name] = [$sent->code, $sent->line];
         if (!self::$isRegistered) {
             self::$isRegistered = stream_wrapper_register(self::PROTOCOL, self::class);
         }
         $preamble = substr($sent->code, 0, $sent->start);
         $statement = substr($sent->code, $sent->start);
-        self::$compiled = "<?php {$preamble}" . self::FACTORY_PREFIX . $statement . self::FACTORY_SUFFIX;
+        $code = $preamble . self::FACTORY_PREFIX . $statement . self::FACTORY_SUFFIX;
+        self::$compiled = self::atLine($code, $sent->line);
         try {
             $factory = (static fn(string $file): mixed => include $file)($name);
         } finally {
@@ -120,5 +123,10 @@ final class ClosureStream
         \assert($factory instanceof \Closure);
 
         return $factory;
+    }
+
+    private static function atLine(string $code, int $line): string
+    {
+        return '<?php ' . str_repeat("\n", $line - 1) . $code;
     }
 }

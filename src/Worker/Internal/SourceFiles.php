@@ -49,7 +49,7 @@ final class SourceFiles
         if (str_starts_with($closure->getName(), self::PARTIAL_APPLICATION_PREFIX)) {
             throw UnserializableException::at(
                 $place,
-                "a partial function application, such as f(?), on line {$line} of {$file}",
+                'a partial function application, such as f(?), ' . self::position($file, $line),
                 null,
                 'write it as a closure, such as fn($x) => f($x)',
             );
@@ -72,16 +72,21 @@ final class SourceFiles
         throw $candidates === []
             ? UnserializableException::at(
                 $place,
-                "a closure that is not found on line {$line} of {$file}",
+                'a closure that is not found ' . self::position($file, $line),
                 null,
                 'make it a named function or a static method',
             )
             : UnserializableException::at(
                 $place,
-                'one of ' . \count($onLine) . " closures that begin on line {$line} of {$file}",
+                'one of ' . \count($onLine) . ' closures that begin ' . self::position($file, $line),
                 null,
                 "PHP can't tell them apart, so put each on a line of its own",
             );
+    }
+
+    private static function position(string $file, int $line): string
+    {
+        return "on line {$line} of " . ClosureStream::originalFile($file);
     }
 
     /**

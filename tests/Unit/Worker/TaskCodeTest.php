@@ -10,6 +10,7 @@ use PHPUnit\Framework\TestCase;
 use Spindle\Tests\LoadsSource;
 use Spindle\Worker\Internal\SourceFiles;
 use Spindle\Worker\Internal\TaskCode;
+use Spindle\Worker\Thrown;
 use Spindle\Worker\UnserializableException;
 
 final class TaskCodeTest extends TestCase
@@ -64,6 +65,43 @@ final class TaskCodeTest extends TestCase
     public function testACallableKeepsItsCalledClass(callable $task): void
     {
         self::assertSame(ChildClass::class, TaskCode::decode(TaskCode::encode($task, self::KEY), self::KEY)());
+    }
+
+    public function testDecodedClosuresNameTheirOriginalPosition(): void
+    {
+        $line = __LINE__ + 1;
+        $task = static fn(): \Closure => static fn(): array => [
+            new \LogicException(),
+        ];
+        $decoded = TaskCode::decode(TaskCode::encode($task, self::KEY), self::KEY);
+        $inner = $decoded();
+        self::assertInstanceOf(\Closure::class, $inner);
+        $innerDecoded = TaskCode::decode(TaskCode::encode($inner, self::KEY), self::KEY);
+
+        foreach ([$decoded, $inner, $innerDecoded] as $closure) {
+            $function = new \ReflectionFunction($closure);
+            self::assertSame($line, $function->getStartLine());
+            $pattern = '~^spindle-closure://[0-9a-f]{32}' . preg_quote(__FILE__, '~') . '$~D';
+            self::assertMatchesRegularExpression($pattern, (string) $function->getFileName());
+        }
+        $exceptions = $innerDecoded();
+        self::assertIsArray($exceptions);
+        self::assertInstanceOf(\LogicException::class, $exceptions[0]);
+        $thrown = Thrown::of($exceptions[0]);
+        self::assertSame([__FILE__, $line + 1], [$thrown->file, $thrown->line]);
+    }
+
+    public function testTheRefusalOfAClosureThatADecodedClosureCreatedNamesItsOriginalPosition(): void
+    {
+        $task = static fn(): array => [static fn(): int => 1, static fn(): int => 2];
+        $decoded = TaskCode::decode(TaskCode::encode($task, self::KEY), self::KEY);
+        $pair = $decoded();
+        self::assertIsArray($pair);
+        self::assertInstanceOf(\Closure::class, $pair[0]);
+
+        $this->expectException(UnserializableException::class);
+        $this->expectExceptionMessage('that begin on line ' . (__LINE__ - 7) . ' of ' . __FILE__ . ',');
+        TaskCode::encode($pair[0], self::KEY);
     }
 
     public function testNoTraceContainsTheKey(): void

@@ -215,12 +215,11 @@ final class WorkerLifecycle
     /** @param array{message: string, file: string, line: int} $error */
     private static function fatalText(array $error): string
     {
-        // If no task was a closure, the class is not loaded, and the position is already that of a file.
-        [$file, $line] = class_exists(ClosureStream::class, false)
-            ? ClosureStream::originalPosition($error['file'], $error['line'])
-            : [$error['file'], $error['line']];
+        // If no task was a closure, the class is not loaded, and the name is already that of a file.
+        $isLoaded = class_exists(ClosureStream::class, false);
+        $file = $isLoaded ? ClosureStream::originalFile($error['file']) : $error['file'];
 
-        return substr($error['message'], 0, WorkerProtocol::MAX_OUTPUT_BYTES) . " in {$file}:{$line}";
+        return substr($error['message'], 0, WorkerProtocol::MAX_OUTPUT_BYTES) . " in {$file}:{$error['line']}";
     }
 
     /** Handles SIGTERM. A task that has obtained its Cancellation may continue until the pool kills the worker. */

@@ -239,18 +239,18 @@ trait CarriesOutput
         $pool = $this->pool(1, onOutput: static function (string $bytes, bool $isError) use (&$errors): void {
             $errors .= $isError ? $bytes : '';
         });
-        $result = $pool->submit(static function (): int {
+        $line = $pool->submit(static function (): int {
             error_reporting(\E_ALL);
             ini_set('display_errors', 'stderr');
             ini_set('log_errors', '0');
             trigger_error('mind this', \E_USER_WARNING);
 
-            return 1;
+            return __LINE__ - 2;
         })->await();
+        $position = __FILE__ . " on line {$line}";
 
-        self::assertSame(1, $result);
-        Eventually::holds(static function () use (&$errors): bool {
-            return str_contains($errors, 'mind this');
+        Eventually::holds(static function () use (&$errors, $position): bool {
+            return str_contains($errors, 'mind this') && str_contains($errors, $position);
         }, 'the warning arrives');
     }
 
