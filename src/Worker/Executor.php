@@ -71,7 +71,8 @@ interface Executor extends Lifecycle
     public function map(iterable $input, callable $task, ?Cancellation $cancellation = null): \Generator;
 
     /**
-     * Does the same as {@see self::map()}, but yields each result as soon as it arrives.
+     * Does the same as {@see self::map()}, but yields each result as soon as it arrives. A {@see WorkerPool} sends the
+     * results of tiny tasks together. Those of the last 100 µs before a long task arrive after that task.
      *
      * @template TKey
      * @template TValue
