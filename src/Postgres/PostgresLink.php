@@ -111,7 +111,8 @@ interface PostgresLink
      * A call within a transaction sets a savepoint instead, and rolls back to it when the function throws.
      *
      * The wait for the answer to COMMIT is limited only by the option readTimeout and by a cancellation. A warning is
-     * logged after a minute. If the answer does not arrive within 5 s after a cancellation, the connection is closed.
+     * logged after a minute. The connection is closed if the end of the transaction takes more than 5 s after a
+     * cancellation. A ROLLBACK always has this limit.
      *
      * @template T
      *

@@ -6,13 +6,14 @@ namespace Spindle\Postgres\Internal;
 
 use Amp\Cancellation;
 use Amp\CancelledException;
-use Amp\TimeoutCancellation;
+use Spindle\Internal\Async\Timeout;
 use Spindle\Internal\Backoff;
 use Spindle\Postgres\ConnectionClosedException;
 use Spindle\Postgres\ConnectionLostException;
 use Spindle\Postgres\DeadlockException;
 use Spindle\Postgres\Isolation;
 use Spindle\Postgres\PostgresException;
+use Spindle\Postgres\Result;
 use Spindle\Postgres\SerializationFailureException;
 use Spindle\Postgres\Transaction;
 use Spindle\Postgres\TransactionAbortedException;
@@ -22,11 +23,8 @@ use function Amp\async;
 /** Runs a function in a transaction or in a savepoint, and streams rows in a transaction. */
 final class TransactionRun
 {
-    /** Maximum seconds to discard the rows of a stream in the background. After that, the statement is cancelled. */
+    /** Maximum seconds to wait for statements in flight before a ROLLBACK. After that, they are cancelled. */
     private const DISCARD_ROWS_TIMEOUT = 0.1;
-
-    /** Maximum seconds of a ROLLBACK. After that, the connection is closed, which also rolls back. */
-    private const ROLLBACK_TIMEOUT = 5.0;
 
     /**
      * Runs a function in a transaction. After a deadlock or serialization failure, repeats it in another transaction.
@@ -117,28 +115,26 @@ final class TransactionRun
         $transactionSession = new ConnectionSession($session, isTransaction: true, warn: $lender->warn(...));
         $hasSavepoint = $isOver = false;
         try {
-            // SAVEPOINT is sent without the cancellation: a stopped SAVEPOINT would make the whole transaction fail.
-            $session->query("SAVEPOINT {$name}");
+            // A stopped SAVEPOINT would make the whole transaction fail.
+            self::queryUnstopped($session, "SAVEPOINT {$name}", $cancellation);
             $hasSavepoint = true;
             $cancellation?->throwIfRequested();
             $result = $work(new Transaction($transactionSession, $depth));
-            $transactionSession->awaitCallsAndEndUse();
+            CancellationLimit::during($session, $cancellation, $transactionSession->awaitCallsAndEndUse(...));
             $transactionSession->ensureTransactionNotEnded();
-            $session->settle();
+            $session->settle($cancellation);
             if ($session->isOpen() && $session->transactionStatus() === 'E') {
                 throw TransactionAbortedException::atCommit();
             }
             $cancellation?->throwIfRequested();
-            // RELEASE is sent without the cancellation: a stopped RELEASE leaves open whether the savepoint exists.
-            $session->query("RELEASE SAVEPOINT {$name}");
+            // A stopped RELEASE would leave open whether the savepoint exists.
+            self::queryUnstopped($session, "RELEASE SAVEPOINT {$name}", $cancellation);
             $isOver = true;
 
             return $result;
         } catch (\Throwable $failure) {
-            self::endUseAfterFailure($transactionSession);
-            if ($hasSavepoint) {
-                self::rollBackTo($session, $name);
-            }
+            $undo = $hasSavepoint ? static fn() => self::rollBackTo($session, $name, $failure) : static fn() => null;
+            self::endAfterFailure($transactionSession, $undo, $cancellation);
             $isOver = true;
             throw $failure;
         } finally {
@@ -152,7 +148,7 @@ final class TransactionRun
                 // The fiber is being destroyed, so nothing may suspend here.
                 $lender->detachFromFiber($session);
                 async(static function () use ($lender, $session, $name): void {
-                    self::rollBackTo($session, $name);
+                    self::rollBackTo($session, $name, null);
                     $lender->release($session);
                 })->ignore();
             }
@@ -180,16 +176,15 @@ final class TransactionRun
                 $cancellation,
             );
             $result = $work(new Transaction($transactionSession, 0));
-            $transactionSession->awaitCallsAndEndUse();
+            CancellationLimit::during($session, $cancellation, $transactionSession->awaitCallsAndEndUse(...));
             $transactionSession->ensureTransactionNotEnded();
             $cancellation?->throwIfRequested();
-            $session->settle();
+            $session->settle($cancellation);
             self::commit($session, $lender, $cancellation);
 
             return $result;
         } catch (\Throwable $failure) {
-            self::endUseAfterFailure($transactionSession);
-            self::rollBack($session);
+            self::endAfterFailure($transactionSession, static fn() => self::rollBack($session), $cancellation);
             throw $failure;
         } finally {
             $transactionSession->endUse();
@@ -210,24 +205,40 @@ final class TransactionRun
         return $session;
     }
 
-    private static function endUseAfterFailure(ConnectionSession $transactionSession): void
+    /** @param \Closure(): void $rollBack */
+    private static function endAfterFailure(
+        ConnectionSession $transactionSession,
+        \Closure $rollBack,
+        ?Cancellation $cancellation,
+    ): void {
+        $end = static function () use ($transactionSession, $rollBack): void {
+            try {
+                $transactionSession->awaitCallsAndEndUse();
+            } catch (\LogicException) {
+                // The function has failed already, so a COPY that is still open is not reported.
+            }
+            $rollBack();
+        };
+        CancellationLimit::during($transactionSession->session, $cancellation, $end);
+    }
+
+    /** Executes a statement that a cancellation must not stop. */
+    private static function queryUnstopped(Session $session, string $sql, ?Cancellation $cancellation): void
     {
-        try {
-            $transactionSession->awaitCallsAndEndUse();
-        } catch (\LogicException) {
-            // The function has failed already, so a COPY that is still open is not reported.
-            return;
-        }
+        CancellationLimit::during($session, $cancellation, static fn(): Result => $session->query($sql));
     }
 
     /** Rolls back to a savepoint. If that fails, the outer transaction fails too. */
-    private static function rollBackTo(Session $session, string $name): void
+    private static function rollBackTo(Session $session, string $name, ?\Throwable $failure): void
     {
         try {
-            $session->settle();
+            // Without a cancellation, rows for a stream of the outer transaction may be in flight for long.
+            $limit = $failure instanceof CancelledException ? new Timeout(CancellationLimit::SECONDS) : null;
+            $session->settle($limit);
             if ($session->isOpen()) {
-                $session->query("ROLLBACK TO SAVEPOINT {$name}", [], new TimeoutCancellation(self::ROLLBACK_TIMEOUT));
-                $session->query("RELEASE SAVEPOINT {$name}");
+                $limit ??= new Timeout(CancellationLimit::SECONDS);
+                $session->query("ROLLBACK TO SAVEPOINT {$name}", [], $limit);
+                $session->query("RELEASE SAVEPOINT {$name}", [], $limit);
             }
         } catch (PostgresException) {
             return;
@@ -261,7 +272,7 @@ final class TransactionRun
     {
         try {
             try {
-                $session->settle(new TimeoutCancellation(self::DISCARD_ROWS_TIMEOUT));
+                $session->settle(new Timeout(self::DISCARD_ROWS_TIMEOUT));
             } catch (CancelledException) {
                 $session->stop();
                 $session->settle();
@@ -269,7 +280,7 @@ final class TransactionRun
             if ($session->isOpen()) {
                 $end === 'COMMIT' && $session->transactionStatus() === 'T'
                     ? PendingCommit::await($session, $lender->warn(...), null)
-                    : $session->query('ROLLBACK', [], new TimeoutCancellation(self::ROLLBACK_TIMEOUT));
+                    : $session->query('ROLLBACK', [], new Timeout(CancellationLimit::SECONDS));
             }
         } catch (\Throwable) {
             $session->close();
@@ -300,13 +311,19 @@ final class TransactionRun
         }
     }
 
-    /** Rolls back. If that fails, the connection is closed, which also ends the transaction. */
+    /** Rolls back. If that fails or takes too long, the connection is closed, which also ends the transaction. */
     private static function rollBack(Session $session): void
     {
+        $limit = new Timeout(CancellationLimit::SECONDS);
         try {
-            $session->settle();
+            try {
+                $session->settle(new Timeout(self::DISCARD_ROWS_TIMEOUT));
+            } catch (CancelledException) {
+                $session->stop();
+                $session->settle($limit);
+            }
             if (!$session->discardUnsentBegin() && $session->isOpen() && $session->transactionStatus() !== 'I') {
-                $session->query('ROLLBACK', [], new TimeoutCancellation(self::ROLLBACK_TIMEOUT));
+                $session->query('ROLLBACK', [], $limit);
                 if ($session->transactionStatus() !== 'I') {
                     // If ROLLBACK did not end the transaction, only closing the connection ends it.
                     $session->close();

@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Fault\Postgres;
 
+use Amp\Cancellation;
+use Amp\CancelledException;
 use Amp\DeferredCancellation;
 use Amp\TimeoutCancellation;
 use PHPUnit\Framework\Attributes\DataProvider;
@@ -223,12 +225,9 @@ final class CommitFaultsTest extends TidyTestCase
         $outcomes = Outcome::ofAll(array_map(
             fn(PostgresLink $link): \Closure => fn(): mixed => $link->transaction(
                 function (Transaction $transaction): bool {
-                    $pid = $transaction->query('SELECT pg_backend_pid()')->value();
-                    self::assertIsInt($pid);
-                    $transaction->execute("INSERT INTO {$this->table} VALUES ({$pid})");
-                    $this->stopped[] = $pid;
+                    $transaction->execute("INSERT INTO {$this->table} SELECT pg_backend_pid()");
 
-                    return posix_kill($pid, \SIGSTOP);
+                    return $this->stop($transaction);
                 },
                 cancellation: new TimeoutCancellation(0.5),
             ),
@@ -243,6 +242,39 @@ final class CommitFaultsTest extends TidyTestCase
         }
         // The server had received each COMMIT, and executes it when it goes on.
         Eventually::holds(fn(): bool => \count($this->settled()) === 2, 'both are committed');
+    }
+
+    public function testACancellationEndsATransactionWhoseServerProcessIsStopped(): void
+    {
+        $query = static fn(Transaction $transaction, Cancellation $cancellation): mixed
+            => $transaction->query('SELECT 1', [], $cancellation);
+        $start = hrtime(true);
+        $outcomes = Outcome::ofAll(array_map(
+            fn(\Closure $work): \Closure => fn(): mixed => $this->connect()->transaction(
+                function (Transaction $transaction) use ($work): mixed {
+                    $this->stop($transaction);
+
+                    return $work($transaction, new TimeoutCancellation(0.5));
+                },
+                cancellation: new TimeoutCancellation(0.5),
+            ),
+            [
+                'a statement' => $query,
+                'a stream' => static fn(Transaction $transaction, Cancellation $cancellation): array
+                    => iterator_to_array($transaction->stream('SELECT 1', [], $cancellation)),
+                'a nested transaction' => static fn(Transaction $transaction, Cancellation $cancellation): mixed
+                    => $transaction->transaction(
+                        static fn(Transaction $nested): mixed => $query($nested, $cancellation),
+                        cancellation: $cancellation,
+                    ),
+            ],
+        ));
+
+        self::assertLessThan(15, (hrtime(true) - $start) / 1e9, 'seconds');
+        $this->continueStopped();
+        foreach ($outcomes as $name => $outcome) {
+            self::assertInstanceOf(CancelledException::class, $outcome, "{$name}: " . Outcome::describe($outcome));
+        }
     }
 
     public function testWhatTheServerRefusesToCommitIsKnownNotToBe(): void
@@ -305,6 +337,16 @@ final class CommitFaultsTest extends TidyTestCase
                 $tag === 'COMMIT' ? $commit($session) : $session->complete($tag === 'INSERT' ? 'INSERT 0 1' : $tag);
             }
         });
+    }
+
+    /** Stops the server process of a transaction until the end of the test, or {@see continueStopped()}. */
+    private function stop(Transaction $transaction): bool
+    {
+        $pid = $transaction->query('SELECT pg_backend_pid()')->value();
+        self::assertIsInt($pid);
+        $this->stopped[] = $pid;
+
+        return posix_kill($pid, \SIGSTOP);
     }
 
     private function continueStopped(): void

@@ -1,0 +1,68 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Postgres\Internal;
+
+use Amp\Cancellation;
+use Amp\CancelledException;
+use Revolt\EventLoop;
+use Spindle\Postgres\ConnectionClosedException;
+
+/**
+ * Limits the wait for answers that a cancellation must not end immediately. If the wait is not over a few seconds after
+ * the cancellation, the session is closed, which ends the wait.
+ */
+final class CancellationLimit
+{
+    /** Maximum seconds of a wait after a cancellation, and of each other end of a transaction: {@see TransactionRun}. */
+    public const SECONDS = 5;
+
+    private bool $isOver = false;
+
+    private bool $isExceeded = false;
+
+    private ?string $timer = null;
+
+    private function __construct(private readonly Session $session) {}
+
+    /**
+     * @template T
+     *
+     * @param \Closure(): T $wait waits for answers of the session
+     *
+     * @return T
+     *
+     * @throws CancelledException when the limit has ended the wait
+     */
+    public static function during(Session $session, ?Cancellation $cancellation, \Closure $wait): mixed
+    {
+        $limit = new self($session);
+        $id = $cancellation?->subscribe($limit->start(...)) ?? '';
+        try {
+            return $wait();
+        } catch (ConnectionClosedException $closed) {
+            if ($limit->isExceeded) {
+                $cancellation?->throwIfRequested();
+            }
+            throw $closed;
+        } finally {
+            $limit->isOver = true;
+            $cancellation?->unsubscribe($id);
+            if ($limit->timer !== null) {
+                EventLoop::cancel($limit->timer);
+            }
+        }
+    }
+
+    /** Does nothing if the wait is already over: a cancellation may call its subscribers later. */
+    private function start(): void
+    {
+        if (!$this->isOver) {
+            $this->timer = EventLoop::delay(self::SECONDS, function (): void {
+                $this->isExceeded = true;
+                $this->session->close();
+            });
+        }
+    }
+}
