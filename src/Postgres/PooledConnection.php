@@ -129,23 +129,23 @@ final class PooledConnection implements PostgresLink
     /**
      * Returns the connection to the pool. A second call does nothing.
      *
-     * Before the pool lends the connection again, the pool waits for running statements, stops a COPY, rolls back an
-     * open transaction and undoes changes to the session. After the release, calls on this object and reads from its
-     * streams throw a \LogicException.
+     * Before the pool lends the connection again, the pool waits for running statements and for the commit of a stream
+     * that was left early, stops a COPY, rolls back an open transaction and undoes changes to the session. After the
+     * release, calls on this object and reads from its streams throw a \LogicException.
      */
     public function release(): void
     {
         if ($this->connectionSession === null) {
             return;
         }
-        $this->connectionSession = null;
+        [$connectionSession, $this->connectionSession] = [$this->connectionSession, null];
         if ($this->leakTimer !== null) {
             EventLoop::cancel($this->leakTimer);
         }
         $this->session->noteChange();
         $this->pool->detachFromFiber($this->session);
-        [$pool, $session] = [$this->pool, $this->session];
-        $this->lease->end(static fn() => $pool->release($session));
+        [$pool, $session, $lease] = [$this->pool, $this->session, $this->lease];
+        $connectionSession->afterDetached(static fn() => $lease->end(static fn() => $pool->release($session)));
     }
 
     private function connectionSession(): ConnectionSession

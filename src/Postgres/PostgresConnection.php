@@ -40,7 +40,7 @@ final class PostgresConnection implements Lifecycle, PostgresLink
     public function __destruct()
     {
         if ($this->connectionSession->belongsToThisProcess()) {
-            $this->connectionSession->session->close();
+            $this->connectionSession->refuseCalls();
         }
     }
 

@@ -55,7 +55,11 @@ interface PostgresLink
      * Executes one statement and yields its rows while they arrive, in constant memory.
      *
      * Outside of a {@see Transaction}, the statement runs in its own transaction, which is committed after the last row
-     * or when the loop over the rows ends earlier. During the loop, a transaction or a pool accepts other statements.
+     * or when the loop over the rows ends earlier. In the latter case, the commit happens in the background, after the
+     * fetch of rows that is in progress. If the fetch takes more than 5 s, the transaction is rolled back. A warning
+     * reports that, and any other failure of this commit, such as a lost or killed connection. close() waits for it.
+     *
+     * During the loop, a transaction or a pool accepts other statements.
      * On a {@see PostgresConnection} or {@see PooledConnection}, statements of other fibers wait for the end of the
      * stream. A statement of the same fiber throws a \LogicException.
      *

@@ -39,6 +39,12 @@ final class ConnectionSession implements SessionLender
 
     private bool $isUseEnded = false;
 
+    /** Whether another fiber ends a transaction, and then calls {@see release()}. */
+    private bool $isDetached = false;
+
+    /** @var (\Closure(): void)|null called after that release */
+    private ?\Closure $onRelease = null;
+
     /** Whether the server has begun the transaction. Always false if {@see $isTransaction} is false. */
     private bool $isBegun = false;
 
@@ -178,18 +184,41 @@ final class ConnectionSession implements SessionLender
 
     public function detachFromFiber(Session $session): void
     {
+        $this->isDetached = true;
         $this->mutex->forgetHolder();
     }
 
     public function release(Session $session): void
     {
+        $this->isDetached = false;
         $this->mutex->release();
         $this->onIdle();
+        [$then, $this->onRelease] = [$this->onRelease, null];
+        if ($then !== null) {
+            $then();
+        }
+    }
+
+    /**
+     * Calls back as soon as no other fiber ends a transaction whose caller has left it.
+     *
+     * @param \Closure(): void $then
+     */
+    public function afterDetached(\Closure $then): void
+    {
+        $this->isDetached ? $this->onRelease = $then : $then();
     }
 
     public function isClosed(): bool
     {
         return $this->acceptedProcess === null || !$this->session->isOpen();
+    }
+
+    /** Refuses new calls, and closes the session as soon as no accepted call uses it. */
+    public function refuseCalls(): void
+    {
+        $this->acceptedProcess = null;
+        $this->onIdle();
     }
 
     /** Refuses new calls, and closes the session when accepted calls have ended, even if this method throws. */
@@ -198,7 +227,7 @@ final class ConnectionSession implements SessionLender
         if (!$this->belongsToThisProcess()) {
             $this->kill();
         }
-        $this->acceptedProcess = null;
+        $this->refuseCalls();
         if ($this->isInUse() && $this->mutex->isMine()) {
             throw new \LogicException(
                 'This fiber has a transaction, a stream or a COPY on the connection, so close() would wait for itself. '
@@ -206,10 +235,8 @@ final class ConnectionSession implements SessionLender
             );
         }
         while ($this->isInUse()) {
-            $this->isIdleAwaited = true;
             $this->waiting->waitOrKill($cancellation, $this->kill(...), $this);
         }
-        $this->session->close();
     }
 
     public function kill(): void

@@ -88,15 +88,17 @@ final class TransactionRun
         ?Cancellation $cancellation,
     ): \Generator {
         $session = self::withoutTransaction($lender->acquire($cancellation), $lender);
+        $end = 'COMMIT';
         try {
             $session->begin('BEGIN', $cancellation);
             yield from $session->stream($sql, $parameters, $cancellation);
             self::commit($session, $lender, $cancellation);
         } catch (\Throwable $failure) {
+            $end = 'ROLLBACK';
             self::rollBack($session);
             throw $failure;
         } finally {
-            self::release($lender, $session, 'COMMIT');
+            self::release($lender, $session, $end);
         }
     }
 
@@ -256,11 +258,10 @@ final class TransactionRun
      */
     private static function release(SessionLender $lender, Session $session, string $end): void
     {
-        if (
-            $session->discardUnsentBegin()
+        $isOver = $session->discardUnsentBegin()
             || $session->inFlight() === 0 && $session->transactionStatus() === 'I'
-            || !$session->isOpen()
-        ) {
+            || $end === 'ROLLBACK' && !$session->isOpen();
+        if ($isOver) {
             $lender->release($session);
         } else {
             $lender->detachFromFiber($session);
@@ -268,24 +269,33 @@ final class TransactionRun
         }
     }
 
+    /** Ends a transaction, and releases its session. Reports a COMMIT that failed, because no caller waits for it. */
     private static function endInBackground(SessionLender $lender, Session $session, string $end): void
     {
-        try {
+        $failure = null;
+        if ($end === 'COMMIT') {
             try {
-                $session->settle(new Timeout(self::DISCARD_ROWS_TIMEOUT));
-            } catch (CancelledException) {
-                $session->stop();
-                $session->settle();
+                $session->settle(new Timeout(CancellationLimit::SECONDS));
+                // If the fiber was destroyed while it waited for the answer to its COMMIT, no transaction is open.
+                if (!$session->isOpen() || $session->transactionStatus() !== 'I') {
+                    self::commit($session, $lender, null);
+                }
+            } catch (\Throwable $failure) {
             }
-            if ($session->isOpen()) {
-                $end === 'COMMIT' && $session->transactionStatus() === 'T'
-                    ? PendingCommit::await($session, $lender->warn(...), null)
-                    : $session->query('ROLLBACK', [], new Timeout(CancellationLimit::SECONDS));
-            }
-        } catch (\Throwable) {
-            $session->close();
         }
+        self::rollBack($session);
         $lender->release($session);
+        if ($failure !== null) {
+            $reason = match (true) {
+                $failure instanceof CancelledException => \sprintf(
+                    'the server did not finish a fetch of rows within %d s, so the statement was cancelled',
+                    CancellationLimit::SECONDS,
+                ),
+                $failure instanceof TransactionAbortedException => 'a row that was not read caused an error',
+                default => $failure->getMessage(),
+            };
+            $lender->warn("A loop over stream() was left early, and the commit of its transaction failed: {$reason}");
+        }
     }
 
     /** Commits. A cancellation limits the wait for the answer, but does not stop the COMMIT on the server. */

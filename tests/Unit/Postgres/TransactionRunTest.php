@@ -23,6 +23,52 @@ final class TransactionRunTest extends TestCase
     use CatchesThrown;
     use VirtualTime;
 
+    /** @var list<string> */
+    private array $warnings = [];
+
+    public function testAStreamThatIsLeftIsCommittedWhenItsFetchEndsWithinFiveSeconds(): void
+    {
+        $session = new ScriptedSession(fetchSeconds: 4.9);
+        $link = $this->link($session);
+        foreach (TransactionRun::stream($link, 'SELECT', [], null) as $_) {
+            break;
+        }
+        $link->close(null);
+
+        self::assertSame(['SELECT', 'COMMIT', 'close'], $session->calls);
+        self::assertSame([], $this->warnings);
+    }
+
+    public function testAStreamThatIsLeftIsRolledBackAndReportedAfterFiveSeconds(): void
+    {
+        $session = new ScriptedSession(fetchSeconds: 1000);
+        $link = $this->link($session);
+        $start = $this->now();
+        foreach (TransactionRun::stream($link, 'SELECT', [], null) as $_) {
+            break;
+        }
+        $link->close(null);
+
+        self::assertSame(['SELECT', 'stop', 'ROLLBACK', 'close'], $session->calls);
+        self::assertEqualsWithDelta(5.1, $this->now() - $start, 0.1);
+        self::assertCount(1, $this->warnings);
+        self::assertStringContainsString('did not finish a fetch of rows within 5 s', $this->warnings[0]);
+    }
+
+    public function testAStreamThatIsLeftIsReportedWhenTheConnectionIsKilled(): void
+    {
+        $session = new ScriptedSession(fetchSeconds: 1000);
+        $link = $this->link($session);
+        foreach (TransactionRun::stream($link, 'SELECT', [], null) as $_) {
+            break;
+        }
+        self::thrown(CancelledException::class, static fn() => $link->close(new TimeoutCancellation(1)));
+        delay(1);
+
+        self::assertCount(1, $this->warnings);
+        self::assertStringContainsString('The connection to PostgreSQL is closed', $this->warnings[0]);
+    }
+
     /** @return iterable<string, array{string, \Closure(Transaction): mixed}> last statement that the server answers */
     public static function unanswered(): iterable
     {
@@ -75,7 +121,8 @@ final class TransactionRunTest extends TestCase
     public function testATransactionEndsFiveSecondsAfterACancellation(string $sql, \Closure $work): void
     {
         $session = new ScriptedSession(unanswered: $sql);
-        $link = new ConnectionSession($session);
+        $link = $this->link($session);
+        $start = $this->now();
         $run = async(static fn(): mixed => self::thrown(
             CancelledException::class,
             static fn(): mixed => TransactionRun::outermost($link, $work, null, 0, new TimeoutCancellation(0.5)),
@@ -85,5 +132,12 @@ final class TransactionRunTest extends TestCase
         self::assertTrue($run->isComplete(), "after {$sql}");
         $run->await();
         self::assertFalse($session->isOpen());
+    }
+
+    private function link(ScriptedSession $session): ConnectionSession
+    {
+        return new ConnectionSession($session, warn: function (string $warning): void {
+            $this->warnings[] = $warning;
+        });
     }
 }
