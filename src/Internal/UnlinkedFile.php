@@ -5,7 +5,8 @@ declare(strict_types=1);
 namespace Spindle\Internal;
 
 /**
- * Opens temporary files, and unlinks each of them before the first write. Only their owner has access.
+ * Opens temporary files, and unlinks each of them before the first write. Only their owner has access. Programs that
+ * this process starts do not inherit them.
  * PHP can't create a file without a name (O_TMPFILE). So a file remains if this process is killed before it unlinks the
  * file. All file names of a process have the same prefix, so that a launcher can find and remove such files.
  */
@@ -25,7 +26,7 @@ final class UnlinkedFile
         $path = self::prefix($directory) . bin2hex(random_bytes(4));
         error_clear_last();
         $mask = umask(0o077);
-        $file = Warnings::suppressed(static fn(): mixed => @fopen($path, 'x+'));
+        $file = Warnings::suppressed(static fn(): mixed => @fopen($path, 'x+e'));
         umask($mask);
         if ($file !== false) {
             Warnings::suppressed(static fn(): bool => @unlink($path));

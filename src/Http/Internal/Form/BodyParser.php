@@ -81,6 +81,12 @@ final readonly class BodyParser
         };
     }
 
+    /** Returns an empty file for a whole body. */
+    public function spool(): Spool
+    {
+        return new Spool($this->directory, $this->files);
+    }
+
     /** Returns the media type without parameters, in lower case. */
     public static function mediaType(string $contentType): string
     {

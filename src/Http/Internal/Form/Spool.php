@@ -8,7 +8,7 @@ use Spindle\Http\HttpException;
 use Spindle\Internal\UnlinkedFile;
 use Spindle\Internal\Warnings;
 
-/** Stores an uploaded file while it arrives: in memory while it is small, then in an unnamed temporary file. */
+/** Stores an uploaded file or a body while it arrives: in memory while it is small, then in an unlinked file. */
 final class Spool
 {
     /** Maximum size of a file in memory, in bytes. Storing a few KB on disk takes 100 times as long as in memory. */

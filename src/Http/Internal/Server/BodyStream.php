@@ -10,7 +10,6 @@ use Spindle\Http\HttpException;
 use Spindle\Http\Internal\BodyLimited;
 use Spindle\Http\Internal\Message\Fields;
 use Spindle\Http\Internal\Message\ReadOnlyStream;
-use Spindle\Internal\Warnings;
 
 /**
  * The body of a request, which can be read while it arrives. If the handler does not read, the server soon stops
@@ -182,18 +181,14 @@ final class BodyStream implements StreamInterface, BodyLimited
         }
         $position = $this->isSeekable() ? $this->offset : 0;
         $this->offset -= $position;
-        $file = fopen('php://temp', 'w+');
-        $file !== false || throw new \RuntimeException('PHP could not open a temporary file for the body');
+        $spool = $this->connection->forms()->spool();
         while (!$this->eof()) {
-            $piece = $this->read(self::READ_BYTES);
-            [$written, $warning] = Warnings::of(static fn() => fwrite($file, $piece));
-            $written === \strlen($piece)
-                || throw new \RuntimeException("The body could not be written to a temporary file: {$warning}");
+            $spool->write($this->read(self::READ_BYTES));
         }
         $this->close();
-        fseek($file, $position);
+        fseek($spool->file(), $position);
 
-        return $file;
+        return $spool->file();
     }
 
     /** Returns the metadata. "trailers" has the fields after the last chunk, once the body was read to its end. */

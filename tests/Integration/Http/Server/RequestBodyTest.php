@@ -782,6 +782,24 @@ final class RequestBodyTest extends HttpServerTestCase
         }
     }
 
+    public function testProgramsDoNotInheritUploadsAndDetachedBodies(): void
+    {
+        $this->serve(static function (ServerRequestInterface $request): Response {
+            $kept = $request->getUploadedFiles() !== [] ? null : $request->getBody()->detach();
+            preg_match_all('~/(?:spindle-\w+|php\w{6}$)~m', (string) shell_exec('ls -l /proc/self/fd'), $inherited);
+
+            return Response::json([\is_resource($kept), $inherited[0]]);
+        });
+        $content = random_bytes(3 * self::MIB);
+        $form = "--b\r\nContent-Disposition: form-data; name=\"f\"; filename=\"f\"\r\n\r\n{$content}\r\n--b--\r\n";
+
+        foreach (['multipart/form-data; boundary=b' => $form, 'text/xml' => $content] as $type => $body) {
+            foreach ($this->ask($type, $body) as $response) {
+                self::assertSame([$type === 'text/xml', []], $response->json(), $type);
+            }
+        }
+    }
+
     public function testAClosedBodyCanNotBeReadOrParsed(): void
     {
         $this->serve(static function (ServerRequestInterface $request): Response {
