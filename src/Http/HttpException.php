@@ -21,6 +21,7 @@ final class HttpException extends \RuntimeException implements SpindleException
     public function __construct(
         public readonly int $status,
         string $message = '',
+        #[\SensitiveParameter]
         public readonly array $headers = [],
         ?\Throwable $previous = null,
     ) {

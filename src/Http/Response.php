@@ -64,7 +64,9 @@ final class Response implements ResponseInterface
      */
     public function __construct(
         int $status = 200,
+        #[\SensitiveParameter]
         array $headers = [],
+        #[\SensitiveParameter]
         string|StreamInterface $body = '',
         string $reason = '',
     ) {
@@ -98,13 +100,13 @@ final class Response implements ResponseInterface
     }
 
     /** @param array<string, string|list<string>> $headers */
-    public static function text(string $text, int $status = 200, array $headers = []): self
+    public static function text(string $text, int $status = 200, #[\SensitiveParameter] array $headers = []): self
     {
         return self::of(self::TEXT, $text, $status, $headers);
     }
 
     /** @param array<string, string|list<string>> $headers */
-    public static function html(string $html, int $status = 200, array $headers = []): self
+    public static function html(string $html, int $status = 200, #[\SensitiveParameter] array $headers = []): self
     {
         return self::of(self::HTML, $html, $status, $headers);
     }
@@ -114,14 +116,20 @@ final class Response implements ResponseInterface
      *
      * @throws \JsonException when the value can't be encoded
      */
-    public static function json(mixed $value, int $status = 200, array $headers = []): self
-    {
-        return self::of(
-            self::JSON,
-            json_encode($value, \JSON_THROW_ON_ERROR | \JSON_UNESCAPED_SLASHES | \JSON_UNESCAPED_UNICODE),
-            $status,
-            $headers,
-        );
+    public static function json(
+        #[\SensitiveParameter]
+        mixed $value,
+        int $status = 200,
+        #[\SensitiveParameter]
+        array $headers = [],
+    ): self {
+        // The trace of json_encode()'s own exception would show the value, which may be secret.
+        $json = json_encode($value, \JSON_UNESCAPED_SLASHES | \JSON_UNESCAPED_UNICODE);
+        if ($json === false) {
+            throw new \JsonException(json_last_error_msg(), json_last_error());
+        }
+
+        return self::of(self::JSON, $json, $status, $headers);
     }
 
     /** @param array<string, string|list<string>> $headers */
@@ -129,6 +137,7 @@ final class Response implements ResponseInterface
         string $bytes,
         string $type = self::DEFAULT_TYPE,
         int $status = 200,
+        #[\SensitiveParameter]
         array $headers = [],
     ): self {
         return self::of($type, $bytes, $status, $headers);
@@ -140,8 +149,12 @@ final class Response implements ResponseInterface
      *     and 308 are permanent
      * @param array<string, string|list<string>> $headers
      */
-    public static function redirect(string $location, int $status = 303, array $headers = []): self
-    {
+    public static function redirect(
+        string $location,
+        int $status = 303,
+        #[\SensitiveParameter]
+        array $headers = [],
+    ): self {
         // RFC 3986, appendix A. "%" is kept, because the location may contain encoded characters.
         $location = (string) preg_replace_callback(
             '/[^!#$%&\'()*+,\/:;=?@\[\]A-Za-z0-9\-._~]/',
@@ -170,6 +183,7 @@ final class Response implements ResponseInterface
         iterable $chunks,
         string $type = self::DEFAULT_TYPE,
         int $status = 200,
+        #[\SensitiveParameter]
         array $headers = [],
     ): self {
         return self::of($type, new IterableStream($chunks), $status, $headers);
@@ -193,6 +207,7 @@ final class Response implements ResponseInterface
         string $path,
         ServerRequestInterface $request,
         ?string $type = null,
+        #[\SensitiveParameter]
         array $headers = [],
     ): self {
         return FileAnswer::of(OpenFile::at($path), $type ?? MediaType::of($path), $request, $headers);
@@ -216,8 +231,12 @@ final class Response implements ResponseInterface
      *
      * @throws \ValueError when the heartbeat is not positive
      */
-    public static function serverSentEvents(iterable $events, array $headers = [], float $heartbeat = 15.0): self
-    {
+    public static function serverSentEvents(
+        iterable $events,
+        #[\SensitiveParameter]
+        array $headers = [],
+        float $heartbeat = 15.0,
+    ): self {
         if (!($heartbeat > 0.0)) {
             throw new \ValueError('The heartbeat must be more than 0 seconds, not ' . NumberRange::text($heartbeat));
         }
@@ -319,8 +338,14 @@ final class Response implements ResponseInterface
     }
 
     /** @param array<string, string|list<string>> $headers */
-    private static function of(string $type, string|StreamInterface $body, int $status, array $headers): self
-    {
+    private static function of(
+        string $type,
+        #[\SensitiveParameter]
+        string|StreamInterface $body,
+        int $status,
+        #[\SensitiveParameter]
+        array $headers,
+    ): self {
         // Cloning a template takes two thirds of the time of a new response, and the clone already has a reusable head.
         $response = clone (self::$templates[$type] ?? self::template($type));
         $response->body = $body;

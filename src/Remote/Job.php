@@ -26,6 +26,7 @@ final class Job
      */
     public function __construct(
         public readonly string $id,
+        #[\SensitiveParameter]
         public readonly string $frame,
         public readonly string $exclusiveKey = '',
         public readonly float $delay = 0.0,

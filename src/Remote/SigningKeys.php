@@ -128,8 +128,14 @@ final class SigningKeys
      *
      * @param int $claimNumber 0 for a job
      */
-    public function seal(FrameKind $kind, string $queue, string $id, int $claimNumber, string $body): string
-    {
+    public function seal(
+        FrameKind $kind,
+        string $queue,
+        string $id,
+        int $claimNumber,
+        #[\SensitiveParameter]
+        string $body,
+    ): string {
         $head = pack('CCV', self::FRAME_VERSION, $kind->value, $claimNumber);
         $name = (string) array_key_first($this->keys);
 
@@ -143,7 +149,7 @@ final class SigningKeys
      *
      * @throws TamperedFrameException
      */
-    public function open(FrameKind $kind, string $queue, string $id, string $frame): string
+    public function open(FrameKind $kind, string $queue, string $id, #[\SensitiveParameter] string $frame): string
     {
         if (\strlen($frame) < self::FRAME_HEAD_BYTES) {
             throw TamperedFrameException::of($id, 'it is too short');

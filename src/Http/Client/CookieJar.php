@@ -43,7 +43,7 @@ final class CookieJar implements \Countable
      * @param string $url URL of the request
      * @param list<string> $values values of the response's Set-Cookie fields
      */
-    public function store(string $url, array $values): void
+    public function store(#[\SensitiveParameter] string $url, #[\SensitiveParameter] array $values): void
     {
         $origin = Url::parse($url);
         foreach ($values as $value) {
@@ -57,7 +57,7 @@ final class CookieJar implements \Countable
      * Returns the value of the Cookie field for a URL; null if no cookie matches the URL. Cookies with longer paths
      * come first: RFC 6265bis, 5.8.3. Cookies that do not fit into 64 KiB are left out.
      */
-    public function header(string $url): ?string
+    public function header(#[\SensitiveParameter] string $url): ?string
     {
         $target = Url::parse($url);
         $cookies = [];

@@ -59,7 +59,7 @@ final class GuzzleHandler
      * @throws \InvalidArgumentException when an option is not supported
      * @throws \RuntimeException when the folder of the file in the option `sink` does not exist
      */
-    public function __invoke(RequestInterface $request, array $options): PromiseInterface
+    public function __invoke(RequestInterface $request, #[\SensitiveParameter] array $options): PromiseInterface
     {
         $given = new GuzzleOptions($options);
         try {

@@ -15,16 +15,19 @@ final readonly class RequestBody
     private function __construct(public string $type, public string|StreamInterface $content) {}
 
     /** @throws \JsonException when the value can't be encoded */
-    public static function json(mixed $value): self
+    public static function json(#[\SensitiveParameter] mixed $value): self
     {
-        return new self(
-            'application/json',
-            json_encode($value, \JSON_THROW_ON_ERROR | \JSON_UNESCAPED_SLASHES | \JSON_UNESCAPED_UNICODE),
-        );
+        // The trace of json_encode()'s own exception would show the value, which may be secret.
+        $json = json_encode($value, \JSON_UNESCAPED_SLASHES | \JSON_UNESCAPED_UNICODE);
+        if ($json === false) {
+            throw new \JsonException(json_last_error_msg(), json_last_error());
+        }
+
+        return new self('application/json', $json);
     }
 
     /** @param array<mixed> $fields as for http_build_query() */
-    public static function form(array $fields): self
+    public static function form(#[\SensitiveParameter] array $fields): self
     {
         return new self('application/x-www-form-urlencoded', http_build_query($fields));
     }
@@ -53,7 +56,7 @@ final readonly class RequestBody
      * @throws \InvalidArgumentException when a name is empty
      * @throws \RuntimeException when a file can't be opened
      */
-    public static function multipart(array $fields): self
+    public static function multipart(#[\SensitiveParameter] array $fields): self
     {
         $boundary = bin2hex(random_bytes(16));
         $parts = [];

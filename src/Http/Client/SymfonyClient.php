@@ -56,7 +56,7 @@ final class SymfonyClient implements HttpClientInterface, LoggerAwareInterface, 
     private readonly SymfonyState $state;
 
     /** @param array<string, mixed> $defaultOptions as for {@see request()} */
-    public function __construct(?HttpClient $client = null, array $defaultOptions = [])
+    public function __construct(?HttpClient $client = null, #[\SensitiveParameter] array $defaultOptions = [])
     {
         $this->client = $client ?? new HttpClient();
         $this->state = new SymfonyState();
@@ -69,8 +69,13 @@ final class SymfonyClient implements HttpClientInterface, LoggerAwareInterface, 
     }
 
     /** @param array<mixed> $options */
-    public function request(string $method, string $url, array $options = []): ResponseInterface
-    {
+    public function request(
+        string $method,
+        #[\SensitiveParameter]
+        string $url,
+        #[\SensitiveParameter]
+        array $options = [],
+    ): ResponseInterface {
         /**
          * @var array<string, string> $parts
          * @var array<string, mixed>  $options

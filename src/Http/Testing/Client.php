@@ -54,8 +54,14 @@ final class Client
      *
      * @throws \UnexpectedValueException when the response is incomplete
      */
-    public function request(string $method, string $target, array $headers = [], string $body = ''): Response
-    {
+    public function request(
+        string $method,
+        string $target,
+        #[\SensitiveParameter]
+        array $headers = [],
+        #[\SensitiveParameter]
+        string $body = '',
+    ): Response {
         $pair = stream_socket_pair(\STREAM_PF_UNIX, \STREAM_SOCK_STREAM, 0);
         if ($pair === false) {
             throw new \RuntimeException('Could not create a pair of sockets. Are too many files open?');
@@ -77,7 +83,7 @@ final class Client
     }
 
     /** @param array<string, string|list<string>> $headers */
-    public function get(string $target, array $headers = []): Response
+    public function get(string $target, #[\SensitiveParameter] array $headers = []): Response
     {
         return $this->request('GET', $target, $headers);
     }
@@ -85,8 +91,10 @@ final class Client
     /** @param array<string, string|list<string>> $headers */
     public function post(
         string $target,
+        #[\SensitiveParameter]
         string $body,
         string $type = 'application/x-www-form-urlencoded',
+        #[\SensitiveParameter]
         array $headers = [],
     ): Response {
         return $this->request('POST', $target, ['Content-Type' => $type] + $headers, $body);

@@ -14,8 +14,13 @@ final class FileAnswer
     private function __construct() {}
 
     /** @param array<string, string|list<string>> $headers these replace the header fields that describe the file */
-    public static function of(OpenFile $file, string $type, ServerRequestInterface $request, array $headers): Response
-    {
+    public static function of(
+        OpenFile $file,
+        string $type,
+        ServerRequestInterface $request,
+        #[\SensitiveParameter]
+        array $headers,
+    ): Response {
         $now = time();
         $response = self::with(new Response(200, $headers), [
             'Content-Type' => $type,
@@ -65,13 +70,13 @@ final class FileAnswer
     }
 
     /** @param array<string, string> $headers */
-    private static function error(int $status, array $headers): Response
+    private static function error(int $status, #[\SensitiveParameter] array $headers): Response
     {
         return Response::text(Status::reason($status) . "\n", $status, $headers);
     }
 
     /** @param array<string, string> $headers */
-    private static function with(Response $response, array $headers): Response
+    private static function with(Response $response, #[\SensitiveParameter] array $headers): Response
     {
         foreach ($headers as $name => $value) {
             $response = $response->hasHeader($name) ? $response : $response->withHeader($name, $value);

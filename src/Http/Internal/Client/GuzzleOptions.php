@@ -35,7 +35,7 @@ final readonly class GuzzleOptions
      * @throws \InvalidArgumentException when an option is not supported
      * @throws \RuntimeException when the folder of the file in the option `sink` does not exist
      */
-    public function __construct(private array $options)
+    public function __construct(#[\SensitiveParameter] private array $options)
     {
         foreach (self::UNSUPPORTED as $name => $advice) {
             if (isset($options[$name]) && $options[$name] !== [] && $options[$name] !== false) {

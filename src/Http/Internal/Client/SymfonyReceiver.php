@@ -45,6 +45,7 @@ final class SymfonyReceiver
         private readonly SymfonyState $state,
         private readonly string $id,
         private array &$info,
+        #[\SensitiveParameter]
         private array &$headers,
         private float &$pausedUntil,
     ) {}

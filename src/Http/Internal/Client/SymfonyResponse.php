@@ -37,6 +37,7 @@ final class SymfonyResponse implements ResponseInterface, StreamableInterface
     public function __construct(
         private readonly SymfonyState $state,
         SymfonyTransfer $transfer,
+        #[\SensitiveParameter]
         array $options,
         ?LoggerInterface $logger,
     ) {
@@ -86,7 +87,7 @@ final class SymfonyResponse implements ResponseInterface, StreamableInterface
      *
      * @return Info
      */
-    private static function initialInfo(SymfonyTransfer $transfer, array $options): array
+    private static function initialInfo(SymfonyTransfer $transfer, #[\SensitiveParameter] array $options): array
     {
         return [
             'response_headers' => [],

@@ -24,7 +24,9 @@ final class SymfonyTransfer
     public function __construct(
         private readonly HttpClient $client,
         public readonly string $method,
+        #[\SensitiveParameter]
         public readonly string $url,
+        #[\SensitiveParameter]
         private readonly array $options,
     ) {}
 
@@ -87,8 +89,13 @@ final class SymfonyTransfer
      *
      * @return Redirect|null null if there is none, or `max_redirects` is reached
      */
-    private function redirect(ResponseInterface $response, string $method, string $url, array &$info): ?Redirect
-    {
+    private function redirect(
+        ResponseInterface $response,
+        string $method,
+        #[\SensitiveParameter]
+        string $url,
+        array &$info,
+    ): ?Redirect {
         $from = Url::parse($url);
         $redirect = $from === null ? null : Redirect::of($response, $from, $method);
         if ($redirect === null) {

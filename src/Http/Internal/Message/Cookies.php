@@ -21,7 +21,7 @@ final class Cookies
      *
      * @throws HttpException 400 when there are more cookies than max_input_vars, because PHP would leave some out
      */
-    public static function parse(array $headers): array
+    public static function parse(#[\SensitiveParameter] array $headers): array
     {
         $limit = (int) \ini_get('max_input_vars');
         $cookies = [];

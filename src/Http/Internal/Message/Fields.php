@@ -50,7 +50,7 @@ final class Fields
      *
      * @throws \InvalidArgumentException
      */
-    public static function of(array $headers): array
+    public static function of(#[\SensitiveParameter] array $headers): array
     {
         $fields = [];
         foreach ($headers as $name => $values) {
@@ -67,7 +67,9 @@ final class Fields
     {
         $name = (string) $name;
         if (preg_match('@^' . HeadReader::TOKEN . '$@D', $name) !== 1) {
-            throw new \InvalidArgumentException('A header can not have the name ' . self::show($name));
+            $shown = addcslashes(substr($name, 0, 80), "\0..\37\"\\\177..\377");
+
+            throw new \InvalidArgumentException("A header can not have the name \"{$shown}\"");
         }
 
         return $name;
@@ -82,7 +84,7 @@ final class Fields
      *
      * @throws \InvalidArgumentException when there is no value, or a value has another type or a control character
      */
-    public static function values(string $name, mixed $values): array
+    public static function values(string $name, #[\SensitiveParameter] mixed $values): array
     {
         $checked = [];
         foreach (\is_array($values) ? $values : [$values] as $value) {
@@ -94,7 +96,7 @@ final class Fields
             $value = trim((string) $value, " \t");
             if (preg_match('@^' . HeadReader::VALUE . '$@D', $value) !== 1) {
                 throw new \InvalidArgumentException(
-                    "The header {$name} can not have the value " . self::show($value) . ': it has a control character',
+                    "The header {$name} can not have a control character: its value has " . self::fault($value),
                 );
             }
             $checked[] = $value;
@@ -103,8 +105,18 @@ final class Fields
         return $checked !== [] ? $checked : throw new \InvalidArgumentException("The header {$name} has no value");
     }
 
-    private static function show(string $text): string
+    /** Describes the first control character without the value, which may be secret. */
+    private static function fault(#[\SensitiveParameter] string $value): string
     {
-        return '"' . addcslashes(substr($text, 0, 80), "\0..\37\"\\\177..\377") . '"';
+        $offset = strcspn($value, implode('', array_map(\chr(...), [...range(0, 8), ...range(10, 31), 127])));
+        $what = match ($value[$offset]) {
+            "\n" => 'a line feed',
+            "\r" => 'a carriage return',
+            "\0" => 'a NUL byte',
+            default => \sprintf('the byte 0x%02X', \ord($value[$offset])),
+        };
+        $isAtEnd = rtrim(substr($value, $offset)) === '';
+
+        return $what . ($isAtEnd ? ' at the end, which trim() removes' : " at offset {$offset}");
     }
 }

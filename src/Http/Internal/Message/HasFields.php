@@ -62,7 +62,7 @@ trait HasFields
      *
      * @throws \InvalidArgumentException when the name or a value is invalid
      */
-    public function withHeader(string $name, $value): static
+    public function withHeader(string $name, #[\SensitiveParameter] $value): static
     {
         $name = Fields::name($name);
 
@@ -74,7 +74,7 @@ trait HasFields
      *
      * @throws \InvalidArgumentException when the name or a value is invalid
      */
-    public function withAddedHeader(string $name, $value): static
+    public function withAddedHeader(string $name, #[\SensitiveParameter] $value): static
     {
         $name = Fields::name($name);
         $fields = $this->fields();

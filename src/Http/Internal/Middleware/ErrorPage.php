@@ -32,6 +32,7 @@ final readonly class ErrorPage
     public function __construct(
         private int $status,
         private string $detail = '',
+        #[\SensitiveParameter]
         private array $headers = [],
         private ?\Throwable $failure = null,
     ) {}

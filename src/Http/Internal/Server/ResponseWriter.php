@@ -210,7 +210,7 @@ final class ResponseWriter
      *
      * @return array<array-key, mixed>
      */
-    private static function unchecked(array $headers): array
+    private static function unchecked(#[\SensitiveParameter] array $headers): array
     {
         return $headers;
     }

@@ -33,8 +33,14 @@ final class TestConversation implements TransportEvents
     }
 
     /** @param array<string, string|list<string>> $headers */
-    public function exchange(string $method, string $target, array $headers, string $body): Response
-    {
+    public function exchange(
+        string $method,
+        string $target,
+        #[\SensitiveParameter]
+        array $headers,
+        #[\SensitiveParameter]
+        string $body,
+    ): Response {
         $lines = "{$method} {$target} HTTP/1.1\r\n";
         $fields = Fields::of($headers) + ['host' => ['Host', ['localhost']], 'connection' => ['Connection', ['close']]];
         if ($body !== '') {
