@@ -15,7 +15,7 @@ use Spindle\Postgres\ConnectionClosedException;
  */
 final class CancellationLimit
 {
-    /** Maximum seconds of a wait after a cancellation, and of each other end of a transaction: {@see TransactionRun}. */
+    /** Maximum seconds of a wait after a cancellation, and of the end of a transaction in {@see TransactionRun}. */
     public const SECONDS = 5;
 
     private bool $isOver = false;

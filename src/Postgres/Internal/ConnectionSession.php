@@ -24,14 +24,12 @@ final class ConnectionSession implements SessionLender
     private const WARN_AFTER_SECONDS = 10;
 
     private readonly FairMutex $mutex;
-
     private readonly int $process;
 
     /** Id of the process whose calls are accepted; null after {@see close()}. */
     private ?int $acceptedProcess;
 
     private bool $isKilled = false;
-
     private int $sharedStatements = 0;
 
     /** Number of accepted calls that have released the session for the pause before a retry. */
@@ -39,10 +37,7 @@ final class ConnectionSession implements SessionLender
 
     private bool $isUseEnded = false;
 
-    /** Whether another fiber ends a transaction, and then calls {@see release()}. */
-    private bool $isDetached = false;
-
-    /** @var (\Closure(): void)|null called after that release */
+    /** @var (\Closure(): void)|null called by {@see release()}; not null while another fiber ends a transaction */
     private ?\Closure $onRelease = null;
 
     /** Whether the server has begun the transaction. Always false if {@see $isTransaction} is false. */
@@ -184,19 +179,16 @@ final class ConnectionSession implements SessionLender
 
     public function detachFromFiber(Session $session): void
     {
-        $this->isDetached = true;
+        $this->onRelease = static fn() => null;
         $this->mutex->forgetHolder();
     }
 
     public function release(Session $session): void
     {
-        $this->isDetached = false;
         $this->mutex->release();
         $this->onIdle();
         [$then, $this->onRelease] = [$this->onRelease, null];
-        if ($then !== null) {
-            $then();
-        }
+        $then === null ? null : $then();
     }
 
     /**
@@ -206,7 +198,7 @@ final class ConnectionSession implements SessionLender
      */
     public function afterDetached(\Closure $then): void
     {
-        $this->isDetached ? $this->onRelease = $then : $then();
+        $this->onRelease === null ? $then() : $this->onRelease = $then;
     }
 
     public function isClosed(): bool
@@ -264,8 +256,7 @@ final class ConnectionSession implements SessionLender
             return;
         }
         if ($this->sharedStatements === 0 && !$this->mutex->isLocked && $this->belongsToThisProcess()) {
-            // The usual case: no call of another fiber is in progress or waiting.
-            $this->endUse();
+            $this->endUse(); // the usual case
 
             return;
         }

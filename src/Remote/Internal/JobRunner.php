@@ -130,12 +130,12 @@ final class JobRunner
         $claims = $finished / $this->run->options->heartbeat * self::CLAIM_SECONDS;
         $this->capacity = (int) max($this->run->workers, min(self::MAX_CLAIMED_JOBS, $claims));
         $pooled = \count($this->jobs) - \count($this->waiting);
-        // Jobs beyond the new capacity are given back, because other agents can be idle.
+        // Jobs beyond the new capacity, or behind slow jobs, are given back, because other agents can be idle.
         foreach (\array_slice($this->waiting, max(0, $this->capacity - $pooled), null, true) as $job) {
             $this->settle($job, $this->settlements->released($job->delivery));
         }
         if ($pooled > max($this->run->workers, $finished)) {
-            $this->run->pools->cancelWaiting(); // they would wait for slow jobs, and another agent can be idle
+            $this->run->pools->cancelWaiting();
         }
     }
 
@@ -396,10 +396,8 @@ final class JobRunner
             || $failure instanceof LauncherException
         );
         $settlement = $this->settlements->ofFailure($job, $failure);
-        if ($settlement !== null) {
-            $this->settle($job, $settlement);
-        } else {
-            $this->settle($job, $this->settlements->released($job->delivery));
+        $this->settle($job, $settlement ?? $this->settlements->released($job->delivery));
+        if ($settlement === null) {
             $this->run->abandon($failure); // the job is not the cause: for example, no worker can be started here
         }
     }

@@ -40,7 +40,6 @@ final class TaskDispatcher implements PoolEvents
     private readonly PoolActivity $activity;
     private readonly WorkerReplacement $replacement;
     private readonly StreamDeadlock $deadlock;
-
     private readonly int $ownerPid;
 
     /** @param \Closure(ContextEvents): Context $context */
@@ -345,8 +344,7 @@ final class TaskDispatcher implements PoolEvents
                 $this->deadlock->check();
             }
         } elseif ($type === WorkerProtocol::REPORT && $this->options->onReport !== null) {
-            $report = substr($bytes, $at, $length);
-            $onReport = $this->options->onReport;
+            [$report, $onReport] = [substr($bytes, $at, $length), $this->options->onReport];
             IsolatedCall::call(
                 static fn() => $onReport(TaskOutcome::value(WorkerProtocol::SERIALIZED, $report, 1, null)),
             );
