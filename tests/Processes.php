@@ -104,6 +104,14 @@ final class Processes
         return trim(str_replace("\0", ' ', (string) @file_get_contents("/proc/{$pid}/cmdline")));
     }
 
+    /** @return list<string> sockets that a program inherits from this process, such as "socket:[123]" */
+    public static function inheritedSockets(): array
+    {
+        preg_match_all('/socket:\[\d+\]/', (string) shell_exec('ls -l /proc/self/fd'), $sockets);
+
+        return $sockets[0];
+    }
+
     /** @return list<int> ids of all processes */
     public static function all(): array
     {

@@ -16,6 +16,7 @@ use Spindle\Http\Internal\Server\Service;
 use Spindle\Http\Internal\Testing\FailureLog;
 use Spindle\Http\Internal\Testing\TestConversation;
 use Spindle\Http\Response;
+use Spindle\Internal\Network\CloseOnExec;
 
 /**
  * Calls an application in the test's own process, without a port. The server's code reads each request from a socket
@@ -62,7 +63,7 @@ final class Client
         #[\SensitiveParameter]
         string $body = '',
     ): Response {
-        $pair = stream_socket_pair(\STREAM_PF_UNIX, \STREAM_SOCK_STREAM, 0);
+        $pair = CloseOnExec::open(static fn() => stream_socket_pair(\STREAM_PF_UNIX, \STREAM_SOCK_STREAM, 0), 2);
         if ($pair === false) {
             throw new \RuntimeException('Could not create a pair of sockets. Are too many files open?');
         }

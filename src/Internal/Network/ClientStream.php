@@ -6,6 +6,7 @@ namespace Spindle\Internal\Network;
 
 use Amp\CancelledException;
 use Spindle\Internal\Async\FiberTrace;
+use Spindle\Internal\Launcher\Process\Libc;
 use Spindle\Internal\LoopLimit;
 use Spindle\Internal\Preload;
 use Spindle\Internal\Warnings;
@@ -18,9 +19,11 @@ final class ClientStream
     public const PRELOADED = [
         self::class,
         ClientTls::class,
+        CloseOnExec::class,
         Deadline::class,
         DnsLookup::class,
         FiberTrace::class,
+        Libc::class,
         LoopLimit::class,
         NetworkException::class,
         NetworkTimeoutException::class,
@@ -116,14 +119,14 @@ final class ClientStream
         ]);
         // With STREAM_CLIENT_ASYNC_CONNECT, the call does not wait for the connection, and PHP ignores the timeout.
         [$stream, $warning] = Warnings::of(
-            static fn() => $open !== null ? $open($context) : stream_socket_client(
+            static fn() => CloseOnExec::open(static fn() => $open !== null ? $open($context) : stream_socket_client(
                 $uri,
                 $code,
                 $message,
                 null,
                 \STREAM_CLIENT_CONNECT | \STREAM_CLIENT_ASYNC_CONNECT,
                 $context,
-            ),
+            )),
         );
         if ($stream === false) {
             // PHP's warning does not mention that too many files are open, so this is checked here.

@@ -25,21 +25,17 @@ final class ForkedSockets
     public static function detach(array $streams): void
     {
         $sockets = array_filter($streams, self::isSocket(...));
-        if ($sockets === [] || !\extension_loaded('FFI')) {
+        $libc = $sockets === [] ? null : Libc::available()?->functions;
+        if ($libc === null) {
             return;
         }
         $descriptors = self::descriptors();
-        try {
-            $libc = (new Libc())->functions;
-            $null = $libc->open('/dev/null', self::O_RDWR);
-            foreach ($sockets as $stream) {
-                $descriptor = $descriptors['socket:[' . (fstat($stream)['ino'] ?? '') . ']'] ?? null;
-                $descriptor === null ? null : $libc->dup2($null, $descriptor);
-            }
-            $libc->close($null);
-        } catch (\FFI\Exception) {
-            // php.ini does not allow FFI here.
+        $null = $libc->open('/dev/null', self::O_RDWR);
+        foreach ($sockets as $stream) {
+            $descriptor = $descriptors['socket:[' . (fstat($stream)['ino'] ?? '') . ']'] ?? null;
+            $descriptor === null ? null : $libc->dup2($null, $descriptor);
         }
+        $libc->close($null);
     }
 
     /**

@@ -6,6 +6,7 @@ namespace Spindle\Tests\Conformance\Remote;
 
 use PHPUnit\Framework\Attributes\After;
 use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\Attributes\RequiresPhpExtension;
 use Spindle\Remote\AttachResult;
 use Spindle\Remote\BrokerRefusedException;
 use Spindle\Remote\BrokerUnavailableException;
@@ -24,6 +25,7 @@ use Spindle\Remote\Testing\TemporaryRedis;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Postgres\Direction;
 use Spindle\Tests\Postgres\FaultyProxy;
+use Spindle\Tests\Processes;
 use Spindle\Tests\Remote\Redis;
 use Spindle\Tests\Remote\UsesRedis;
 
@@ -58,6 +60,15 @@ class RedisBrokerTest extends BrokerContract
             'set "maxmemory-policy noeviction"',
         ];
         yield 'the system decides when it writes' => [['appendfsync' => 'no'], 'set "appendfsync everysec"'];
+    }
+
+    #[RequiresPhpExtension('FFI')]
+    public function testAProgramDoesNotInheritTheConnection(): void
+    {
+        $before = Processes::inheritedSockets();
+        $this->broker()->durability();
+
+        self::assertSame($before, Processes::inheritedSockets());
     }
 
     public function testTheDurabilityFollowsTheSettings(): void

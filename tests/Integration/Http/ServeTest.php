@@ -106,6 +106,17 @@ final class ServeTest extends ServeTestCase
         self::assertGreaterThan(12, $shared);
     }
 
+    #[RequiresPhpExtension('FFI')]
+    public function testAProgramThatAHandlerHasStartedInheritsNoSocket(): void
+    {
+        $this->serve(
+            'return static fn() => Spindle\Http\Response::text(shell_exec("readlink /proc/self/fd/*"));',
+            ['--processes', '1', '--admin', '127.0.0.1:0'],
+        );
+
+        self::assertStringNotContainsString('socket:', $this->get()->body);
+    }
+
     public function testSeveralAddressesAreServed(): void
     {
         $server = $this->serve(

@@ -23,6 +23,7 @@ use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\Postgres\Certificates;
 use Spindle\Tests\Postgres\Cluster;
 use Spindle\Tests\Postgres\UsesCluster;
+use Spindle\Tests\Processes;
 use Spindle\Tests\TidyTestCase;
 
 final class ConnectTest extends TidyTestCase
@@ -58,6 +59,18 @@ final class ConnectTest extends TidyTestCase
             self::assertSame([['2s']], self::ask($session, 'show client_connection_check_interval'));
         }
         self::end($session);
+    }
+
+    #[RequiresPhpExtension('FFI')]
+    public function testAProgramDoesNotInheritTheConnection(): void
+    {
+        foreach ([Cluster::shared()->dsn(), Cluster::shared()->tcpDsn()] as $dsn) {
+            $before = Processes::inheritedSockets();
+            $session = (new Connector(PostgresOptions::fromDsn($dsn)))->connect();
+
+            self::assertSame($before, Processes::inheritedSockets());
+            self::end($session);
+        }
     }
 
     public function testSettingsOfTheRoleAreKept(): void

@@ -9,6 +9,7 @@ use Spindle\Internal\FrameHandler;
 use Spindle\Internal\FrameReader;
 use Spindle\Internal\Launcher\LauncherProtocol;
 use Spindle\Internal\MalformedFrameException;
+use Spindle\Internal\Network\CloseOnExec;
 use Spindle\Internal\Warnings;
 
 /** One end of the connection between the supervisor and a process. Only {@see finish()} blocks, up to its timeout. */
@@ -47,7 +48,10 @@ final class Channel implements FrameHandler
      */
     public static function pair(): array
     {
-        [$pair, $warning] = Warnings::of(static fn() => stream_socket_pair(\STREAM_PF_UNIX, \STREAM_SOCK_STREAM, 0));
+        [$pair, $warning] = Warnings::of(static fn() => CloseOnExec::open(
+            static fn() => stream_socket_pair(\STREAM_PF_UNIX, \STREAM_SOCK_STREAM, 0),
+            2,
+        ));
 
         return $pair === false
             ? throw ForkException::because(Warnings::socketReason($warning))

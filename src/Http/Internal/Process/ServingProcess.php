@@ -135,13 +135,7 @@ final class ServingProcess implements SupervisorMessages
     /** Makes the kernel kill this process when the supervisor ends, even if a handler never returns. */
     private static function dieWithSupervisor(): void
     {
-        if (\extension_loaded('FFI')) {
-            try {
-                (new Libc())->functions->prctl(self::PR_SET_PDEATHSIG, \SIGKILL, 0, 0, 0);
-            } catch (\FFI\Exception) {
-                // PHP's setting ffi.enable does not allow FFI, or the system is not Linux.
-            }
-        }
+        Libc::available()?->functions->prctl(self::PR_SET_PDEATHSIG, \SIGKILL, 0, 0, 0);
     }
 
     private function serve(FiberOutputDriver $loop): void

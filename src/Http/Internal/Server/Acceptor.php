@@ -7,6 +7,7 @@ namespace Spindle\Http\Internal\Server;
 use Revolt\EventLoop;
 use Spindle\Http\Internal\Message\Peer;
 use Spindle\Internal\LoopLimit;
+use Spindle\Internal\Network\CloseOnExec;
 use Spindle\Internal\Warnings;
 
 /** Accepts connections of one listening socket while the server is not full. */
@@ -168,11 +169,11 @@ final class Acceptor
     /** @return bool whether another connection may be waiting */
     private function acceptOne(): bool
     {
-        [[$stream, $client], $warning] = Warnings::of(function (): array {
+        [[$stream, $client], $warning] = Warnings::of(fn(): array => CloseOnExec::open(function (): array {
             $stream = stream_socket_accept($this->socket, 0, $client);
 
             return [$stream, $client]; // the address is not available later if the client resets the connection
-        });
+        }));
         if ($stream === false) {
             if (str_contains($warning, 'Too many open files')) {
                 $this->service->spareDescriptors->release();

@@ -6,6 +6,7 @@ namespace Spindle\Http\Internal\Server;
 
 use Spindle\Http\HttpServerOptions;
 use Spindle\Http\ListenException;
+use Spindle\Internal\Network\CloseOnExec;
 use Spindle\Internal\Warnings;
 
 /** Opens listening sockets, and removes the files of Unix sockets. */
@@ -80,19 +81,18 @@ final class Listeners
             'ssl' => $scheme === 'tls' ? Certificates::context($options, $address) : [],
         ]);
         [$socket, $warning] = Warnings::of(
-            static fn() => stream_socket_server(
+            static fn() => CloseOnExec::open(static fn() => stream_socket_server(
                 ($scheme === 'unix' ? 'unix' : 'tcp') . "://{$rest}",
                 $code,
                 $message,
                 \STREAM_SERVER_BIND | \STREAM_SERVER_LISTEN,
                 $context,
-            ),
+            )),
         );
         if ($socket === false) {
             throw ListenException::because($address, Warnings::socketReason($warning));
         }
         stream_set_blocking($socket, false);
-        CloseOnExec::set($socket);
         $scheme === 'unix' ? UnixSocketFile::recordCreated($rest) : self::keepAlive($socket);
 
         return [

@@ -68,6 +68,9 @@ final class Libc
 
     private readonly \FFI $ffi;
 
+    /** Instance of {@see available()}; false if there is none, null before its first call. */
+    private static self|false|null $available = null;
+
     public function __construct()
     {
         try {
@@ -78,6 +81,18 @@ final class Libc
         $this->hasArgz = $ffi !== null;
         $this->ffi = $ffi ?? \FFI::cdef(self::DECLARATIONS);
         $this->functions = $this->asFunctions();
+    }
+
+    /** Returns a shared instance; null if PHP has no FFI or does not allow it, or if the system lacks a function. */
+    public static function available(): ?self
+    {
+        try {
+            self::$available ??= \extension_loaded('FFI') ? new self() : false;
+        } catch (\FFI\Exception) {
+            self::$available = false;
+        }
+
+        return self::$available === false ? null : self::$available;
     }
 
     public function new(string $type): \FFI\CData

@@ -48,7 +48,7 @@ final class ForkHost
     public function __construct(private readonly PoolLink $link)
     {
         $this->changes = new InheritedChanges();
-        $this->libc = \extension_loaded('FFI') ? self::loadLibc() : null;
+        $this->libc = Libc::available();
         $this->token = (string) preg_replace('/\.\d+$/D', '', (string) getenv('SPINDLE_COMMAND'));
     }
 
@@ -276,14 +276,5 @@ final class ForkHost
     {
         $this->libc?->functions->close($pipe[0]);
         $this->libc?->functions->close($pipe[1]);
-    }
-
-    private static function loadLibc(): ?Libc
-    {
-        try {
-            return new Libc();
-        } catch (\FFI\Exception) {
-            return null;
-        }
     }
 }

@@ -4,9 +4,11 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Conformance\Http\Anywhere;
 
+use PHPUnit\Framework\Attributes\RequiresPhpExtension;
 use Spindle\Http\Response;
 use Spindle\Http\Testing\Client;
 use Spindle\Tests\LeavesNothing;
+use Spindle\Tests\Processes;
 
 final class InMemoryTest extends AppContract
 {
@@ -23,6 +25,15 @@ final class InMemoryTest extends AppContract
             ['a secret'],
             array_map(static fn(\Throwable $failure): string => $failure->getMessage(), $client->failures()),
         );
+    }
+
+    #[RequiresPhpExtension('FFI')]
+    public function testAProgramThatAHandlerHasStartedDoesNotInheritTheConnection(): void
+    {
+        $client = new Client(static fn(): Response => Response::text(implode(' ', Processes::inheritedSockets())));
+        $before = implode(' ', Processes::inheritedSockets());
+
+        self::assertSame($before, (string) $client->get('/')->getBody());
     }
 
     protected function ask(string $method, string $target, array $headers = [], string $body = ''): Response

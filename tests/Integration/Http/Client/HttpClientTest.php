@@ -34,6 +34,7 @@ use Spindle\Tests\Http\ScriptedServer;
 use Spindle\Tests\Http\ServesHttp;
 use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\Postgres\Certificates;
+use Spindle\Tests\Processes;
 use Spindle\TlsOptions;
 
 use function Amp\async;
@@ -72,6 +73,15 @@ final class HttpClientTest extends TestCase
         self::assertSame('hello', (string) $response->getBody());
         self::assertSame('hello', (string) $response->getBody());
         self::assertSame(5, $response->getBody()->getSize());
+    }
+
+    #[RequiresPhpExtension('FFI')]
+    public function testAProgramDoesNotInheritConnections(): void
+    {
+        $this->serve(static fn(): Response => Response::text(implode(' ', Processes::inheritedSockets())));
+        $before = implode(' ', Processes::inheritedSockets());
+
+        self::assertSame($before, (string) $this->http()->get($this->url())->getBody());
     }
 
     public function testARequestArrivesAsItWasGiven(): void

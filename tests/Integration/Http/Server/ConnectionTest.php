@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Integration\Http\Server;
 
+use PHPUnit\Framework\Attributes\RequiresPhpExtension;
 use Psr\Http\Message\ServerRequestInterface;
 use Revolt\EventLoop;
 use Spindle\Http\HttpServerOptions;
@@ -11,6 +12,7 @@ use Spindle\Http\Response;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Http\HttpServerTestCase;
 use Spindle\Tests\Http\RawClient;
+use Spindle\Tests\Processes;
 
 use function Amp\delay;
 
@@ -57,6 +59,18 @@ final class ConnectionTest extends HttpServerTestCase
             proc_terminate($program, \SIGKILL);
             proc_close($program);
         }
+    }
+
+    #[RequiresPhpExtension('FFI')]
+    public function testAProgramThatAHandlerHasStartedDoesNotInheritConnections(): void
+    {
+        $this->serve(static fn(): Response => Response::text(implode(' ', Processes::inheritedSockets())));
+        $idle = $this->client()->get('/');
+        $idle->response();
+        $client = $this->client();
+        $ofClients = implode(' ', Processes::inheritedSockets());
+
+        self::assertSame($ofClients, $client->get('/')->response()->body);
     }
 
     public function testAnHttp10ClientGetsTheConnectionClosed(): void

@@ -1,0 +1,54 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Internal\Network;
+
+use Spindle\Internal\Launcher\Process\Libc;
+
+/** Opens sockets as close-on-exec: programs that this process starts do not inherit them. Forks inherit them. */
+final class CloseOnExec
+{
+    /** @see https://man7.org/linux/man-pages/man2/fcntl.2.html */
+    private const F_DUPFD = 0;
+    private const F_SETFD = 2;
+    private const FD_CLOEXEC = 1;
+
+    private const STDERR = 2;
+    private const MIN_DESCRIPTOR = 3;
+
+    private function __construct() {}
+
+    /**
+     * Calls a closure that opens sockets, and marks these sockets. PHP has no function for that, nor for the number of
+     * a descriptor. But the kernel assigns the lowest free numbers, so they are known before the call. Without FFI,
+     * only calls the closure.
+     *
+     * @template T
+     *
+     * @param \Closure(): T $open
+     * @param int $sockets number of sockets that the closure opens; it may fail to open them
+     *
+     * @return T
+     */
+    public static function open(\Closure $open, int $sockets = 1): mixed
+    {
+        $libc = Libc::available()?->functions;
+        if ($libc === null) {
+            return $open();
+        }
+        $descriptors = [];
+        while (\count($descriptors) < $sockets) {
+            $descriptors[] = $libc->fcntl(self::STDERR, self::F_DUPFD, self::MIN_DESCRIPTOR);
+        }
+        foreach ($descriptors as $descriptor) {
+            $libc->close($descriptor);
+        }
+        $opened = $open();
+        foreach ($descriptors as $descriptor) {
+            $libc->fcntl($descriptor, self::F_SETFD, self::FD_CLOEXEC);
+        }
+
+        return $opened;
+    }
+}
