@@ -4,7 +4,12 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres;
 
-/** A row, or all rows of a result together, exceed a size limit and were dropped. The statement has completed. */
+use Spindle\Internal\FreeMemory;
+
+/**
+ * A row, or all rows of a result together, exceed a size limit or the memory that the process has left. The statement
+ * has completed.
+ */
 final class ResultTooLargeException extends \RuntimeException implements PostgresException
 {
     /** @param int $limit limit in bytes */
@@ -30,6 +35,16 @@ final class ResultTooLargeException extends \RuntimeException implements Postgre
             "The rows of a result exceed {$limit} bytes, which is half of memory_limit. "
                 . 'Use stream(), or raise memory_limit',
             $limit,
+        );
+    }
+
+    /** @internal */
+    public static function memory(string $what): self
+    {
+        return new self(
+            "The process has too little memory left for {$what}: " . FreeMemory::usage()
+                . '. Use stream(), run fewer statements at once, or raise memory_limit',
+            ini_parse_quantity(\ini_get('memory_limit')),
         );
     }
 

@@ -9,6 +9,9 @@ final readonly class SizeLimits
 {
     public const MIN_BYTES = 0x10_0000;
 
+    /** Rows and results of up to this size are read and decoded without a check of the free memory. */
+    public const UNCHECKED_BYTES = 0x1_0000;
+
     /** A row may use a quarter of memory_limit, because up to three copies of a value exist at the same time. */
     private const ROW_DIVISOR = 4;
     private const RESULT_DIVISOR = 2;

@@ -7,7 +7,7 @@ namespace Spindle\Http\Internal\Form;
 use Psr\Http\Message\StreamInterface;
 use Spindle\Http\FormLimits;
 use Spindle\Http\HttpException;
-use Spindle\Http\Internal\FreeMemory;
+use Spindle\Internal\FreeMemory;
 
 /**
  * Parses a body by its Content-Type: a urlencoded or multipart form, or JSON. Forms get the same structure as in $_POST

@@ -15,12 +15,12 @@ use Spindle\Http\Internal\Form\BodyParser;
 use Spindle\Http\Internal\Form\DiskFiles;
 use Spindle\Http\Internal\Form\FileDescriptors;
 use Spindle\Http\Internal\Form\Refusal;
-use Spindle\Http\Internal\FreeMemory;
 use Spindle\Http\Internal\Message\HandlerFailure;
 use Spindle\Http\Internal\Message\MessageLimits;
 use Spindle\Http\Internal\Message\Peer;
 use Spindle\Http\Internal\Middleware\ClientDisconnect;
 use Spindle\Http\Response;
+use Spindle\Internal\FreeMemory;
 use Spindle\Internal\Launcher\Process\Signals;
 use Spindle\Internal\Network\ForkedSockets;
 

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres\Internal\Protocol;
 
+use Spindle\Internal\FreeMemory;
 use Spindle\Postgres\Internal\ServerError;
 use Spindle\Postgres\Internal\SizeLimits;
 use Spindle\Postgres\Notification;
@@ -19,6 +20,9 @@ final class Conversation
 {
     /** Rows that are read together are large if they have more bytes than this: {@see $hasLargeRows}. */
     private const LARGE_ROWS_BYTES = 0x10_0000;
+
+    /** A stream may hold this many bytes of rows even if memory is scarce. {@see Pipeline} usually pauses before. */
+    private const STREAM_BYTES = 0x20_0000;
 
     /** Answer to a BEGIN that succeeds: ParseComplete, BindComplete, CommandComplete. */
     private const BEGIN_ANSWER = "1\0\0\0\4" . "2\0\0\0\4" . "C\0\0\0\x0aBEGIN\0";
@@ -120,22 +124,35 @@ final class Conversation
         }
     }
 
-    /** Adds the rows that were read. Drops rows if the exchange holds more bytes than the limit for results. */
+    /** Adds the rows that were read. */
     private function addRows(#[\SensitiveParameter] Exchange $exchange): void
     {
         $rows = $this->reader->rowMessages();
         $exchange->add($rows, max(1, $this->reader->rowCount));
         $this->hasLargeRows = $this->hasLargeRows || \strlen($rows) > self::LARGE_ROWS_BYTES;
         $heldBytes = $exchange->heldBytes();
-        if ($heldBytes > SizeLimits::MIN_BYTES && $heldBytes > ($limit = SizeLimits::result())) {
+        // A check for each read would take too long, because the server may send as little as 8 KiB at once.
+        if ($heldBytes % SizeLimits::UNCHECKED_BYTES < \strlen($rows)) {
+            $this->limitRows($exchange, $heldBytes);
+        }
+        if ($exchange->isStreamed) {
+            $this->wake($exchange);
+        }
+    }
+
+    /** Drops rows if the exchange holds more bytes than the limit for results, or if too little memory is left. */
+    private function limitRows(#[\SensitiveParameter] Exchange $exchange, int $heldBytes): void
+    {
+        $limit = SizeLimits::result();
+        $mayPause = $exchange->isStreamed && $heldBytes <= self::STREAM_BYTES;
+        if ($heldBytes > $limit) {
             $exchange->dropRows(
                 $exchange->isStreamed
                     ? ResultTooLargeException::stream($limit)
                     : ResultTooLargeException::result($limit),
             );
-        }
-        if ($exchange->isStreamed) {
-            $this->wake($exchange);
+        } elseif (!$mayPause && !(new FreeMemory())->allowsPart(SizeLimits::UNCHECKED_BYTES, $heldBytes)) {
+            $exchange->dropRows(ResultTooLargeException::memory('the rows of a result'));
         }
     }
 
@@ -237,7 +254,13 @@ final class Conversation
     private function onTooLargeRow(Exchange $exchange): void
     {
         if (!$exchange->discarded) {
-            $exchange->dropRows(ResultTooLargeException::row($this->reader->tooLargeBytes, $this->limits->row()));
+            $bytes = $this->reader->tooLargeBytes;
+            $limit = $this->limits->row();
+            $exchange->dropRows(
+                $bytes > $limit
+                    ? ResultTooLargeException::row($bytes, $limit)
+                    : ResultTooLargeException::memory("a row of {$bytes} bytes and a copy of it"),
+            );
             $this->wake($exchange);
         }
     }

@@ -5,8 +5,10 @@ declare(strict_types=1);
 namespace Spindle\Postgres\Internal\Protocol;
 
 use Spindle\Internal\Async\SuspendsOneCaller;
+use Spindle\Internal\FreeMemory;
 use Spindle\Postgres\Internal\Columns;
 use Spindle\Postgres\Internal\ServerError;
+use Spindle\Postgres\Internal\SizeLimits;
 use Spindle\Postgres\Internal\TransactionEndDetector;
 use Spindle\Postgres\Internal\Types\Types;
 use Spindle\Postgres\ProtocolException;
@@ -207,6 +209,10 @@ final class Exchange
      */
     public function first(Columns $columns, array $keys): array
     {
+        if ($this->size > SizeLimits::UNCHECKED_BYTES) {
+            $this->checkMemory($this->chunks[0]);
+        }
+
         return $this->read($this->chunks[0], $columns, $keys, 1)[0];
     }
 
@@ -222,6 +228,9 @@ final class Exchange
     public function batches(Columns $columns, array $keys): iterable
     {
         foreach ($this->chunks as $index => $messages) {
+            if ($this->size > SizeLimits::UNCHECKED_BYTES) {
+                $this->checkMemory($messages);
+            }
             $rows = $this->read($messages, $columns, $keys, \PHP_INT_MAX);
             if (\count($rows) !== $this->rowCounts[$index]) {
                 throw ProtocolException::malformed('the length of a row differs from that of its values');
@@ -234,6 +243,14 @@ final class Exchange
     public function __debugInfo(): array
     {
         return ['tag' => $this->tag, 'done' => $this->done];
+    }
+
+    /** @throws ResultTooLargeException when too little memory is left to decode a chunk of a large result */
+    private function checkMemory(#[\SensitiveParameter] string $messages): void
+    {
+        if (!(new FreeMemory())->allowsPart(\strlen($messages), $this->size)) {
+            throw ResultTooLargeException::memory('the values of a result');
+        }
     }
 
     /**

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres\Internal\Protocol;
 
+use Spindle\Internal\FreeMemory;
 use Spindle\Postgres\Internal\SizeLimits;
 use Spindle\Postgres\ProtocolException;
 
@@ -34,6 +35,9 @@ final class MessageReader
 
     /** Bytes of the skipped message that have not arrived. */
     private int $skipBytes = 0;
+
+    /** Received bytes of an incomplete message at the last check of the memory. */
+    private int $checkedBytes = 0;
 
     /** Received bytes. Those before the offset {@see $next} have been read. */
     private string $buffer = '';
@@ -152,7 +156,7 @@ final class MessageReader
         $type = $this->buffer[$this->next];
         $length = $this->lengthAt($this->next, $type);
         if ($size - $this->next <= $length) {
-            return $length > SizeLimits::MIN_BYTES && $length > $this->limits->row()
+            return $length > SizeLimits::UNCHECKED_BYTES && $this->isTooLarge($length)
                 ? $this->skipTooLarge($type, $length)
                 : '';
         }
@@ -201,6 +205,22 @@ final class MessageReader
     public function __debugInfo(): array
     {
         return ['unread' => $this->unreadBytes()];
+    }
+
+    /** Returns whether an incomplete message exceeds the limit or the memory, which is checked every 64 KiB. */
+    private function isTooLarge(int $length): bool
+    {
+        if ($length > SizeLimits::MIN_BYTES && $length > $this->limits->row()) {
+            return true;
+        }
+        $received = $this->unreadBytes();
+        if ($received >= $this->checkedBytes && $received < $this->checkedBytes + SizeLimits::UNCHECKED_BYTES) {
+            return false;
+        }
+        $this->checkedBytes = $received;
+
+        // While a row is taken out of the buffer, and while a value is decoded, a copy exists.
+        return !(new FreeMemory())->allowsPart(2 * $length - $received, $length);
     }
 
     /** Skips a message that is too large. The message is incomplete, so no other message follows in the buffer. */

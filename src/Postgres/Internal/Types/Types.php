@@ -4,9 +4,12 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres\Internal\Types;
 
+use Spindle\Internal\FreeMemory;
+use Spindle\Postgres\Internal\SizeLimits;
 use Spindle\Postgres\InvalidParameterException;
 use Spindle\Postgres\JsonMode;
 use Spindle\Postgres\ProtocolException;
+use Spindle\Postgres\ResultTooLargeException;
 
 /**
  * Converts values to and from PostgreSQL's text format. An OID is the server's number of a type. Types that are not
@@ -157,9 +160,17 @@ final class Types
         $this->types = []; // a cached type may have a component that is loaded only now
     }
 
-    /** @throws ProtocolException when the text is not a value of the type */
+    /**
+     * @throws ProtocolException when the text is not a value of the type
+     * @throws ResultTooLargeException when too little memory is left for the value
+     */
     public function decode(int $oid, #[\SensitiveParameter] string $text): mixed
     {
+        $length = \strlen($text);
+        if ($length > SizeLimits::UNCHECKED_BYTES && !(new FreeMemory())->allowsPart($length, $length)) {
+            throw ResultTooLargeException::memory("a value of {$length} bytes");
+        }
+
         return ($this->types[$oid] ?? $this->type($oid))->decode($text);
     }
 

@@ -12,7 +12,7 @@ use Spindle\Http\FormLimits;
 use Spindle\Http\HttpException;
 use Spindle\Http\Internal\Form\BodyParser;
 use Spindle\Http\Internal\Form\Form;
-use Spindle\Http\Internal\FreeMemory;
+use Spindle\Internal\FreeMemory;
 use Spindle\Tests\ProcessorTime;
 use Spindle\Tests\Scale;
 use Spindle\Tests\Text;

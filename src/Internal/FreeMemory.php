@@ -1,0 +1,86 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Internal;
+
+/** Checks whether there is memory for data. An eighth of PHP's memory_limit is kept free for everything else. */
+final readonly class FreeMemory
+{
+    private const RESERVED_DIVISOR = 8;
+
+    /** Data is small if the memory that is left is at least this many times larger. */
+    private const SMALL_DIVISOR = 16;
+
+    private const MAX_GAP_BYTES = 0x2_0000;
+
+    /** Share of the usable memory. If values use less than this, there are gaps, or the rest was not allocated. */
+    private const MAX_USAGE_WITH_GAPS = 0.75;
+
+    /** Maximum share of the usable memory for one request. */
+    private const MAX_REQUEST_SHARE = 0.75;
+
+    /** The memory_limit in bytes, or a number that is never reached. */
+    private int $limit;
+
+    /** The memory_limit without the reserve, in bytes. */
+    private int $usable;
+
+    /** @param int|null $limit bytes; 0 or less means no limit; null means the memory_limit of this process */
+    public function __construct(?int $limit = null)
+    {
+        $limit ??= ini_parse_quantity(\ini_get('memory_limit'));
+        $this->limit = $limit <= 0 ? \PHP_INT_MAX >> 1 : $limit;
+        $this->usable = $this->limit - intdiv($this->limit, self::RESERVED_DIVISOR);
+    }
+
+    /** Returns the memory in use, as part of a message. */
+    public static function usage(): string
+    {
+        $limit = ini_parse_quantity(\ini_get('memory_limit'));
+
+        return memory_get_usage(true) . " of {$limit} bytes (memory_limit) are in use";
+    }
+
+    /** Returns whether this many further bytes are available at present. */
+    public function allows(int $bytes): bool
+    {
+        return $this->isUsageAtMost($this->usable - $bytes);
+    }
+
+    /**
+     * Returns whether this many further bytes are available for data of which a part is in memory. In contrast to
+     * {@see allows()}, small data may use the reserve, and short pieces may use memory that PHP has freed but kept.
+     *
+     * @param int $size bytes of all the data
+     */
+    public function allowsPart(int $bytes, int $size): bool
+    {
+        return $this->hasGap($bytes)
+            || $this->isUsageAtMost(max($this->usable - $bytes, $this->limit - self::SMALL_DIVISOR * $size));
+    }
+
+    /** Returns whether a request could use this many bytes if no other request used memory. */
+    public function isWithinLimit(int $bytes): bool
+    {
+        return $bytes <= $this->usable * self::MAX_REQUEST_SHARE;
+    }
+
+    /** Returns whether there are gaps between other values in which a short piece very probably fits. */
+    private function hasGap(int $bytes): bool
+    {
+        return $bytes <= self::MAX_GAP_BYTES
+            && memory_get_usage() <= $this->usable * self::MAX_USAGE_WITH_GAPS
+            && memory_get_usage(true) <= ($this->usable + $this->limit) >> 1;
+    }
+
+    private function isUsageAtMost(int $bytes): bool
+    {
+        if (memory_get_usage(true) <= $bytes) {
+            return true;
+        }
+        gc_mem_caches(); // otherwise, memory that PHP has freed but kept would count as used
+
+        return memory_get_usage(true) <= $bytes;
+    }
+}
