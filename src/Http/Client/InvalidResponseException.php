@@ -8,8 +8,12 @@ use Psr\Http\Client\NetworkExceptionInterface;
 use Psr\Http\Message\ResponseInterface;
 use Spindle\Http\Internal\Client\IsFailureOfRequest;
 use Spindle\Http\Internal\Client\OutgoingRequest;
+use Spindle\Internal\FreeMemory;
 
-/** The response is malformed, exceeds a limit, or is not a stream of events although the caller asked for one. */
+/**
+ * The response is malformed, exceeds a limit or the memory that the process has left, or is not a stream of events
+ * although the caller asked for one.
+ */
 final class InvalidResponseException extends \RuntimeException implements HttpClientException, NetworkExceptionInterface
 {
     use IsFailureOfRequest;
@@ -23,6 +27,16 @@ final class InvalidResponseException extends \RuntimeException implements HttpCl
         $failure->response = $response;
 
         return $failure;
+    }
+
+    /** @internal */
+    public static function outOfMemory(OutgoingRequest $request, int $length): self
+    {
+        return self::of(
+            $request,
+            "the process has too little memory left for the body, of which {$length} bytes have arrived: "
+                . FreeMemory::usage() . '. Read the body in pieces, or raise memory_limit',
+        );
     }
 
     /**

@@ -8,6 +8,7 @@ use Psr\Http\Message\StreamInterface;
 use Spindle\Http\Client\InvalidResponseException;
 use Spindle\Http\Internal\Message\Fields;
 use Spindle\Http\Internal\Message\ReadOnlyStream;
+use Spindle\Internal\FreeMemory;
 use Spindle\Internal\Warnings;
 
 /** A response body that is decompressed while it is read: RFC 1952. A short body can be read a second time. */
@@ -17,6 +18,8 @@ final class InflatedBody implements StreamInterface
 
     /** Compressed bytes per step. Deflate expands at most 1032:1, so a step produces at most about 4 MiB. */
     private const STEP_BYTES = 4096;
+
+    private const READ_BYTES = 65_536;
 
     /** Maximum bytes of a body that can be read again. */
     private const MAX_KEPT_BYTES = 65_536;
@@ -85,12 +88,17 @@ final class InflatedBody implements StreamInterface
     {
         $contents = '';
         while (!$this->eof()) {
-            $contents .= $this->read(65_536);
-            if (\strlen($contents) > $this->maxBodyBytes) {
-                throw $this->fail(
+            $contents .= $this->read(self::READ_BYTES);
+            $length = \strlen($contents);
+            if ($length > $this->maxBodyBytes) {
+                throw $this->fail(InvalidResponseException::of(
+                    $this->request,
                     "the decompressed body is longer than {$this->maxBodyBytes} bytes"
                         . ' (RequestOptions::$maxBodyBytes)',
-                );
+                ));
+            }
+            if ($length > self::READ_BYTES && !(new FreeMemory())->allowsPart($length + self::READ_BYTES, $length)) {
+                throw $this->fail(InvalidResponseException::outOfMemory($this->request, $length));
             }
         }
 
@@ -196,7 +204,10 @@ final class InflatedBody implements StreamInterface
                 return '';
             }
             if (!$isMember && $bytes !== self::MAGIC[0]) {
-                throw $this->fail("the body is not compressed, although its Content-Encoding is {$this->coding}");
+                throw $this->fail(InvalidResponseException::of(
+                    $this->request,
+                    "the body is not compressed, although its Content-Encoding is {$this->coding}",
+                ));
             }
         }
         $member = $this->member ?? inflate_init(\ZLIB_ENCODING_GZIP);
@@ -204,7 +215,10 @@ final class InflatedBody implements StreamInterface
         $output = $member === false ? false : Warnings::suppressed(static fn() => @inflate_add($member, $bytes));
         if ($member === false || $output === false) {
             // zlib has one error code for wrong data, a wrong checksum and a wrong length.
-            throw $this->fail('the compressed body is corrupt: its data, checksum or length is wrong');
+            throw $this->fail(InvalidResponseException::of(
+                $this->request,
+                'the compressed body is corrupt: its data, checksum or length is wrong',
+            ));
         }
         $this->output .= $output;
         $this->hasMember = true;
@@ -214,10 +228,10 @@ final class InflatedBody implements StreamInterface
         return $hasEnded ? substr($bytes, inflate_get_read_len($member) - $before) : '';
     }
 
-    private function fail(string $why): InvalidResponseException
+    private function fail(InvalidResponseException $failure): InvalidResponseException
     {
         $this->close();
 
-        return $this->failure = InvalidResponseException::of($this->request, $why);
+        return $this->failure = $failure;
     }
 }

@@ -14,6 +14,7 @@ use Spindle\Http\Internal\Message\BadMessageException;
 use Spindle\Http\Internal\Message\ChunkDecoder;
 use Spindle\Http\Internal\Message\MessageLimits;
 use Spindle\Http\Internal\Message\ReadOnlyStream;
+use Spindle\Internal\FreeMemory;
 
 /**
  * The body of a response, received while it is read. After its last byte, the connection is free for the next request.
@@ -109,7 +110,7 @@ final class ResponseBody implements StreamInterface
         return $this->getContents();
     }
 
-    /** @throws InvalidResponseException when the contents exceed `RequestOptions::$maxBodyBytes` */
+    /** @throws InvalidResponseException when the contents exceed `RequestOptions::$maxBodyBytes` or the free memory */
     public function getContents(): string
     {
         $this->refuseSecondReader();
@@ -117,9 +118,7 @@ final class ResponseBody implements StreamInterface
             throw $this->fail($this->tooLong());
         }
         while ($this->connection !== null && $this->dropped === 0) {
-            if (\strlen($this->bytes) > $this->maxBodyBytes) {
-                throw $this->fail($this->tooLong());
-            }
+            $this->checkLength(\strlen($this->bytes));
             $this->receive(true);
         }
         if ($this->failure !== null) {
@@ -129,9 +128,7 @@ final class ResponseBody implements StreamInterface
         $this->offset = \strlen($this->bytes);
         while (!$this->eof()) {
             $contents .= $this->read(self::READ_BYTES);
-            if (\strlen($contents) > $this->maxBodyBytes) {
-                throw $this->fail($this->tooLong());
-            }
+            $this->checkLength(\strlen($contents));
         }
 
         return $contents;
@@ -269,6 +266,17 @@ final class ResponseBody implements StreamInterface
         }
     }
 
+    /** Throws if this length of the contents exceeds the limit, or if there is no memory for more bytes and a copy. */
+    private function checkLength(int $length): void
+    {
+        if ($length > $this->maxBodyBytes) {
+            throw $this->fail($this->tooLong());
+        }
+        if ($length > self::READ_BYTES && !(new FreeMemory())->allowsPart($length + self::READ_BYTES, $length)) {
+            throw $this->fail(InvalidResponseException::outOfMemory($this->request, $length));
+        }
+    }
+
     private function tooLong(): InvalidResponseException
     {
         return InvalidResponseException::of(
@@ -283,6 +291,8 @@ final class ResponseBody implements StreamInterface
             $this->pool->drop($this->connection);
             $this->connection = null;
         }
+        $this->dropped += $this->offset;
+        [$this->bytes, $this->offset] = ['', 0];
 
         return $this->failure = $failure;
     }
