@@ -12,6 +12,7 @@ use Spindle\Command\Internal\PendingCommand;
 use Spindle\Command\Internal\Run;
 use Spindle\Internal\CommandTransport;
 use Spindle\Internal\CpuCount;
+use Spindle\Internal\NotCopyable;
 use Spindle\Internal\NumberRange;
 use Spindle\Internal\UnreadResults;
 use Spindle\LauncherException;
@@ -29,6 +30,8 @@ use Spindle\Statistics;
  */
 final class CommandPool implements Lifecycle, Statistics
 {
+    use NotCopyable;
+
     private readonly CommandDispatcher $dispatcher;
 
     /**
@@ -60,9 +63,6 @@ final class CommandPool implements Lifecycle, Statistics
     {
         $this->dispatcher->kill();
     }
-
-    /** Forbids copies: closing a copy would close the original. */
-    private function __clone() {}
 
     /**
      * Runs the commands. Yields each result as soon as its command has ended, with the command's key.

@@ -21,6 +21,7 @@ use Spindle\Http\Internal\Server\PoolStatistics;
 use Spindle\Http\Internal\Server\RequestName;
 use Spindle\Http\Internal\Server\Service;
 use Spindle\Internal\Async\FiberQueue;
+use Spindle\Internal\NotCopyable;
 use Spindle\Internal\SignalWatch;
 use Spindle\Lifecycle;
 use Spindle\Statistics;
@@ -39,6 +40,8 @@ use Spindle\Statistics;
  */
 final class HttpServer implements Lifecycle
 {
+    use NotCopyable;
+
     private readonly Application $application;
     private readonly HttpServerOptions $options;
     private readonly Service $service;
@@ -85,9 +88,6 @@ final class HttpServer implements Lifecycle
         $this->started = microtime(true);
         $this->ending = new FiberQueue();
     }
-
-    /** Forbids copies, which would share the sockets and connections. */
-    private function __clone() {}
 
     /**
      * Serves until {@see close()} or {@see kill()} is called, and returns when all connections have ended.

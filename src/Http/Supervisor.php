@@ -22,6 +22,7 @@ use Spindle\Http\Internal\Server\Listeners;
 use Spindle\Http\Internal\Server\SafeLogger;
 use Spindle\Internal\Async\FiberQueue;
 use Spindle\Internal\CpuCount;
+use Spindle\Internal\NotCopyable;
 use Spindle\Lifecycle;
 
 /**
@@ -47,6 +48,8 @@ use Spindle\Lifecycle;
  */
 final class Supervisor implements Lifecycle
 {
+    use NotCopyable;
+
     private readonly LoggerInterface $logger;
 
     private bool $isClosed = false;
@@ -77,9 +80,6 @@ final class Supervisor implements Lifecycle
         $this->logger = new SafeLogger($logger);
         $this->ending = new FiberQueue();
     }
-
-    /** Prevents copies, because a copy would share the sockets and processes of the original. */
-    private function __clone() {}
 
     /**
      * @internal Replaces this process with the same command in a PHP that disables header(), setcookie(),

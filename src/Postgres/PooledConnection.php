@@ -6,9 +6,9 @@ namespace Spindle\Postgres;
 
 use Amp\Cancellation;
 use Revolt\EventLoop;
+use Spindle\Internal\NotCopyable;
 use Spindle\Internal\WeakTimer;
 use Spindle\Postgres\Internal\ConnectionSession;
-use Spindle\Postgres\Internal\NotSerializable;
 use Spindle\Postgres\Internal\Pool\SessionPool;
 use Spindle\Postgres\Internal\Protocol\PipelinedSession;
 use Spindle\Postgres\Internal\SessionLease;
@@ -17,7 +17,7 @@ use Spindle\Postgres\Internal\TransactionRun;
 /** A connection borrowed from a pool. Its settings, temporary tables and advisory locks last until its release. */
 final class PooledConnection implements PostgresLink
 {
-    use NotSerializable;
+    use NotCopyable;
 
     private ?ConnectionSession $connectionSession;
 
@@ -61,9 +61,6 @@ final class PooledConnection implements PostgresLink
             }
         }
     }
-
-    /** Forbids copies, because releasing a copy would also release the connection of the original. */
-    private function __clone() {}
 
     public function query(
         string $sql,

@@ -7,10 +7,10 @@ namespace Spindle\Postgres;
 use Amp\Cancellation;
 use Amp\CancelledException;
 use Amp\DeferredCancellation;
+use Spindle\Internal\NotCopyable;
 use Spindle\Lifecycle;
 use Spindle\Postgres\Internal\ConnectionSession;
 use Spindle\Postgres\Internal\Listening;
-use Spindle\Postgres\Internal\NotSerializable;
 use Spindle\Postgres\Internal\SessionFactory;
 use Spindle\Postgres\Internal\TransactionRun;
 
@@ -25,7 +25,7 @@ use Spindle\Postgres\Internal\TransactionRun;
  */
 final class PostgresConnection implements Lifecycle, PostgresLink
 {
-    use NotSerializable;
+    use NotCopyable;
 
     /** Ends the generators of {@see listen()}. */
     private readonly DeferredCancellation $listeningEnd;
@@ -43,9 +43,6 @@ final class PostgresConnection implements Lifecycle, PostgresLink
             $this->connectionSession->refuseCalls();
         }
     }
-
-    /** Forbids copies, because closing a copy would close the original. */
-    private function __clone() {}
 
     /**
      * Connects to a server. Suspends until the connection is ready.

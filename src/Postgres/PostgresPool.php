@@ -7,9 +7,9 @@ namespace Spindle\Postgres;
 use Amp\Cancellation;
 use Amp\CancelledException;
 use Amp\DeferredCancellation;
+use Spindle\Internal\NotCopyable;
 use Spindle\Lifecycle;
 use Spindle\Postgres\Internal\Listening;
-use Spindle\Postgres\Internal\NotSerializable;
 use Spindle\Postgres\Internal\Pool\QueryRunner;
 use Spindle\Postgres\Internal\Pool\SessionPool;
 use Spindle\Postgres\Internal\SessionFactory;
@@ -38,7 +38,7 @@ use Spindle\Statistics;
  */
 final class PostgresPool implements Lifecycle, PostgresLink, Statistics
 {
-    use NotSerializable;
+    use NotCopyable;
 
     private readonly PostgresOptions $options;
 
@@ -89,9 +89,6 @@ final class PostgresPool implements Lifecycle, PostgresLink, Statistics
             $this->pool->refuseCalls();
         }
     }
-
-    /** Forbids copies, because closing a copy would close the original. */
-    private function __clone() {}
 
     public function query(
         string $sql,

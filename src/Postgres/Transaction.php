@@ -5,8 +5,8 @@ declare(strict_types=1);
 namespace Spindle\Postgres;
 
 use Amp\Cancellation;
+use Spindle\Internal\NotCopyable;
 use Spindle\Postgres\Internal\ConnectionSession;
-use Spindle\Postgres\Internal\NotSerializable;
 use Spindle\Postgres\Internal\TransactionRun;
 
 /**
@@ -17,7 +17,7 @@ use Spindle\Postgres\Internal\TransactionRun;
  */
 final class Transaction implements PostgresLink
 {
-    use NotSerializable;
+    use NotCopyable;
 
     /** @internal */
     public function __construct(private readonly ConnectionSession $connectionSession, private readonly int $depth) {}

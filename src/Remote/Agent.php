@@ -12,6 +12,7 @@ use Psr\Log\NullLogger;
 use Spindle\Internal\Async\Condition;
 use Spindle\Internal\Async\FiberQueue;
 use Spindle\Internal\Backoff;
+use Spindle\Internal\NotCopyable;
 use Spindle\LauncherException;
 use Spindle\Lifecycle;
 use Spindle\Remote\Internal\AgentPools;
@@ -31,6 +32,8 @@ use Spindle\Worker\WorkerPool;
  */
 final class Agent implements Lifecycle, Statistics
 {
+    use NotCopyable;
+
     /** Maximum grace of a command in seconds: the time between SIGTERM and SIGKILL. */
     private const MAX_GRACE_SECONDS = 2.0;
 
@@ -111,9 +114,6 @@ final class Agent implements Lifecycle, Statistics
             $options->leaseGuard && $createPool === null,
         );
     }
-
-    /** Forbids copies, which would share the original's resources. */
-    private function __clone() {}
 
     /**
      * Creates a memory limit for results. Agents share it if their WorkerPoolOptions::$budget is the same object.

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Remote;
 
 use Revolt\EventLoop;
+use Spindle\Internal\NotCopyable;
 use Spindle\Remote\Internal\Redis\Address;
 use Spindle\Remote\Internal\Redis\Codec;
 use Spindle\Remote\Internal\Redis\EngineClient;
@@ -23,6 +24,8 @@ use Spindle\TlsOptions;
  */
 final class RedisBroker implements Broker
 {
+    use NotCopyable;
+
     /** After this fraction of the lease, an unanswered renewal is also sent on another connection. */
     private const RENEWAL_RETRY_FRACTION = 0.125;
 
@@ -62,9 +65,6 @@ final class RedisBroker implements Broker
     ) {
         $this->engine = new EngineClient(Address::parse($address), $tls, $timeout);
     }
-
-    /** Forbids copies, because a copy would share the connection of the original. */
-    private function __clone() {}
 
     public function durability(): Durability
     {

@@ -7,6 +7,7 @@ namespace Spindle\Remote;
 use Amp\Cancellation;
 use Amp\CancelledException;
 use Spindle\Internal\CommandTransport;
+use Spindle\Internal\NotCopyable;
 use Spindle\Lifecycle;
 use Spindle\Remote\Internal\PendingRemoteCommand;
 use Spindle\Remote\Internal\QueueClient;
@@ -27,6 +28,8 @@ use Spindle\Worker\ExecutorClosedException;
  */
 final class RemoteCommands implements CommandTransport, Lifecycle
 {
+    use NotCopyable;
+
     private readonly QueueClient $client;
 
     /**
@@ -62,9 +65,6 @@ final class RemoteCommands implements CommandTransport, Lifecycle
             $options,
         );
     }
-
-    /** Forbids copies, because closing a copy would close the original. */
-    private function __clone() {}
 
     /**
      * Runs a command on an agent, and returns when the agent has reported its outcome. Called by the pool.

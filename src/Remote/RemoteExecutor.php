@@ -8,6 +8,7 @@ use Amp\Cancellation;
 use Amp\CancelledException;
 use Amp\Future;
 use Spindle\Internal\LoadedFiles;
+use Spindle\Internal\NotCopyable;
 use Spindle\Internal\UnreadResults;
 use Spindle\Remote\Internal\JobBody;
 use Spindle\Remote\Internal\QueueClient;
@@ -31,6 +32,8 @@ use Spindle\Worker\UnserializableException;
  */
 final class RemoteExecutor implements Executor
 {
+    use NotCopyable;
+
     private readonly QueueClient $client;
 
     /**
@@ -56,9 +59,6 @@ final class RemoteExecutor implements Executor
             $options,
         );
     }
-
-    /** Forbids copies, because closing a copy would close the original. */
-    private function __clone() {}
 
     /**
      * Submits a task as {@see Executor::submit()} does, and returns when the engine has stored the task.

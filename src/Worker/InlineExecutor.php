@@ -8,6 +8,7 @@ use Amp\Cancellation;
 use Amp\CancelledException;
 use Amp\Future;
 use Spindle\Internal\LoadedFiles;
+use Spindle\Internal\NotCopyable;
 use Spindle\Internal\UnreadResults;
 use Spindle\Worker\Internal\InlineActivity;
 use Spindle\Worker\Internal\InlineMap;
@@ -30,6 +31,8 @@ use Spindle\Worker\Internal\TaskCode;
  */
 final class InlineExecutor implements Executor
 {
+    use NotCopyable;
+
     /** Key that signs closures. */
     private readonly string $key;
 
@@ -42,9 +45,6 @@ final class InlineExecutor implements Executor
         $this->activity = new InlineActivity();
         LoadedFiles::record();
     }
-
-    /** Forbids copies, because closing a copy would close the original. */
-    private function __clone() {}
 
     /** @return array<string, mixed> without the key, which is secret */
     public function __debugInfo(): array

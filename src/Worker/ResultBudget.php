@@ -6,6 +6,7 @@ namespace Spindle\Worker;
 
 use Revolt\EventLoop;
 use Spindle\Internal\Async\Condition;
+use Spindle\Internal\NotCopyable;
 use Spindle\Internal\WeakTimer;
 
 /**
@@ -17,6 +18,8 @@ use Spindle\Internal\WeakTimer;
  */
 final class ResultBudget
 {
+    use NotCopyable;
+
     /**
      * If no bytes are released for this many seconds, the next reservation is granted although it does not fit.
      * Otherwise, a worker that is suspended (SIGSTOP) while it sends a result would block all other results.
@@ -34,9 +37,6 @@ final class ResultBudget
     {
         $this->waiting = new \SplQueue();
     }
-
-    /** Cloning is forbidden: destroying the copy would cancel the timer of the original. */
-    private function __clone() {}
 
     public function __destruct()
     {

@@ -9,6 +9,7 @@ use Amp\CancelledException;
 use Amp\DeferredFuture;
 use Amp\Future;
 use Spindle\Internal\CpuCount;
+use Spindle\Internal\NotCopyable;
 use Spindle\Internal\UnreadResults;
 use Spindle\LauncherException;
 use Spindle\Statistics;
@@ -33,6 +34,8 @@ use Spindle\Worker\Internal\WorkerSettings;
  */
 final class WorkerPool implements Executor, Statistics
 {
+    use NotCopyable;
+
     /** Maximum levels of nested pools. A pool that a task creates is one level deeper than the task's pool. */
     private const MAX_POOL_DEPTH = 4;
 
@@ -80,9 +83,6 @@ final class WorkerPool implements Executor, Statistics
             $this->dispatcher->release();
         }
     }
-
-    /** Cloning is forbidden: closing the copy would close the original. */
-    private function __clone() {}
 
     public function submit(callable $task, ?Cancellation $cancellation = null): Future
     {

@@ -6,19 +6,22 @@ namespace Spindle\Tests\Architecture;
 
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
+use Spindle\Http\Client\HttpClient;
 use Spindle\Http\HttpServer;
 use Spindle\Http\Supervisor;
+use Spindle\Internal\NotCopyable;
 use Spindle\Remote\Agent;
 use Spindle\Remote\RedisBroker;
 use Spindle\Remote\RemoteCommands;
 use Spindle\Remote\RemoteExecutor;
 use Spindle\Worker\InlineExecutor;
 
-/** Public classes that own resources cannot be cloned: the destructor of a copy would release them. */
+/** Public classes that own resources cannot be cloned or serialized: the destructor of a copy would release them. */
 final class OwnersTest extends TestCase
 {
     /** Classes that own processes, sockets or registrations and have no destructor. */
     private const WITHOUT_DESTRUCTOR = [
+        HttpClient::class,
         HttpServer::class,
         Supervisor::class,
         Agent::class,
@@ -30,9 +33,10 @@ final class OwnersTest extends TestCase
 
     /** @param class-string $class */
     #[DataProvider('owners')]
-    public function testAnObjectThatOwnsSomethingCannotBeCloned(string $class): void
+    public function testAnObjectThatOwnsSomethingCannotBeCopied(string $class): void
     {
         self::assertFalse((new \ReflectionClass($class))->isCloneable());
+        self::assertContains(NotCopyable::class, (array) class_uses($class));
     }
 
     /** @return iterable<string, array{class-string}> */

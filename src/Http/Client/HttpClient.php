@@ -35,6 +35,7 @@ use Spindle\Http\Internal\Message\HeadReader;
 use Spindle\Http\Response;
 use Spindle\Http\ServerSentEvent;
 use Spindle\Internal\Async\FiberQueue;
+use Spindle\Internal\NotCopyable;
 use Spindle\Lifecycle;
 use Spindle\Statistics;
 
@@ -52,6 +53,8 @@ use Spindle\Statistics;
  */
 final class HttpClient implements ClientInterface, Lifecycle, Statistics
 {
+    use NotCopyable;
+
     private const METHOD = '@^' . HeadReader::TOKEN . '$@D';
 
     /** Seconds between two checks for unread bodies while the client is being closed. */
@@ -72,9 +75,6 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
         $this->closing = new FiberQueue();
         $this->pools = new OriginPools($options, $this->closing);
     }
-
-    /** Forbids copies, which would share connections. */
-    private function __clone() {}
 
     /**
      * Sends a GET request, and returns the response when its head has arrived.

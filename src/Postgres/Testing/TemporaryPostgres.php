@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres\Testing;
 
+use Spindle\Internal\NotCopyable;
 use Spindle\Internal\Testing\FreePort;
 use Spindle\Internal\Testing\GuardianProcess;
 use Spindle\Internal\Testing\PrivateDirectory;
@@ -31,6 +32,8 @@ use Spindle\Postgres\Testing\Internal\ServerUser;
  */
 final class TemporaryPostgres
 {
+    use NotCopyable;
+
     /** Settings that callers of start() must not pass, because this class sets them. */
     private const RESERVED_SETTINGS = [
         'cluster_name',
@@ -65,8 +68,6 @@ final class TemporaryPostgres
     {
         $this->stop();
     }
-
-    private function __clone() {}
 
     /**
      * Creates and starts a server. Returns when the server accepts connections.

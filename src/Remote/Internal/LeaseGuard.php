@@ -7,6 +7,7 @@ namespace Spindle\Remote\Internal;
 use Spindle\Internal\Clock;
 use Spindle\Internal\Launcher\Descriptors;
 use Spindle\Internal\Launcher\PhpBinary;
+use Spindle\Internal\NotCopyable;
 use Spindle\LauncherException;
 
 /**
@@ -18,6 +19,8 @@ use Spindle\LauncherException;
  */
 final class LeaseGuard
 {
+    use NotCopyable;
+
     /** @var resource|null the helper process; null while it is not running */
     private mixed $process = null;
 
@@ -26,8 +29,6 @@ final class LeaseGuard
 
     /** Time of {@see Clock::now()} at which the helper kills the processes; INF for never. */
     private float $until = \INF;
-
-    private function __clone() {}
 
     public function __destruct()
     {

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Remote\Testing;
 
+use Spindle\Internal\NotCopyable;
 use Spindle\Internal\Testing\FreePort;
 use Spindle\Internal\Testing\GuardianProcess;
 use Spindle\Internal\Testing\PrivateDirectory;
@@ -28,6 +29,8 @@ use Spindle\Remote\Testing\Internal\TestRedisClient;
  */
 final class TemporaryRedis
 {
+    use NotCopyable;
+
     private const SIGTERM = 15;
 
     /** Signals that end the server, and the seconds that the server has after each signal to save its data. */
@@ -55,8 +58,6 @@ final class TemporaryRedis
     {
         $this->stop();
     }
-
-    private function __clone() {}
 
     /** @return array<string, mixed> without the password */
     public function __debugInfo(): array
