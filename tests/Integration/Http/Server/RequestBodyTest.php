@@ -786,7 +786,7 @@ final class RequestBodyTest extends HttpServerTestCase
     {
         $this->serve(static function (ServerRequestInterface $request): Response {
             $kept = $request->getUploadedFiles() !== [] ? null : $request->getBody()->detach();
-            preg_match_all('~/(?:spindle-\w+|php\w{6}$)~m', (string) shell_exec('ls -l /proc/self/fd'), $inherited);
+            preg_match_all('~/(?:spindle-\w{24}|php\w{6}$)~m', (string) shell_exec('ls -l /proc/self/fd'), $inherited);
 
             return Response::json([\is_resource($kept), $inherited[0]]);
         });
