@@ -12,9 +12,11 @@ use Spindle\Http\Internal\Client\Url;
  * domain, such as com. But the jar does not know other public suffixes, such as co.uk. If a.co.uk sets a cookie for
  * co.uk, the jar sends the cookie to b.co.uk too. So use separate jars for servers of different owners.
  *
+ * To save the cookies, serialize the jar. The text contains their values, so keep it as secret as a password.
+ *
  * @phpstan-type Cookie array{
  *     name: string,
- *     value: string,
+ *     value: \SensitiveParameterValue,
  *     domain: string,
  *     path: string,
  *     isHostOnly: bool,
@@ -72,7 +74,7 @@ final class CookieJar implements \Countable
 
         $field = '';
         foreach ($cookies as $cookie) {
-            $pair = ($field === '' ? '' : '; ') . "{$cookie['name']}={$cookie['value']}";
+            $pair = ($field === '' ? '' : '; ') . "{$cookie['name']}=" . self::value($cookie);
             if (\strlen($field) + \strlen($pair) > self::MAX_FIELD_BYTES) {
                 break;
             }
@@ -96,6 +98,26 @@ final class CookieJar implements \Countable
     public function __debugInfo(): array
     {
         return ['names' => array_column($this->cookies, 'name')];
+    }
+
+    /** @return array<string, array<string, mixed>> cookies with their values */
+    public function __serialize(): array
+    {
+        return array_map(
+            static fn(array $cookie): array => ['value' => self::value($cookie)] + $cookie,
+            $this->cookies,
+        );
+    }
+
+    /** @param array<string, array<string, mixed>> $data */
+    public function __unserialize(#[\SensitiveParameter] array $data): void
+    {
+        /** @var array<string, Cookie> $cookies */
+        $cookies = array_map(
+            static fn(array $cookie): array => ['value' => new \SensitiveParameterValue($cookie['value'])] + $cookie,
+            $data,
+        );
+        $this->cookies = $cookies;
     }
 
     private function storeOne(Url $origin, string $line): void
@@ -122,7 +144,7 @@ final class CookieJar implements \Countable
         $path = $attributes['path'] ?? '';
         $cookie = [
             'name' => $name,
-            'value' => $value,
+            'value' => new \SensitiveParameterValue($value),
             'domain' => $domain === '' ? $origin->host : $domain,
             'path' => str_starts_with($path, '/') ? $path : self::defaultPath($origin),
             'isHostOnly' => $domain === '',
@@ -155,6 +177,14 @@ final class CookieJar implements \Countable
         }
 
         return $attributes;
+    }
+
+    /** @param Cookie $cookie */
+    private static function value(array $cookie): string
+    {
+        $value = $cookie['value']->getValue();
+
+        return \is_string($value) ? $value : '';
     }
 
     private static function mayHaveDomain(Url $origin, string $domain): bool

@@ -131,7 +131,7 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
      *
      * @throws HttpClientException when there is no response, or the method, the URL or a header is invalid
      */
-    public function sendRequest(RequestInterface $request): ResponseInterface
+    public function sendRequest(#[\SensitiveParameter] RequestInterface $request): ResponseInterface
     {
         return $this->send($request);
     }
@@ -145,6 +145,7 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
      * @throws CancelledException
      */
     public function send(
+        #[\SensitiveParameter]
         RequestInterface $request,
         ?RequestOptions $options = null,
         ?Cancellation $cancellation = null,

@@ -6,6 +6,7 @@ namespace Spindle\Http\Client;
 
 use Psr\Http\Client\RequestExceptionInterface;
 use Psr\Http\Message\RequestInterface;
+use Spindle\Http\Internal\Client\FailedRequest;
 use Spindle\Http\Internal\Client\OutgoingRequest;
 use Spindle\Http\Internal\Client\UnreadableBodyException;
 use Spindle\Internal\Async\FiberTrace;
@@ -15,7 +16,7 @@ final class InvalidRequestException extends \RuntimeException implements HttpCli
 {
     private function __construct(
         string $message,
-        private readonly RequestInterface|OutgoingRequest $request,
+        private readonly FailedRequest $request,
         ?\Throwable $previous,
     ) {
         parent::__construct($message, 0, $previous);
@@ -23,9 +24,12 @@ final class InvalidRequestException extends \RuntimeException implements HttpCli
     }
 
     /** @internal */
-    public static function of(RequestInterface $request, \InvalidArgumentException $previous): self
-    {
-        return new self($previous->getMessage(), $request, $previous);
+    public static function of(
+        #[\SensitiveParameter]
+        RequestInterface $request,
+        \InvalidArgumentException $previous,
+    ): self {
+        return new self($previous->getMessage(), new FailedRequest($request), $previous);
     }
 
     /** @internal */
@@ -33,13 +37,13 @@ final class InvalidRequestException extends \RuntimeException implements HttpCli
     {
         return new self(
             "{$request->method} {$request->url->withoutSecrets()} failed: {$failure->getMessage()}",
-            $request,
+            new FailedRequest($request),
             $failure->getPrevious(),
         );
     }
 
     public function getRequest(): RequestInterface
     {
-        return $this->request instanceof RequestInterface ? $this->request : $this->request->toPsr();
+        return $this->request->toPsr();
     }
 }

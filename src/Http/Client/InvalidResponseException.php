@@ -18,13 +18,13 @@ final class InvalidResponseException extends \RuntimeException implements HttpCl
 {
     use IsFailureOfRequest;
 
-    private ?ResponseInterface $response = null;
+    private ?\SensitiveParameterValue $response = null;
 
     /** @internal */
     public static function ofResponse(OutgoingRequest $request, ResponseInterface $response, string $why): self
     {
         $failure = self::of($request, $why);
-        $failure->response = $response;
+        $failure->response = new \SensitiveParameterValue($response);
 
         return $failure;
     }
@@ -45,6 +45,7 @@ final class InvalidResponseException extends \RuntimeException implements HttpCl
      */
     public function getResponse(): ?ResponseInterface
     {
-        return $this->response;
+        /** @var ResponseInterface|null */
+        return $this->response?->getValue();
     }
 }

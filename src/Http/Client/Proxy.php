@@ -13,6 +13,8 @@ use Spindle\Http\Internal\Client\Url;
  *
  * The client sends a request's own `Proxy-Authorization` header only to a proxy, never to a server. The proxy gets this
  * header only for http:// URLs, and only if the proxy's URL has no user and password.
+ *
+ * Functions such as var_export() do not show the password. A proxy with a password can't be serialized.
  */
 final class Proxy
 {

@@ -4,17 +4,27 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Unit\Http;
 
+use Nyholm\Psr7\Request;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\Attributes\TestWith;
 use PHPUnit\Framework\TestCase;
+use Spindle\Http\Client\CookieJar;
 use Spindle\Http\Client\HttpClient;
+use Spindle\Http\Client\HttpClientOptions;
+use Spindle\Http\Client\InvalidRequestException;
+use Spindle\Http\Client\InvalidResponseException;
+use Spindle\Http\Client\Proxy;
 use Spindle\Http\Client\RequestBody;
+use Spindle\Http\Client\RequestOptions;
+use Spindle\Http\Client\RequestTimeoutException;
 use Spindle\Http\Client\SymfonyClient;
 use Spindle\Http\HttpException;
+use Spindle\Http\Internal\Client\OutgoingRequest;
+use Spindle\Http\Internal\Client\Url;
 use Spindle\Http\Response;
 use Symfony\Contracts\HttpClient\Exception\TransportExceptionInterface;
 
-/** An exception for an invalid value does not show the value, neither in its message nor in its trace. */
+/** Exceptions and options do not show the secrets that were given to them. */
 final class SecretValuesTest extends TestCase
 {
     private const URL = 'http://127.0.0.1:1/';
@@ -84,5 +94,97 @@ final class SecretValuesTest extends TestCase
         yield 'a stream' => [static fn() => Response::stream([], headers: $headers)];
         yield 'a stream of events' => [static fn() => Response::serverSentEvents([], $headers)];
         yield 'an exception' => [static fn() => new HttpException(503, headers: ['X-A' => "secret\n"])];
+    }
+
+    #[DataProvider('holders')]
+    public function testAnObjectHidesItsSecrets(object $object): void
+    {
+        self::assertStringNotContainsString('secret', print_r($object, true));
+        self::assertStringNotContainsString('secret', var_export($object, true));
+        self::assertStringNotContainsString('secret', print_r((array) $object, true));
+    }
+
+    /** @return iterable<string, array{object}> */
+    public static function holders(): iterable
+    {
+        $proxy = new Proxy('http://user:secret@proxy:3128');
+        $jar = new CookieJar();
+        $jar->store('http://a.test/', ['a=secret']);
+        yield 'a proxy' => [$proxy];
+        $options = new RequestOptions(proxy: $proxy);
+        yield 'options of a request' => [$options];
+        yield 'options of a client' => [new HttpClientOptions(request: $options, cookies: $jar)];
+        yield 'a client' => [new HttpClient(new HttpClientOptions(cookies: $jar))];
+        yield 'a jar' => [$jar];
+        yield 'a failure' => [self::failure()];
+        $response = new Response(200, ['Set-Cookie' => 'a=secret']);
+        yield 'a failure with a response' => [
+            self::withoutArguments(static fn() => InvalidResponseException::ofResponse(self::request(), $response, '')),
+        ];
+        $request = new Request('GET', self::URL, ['X-A' => 'secret'], 'secret');
+        $invalid = self::withoutArguments(static fn() => new \InvalidArgumentException('The URL is malformed'));
+        yield 'a failure with a PSR-7 request' => [
+            self::withoutArguments(static fn() => InvalidRequestException::of($request, $invalid)),
+        ];
+    }
+
+    public function testOptionsWithAPasswordAreNotSerialized(): void
+    {
+        $options = static fn(string $proxy): HttpClientOptions => new HttpClientOptions(
+            request: new RequestOptions(proxy: new Proxy($proxy)),
+        );
+
+        self::assertEquals($options('http://proxy:3128'), unserialize(serialize($options('http://proxy:3128'))));
+        $this->expectExceptionMessage("Serialization of 'SensitiveParameterValue' is not allowed");
+        serialize($options('http://user:secret@proxy:3128'));
+    }
+
+    public function testASerializedFailureHasItsRequestWithoutSecrets(): void
+    {
+        $failure = self::failure();
+        $serialized = serialize($failure);
+        $restored = unserialize($serialized);
+
+        self::assertStringNotContainsString('secret', $serialized);
+        self::assertInstanceOf(RequestTimeoutException::class, $restored);
+        self::assertSame($failure->getMessage(), $restored->getMessage());
+        $request = $restored->getRequest();
+        self::assertSame(['POST', 'http://a.test/path'], [$request->getMethod(), (string) $request->getUri()]);
+        self::assertSame('secret', (string) $failure->getRequest()->getBody());
+        self::assertStringContainsString('POST http://a.test/path', print_r($restored, true));
+    }
+
+    private static function failure(): RequestTimeoutException
+    {
+        return self::withoutArguments(
+            static fn() => RequestTimeoutException::of(self::request(), 'it took too long'),
+        );
+    }
+
+    private static function request(): OutgoingRequest
+    {
+        $url = Url::parse('http://user:secret@a.test/path?token=secret');
+        \assert($url !== null);
+
+        return new OutgoingRequest('POST', $url, ['x-a' => ['X-A', ['secret']]], 'secret');
+    }
+
+    /**
+     * Creates an exception whose trace has no arguments. Those of PHPUnit can't be serialized.
+     *
+     * @template T of \Throwable
+     *
+     * @param \Closure(): T $create
+     *
+     * @return T
+     */
+    private static function withoutArguments(\Closure $create): \Throwable
+    {
+        $before = (string) ini_set('zend.exception_ignore_args', '1');
+        try {
+            return $create();
+        } finally {
+            ini_set('zend.exception_ignore_args', $before);
+        }
     }
 }

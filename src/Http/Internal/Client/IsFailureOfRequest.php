@@ -10,9 +10,12 @@ use Spindle\Internal\Async\FiberTrace;
 /** The exception of a failed request. Its message contains neither the query nor the credentials of the URL. */
 trait IsFailureOfRequest
 {
-    private function __construct(string $message, private readonly OutgoingRequest $request, ?\Throwable $previous)
+    private readonly FailedRequest $request;
+
+    private function __construct(string $message, OutgoingRequest $request, ?\Throwable $previous)
     {
         parent::__construct($message, 0, $previous);
+        $this->request = new FailedRequest($request);
         FiberTrace::shorten($this);
     }
 

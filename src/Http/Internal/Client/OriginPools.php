@@ -51,6 +51,7 @@ final class OriginPools
             ConnectFailedException::class,
             DeferredCancellation::class,
             DriverSuspension::class,
+            FailedRequest::class,
             FiberLocal::class,
             OriginPool::class,
             OutgoingRequest::class,

@@ -17,6 +17,9 @@ final readonly class Url
     /** Value of the Host field: the host, and the port unless it is the scheme's default. RFC 9110, 7.2. */
     public string $authority;
 
+    /** null for none; hidden from var_export() and serialize() */
+    private ?\SensitiveParameterValue $userInfo;
+
     /**
      * @param string $host name in lower case, or IP address without brackets
      * @param string $target path and query, at least "/"
@@ -27,8 +30,9 @@ final readonly class Url
         public int $port,
         public string $target,
         #[\SensitiveParameter]
-        private string $userInfo,
+        string $userInfo,
     ) {
+        $this->userInfo = $userInfo === '' ? null : new \SensitiveParameterValue($userInfo);
         $isDefaultPort = $port === self::defaultPort($scheme);
         $this->authority = $isDefaultPort ? $this->hostWithBrackets() : $this->hostAndPort();
     }
@@ -122,12 +126,13 @@ final readonly class Url
      */
     public function authorization(): ?string
     {
-        if ($this->userInfo === '') {
+        $userInfo = $this->userInfo?->getValue();
+        if (!\is_string($userInfo)) {
             return null;
         }
-        $colon = str_contains($this->userInfo, ':') ? '' : ':';
+        $colon = str_contains($userInfo, ':') ? '' : ':';
 
-        return 'Basic ' . base64_encode(rawurldecode($this->userInfo) . $colon);
+        return 'Basic ' . base64_encode(rawurldecode($userInfo) . $colon);
     }
 
     /** Returns the URL without its query, user and password, for messages. */

@@ -34,6 +34,21 @@ final class CookieJarTest extends TestCase
         self::assertSame($expected, $jar->header($url));
     }
 
+    public function testASerializedJarKeepsItsCookies(): void
+    {
+        $jar = new CookieJar();
+        $jar->store('https://h.test/', ['a=1; Secure', 'b=2; Domain=h.test', 'c=3; Path=/p; Max-Age=60']);
+        $restored = unserialize(serialize($jar));
+
+        self::assertInstanceOf(CookieJar::class, $restored);
+        foreach (['https://h.test/p', 'http://h.test/', 'https://sub.h.test/'] as $url) {
+            self::assertSame($jar->header($url), $restored->header($url));
+        }
+        self::assertSame('c=3; a=1; b=2', $restored->header('https://h.test/p'));
+        $restored->store('https://h.test/', ['a=4; Secure']);
+        self::assertSame('b=2; a=4', $restored->header('https://h.test/'));
+    }
+
     public function testADateWithAWrongWeekdayDeletesACookie(): void
     {
         $yesterday = time() - 86_400;
