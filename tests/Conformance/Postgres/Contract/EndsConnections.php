@@ -70,7 +70,7 @@ trait EndsConnections
         $connection->transaction(static function (Transaction $transaction) use ($connection, $pool, $borrowed): void {
             foreach ([$transaction, $connection, $pool, $borrowed] as $object) {
                 $thrown = self::thrown(\LogicException::class, static fn(): string => serialize($object));
-                self::assertStringContainsString('has a connection', $thrown->getMessage());
+                self::assertStringContainsString('belongs to this process', $thrown->getMessage());
                 self::thrown(
                     \LogicException::class,
                     static fn(): mixed
