@@ -10,6 +10,7 @@ use Spindle\Command\Internal\CommandDispatcher;
 use Spindle\Command\Internal\Execution;
 use Spindle\Command\Internal\PendingCommand;
 use Spindle\Command\Internal\Run;
+use Spindle\Internal\Async\FiberSwitch;
 use Spindle\Internal\CommandTransport;
 use Spindle\Internal\CpuCount;
 use Spindle\Internal\NotCopyable;
@@ -128,6 +129,7 @@ final class CommandPool implements Lifecycle, Statistics
     public function execute(Command $command, ?Cancellation $cancellation = null): CommandResult
     {
         $cancellation?->throwIfRequested();
+        FiberSwitch::ensurePossible();
         $execution = new Execution();
         $pending = $this->dispatcher->submit($this->dispatcher->open($execution), 0, $command, $execution);
         $this->dispatcher->flush();

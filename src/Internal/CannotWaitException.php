@@ -7,14 +7,19 @@ namespace Spindle\Internal;
 /** Thrown when a method that waits is called where PHP can't switch fibers. The message says where that is. */
 final class CannotWaitException extends \LogicException
 {
+    private const REASON = 'Waiting is not possible here, because PHP cannot switch fibers in a handler of'
+        . ' pcntl_signal(), in a fiber that is being destroyed, or before PHP 8.4 in a destructor. Use'
+        . ' EventLoop::onSignal(), or wait before the object is destroyed. kill() of a pool does not wait. ';
+
+    /** Creates the exception for a call that may have begun. */
     public static function because(\FiberError $blocked): self
     {
-        return new self(
-            'Waiting is not possible here, because PHP cannot switch fibers in a handler of pcntl_signal(), or before'
-            . ' PHP 8.4 in a destructor. Use EventLoop::onSignal(), or wait before the object is destroyed. kill() of'
-            . ' a pool does not wait',
-            0,
-            $blocked,
-        );
+        return new self(self::REASON . 'The call may have been carried out nevertheless', 0, $blocked);
+    }
+
+    /** Creates the exception for a call that has not begun. */
+    public static function before(\FiberError $blocked): self
+    {
+        return new self(self::REASON . 'The call was refused before it had an effect', 0, $blocked);
     }
 }

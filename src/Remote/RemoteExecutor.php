@@ -7,6 +7,7 @@ namespace Spindle\Remote;
 use Amp\Cancellation;
 use Amp\CancelledException;
 use Amp\Future;
+use Spindle\Internal\Async\FiberSwitch;
 use Spindle\Internal\LoadedFiles;
 use Spindle\Internal\NotCopyable;
 use Spindle\Internal\UnreadResults;
@@ -78,6 +79,7 @@ final class RemoteExecutor implements Executor
         if ($cancellation?->isRequested() === true) {
             return \Amp\async($cancellation->throwIfRequested(...));
         }
+        FiberSwitch::ensurePossible();
         $submission = new RemoteSubmission($this->client, $job->id);
         $this->client->begin($submission);
         try {

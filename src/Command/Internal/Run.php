@@ -10,6 +10,7 @@ use Spindle\Command\Command;
 use Spindle\Command\CommandResult;
 use Spindle\Command\RunSummary;
 use Spindle\Internal\Async\Condition;
+use Spindle\Internal\Async\FiberSwitch;
 use Spindle\Internal\Async\InputConsumer;
 use Spindle\Internal\Async\InputPump;
 use Spindle\Internal\Async\LoopTurn;
@@ -85,6 +86,7 @@ final class Run implements PendingCommandOwner, InputConsumer
         $subscription = $cancellation?->subscribe(fn(CancelledException $cancelled) => $this->fail($cancelled));
         try {
             $cancellation?->throwIfRequested();
+            FiberSwitch::ensurePossible();
             while (($result = $this->nextResult()) !== null) {
                 yield $result->key => $result;
                 $this->unreadBytes -= self::sizeOf($result->command);

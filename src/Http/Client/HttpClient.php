@@ -35,6 +35,7 @@ use Spindle\Http\Internal\Message\HeadReader;
 use Spindle\Http\Response;
 use Spindle\Http\ServerSentEvent;
 use Spindle\Internal\Async\FiberQueue;
+use Spindle\Internal\Async\FiberSwitch;
 use Spindle\Internal\NotCopyable;
 use Spindle\Lifecycle;
 use Spindle\Statistics;
@@ -316,6 +317,7 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
             throw ClientClosedException::of($request, $this->closed->getMessage(), $this->closed);
         }
         $cancellation?->throwIfRequested();
+        FiberSwitch::ensurePossible();
         $pid = getmypid();
         ++$this->runningCount;
         ++$this->requestsTotal;

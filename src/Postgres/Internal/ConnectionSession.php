@@ -8,6 +8,7 @@ use Amp\Cancellation;
 use Revolt\EventLoop;
 use Spindle\Internal\Async\Condition;
 use Spindle\Internal\Async\FiberQueue;
+use Spindle\Internal\Async\FiberSwitch;
 use Spindle\Postgres\ConnectionClosedException;
 use Spindle\Postgres\Result;
 
@@ -156,6 +157,7 @@ final class ConnectionSession implements SessionLender
 
     public function acquire(?Cancellation $cancellation): Session
     {
+        FiberSwitch::ensurePossible();
         $this->ensureAccepts();
         $this->lock($cancellation, $this->ensureUsable(...));
 
@@ -318,6 +320,7 @@ final class ConnectionSession implements SessionLender
     /** Suspends until no borrower has the session, and increments the number of shared statements. */
     private function beginShared(?Cancellation $cancellation): void
     {
+        FiberSwitch::ensurePossible();
         $this->ensureAccepts();
         if ($this->mutex->isLocked) {
             $warning = EventLoop::unreference(EventLoop::delay(self::WARN_AFTER_SECONDS, $this->warnOfLongWait(...)));

@@ -10,6 +10,7 @@ use Amp\DeferredCancellation;
 use Amp\Future;
 use Amp\TimeoutCancellation;
 use Revolt\EventLoop;
+use Spindle\Internal\Async\FiberSwitch;
 use Spindle\Internal\CannotWaitException;
 use Spindle\Internal\WeakTimer;
 use Spindle\Remote\Broker;
@@ -143,6 +144,7 @@ final class QueueClient
      */
     private function request(\Closure $request, ?Cancellation $cancellation): mixed
     {
+        FiberSwitch::ensurePossible();
         if ($cancellation === null) {
             return $this->activity->request($request);
         }

@@ -8,6 +8,7 @@ use Amp\Cancellation;
 use Amp\CancelledException;
 use Revolt\EventLoop;
 use Spindle\Internal\Async\Condition;
+use Spindle\Internal\Async\FiberSwitch;
 use Spindle\Internal\Async\InputConsumer;
 use Spindle\Internal\Async\InputPump;
 use Spindle\Internal\OneWayGenerator;
@@ -98,6 +99,7 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
     {
         $unread->begin();
         $cancellation?->throwIfRequested();
+        FiberSwitch::ensurePossible();
         $this->client->mustBeOpen();
         $this->client->begin($this);
         $subscription = $cancellation?->subscribe(function (CancelledException $cancelled): void {

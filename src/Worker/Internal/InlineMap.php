@@ -6,6 +6,7 @@ namespace Spindle\Worker\Internal;
 
 use Amp\Cancellation;
 use Spindle\Internal\Async\Condition;
+use Spindle\Internal\Async\FiberSwitch;
 use Spindle\Internal\Async\InputConsumer;
 use Spindle\Internal\Async\InputPump;
 use Spindle\Internal\UnreadResults;
@@ -58,6 +59,7 @@ final class InlineMap implements InputConsumer
     ): \Generator {
         $unread->begin();
         $cancellation?->throwIfRequested();
+        FiberSwitch::ensurePossible();
         $this->activity->beginMap($this);
         try {
             while (($next = $this->next($cancellation)) !== null) {

@@ -7,6 +7,7 @@ namespace Spindle\Worker\Internal;
 use Amp\Cancellation;
 use Amp\CancelledException;
 use Spindle\Internal\Async\Condition;
+use Spindle\Internal\Async\FiberSwitch;
 use Spindle\Internal\Async\LoopTurn;
 use Spindle\Internal\OneWayGenerator;
 use Spindle\Internal\UnreadResults;
@@ -105,6 +106,7 @@ final class MapRun implements Source
     {
         $unread->begin();
         $cancellation?->throwIfRequested();
+        FiberSwitch::ensurePossible();
         $this->dispatcher->mustBeOpen();
         $subscription = $cancellation?->subscribe($this->cancelled(...));
         $this->dispatcher->open($this);

@@ -8,13 +8,18 @@ use PHPUnit\Framework\Attributes\DataProvider;
 use Spindle\Command\Command;
 use Spindle\Command\CommandPool;
 use Spindle\Internal\CannotWaitException;
+use Spindle\Tests\Async;
 use Spindle\Tests\Eventually;
+use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\TidyTestCase;
+use Spindle\Worker\InlineExecutor;
 use Spindle\Worker\WorkerPool;
 
 /** Waiting where PHP can't switch fibers: in a signal handler, and before PHP 8.4 in a destructor. */
 final class DestructorTest extends TidyTestCase
 {
+    use OwnDirectory;
+
     /** @return array<string, array{\Closure(CommandPool, WorkerPool): mixed}> */
     public static function waits(): array
     {
@@ -80,6 +85,30 @@ final class DestructorTest extends TidyTestCase
         self::assertInstanceOf(CannotWaitException::class, $thrown);
         self::assertSame("6\n", $commands->execute(Command::of('echo', '6'))->stdout());
         $workers->close();
+    }
+
+    public function testNothingRunsThatIsRefused(): void
+    {
+        if (!\function_exists('pcntl_signal')) {
+            self::markTestSkipped('Needs pcntl');
+        }
+        $commands = new CommandPool(1);
+        $workers = new WorkerPool(1);
+        $command = Command::of('touch', $this->path('executed'));
+        foreach ([
+            static fn(): bool => $commands->execute($command)->succeeded(),
+            static fn(): int => iterator_count($commands->run([$command])),
+            fn(): array => iterator_to_array($workers->map([$this->path('executed')], touch(...))),
+            fn(): array => iterator_to_array((new InlineExecutor())->map([$this->path('executed')], touch(...))),
+        ] as $wait) {
+            $thrown = Async::inSignalHandler($wait);
+            self::assertInstanceOf(CannotWaitException::class, $thrown);
+            self::assertStringEndsWith('was refused before it had an effect', $thrown->getMessage());
+        }
+        $commands->close();
+        $workers->close();
+
+        self::assertFileDoesNotExist($this->path('executed'));
     }
 
     public function testACommandEndsThatASignalHandlerHasTakenTheCallerFrom(): void

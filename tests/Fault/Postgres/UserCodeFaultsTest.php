@@ -213,30 +213,34 @@ final class UserCodeFaultsTest extends TidyTestCase
     }
 
     #[RequiresPhpExtension('pcntl')]
-    public function testACallWhereFibersCanNotBeSwitchedFailsWithTheReason(): void
+    public function testACallWhereFibersCanNotBeSwitchedIsRefusedBeforeItHasAnEffect(): void
     {
         $pool = new PostgresPool(Cluster::shared()->dsn(), 1);
         $full = new PostgresPool(Cluster::shared()->dsn(), 1);
+        $connection = PostgresConnection::connect(Cluster::shared()->dsn());
         $held = $full->acquire();
-        foreach ([
-            'a query' => static fn(): mixed => $pool->query('SELECT 1'),
-            'a script' => static fn() => $pool->executeScript('SELECT 1; SELECT 2'),
-            'a transaction' => static fn(): mixed
-                => $pool->transaction(static fn(Transaction $transaction): mixed => $transaction->query('SELECT 1')),
-            'a connection that is in use' => static fn(): mixed => $full->acquire(),
-        ] as $name => $wait) {
-            $thrown = null;
-            pcntl_signal(\SIGUSR2, static function () use ($wait, &$thrown): void {
-                $thrown = Outcome::of($wait);
-            });
-            posix_kill((int) getmypid(), \SIGUSR2);
-            pcntl_signal_dispatch();
-            pcntl_signal(\SIGUSR2, \SIG_DFL);
+        $insert = "INSERT INTO {$this->table} VALUES (1)";
+        foreach ([$pool, $held, $connection] as $link) {
+            $link->execute($insert); // prepares the statement, so that the next execution is sent immediately
+            $link->execute("TRUNCATE {$this->table}");
+            foreach ([
+                'a query' => static fn(): mixed => $link->query($insert),
+                'a script' => static fn() => $link->executeScript("{$insert}; SELECT 2"),
+                'a stream' => static fn(): array => iterator_to_array($link->stream($insert)),
+                'a copy' => fn(): int => $link->copyFrom("COPY {$this->table} FROM STDIN", [[1]]),
+                'a transaction' => static fn(): mixed
+                    => $link->transaction(static fn(Transaction $transaction): mixed => $transaction->query($insert)),
+                'a connection that is in use' => static fn(): mixed => $full->acquire(),
+            ] as $name => $wait) {
+                $thrown = Async::inSignalHandler($wait);
 
-            self::assertInstanceOf(CannotWaitException::class, $thrown, $name);
-            self::assertSame([2, 2], [$pool->query('SELECT 2')->value(), $held->query('SELECT 2')->value()]);
+                self::assertInstanceOf(CannotWaitException::class, $thrown, $name);
+                self::assertStringEndsWith('was refused before it had an effect', $thrown->getMessage());
+                self::assertSame(0, $link->query("SELECT count(*) FROM {$this->table}")->value(), $name);
+            }
         }
         $held->release();
+        $connection->close();
         $full->close();
         $pool->close();
     }

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Fault\Remote;
 
+use Amp\NullCancellation;
 use Amp\TimeoutCancellation;
 use PHPUnit\Framework\Attributes\TestWith;
 use Random\Engine\Mt19937;
@@ -183,7 +184,8 @@ final class CallersTest extends TidyTestCase
         })->await();
         self::assertSame(1, $items->current());
         $waits = [
-            static fn(): string => $executor->dispatch(getmypid(...)),
+            static fn(): string => $executor->dispatch(getmypid(...), 'refused'),
+            static fn(): string => $executor->dispatch(getmypid(...), 'refused', cancellation: new NullCancellation()),
             static fn(): mixed => $executor->submit(getmypid(...)),
             static fn(): mixed => $executor->status('order-7'),
             static fn(): array => iterator_to_array($executor->map([-5], abs(...))),
@@ -209,6 +211,7 @@ final class CallersTest extends TidyTestCase
         pcntl_signal(\SIGUSR2, \SIG_DFL);
 
         self::assertSame(array_fill(0, \count($waits), CannotWaitException::class), $thrown);
+        self::assertNull($executor->status('refused'));
         $items->next();
         self::assertSame(2, $items->current());
         $id = $executor->dispatch(getmypid(...), 'order-7');

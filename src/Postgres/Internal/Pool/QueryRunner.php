@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Postgres\Internal\Pool;
 
 use Amp\Cancellation;
+use Spindle\Internal\Async\FiberSwitch;
 use Spindle\Postgres\Internal\Protocol\Exchange;
 use Spindle\Postgres\Internal\SessionChanges;
 use Spindle\Postgres\Result;
@@ -25,6 +26,7 @@ final readonly class QueryRunner
     /** @param list<mixed> $parameters */
     public function run(string $sql, #[\SensitiveParameter] array $parameters, ?Cancellation $cancellation): Result
     {
+        FiberSwitch::ensurePossible();
         if ($this->pool->isClosed) {
             $this->pool->ensureAccepts();
         }

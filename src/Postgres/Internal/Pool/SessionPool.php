@@ -8,6 +8,7 @@ use Amp\Cancellation;
 use Revolt\EventLoop;
 use Spindle\Internal\Async\Condition;
 use Spindle\Internal\Async\FiberQueue;
+use Spindle\Internal\Async\FiberSwitch;
 use Spindle\Internal\WeakTimer;
 use Spindle\Postgres\ConnectionClosedException;
 use Spindle\Postgres\ConnectionFailedException;
@@ -109,6 +110,7 @@ final class SessionPool implements SessionLender
     /** Lends a session that may be kept after the call. {@see acquire()} lends one for a call such as transaction(). */
     public function borrow(?Cancellation $cancellation): PipelinedSession
     {
+        FiberSwitch::ensurePossible();
         $this->ensureAccepts();
 
         return $this->lend($cancellation);

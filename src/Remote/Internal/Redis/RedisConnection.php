@@ -9,6 +9,7 @@ use Predis\Connection\Parameters;
 use Predis\Connection\StreamConnection;
 use Predis\Response\ErrorInterface;
 use Revolt\EventLoop;
+use Spindle\Internal\Async\FiberSwitch;
 use Spindle\Internal\Async\OneShot;
 use Spindle\Internal\Clock;
 use Spindle\Internal\Network\ClientStream;
@@ -185,6 +186,7 @@ final class RedisConnection
         if ($this->closeReason !== null) {
             throw BrokerUnavailableException::at((string) $this->address, $this->closeReason);
         }
+        FiberSwitch::ensurePossible();
         /** @var OneShot<mixed> $answered */
         $answered = new OneShot();
         if ($this->waiting->isEmpty()) {

@@ -29,6 +29,8 @@ use Spindle\Http\Client\RequestOptions;
 use Spindle\Http\HttpServerOptions;
 use Spindle\Http\Response;
 use Spindle\Http\ServerSentEvent;
+use Spindle\Internal\CannotWaitException;
+use Spindle\Tests\Async;
 use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Http\ScriptedServer;
 use Spindle\Tests\Http\ServesHttp;
@@ -98,6 +100,24 @@ final class HttpClientTest extends TestCase
             'type' => '',
             'body' => 'body',
         ], self::decoded($response));
+    }
+
+    #[RequiresPhpExtension('pcntl')]
+    public function testARequestThatCanNotWaitIsNotSent(): void
+    {
+        $paths = [];
+        $this->serve(static function (ServerRequestInterface $request) use (&$paths): Response {
+            $paths[] = $request->getUri()->getPath();
+
+            return Response::text('');
+        });
+        $this->http()->get($this->url('/before')); // opens a connection, so that a request could be sent immediately
+        $refused = Async::inSignalHandler(fn(): mixed => $this->http()->request('POST', $this->url('/refused')));
+        $this->http()->get($this->url('/after'));
+
+        self::assertInstanceOf(CannotWaitException::class, $refused);
+        self::assertStringEndsWith('was refused before it had an effect', $refused->getMessage());
+        self::assertSame(['/before', '/after'], $paths);
     }
 
     public function testBodiesOfSeveralKindsAreSent(): void

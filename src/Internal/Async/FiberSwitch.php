@@ -1,0 +1,42 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Internal\Async;
+
+use Spindle\Internal\CannotWaitException;
+
+/** Detects that PHP can't switch fibers now. So a call that must wait is refused before it has an effect. */
+final class FiberSwitch
+{
+    /** @var \Fiber<mixed, mixed, mixed, mixed>|null a fiber that only suspends itself, which takes 0.1 µs */
+    private static ?\Fiber $probe = null;
+
+    /** @throws CannotWaitException in a handler of pcntl_signal(), or before PHP 8.4 in a destructor */
+    public static function ensurePossible(): void
+    {
+        try {
+            (self::$probe ?? self::start())->resume();
+        } catch (\FiberError $blocked) {
+            // At its end, PHP ends the probe before it calls the last destructors.
+            if (self::$probe?->isTerminated() !== true) {
+                throw CannotWaitException::before($blocked);
+            }
+            self::$probe = null;
+            self::ensurePossible();
+        }
+    }
+
+    /** @return \Fiber<mixed, mixed, mixed, mixed> */
+    private static function start(): \Fiber
+    {
+        $probe = new \Fiber(static function (): never {
+            for (;;) {
+                \Fiber::suspend();
+            }
+        });
+        $probe->start();
+
+        return self::$probe = $probe;
+    }
+}

@@ -1,0 +1,91 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Unit\Internal\Async;
+
+use PHPUnit\Framework\Attributes\RequiresPhpExtension;
+use PHPUnit\Framework\TestCase;
+use Spindle\Internal\Async\Condition;
+use Spindle\Internal\Async\FiberSwitch;
+use Spindle\Internal\CannotWaitException;
+use Spindle\Tests\Async;
+
+final class FiberSwitchTest extends TestCase
+{
+    public function testACallThatCanWaitIsNotRefused(): void
+    {
+        FiberSwitch::ensurePossible();
+        $fiber = new \Fiber(static function (): void {
+            FiberSwitch::ensurePossible();
+            \Fiber::suspend();
+            FiberSwitch::ensurePossible();
+        });
+        $fiber->start();
+        FiberSwitch::ensurePossible();
+        $fiber->resume();
+
+        self::assertTrue($fiber->isTerminated());
+    }
+
+    #[RequiresPhpExtension('pcntl')]
+    public function testASignalHandlerIsRefused(): void
+    {
+        $thrown = Async::inSignalHandler(FiberSwitch::ensurePossible(...));
+
+        self::assertInstanceOf(CannotWaitException::class, $thrown);
+        self::assertStringEndsWith('The call was refused before it had an effect', $thrown->getMessage());
+        FiberSwitch::ensurePossible();
+    }
+
+    public function testADestructorIsRefusedBeforePhp84(): void
+    {
+        $thrown = null;
+        $object = new class (static function () use (&$thrown): void {
+            try {
+                FiberSwitch::ensurePossible();
+            } catch (CannotWaitException $thrown) {
+            }
+        }) {
+            /** @param \Closure(): void $then */
+            public function __construct(private readonly \Closure $then) {}
+
+            public function __destruct()
+            {
+                ($this->then)();
+            }
+        };
+        unset($object);
+
+        self::assertSame(\PHP_VERSION_ID < 80400, $thrown instanceof CannotWaitException);
+    }
+
+    public function testAWaitInAFiberThatIsBeingDestroyedIsRefused(): void
+    {
+        $thrown = null;
+        $fiber = new \Fiber(static function () use (&$thrown): void {
+            try {
+                \Fiber::suspend();
+            } finally {
+                try {
+                    FiberSwitch::ensurePossible();
+                    (new Condition())->wait();
+                } catch (CannotWaitException $thrown) {
+                }
+            }
+        });
+        $fiber->start();
+        unset($fiber);
+
+        self::assertInstanceOf(CannotWaitException::class, $thrown);
+    }
+
+    #[RequiresPhpExtension('pcntl')]
+    public function testAWaitThatIsNotPrecededByACheckSaysThatTheCallMayBeCarriedOut(): void
+    {
+        $thrown = Async::inSignalHandler((new Condition())->wait(...));
+
+        self::assertInstanceOf(CannotWaitException::class, $thrown);
+        self::assertStringEndsWith('The call may have been carried out nevertheless', $thrown->getMessage());
+    }
+}
