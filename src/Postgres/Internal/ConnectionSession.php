@@ -81,7 +81,6 @@ final class ConnectionSession implements SessionLender
         $this->beginShared($cancellation);
         try {
             $this->ensureKeepsTransaction($sql);
-
             return $this->session->query($sql, $parameters, $cancellation);
         } finally {
             $this->endShared();
@@ -157,7 +156,6 @@ final class ConnectionSession implements SessionLender
 
     public function acquire(?Cancellation $cancellation): Session
     {
-        FiberSwitch::ensurePossible();
         $this->ensureAccepts();
         $this->lock($cancellation, $this->ensureUsable(...));
 
@@ -320,7 +318,6 @@ final class ConnectionSession implements SessionLender
     /** Suspends until no borrower has the session, and increments the number of shared statements. */
     private function beginShared(?Cancellation $cancellation): void
     {
-        FiberSwitch::ensurePossible();
         $this->ensureAccepts();
         if ($this->mutex->isLocked) {
             $warning = EventLoop::unreference(EventLoop::delay(self::WARN_AFTER_SECONDS, $this->warnOfLongWait(...)));
@@ -409,6 +406,7 @@ final class ConnectionSession implements SessionLender
             $this->ensureSameProcess();
             throw ConnectionClosedException::connection();
         }
+        FiberSwitch::ensurePossible();
     }
 
     private function ensureSameProcess(): void

@@ -125,8 +125,7 @@ final class MapRun implements Source
                         }
                     }
                 } elseif (\is_array($outcome)) {
-                    [$kinds, $values] = $outcome;
-                    $outcome = null; // release each large value as soon as possible
+                    [[$kinds, $values], $outcome] = [$outcome, null]; // release each large value as soon as possible
                     foreach ($values as $i => $value) {
                         yield $keys[$i] => TaskOutcome::value(\ord($kinds[$i]), $value, $attempt, $keys[$i]);
                         if ($cancellation !== null && $this->abandonIfCancelled($cancellation)) {

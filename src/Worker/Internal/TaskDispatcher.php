@@ -260,7 +260,6 @@ final class TaskDispatcher implements PoolEvents
                 throw ExecutorClosedException::forked();
             }
             $this->kill();
-
             throw $cancelled;
         }
     }
