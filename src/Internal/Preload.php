@@ -5,15 +5,17 @@ declare(strict_types=1);
 namespace Spindle\Internal;
 
 use Revolt\EventLoop;
+use Spindle\Internal\Async\FiberSwitch;
 
 /** Loads classes in advance, because a class can't be loaded later while no file descriptor is free. */
 final class Preload
 {
-    /** @param class-string ...$classes loaded in addition to the classes of the event loop */
+    /** @param class-string ...$classes loaded in addition to the classes of the event loop and of waiting */
     public static function classes(string ...$classes): void
     {
         array_map(class_exists(...), [
             ...$classes,
+            FiberSwitch::class,
             EventLoop\UncaughtThrowable::class,
             EventLoop\Internal\ClosureHelper::class,
         ]);

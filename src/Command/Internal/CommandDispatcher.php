@@ -15,7 +15,6 @@ use Spindle\Command\RunSummary;
 use Spindle\Command\SpoolException;
 use Spindle\Internal\Async\Condition;
 use Spindle\Internal\Async\FiberQueue;
-use Spindle\Internal\Async\FiberSwitch;
 use Spindle\Internal\Async\LoopTurn;
 use Spindle\Internal\CannotWaitException;
 use Spindle\Internal\FileType;
@@ -78,7 +77,6 @@ final class CommandDispatcher implements AttemptEvents
             IsolatedCall::class,
             CannotWaitException::class,
             Condition::class,
-            FiberSwitch::class,
             FiberQueue::class,
             LoopTurn::class,
             SpoolException::class,

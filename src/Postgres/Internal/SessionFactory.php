@@ -21,7 +21,6 @@ use Revolt\EventLoop\Internal\StreamReadableCallback;
 use Revolt\EventLoop\Internal\StreamWritableCallback;
 use Spindle\Internal\Async\Condition;
 use Spindle\Internal\Async\FiberQueue;
-use Spindle\Internal\Async\FiberSwitch;
 use Spindle\Internal\Backoff;
 use Spindle\Internal\CannotWaitException;
 use Spindle\Internal\Network\ClientStream;
@@ -80,7 +79,6 @@ final class SessionFactory
         FiberLocal::class,
         Future::class,
         FiberQueue::class,
-        FiberSwitch::class,
         FutureIterator::class,
         FutureIteratorQueue::class,
         FutureState::class,

@@ -13,7 +13,6 @@ use Amp\Internal\FutureState;
 use Revolt\EventLoop\FiberLocal;
 use Revolt\EventLoop\Internal\DriverSuspension;
 use Spindle\Internal\Async\Condition;
-use Spindle\Internal\Async\FiberSwitch;
 use Spindle\Internal\Async\LoopTurn;
 use Spindle\Internal\CannotWaitException;
 use Spindle\Internal\IsolatedCall;
@@ -77,7 +76,6 @@ final class TaskDispatcher implements PoolEvents
         Preload::classes(
             CannotWaitException::class,
             Condition::class,
-            FiberSwitch::class,
             LoopTurn::class,
             TaskCode::class,
             ValueSerializer::class,
