@@ -56,7 +56,6 @@ final class RemoteCommandsTest extends CommandPoolContract
         'testAnIterableIsPulledOnlyAsTheCommandReads' => self::STREAMS,
         'testAnInputThatThrowsEndsItsCommandAndItsExceptionReachesTheCaller' => self::STREAMS,
         'testAnInputOfOtherThingsThanStringsIsRefused' => self::STREAMS,
-        'testAnInputThatWasClosedIsRefused' => self::STREAMS,
         'testAnInputThatCannotBeReadTwiceIsNotTriedAgain' => self::STREAMS,
         'testAStoppedCommandStillRuns' => self::STREAMS,
         'testWaitingForItsReaderIsNotIdle' => self::STREAMS,

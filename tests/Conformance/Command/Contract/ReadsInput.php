@@ -122,13 +122,4 @@ trait ReadsInput
         // @phpstan-ignore argument.type (which is the point)
         $this->execute(Command::of('cat')->withInput(['a', 1]));
     }
-
-    public function testAnInputThatWasClosedIsRefused(): void
-    {
-        $file = Streams::open('/dev/null', 'r');
-        $command = Command::of('cat')->withInput($file);
-        fclose($file);
-        $this->expectException(\ValueError::class);
-        $this->execute($command);
-    }
 }
