@@ -21,6 +21,7 @@ use Revolt\EventLoop\Internal\StreamReadableCallback;
 use Revolt\EventLoop\Internal\StreamWritableCallback;
 use Spindle\Internal\Async\Condition;
 use Spindle\Internal\Async\FiberQueue;
+use Spindle\Internal\Async\Timeout;
 use Spindle\Internal\Backoff;
 use Spindle\Internal\CannotWaitException;
 use Spindle\Internal\Network\ClientStream;
@@ -74,6 +75,7 @@ final class SessionFactory
         Exchange::class,
         Backoff::class,
         Cancellable::class,
+        CancellationLimit::class,
         CancelledException::class,
         CannotWaitException::class,
         FiberLocal::class,
@@ -93,6 +95,7 @@ final class SessionFactory
         QuotedValues::class,
         ServerError::class,
         SessionChanges::class,
+        Timeout::class,
         TimeoutCancellation::class,
         TimeoutException::class,
         Tls::class,

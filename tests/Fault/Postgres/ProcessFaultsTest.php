@@ -169,6 +169,7 @@ final class ProcessFaultsTest extends TidyTestCase
         self::assertSame(
             [
                 QueryException::class,
+                QueryException::class,
                 CancelledException::class,
                 ConnectionLostException::class,
                 ConnectionClosedException::class,

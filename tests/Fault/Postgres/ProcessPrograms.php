@@ -157,7 +157,10 @@ final class ProcessPrograms
                 $other->query('SELECT 6');
             },
         ];
+        $failTransaction = static fn(Transaction $transaction): mixed => $transaction->query('SELECT 1 / $1::int', [0]);
+        array_unshift($calls, static fn(): mixed => $other->transaction($failTransaction));
         $connection->query('SELECT $1::int', ['1']);
+        $other->transaction(static fn(Transaction $transaction): mixed => $transaction->query('SELECT 1'));
         Outcome::describe(Outcome::of(static fn(): bool => true));
         $files = self::takeAll();
         $outcomes = array_map(Outcome::of(...), $calls);
