@@ -15,6 +15,7 @@ use Spindle\Http\Internal\Answer\OpenFile;
 use Spindle\Http\Internal\Message\Fields;
 use Spindle\Http\Internal\Message\HasFields;
 use Spindle\Http\Internal\Message\IterableStream;
+use Spindle\Http\Internal\Message\Json;
 use Spindle\Http\Internal\Message\Status;
 use Spindle\Http\Internal\Server\ResponseWriter;
 use Spindle\Internal\NumberRange;
@@ -123,13 +124,7 @@ final class Response implements ResponseInterface
         #[\SensitiveParameter]
         array $headers = [],
     ): self {
-        // The trace of json_encode()'s own exception would show the value, which may be secret.
-        $json = json_encode($value, \JSON_UNESCAPED_SLASHES | \JSON_UNESCAPED_UNICODE);
-        if ($json === false) {
-            throw new \JsonException(json_last_error_msg(), json_last_error());
-        }
-
-        return self::of(self::JSON, $json, $status, $headers);
+        return self::of(self::JSON, Json::encode($value), $status, $headers);
     }
 
     /** @param array<string, string|list<string>> $headers */

@@ -22,15 +22,10 @@ final class PortableTask
     /** Key that {@see TaskCode} requires to sign closures. No secret, because the sender signs the whole message. */
     private const SIGNATURE_KEY = 'the signature of the whole counts';
 
-    // First byte of the code. Tasks share only pure callables. Through an object or a static variable, a task of one
-    // caller could pass data to a task of another caller.
-    private const PURE = 'p';
-    private const NOT_PURE = 'n';
-
     /** Maximum cached callables. All tasks of a map() call have the same code. */
     private const MAX_CACHED_CALLABLES = 16;
 
-    /** @var array<string, \Closure> pure callables by code */
+    /** @var array<string, \Closure> by code; only those that {@see mayShare()} */
     private static array $callables = [];
 
     /**
@@ -54,9 +49,7 @@ final class PortableTask
     /** @throws UnserializableException */
     public static function encode(callable $task): string
     {
-        $code = TaskCode::encode($task, self::SIGNATURE_KEY, $isPure);
-
-        return ($isPure ? self::PURE : self::NOT_PURE) . $code;
+        return TaskCode::encode($task, self::SIGNATURE_KEY);
     }
 
     /**
@@ -159,12 +152,24 @@ final class PortableTask
         if (isset(self::$callables[$this->code])) {
             return self::$callables[$this->code];
         }
-        $callable = TaskCode::decode(substr($this->code, 1), self::SIGNATURE_KEY);
-        if (str_starts_with($this->code, self::PURE)) {
+        $callable = TaskCode::decode($this->code, self::SIGNATURE_KEY);
+        if (self::mayShare($callable)) {
             self::$callables = \count(self::$callables) < self::MAX_CACHED_CALLABLES ? self::$callables : [];
             self::$callables[$this->code] = $callable;
         }
 
         return $callable;
+    }
+
+    /**
+     * Returns whether tasks may share a callable. Through an object, or a captured or static variable of a closure, a
+     * task of one caller could pass data to a task of another caller.
+     */
+    private static function mayShare(\Closure $callable): bool
+    {
+        $function = new \ReflectionFunction($callable);
+
+        return $function->getClosureThis() === null
+            && (!$function->isAnonymous() || $function->getStaticVariables() === []);
     }
 }

@@ -108,7 +108,7 @@ final class InputFeeder
         return match (true) {
             \is_string($source) => [$source],
             is_iterable($source) => $this->check($source),
-            default => $this->read(self::open($source)),
+            default => $this->read(self::ensureOpen($source)),
         };
     }
 
@@ -126,7 +126,7 @@ final class InputFeeder
             && stream_get_meta_data($stream)['stream_type'] === 'STDIO'
             && stream_set_blocking($stream, false);
         try {
-            while (!feof(self::open($stream))) {
+            while (!feof(self::ensureOpen($stream))) {
                 if (!$isAlwaysReady) {
                     $this->awaitReadable($stream);
                 }
@@ -134,7 +134,7 @@ final class InputFeeder
                     return;
                 }
                 error_clear_last();
-                $piece = Warnings::read(self::open($stream), self::MAX_PIECE_BYTES);
+                $piece = Warnings::read(self::ensureOpen($stream), self::MAX_PIECE_BYTES);
                 if ($piece === false) {
                     throw SpoolException::fromStream();
                 }
@@ -154,7 +154,7 @@ final class InputFeeder
      *
      * @throws SpoolException when the caller has closed the stream
      */
-    private static function open(mixed $stream): mixed
+    private static function ensureOpen(mixed $stream): mixed
     {
         return \is_resource($stream) ? $stream : throw SpoolException::closedInput();
     }

@@ -7,6 +7,7 @@ namespace Spindle\Http\Client;
 use Nyholm\Psr7\Stream;
 use Psr\Http\Message\StreamInterface;
 use Spindle\Http\Internal\Message\IterableStream;
+use Spindle\Http\Internal\Message\Json;
 use Spindle\Internal\Warnings;
 
 /** The body of a request with its Content-Type. */
@@ -17,13 +18,7 @@ final readonly class RequestBody
     /** @throws \JsonException when the value can't be encoded */
     public static function json(#[\SensitiveParameter] mixed $value): self
     {
-        // The trace of json_encode()'s own exception would show the value, which may be secret.
-        $json = json_encode($value, \JSON_UNESCAPED_SLASHES | \JSON_UNESCAPED_UNICODE);
-        if ($json === false) {
-            throw new \JsonException(json_last_error_msg(), json_last_error());
-        }
-
-        return new self('application/json', $json);
+        return new self('application/json', Json::encode($value));
     }
 
     /** @param array<mixed> $fields as for http_build_query() */

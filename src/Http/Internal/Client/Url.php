@@ -17,7 +17,7 @@ final readonly class Url
     /** Value of the Host field: the host, and the port unless it is the scheme's default. RFC 9110, 7.2. */
     public string $authority;
 
-    /** null for none; hidden from var_export() and serialize() */
+    /** User and password; null if the URL has none. var_export() does not show them. */
     private ?\SensitiveParameterValue $userInfo;
 
     /**
