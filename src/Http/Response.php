@@ -209,8 +209,8 @@ final class Response implements ResponseInterface
     }
 
     /**
-     * Sends events to an EventSource in a browser, as an iterator yields them. Waiting for the next event suspends only
-     * this response.
+     * Sends events to an EventSource in a browser, as an iterator yields them. The iterator runs in a fiber of its own.
+     * Waiting for the next event suspends only this response.
      *
      * A comment is sent first, and whenever no event has come for `$heartbeat` seconds. Comments keep proxies from
      * closing the connection, and let the server detect that a client has disconnected.

@@ -230,9 +230,10 @@ final class PostgresPool implements Lifecycle, PostgresLink, Statistics
      *
      * Accepted calls are statements, transactions, streams and COPYs that run or wait for a connection. A transaction
      * may still run its statements, nested transactions and retries. The fibers of transactions, streams and COPYs may
-     * still use the pool. A stream ends when its rows are read or its generator is destroyed. This method also waits
-     * for the release of each connection that {@see acquire()} has lent, or will lend to a waiting fiber. Generators of
-     * {@see listen()} yield the notifications that have arrived, and end.
+     * still use the pool. A stream belongs to the fiber that reads its first row, and ends when its rows are read or
+     * its generator is destroyed. This method also waits for the release of each connection that {@see acquire()} has
+     * lent, or will lend to a waiting fiber. Generators of {@see listen()} yield the notifications that have arrived,
+     * and end.
      *
      * Cancellation: ends the remaining calls as {@see kill()} does.
      *

@@ -9,7 +9,7 @@ use Spindle\Internal\Clock;
 
 /**
  * Reads values of an iterable while its consumer has room for more. The values are read in callbacks of the event loop,
- * because code of the iterable may suspend the fiber that reads.
+ * because code of the iterable may suspend the fiber that reads. All code of the iterable runs in the same fiber.
  */
 final class InputPump
 {
@@ -28,7 +28,8 @@ final class InputPump
     /** @var \Generator<int, null, mixed, void>|null reads the values, and yields at the end of each callback */
     private ?\Generator $reading;
 
-    private readonly bool $isArray;
+    /** Null for an array, which runs no code. */
+    private readonly ?Coroutine $reader;
 
     /** Number of values of an array that were not yet passed to the consumer; negative for any other iterable. */
     private int $unreadCount;
@@ -55,7 +56,7 @@ final class InputPump
     /** @param iterable<mixed, mixed> $input */
     public function __construct(private readonly InputConsumer $consumer, iterable $input)
     {
-        $this->isArray = \is_array($input);
+        $this->reader = \is_array($input) ? null : new Coroutine();
         $this->unreadCount = \is_array($input) ? \count($input) : -1;
         $this->reading = $this->read($input);
     }
@@ -65,7 +66,7 @@ final class InputPump
     {
         if (!$this->isReading && !$this->isOver && $this->consumer->room() > 0) {
             $this->isReading = true;
-            EventLoop::queue($this->pull(...));
+            $this->reader === null ? EventLoop::queue($this->pull(...)) : $this->reader->queue($this->pull(...));
         }
     }
 
@@ -123,9 +124,10 @@ final class InputPump
         $this->reading = null;
     }
 
-    private function pull(): void
+    /** Returns whether values may be left. */
+    private function pull(): bool
     {
-        $turn = $this->isArray ? null : EventLoop::defer($this->suspended(...));
+        $turn = $this->reader === null ? null : EventLoop::defer($this->suspended(...));
         $this->sliceEnd = Clock::now() + self::SLICE_SECONDS;
         try {
             if (!$this->isOver && $this->consumer->room() > 0) {
@@ -150,6 +152,8 @@ final class InputPump
         } elseif (!$this->isOver) {
             EventLoop::defer($this->pullSoon(...)); // handles other events first
         }
+
+        return !$this->isOver;
     }
 
     /**

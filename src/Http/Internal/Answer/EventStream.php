@@ -10,10 +10,11 @@ use Spindle\Http\ClientDisconnectedException;
 use Spindle\Http\Internal\Message\ReadOnlyStream;
 use Spindle\Http\ServerSentEvent;
 use Spindle\Internal\Async\Condition;
+use Spindle\Internal\Async\Coroutine;
 
 /**
- * A response body of server-sent events. The iterator runs in another fiber than the reader, and produces an event only
- * after the previous event was read. If no event arrives within the heartbeat, the reader gets a comment.
+ * A response body of server-sent events. The iterator runs in a fiber of its own, and produces an event only after the
+ * previous event was read. If no event arrives within the heartbeat, the reader gets a comment.
  *
  * When the stream is closed, a suspended reader resumes and finds the end of the stream.
  *
@@ -27,6 +28,8 @@ final class EventStream implements StreamInterface
 
     /** @var \Generator<mixed, ServerSentEvent|string>|null the only reference to the generator; null after its end */
     private ?\Generator $events;
+
+    private readonly Coroutine $producer;
 
     private bool $started = false;
 
@@ -56,7 +59,8 @@ final class EventStream implements StreamInterface
      */
     public function __construct(iterable $events, private readonly float $heartbeat)
     {
-        $this->events = (static fn(): \Generator => yield from $events)();
+        $this->events = $events instanceof \Generator ? $events : (static fn(): \Generator => yield from $events)();
+        $this->producer = new Coroutine();
     }
 
     /** @throws \Throwable exception of the iterator */
@@ -115,26 +119,28 @@ final class EventStream implements StreamInterface
     private function suspend(float $timeout, \Closure $onTimeout): void
     {
         $reader = new Condition();
-        self::readers()[$this] = $reader;
+        $readers = self::$readers ??= new \WeakMap();
+        $readers[$this] = $reader;
         $timer = $timeout === \INF ? null : EventLoop::delay($timeout, $onTimeout);
         try {
             $reader->wait();
         } finally {
-            self::readers()->offsetUnset($this);
+            unset($readers[$this]);
             $timer === null ? null : EventLoop::cancel($timer);
         }
     }
 
-    /** Makes the event loop run the iterator up to its next event. */
+    /** Runs the iterator up to its next event. */
     private function start(): void
     {
         if (!$this->running && $this->events !== null) {
             $this->running = true;
-            EventLoop::queue($this->advance(...));
+            $this->producer->queue($this->advance(...));
         }
     }
 
-    private function advance(): void
+    /** Returns whether the iterator has not ended. */
+    private function advance(): bool
     {
         try {
             $this->closed ? null : $this->next();
@@ -146,6 +152,8 @@ final class EventStream implements StreamInterface
         }
         $this->running = false;
         $this->wake();
+
+        return $this->events !== null;
     }
 
     private function next(): void
@@ -187,14 +195,6 @@ final class EventStream implements StreamInterface
 
     private function wake(): void
     {
-        $reader = self::readers()[$this] ?? null;
-        self::readers()->offsetUnset($this);
-        $reader?->notify();
-    }
-
-    /** @return \WeakMap<self, Condition> */
-    private static function readers(): \WeakMap
-    {
-        return self::$readers ??= new \WeakMap();
+        (self::$readers[$this] ?? null)?->notify();
     }
 }

@@ -8,6 +8,7 @@ use Amp\CancelledException;
 use Amp\Future;
 use Amp\TimeoutCancellation;
 use Revolt\EventLoop;
+use Spindle\Http\Response;
 use Spindle\Internal\CannotWaitException;
 use Spindle\Postgres\ConnectionClosedException;
 use Spindle\Postgres\ConnectionLostException;
@@ -159,6 +160,26 @@ trait ClosesThePool
         $closing->await();
         self::thrown(ConnectionClosedException::class, static fn() => $pool->query('SELECT 1'));
         Eventually::holdsByItself(fn(): bool => $this->backends() === [], 'all connections are closed');
+    }
+
+    public function testServerSentEventsOfAStreamCanUseThePoolUntilTheStreamEnds(): void
+    {
+        $pool = $this->pool(2);
+        $body = Response::serverSentEvents((static function () use ($pool): \Generator {
+            foreach ($pool->stream('SELECT generate_series(1, 3) AS i') as $row) {
+                yield json_encode($pool->query('SELECT $1::int', [$row['i']])->value(), \JSON_THROW_ON_ERROR);
+            }
+        })())->getBody();
+        $events = $body->read(1000) . $body->read(1000);
+        $closing = Async::run(static fn() => $pool->close());
+        self::meanwhile();
+        self::assertFalse($closing->isComplete());
+        while (!$body->eof()) {
+            $events .= $body->read(1000);
+        }
+        $closing->await();
+
+        self::assertSame(":\n\ndata: 1\n\ndata: 2\n\ndata: 3\n\n", $events);
     }
 
     public function testClosingWaitsForTheReleaseOfALostConnection(): void

@@ -102,6 +102,32 @@ final class EventsResponseTest extends TidyTestCase
         $body->close();
     }
 
+    public function testAllEventsAreCreatedInOneFiber(): void
+    {
+        /** @var \ArrayObject<int, int> $fibers */
+        $fibers = new \ArrayObject();
+        $body = $this->begun((static function () use ($fibers): \Generator {
+            try {
+                for (;;) {
+                    delay(self::SHORT);
+                    yield 'event';
+                    $fibers[] = spl_object_id(\Fiber::getCurrent() ?? new \stdClass());
+                }
+            } finally {
+                $fibers[] = spl_object_id(\Fiber::getCurrent() ?? new \stdClass());
+            }
+        })());
+        foreach (range(1, 4) as $_) {
+            $body->read(1000);
+            delay(self::SHORT);
+        }
+        $body->close();
+        delay(0);
+
+        self::assertCount(4, $fibers);
+        self::assertCount(1, array_unique($fibers->getArrayCopy()));
+    }
+
     public function testOtherFibersRunDuringAWaitForAnEvent(): void
     {
         /** @var DeferredFuture<string> $event */

@@ -12,6 +12,8 @@ use Spindle\Internal\Async\InputPump;
 use Spindle\Internal\Async\LoopTurn;
 use Spindle\Tests\VirtualTime;
 
+use function Amp\delay;
+
 final class InputPumpTest extends TestCase
 {
     use VirtualTime;
@@ -34,6 +36,25 @@ final class InputPumpTest extends TestCase
         self::assertFalse($pump->isReading());
         self::assertNull($pump->failure);
         self::assertSame([7], $consumer->pauses);
+    }
+
+    public function testAllCodeOfAnInputRunsInOneFiber(): void
+    {
+        $consumer = new CollectingConsumer(0);
+        $pump = new InputPump($consumer, (static function (): \Generator {
+            for (;;) {
+                delay(1);
+                yield \Fiber::getCurrent();
+            }
+        })());
+        while (++$consumer->limit <= 4) {
+            $pump->pullSoon();
+            delay(2);
+        }
+
+        self::assertCount(4, $consumer->values);
+        self::assertInstanceOf(\Fiber::class, $consumer->values[0]);
+        self::assertSame(array_fill(0, 4, $consumer->values[0]), $consumer->values);
     }
 
     public function testNothingIsReadBeyondTheRoom(): void
