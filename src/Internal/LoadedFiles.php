@@ -111,36 +111,69 @@ final class LoadedFiles
     }
 
     /**
+     * In a web server, returns after how many seconds each new request loads the new version of a changed file.
+     * Returns null if only a new process does.
+     */
+    public static function reloadDelay(string $file): ?int
+    {
+        if (self::isCommandLine()) {
+            return null;
+        }
+        if (!self::usesOpcodeCache()) {
+            return 0;
+        }
+        $preloaded = self::cacheStatus()['preload_statistics']['scripts'] ?? [];
+        $isChecked = (bool) \ini_get('opcache.validate_timestamps') && !\in_array($file, $preloaded, true);
+
+        return $isChecked ? (int) \ini_get('opcache.revalidate_freq') + 1 : null;
+    }
+
+    /**
      * Returns the earliest time at which the loaded code may have been compiled. With an opcode cache, this time
      * may be earlier than `$loaded`.
      */
     private static function earliestCompileTime(string $file, float $loaded): float
     {
-        $isCli = \PHP_SAPI === 'cli' || \PHP_SAPI === 'phpdbg';
-        $isEnabled = (bool) \ini_get('opcache.enable') && (!$isCli || (bool) \ini_get('opcache.enable_cli'));
-        if (!$isEnabled || !\function_exists('opcache_get_status')) {
+        if (!self::usesOpcodeCache()) {
             return $loaded;
         }
-        $isValidated = (bool) \ini_get('opcache.validate_timestamps');
-        if (!$isValidated && (string) \ini_get('opcache.file_cache') !== '') {
+        if (!(bool) \ini_get('opcache.validate_timestamps') && (string) \ini_get('opcache.file_cache') !== '') {
             return 0.0; // the file cache may have any age
         }
-        if ($isCli) {
+        if (self::isCommandLine()) {
             return $loaded;
         }
-        /**
-         * @var array{
-         *     preload_statistics?: array{scripts?: list<string>},
-         *     opcache_statistics?: array<string, int>,
-         * } $status
-         */
-        $status = (array) Warnings::suppressed(static fn(): array|false => @opcache_get_status(false));
-        $preloaded = $status['preload_statistics']['scripts'] ?? [];
-        if ($isValidated && !\in_array($file, $preloaded, true)) {
-            return $loaded - (float) \ini_get('opcache.revalidate_freq') - 1;
+        $delay = self::reloadDelay($file);
+        if ($delay !== null) {
+            return $loaded - $delay;
         }
-        $statistics = $status['opcache_statistics'] ?? [];
+        $statistics = self::cacheStatus()['opcache_statistics'] ?? [];
 
         return min($loaded, (float) max(0, $statistics['start_time'] ?? 0, $statistics['last_restart_time'] ?? 0));
+    }
+
+    private static function isCommandLine(): bool
+    {
+        return \PHP_SAPI === 'cli' || \PHP_SAPI === 'phpdbg';
+    }
+
+    private static function usesOpcodeCache(): bool
+    {
+        $option = self::isCommandLine() ? 'opcache.enable_cli' : 'opcache.enable';
+        $isEnabled = (bool) \ini_get('opcache.enable') && (bool) \ini_get($option);
+
+        return $isEnabled && \function_exists('opcache_get_status');
+    }
+
+    /**
+     * @return array{
+     *     preload_statistics?: array{scripts?: list<string>},
+     *     opcache_statistics?: array<string, int>,
+     * }
+     */
+    private static function cacheStatus(): array
+    {
+        /** @var array{preload_statistics?: array{scripts?: list<string>}, opcache_statistics?: array<string, int>} */
+        return (array) Warnings::suppressed(static fn(): array|false => @opcache_get_status(false));
     }
 }

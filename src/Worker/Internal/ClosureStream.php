@@ -18,6 +18,9 @@ final class ClosureStream
 
     private const MAX_CACHED_SOURCES = 1024;
 
+    /** File type and permissions, as stat(2) reports them. */
+    private const READABLE_FILE = 0o100444;
+
     /** Code around the statement that returns the closure. It has no line breaks: line numbers must stay the same. */
     private const FACTORY_PREFIX = 'return static function () {'
         . ' \extract((array) \func_get_arg(0), \EXTR_OVERWRITE | \EXTR_REFS); ';
@@ -66,9 +69,9 @@ final class ClosureStream
 
     public function stream_open(string $path): bool
     {
-        $this->text = self::$compiled;
+        $this->text = self::text($path);
 
-        return isset(self::$sources[$path]) && $this->text !== '';
+        return $this->text !== '';
     }
 
     public function stream_read(int $count): string
@@ -93,7 +96,9 @@ final class ClosureStream
     /** @return array<string, int>|false */
     public function url_stat(string $path): array|false
     {
-        return isset(self::$sources[$path]) ? ['size' => \strlen(self::$compiled)] : false;
+        $size = \strlen(self::text($path));
+
+        return $size > 0 ? ['mode' => self::READABLE_FILE, 'size' => $size] : false;
     }
 
     public function stream_set_option(): bool
@@ -123,6 +128,12 @@ final class ClosureStream
         \assert($factory instanceof \Closure);
 
         return $factory;
+    }
+
+    /** Returns the code to compile, or the source when other code, such as a library, reads this file. */
+    private static function text(string $name): string
+    {
+        return self::$compiled !== '' && isset(self::$sources[$name]) ? self::$compiled : (string) self::source($name);
     }
 
     private static function atLine(string $code, int $line): string

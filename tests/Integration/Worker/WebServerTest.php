@@ -32,6 +32,23 @@ final class WebServerTest extends TidyTestCase
         }
     }
 
+    public function testTheRefusalOfAClosureOfAChangedPageSaysWhenToRepeatTheRequest(): void
+    {
+        $loader = \dirname(__DIR__, 3) . '/vendor/autoload.php';
+        $page = $this->file('page.php', "<?php require '{$loader}'; touch(__FILE__);" . <<<'PHP'
+            try {
+                (new Spindle\Worker\InlineExecutor())->submit(static fn() => 1)->await();
+            } catch (Spindle\Worker\UnserializableException $refused) {
+                echo $refused->getMessage();
+            }
+            PHP);
+
+        self::assertMatchesRegularExpression(
+            '/may have been loaded before .*: repeat the request after \d+ s, or submit a named function/',
+            (string) file_get_contents($this->startBuiltIn($page)),
+        );
+    }
+
     private static function check(string $sapi, string $answer): void
     {
         $work = [

@@ -67,6 +67,20 @@ final class TaskCodeTest extends TestCase
         self::assertSame(ChildClass::class, TaskCode::decode(TaskCode::encode($task, self::KEY), self::KEY)());
     }
 
+    public function testALibraryInTheWorkerCanReadTheSourceOfAClosure(): void
+    {
+        $task = static fn(): \Closure => static fn(): string => 'its source';
+        /** @var \Closure $made */
+        $made = TaskCode::decode(TaskCode::encode($task, self::KEY), self::KEY)();
+        $function = new \ReflectionFunction($made);
+        $file = (string) $function->getFileName();
+        $lines = is_file($file) ? (array) file($file) : [];
+
+        self::assertNotSame(__FILE__, $file);
+        self::assertStringContainsString("'its source'", (string) ($lines[(int) $function->getStartLine() - 1] ?? ''));
+        self::assertFileDoesNotExist("{$file}.php");
+    }
+
     public function testDecodedClosuresNameTheirOriginalPosition(): void
     {
         $line = __LINE__ + 1;
