@@ -84,7 +84,7 @@ final class LoadedFiles
         if (!\function_exists('proc_open')) {
             return null;
         }
-        $output = [1 => ['pipe', 'w'], 2 => ['file', '/dev/null', 'w']];
+        $output = [1 => ['pipe', 'w'], 2 => ['null']];
         $pipes = [];
         $stat = Warnings::suppressed(static function () use ($file, $output, &$pipes): mixed {
             return @proc_open(['stat', '-c', '%z', '--', self::path($file)], $output, $pipes);

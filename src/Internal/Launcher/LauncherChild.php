@@ -166,7 +166,7 @@ final class LauncherChild
      */
     private static function open(string $token, array $command): self
     {
-        $null = ['file', '/dev/null', 'r+'];
+        $null = ['null'];
         $stdout = @fopen('php://stdout', 'w');
         $descriptors = [['pipe', 'r'], ['pipe', 'w'], 3 => $stdout === false ? $null : $stdout];
         $replaced = Descriptors::toReplace();

@@ -9,7 +9,7 @@ use Spindle\Internal\Launcher\Descriptors;
 /** Starts programs of test servers. They inherit neither descriptors nor the environment, so tests are repeatable. */
 final class Program
 {
-    private const NULL_DEVICE = ['file', '/dev/null', 'r+'];
+    private const NULL_DEVICE = ['null'];
 
     /** Variables that programs get, in addition to the locale "C". */
     private const PASSED_VARIABLES = ['PATH', 'LD_LIBRARY_PATH'];
@@ -46,7 +46,7 @@ final class Program
      */
     public static function start(array $command, string $output): mixed
     {
-        return self::open($command, self::DETACH_SCRIPT, [1 => ['file', $output, 'a'], 2 => ['file', $output, 'a']])[0];
+        return self::open($command, 'exec >>' . escapeshellarg($output) . ' 2>&1; ' . self::DETACH_SCRIPT, [])[0];
     }
 
     /**
@@ -68,8 +68,8 @@ final class Program
     }
 
     /**
-     * @param list<string>                                                     $command
-     * @param array<int, array{string, string}|array{string, string, string}> $descriptors
+     * @param list<string>                              $command
+     * @param array<int, array{0: string, 1?: string}> $descriptors
      *
      * @return array{resource, array<int, resource>} process and pipes
      */

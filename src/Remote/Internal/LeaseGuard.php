@@ -41,7 +41,7 @@ final class LeaseGuard
         if ($this->process !== null) {
             return;
         }
-        $none = ['file', '/dev/null', 'r+'];
+        $none = ['null'];
         // The helper inherits no descriptors. Otherwise it would keep sockets open that this process has closed.
         $replaced = array_fill_keys(Descriptors::toReplace(), $none);
         $command = [PhpBinary::find(null), ...PhpBinary::options(), __DIR__ . '/lease-guard.php', (string) getmypid()];

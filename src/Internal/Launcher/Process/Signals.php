@@ -13,7 +13,7 @@ final class Signals
         if (\function_exists('posix_kill')) {
             return posix_kill($pid, $signal);
         }
-        $null = ['file', '/dev/null', 'r+'];
+        $null = ['null'];
         $shell = proc_open(['/bin/sh', '-c', "kill -{$signal} {$pid}"], [$null, $null, $null], $pipes);
 
         return $shell !== false && proc_close($shell) === 0;

@@ -246,7 +246,7 @@ final class ScreenTerminal
     private function stty(string ...$arguments): ?string
     {
         return Warnings::suppressed(function () use ($arguments): ?string {
-            $descriptors = [$this->stream, ['pipe', 'w'], ['file', '/dev/null', 'w']];
+            $descriptors = [$this->stream, ['pipe', 'w'], ['null']];
             $process = @proc_open(['stty', ...array_values($arguments)], $descriptors, $pipes);
             if ($process === false) {
                 return null;
