@@ -18,6 +18,7 @@ use Spindle\Http\Internal\Sapi\SapiBody;
 use Spindle\Http\Internal\Sapi\SapiExchange;
 use Spindle\Http\Internal\Sapi\ServerVariables;
 use Spindle\Http\Internal\Server\ResponseWriter;
+use Spindle\Internal\Warnings;
 
 /**
  * Runs an application of `spindle serve` under PHP-FPM, PHP's built-in server or any other SAPI. Each run of the script
@@ -86,7 +87,7 @@ final class Sapi
     /** Ends the output buffers above a level, including those of the handler. */
     private static function discardOutput(int $level): void
     {
-        while (ob_get_level() > $level && @ob_end_clean());
+        while (ob_get_level() > $level && Warnings::suppressed(ob_end_clean(...)));
     }
 
     /** Answers with 500 after exit() or a fatal error in the handler. PHP would send an empty response with 200. */

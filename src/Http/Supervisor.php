@@ -23,6 +23,7 @@ use Spindle\Http\Internal\Server\SafeLogger;
 use Spindle\Internal\Async\FiberQueue;
 use Spindle\Internal\CpuCount;
 use Spindle\Internal\NotCopyable;
+use Spindle\Internal\Warnings;
 use Spindle\Lifecycle;
 
 /**
@@ -282,7 +283,9 @@ final class Supervisor implements Lifecycle
     private static function currentFolder(): string
     {
         $pwd = (string) getenv('PWD');
-        [$pwdStatus, $cwdStatus] = [str_starts_with($pwd, '/') ? @stat($pwd) : false, stat('.')];
+        [$pwdStatus, $cwdStatus] = Warnings::suppressed(
+            static fn(): array => [str_starts_with($pwd, '/') ? stat($pwd) : false, stat('.')],
+        );
         $isHere = $pwdStatus !== false
             && $cwdStatus !== false
             && [$pwdStatus['dev'], $pwdStatus['ino']] === [$cwdStatus['dev'], $cwdStatus['ino']];

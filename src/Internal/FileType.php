@@ -38,7 +38,7 @@ enum FileType: int
      */
     public static function isAlwaysReady(mixed $stream): bool
     {
-        $stat = Warnings::suppressed(static fn(): array|false => @fstat($stream));
+        $stat = Warnings::suppressed(static fn(): array|false => fstat($stream));
 
         return $stat === false || self::ofMode($stat['mode']) === self::Regular;
     }

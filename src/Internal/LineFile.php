@@ -22,7 +22,9 @@ final class LineFile
      */
     public static function standardError(): self
     {
-        $own = FileType::of(\STDERR) === FileType::Pipe ? @fopen('/proc/self/fd/2', 'ane') : false;
+        $own = FileType::of(\STDERR) === FileType::Pipe
+            ? Warnings::suppressed(static fn(): mixed => fopen('/proc/self/fd/2', 'ane'))
+            : false;
 
         return $own !== false ? new self($own) : new self(\STDERR, new PipeWriter(\STDERR));
     }
@@ -35,7 +37,7 @@ final class LineFile
             return 'it was closed';
         }
         error_clear_last();
-        $written = $this->writer?->write($bytes) ?? (int) @fwrite($this->stream, $bytes);
+        $written = $this->writer?->write($bytes) ?? (int) Warnings::write($this->stream, $bytes);
         if ($written === \strlen($bytes)) {
             $this->isIncomplete = false;
 

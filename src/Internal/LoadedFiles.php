@@ -58,7 +58,7 @@ final class LoadedFiles
     /** Returns the change time of a file in whole seconds; 0.0 if it has none. */
     public static function changeTime(string $path): float
     {
-        return (float) Warnings::suppressed(static fn(): int|false => @filectime($path));
+        return (float) Warnings::suppressed(static fn(): int|false => filectime($path));
     }
 
     /** Returns inode, size and change time of the file as a string; '' when the file does not exist. */
@@ -87,7 +87,7 @@ final class LoadedFiles
         $output = [1 => ['pipe', 'w'], 2 => ['null']];
         $pipes = [];
         $stat = Warnings::suppressed(static function () use ($file, $output, &$pipes): mixed {
-            return @proc_open(['stat', '-c', '%z', '--', self::path($file)], $output, $pipes);
+            return proc_open(['stat', '-c', '%z', '--', self::path($file)], $output, $pipes);
         });
         if ($stat === false) {
             return null;
@@ -174,6 +174,6 @@ final class LoadedFiles
     private static function cacheStatus(): array
     {
         /** @var array{preload_statistics?: array{scripts?: list<string>}, opcache_statistics?: array<string, int>} */
-        return (array) Warnings::suppressed(static fn(): array|false => @opcache_get_status(false));
+        return (array) Warnings::suppressed(static fn(): array|false => opcache_get_status(false));
     }
 }

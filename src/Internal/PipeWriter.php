@@ -22,12 +22,11 @@ final class PipeWriter
     public function write(string $bytes): int
     {
         if (!$this->hasReader) {
-            return (int) @fwrite($this->stream, $bytes);
+            return (int) Warnings::write($this->stream, $bytes);
         }
         $written = 0;
         foreach (str_split($bytes, self::PIPE_BUF_BYTES) as $piece) {
-            [$none, $writable] = [null, [$this->stream]];
-            $sent = (int) @stream_select($none, $writable, $none, 0) > 0 ? (int) @fwrite($this->stream, $piece) : 0;
+            $sent = $this->isWritable() ? (int) Warnings::write($this->stream, $piece) : 0;
             $written += $sent;
             if ($sent < \strlen($piece)) {
                 break;
@@ -35,5 +34,14 @@ final class PipeWriter
         }
 
         return $written;
+    }
+
+    private function isWritable(): bool
+    {
+        [$none, $writable] = [null, [$this->stream]];
+
+        return Warnings::suppressed(static function () use ($none, $writable): bool {
+            return (int) stream_select($none, $writable, $none, 0) > 0;
+        });
     }
 }

@@ -26,7 +26,7 @@ final class Terminal
     {
         $terminals = [];
         foreach ([0, 2] as $descriptor) {
-            $stream = @fopen("php://fd/{$descriptor}", 'r');
+            $stream = Warnings::suppressed(static fn(): mixed => fopen("php://fd/{$descriptor}", 'r'));
             if ($stream !== false && stream_isatty($stream)) {
                 $terminals[] = $descriptor;
             }

@@ -26,10 +26,10 @@ final class UnlinkedFile
         $path = self::prefix($directory) . bin2hex(random_bytes(4));
         error_clear_last();
         $mask = umask(0o077);
-        $file = Warnings::suppressed(static fn(): mixed => @fopen($path, 'x+e'));
+        $file = Warnings::suppressed(static fn(): mixed => fopen($path, 'x+e'));
         umask($mask);
         if ($file !== false) {
-            Warnings::suppressed(static fn(): bool => @unlink($path));
+            Warnings::suppressed(static fn(): bool => unlink($path));
         }
 
         return $file;

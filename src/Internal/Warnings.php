@@ -15,8 +15,8 @@ final class Warnings
         . '(?:Failed to open stream: |(?:Read|Write) of \d+ bytes failed with errno=\d+ )?/i';
 
     /**
-     * Calls a closure with PHP's own error handler. The closure must suppress warnings with `@`. PHP's handler obeys
-     * `@`, but a handler of the application may throw.
+     * Calls a closure without its warnings. PHP's own error handler obeys `@`, but a handler of the application may
+     * throw.
      *
      * @template T
      *
@@ -28,7 +28,7 @@ final class Warnings
     {
         set_error_handler(null);
         try {
-            return $call();
+            return @$call();
         } finally {
             restore_error_handler();
         }

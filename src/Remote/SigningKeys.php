@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Remote;
 
+use Spindle\Internal\Warnings;
 use Spindle\Remote\Internal\FrameKind;
 
 /**
@@ -72,14 +73,16 @@ final class SigningKeys
      */
     public static function fromFile(string $file): self
     {
-        $mode = @fileperms($file);
+        $mode = Warnings::suppressed(static fn(): int|false => fileperms($file));
         if ($mode === false) {
             throw KeyFileException::unreadable($file);
         }
         if (($mode & 0o077) !== 0) {
             throw KeyFileException::exposed($file, $mode & 0o777);
         }
-        $lines = @file($file, \FILE_IGNORE_NEW_LINES | \FILE_SKIP_EMPTY_LINES);
+        $lines = Warnings::suppressed(
+            static fn(): array|false => file($file, \FILE_IGNORE_NEW_LINES | \FILE_SKIP_EMPTY_LINES),
+        );
         if ($lines === false) {
             throw KeyFileException::unreadable($file);
         }

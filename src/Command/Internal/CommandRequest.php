@@ -101,8 +101,8 @@ final class CommandRequest
         }
         clearstatcache(true); // a symbolic link may have changed
         [$actual, $named] = Warnings::suppressed(static fn(): array => [
-            @stat($directory),
-            \is_string($pwd) && str_starts_with($pwd, '/') ? @stat($pwd) : false,
+            stat($directory),
+            \is_string($pwd) && str_starts_with($pwd, '/') ? stat($pwd) : false,
         ]);
         if (
             $actual === false

@@ -15,6 +15,7 @@ use Spindle\Http\Internal\Message\RequestExchange;
 use Spindle\Http\Internal\Middleware\ClientDisconnect;
 use Spindle\Http\Internal\Server\RepeatedWarnings;
 use Spindle\Internal\LineFile;
+use Spindle\Internal\Warnings;
 
 /**
  * Logs each response of a handler in Apache's combined format. Quotes, backslashes and all bytes except printable ASCII
@@ -62,7 +63,7 @@ final class AccessLog implements MiddlewareInterface
     {
         error_clear_last();
         // "n": don't wait for the reader of a pipe. "e": commands do not inherit the descriptor.
-        $stream = @fopen($path, 'ane');
+        $stream = Warnings::suppressed(static fn(): mixed => fopen($path, 'ane'));
 
         return $stream !== false
             ? new self(new LineFile($stream))

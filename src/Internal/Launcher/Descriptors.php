@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Internal\Launcher;
 
 use Spindle\Internal\Launcher\Process\Files;
+use Spindle\Internal\Warnings;
 
 /** Finds the descriptors of this process that a launcher must not inherit. */
 final class Descriptors
@@ -28,7 +29,7 @@ final class Descriptors
         $open = 0;
         $sockets = $others = [];
         foreach (Files::in('/proc/self/fd') as $entry) {
-            $target = @readlink("/proc/self/fd/{$entry}");
+            $target = Warnings::suppressed(static fn(): string|false => readlink("/proc/self/fd/{$entry}"));
             if ($target === false) {
                 continue; // the descriptor of the listing itself, which is closed by now
             }
@@ -54,7 +55,7 @@ final class Descriptors
 
     private static function limit(): int
     {
-        return preg_match('/^Max open files\s+(\d+)/m', (string) @file_get_contents('/proc/self/limits'), $match) === 1
+        return preg_match('/^Max open files\s+(\d+)/m', (string) Files::read('/proc/self/limits'), $match) === 1
             ? (int) $match[1]
             : \PHP_INT_MAX;
     }
@@ -63,7 +64,7 @@ final class Descriptors
     {
         return preg_match(
             '/^flags:\s+([0-7]+)/m',
-            (string) @file_get_contents("/proc/self/fdinfo/{$descriptor}"),
+            (string) Files::read("/proc/self/fdinfo/{$descriptor}"),
             $match,
         ) === 1
             && (octdec($match[1]) & 0o2000000) !== 0;

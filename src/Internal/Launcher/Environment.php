@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Spindle\Internal\Launcher;
 
+use Spindle\Internal\Launcher\Process\Files;
+
 /** The environment that commands inherit: reads it, and encodes it for launchers. */
 final class Environment
 {
@@ -52,7 +54,7 @@ final class Environment
     private static function unlistedNames(): array
     {
         $names = [];
-        foreach (explode("\0", (string) @file_get_contents('/proc/self/environ')) as $variable) {
+        foreach (explode("\0", (string) Files::read('/proc/self/environ')) as $variable) {
             $name = substr($variable, 0, (int) strpos($variable, '='));
             if (strpbrk($name, ' .[') !== false) {
                 $names[] = $name;

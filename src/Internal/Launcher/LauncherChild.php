@@ -167,7 +167,7 @@ final class LauncherChild
     private static function open(string $token, array $command): self
     {
         $null = ['null'];
-        $stdout = @fopen('php://stdout', 'w');
+        $stdout = Warnings::suppressed(static fn(): mixed => fopen('php://stdout', 'w'));
         $descriptors = [['pipe', 'r'], ['pipe', 'w'], 3 => $stdout === false ? $null : $stdout];
         $replaced = Descriptors::toReplace();
         foreach ($replaced as $descriptor) {
@@ -183,13 +183,17 @@ final class LauncherChild
             ProcessTree::class,
             Signals::class,
         );
-        if (!@is_link('/proc/self/fd/2') && @is_dir('/proc/self/fd')) {
+        $isClosed = static fn(): bool => !is_link('/proc/self/fd/2') && is_dir('/proc/self/fd');
+        if (Warnings::suppressed($isClosed)) {
             $descriptors[2] = $null;
         }
         $restore = self::stopIgnoringChildSignal();
         try {
             error_clear_last();
-            $process = @proc_open(self::closingDescriptors($replaced, $command), $descriptors, $pipes, null, null);
+            $command = self::closingDescriptors($replaced, $command);
+            $process = Warnings::suppressed(static function () use ($command, $descriptors, &$pipes): mixed {
+                return proc_open($command, $descriptors, $pipes, null, null);
+            });
             $status = $process === false ? null : proc_get_status($process);
         } catch (\Error $error) {
             throw LauncherException::cannotStart("{$error->getMessage()}; see disable_functions in php.ini");
@@ -217,7 +221,8 @@ final class LauncherChild
     private static function closingDescriptors(array $descriptors, array $command): array
     {
         $closed = array_filter($descriptors, static fn(int $descriptor): bool => $descriptor <= 9);
-        if ($closed === [] || !ProcessCredentials::areReal() || !@is_executable('/bin/sh')) {
+        $hasShell = static fn(): bool => is_executable('/bin/sh');
+        if ($closed === [] || !ProcessCredentials::areReal() || !Warnings::suppressed($hasShell)) {
             return $command;
         }
         $closings = implode(' ', array_map(static fn(int $descriptor): string => "{$descriptor}<&-", $closed));

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Internal\Launcher;
 
+use Spindle\Internal\Launcher\Process\Files;
 use Spindle\LauncherException;
 
 /**
@@ -20,7 +21,7 @@ final class LauncherCode
     {
         $context = hash_init('xxh128');
         foreach (self::files() as $file) {
-            hash_update($context, (string) @file_get_contents($file) . "\0");
+            hash_update($context, (string) Files::read($file) . "\0");
         }
         $present = hash_final($context);
         if ($present !== (self::$loaded ??= $present)) {
@@ -36,14 +37,13 @@ final class LauncherCode
     /** @return list<string> */
     private static function files(): array
     {
-        $names = @scandir(__DIR__ . '/Process');
         $files = [
             __DIR__ . '/LauncherProtocol.php',
             \dirname(__DIR__) . '/FrameHandler.php',
             \dirname(__DIR__) . '/FrameReader.php',
             \dirname(__DIR__) . '/MalformedFrameException.php',
         ];
-        foreach ($names === false ? [] : $names as $name) {
+        foreach (Files::in(__DIR__ . '/Process') as $name) {
             if (str_ends_with($name, '.php')) {
                 $files[] = __DIR__ . "/Process/{$name}";
             }

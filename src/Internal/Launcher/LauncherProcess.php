@@ -258,7 +258,7 @@ final class LauncherProcess
             }
             Warnings::suppressed(function (): void {
                 [$none, $writes] = [null, [$this->child->stdin]];
-                @stream_select($none, $writes, $none, 0, 10_000); // until the launcher has read
+                stream_select($none, $writes, $none, 0, 10_000); // until the launcher has read
             });
         }
     }

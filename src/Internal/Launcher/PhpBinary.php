@@ -78,6 +78,6 @@ final class PhpBinary
     {
         // PHP warns about paths that open_basedir does not allow.
         return $path !== ''
-            && Warnings::suppressed(static fn(): bool => @is_file($path) && @is_executable($path));
+            && Warnings::suppressed(static fn(): bool => is_file($path) && is_executable($path));
     }
 }

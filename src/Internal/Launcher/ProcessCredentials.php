@@ -64,6 +64,6 @@ final class ProcessCredentials
         }
         clearstatcache();
 
-        return (int) Warnings::suppressed(static fn(): int|false => @fileinode('/'));
+        return (int) Warnings::suppressed(static fn(): int|false => fileinode('/'));
     }
 }

@@ -131,7 +131,9 @@ final class ClientStream
         if ($stream === false) {
             // PHP's warning does not mention that too many files are open, so this is checked here.
             throw NetworkException::because(
-                @fopen('/dev/null', 'r') === false ? 'too many open files' : Warnings::socketReason($warning),
+                Warnings::suppressed(static fn(): mixed => fopen('/dev/null', 'r')) === false
+                    ? 'too many open files'
+                    : Warnings::socketReason($warning),
             );
         }
 

@@ -7,6 +7,7 @@ namespace Spindle\Internal\Network;
 use Amp\CancelledException;
 use Amp\Dns\DnsException;
 use Amp\Dns\DnsRecord;
+use Spindle\Internal\Warnings;
 
 use function Amp\Dns\resolve;
 
@@ -44,7 +45,7 @@ final class DnsLookup
             throw NetworkException::because("the look-up failed: {$failure->getMessage()}", $failure);
         } catch (\Error $failure) {
             // Without a free file descriptor, PHP can't load the classes of amphp/dns, and throws an \Error.
-            throw @fopen('/dev/null', 'r') === false
+            throw Warnings::suppressed(static fn(): mixed => fopen('/dev/null', 'r')) === false
                 ? NetworkException::because("the look-up of '{$name}' failed: too many open files", $failure)
                 : $failure;
         }

@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Spindle\Internal\Network;
 
+use Spindle\Internal\Launcher\Process\Files;
+
 /**
  * Finds the folder with the operating system's trusted certificate authorities. By default, OpenSSL would read one file
  * with all authorities for each connection, and block for 20 ms. In a folder, each authority has its own file, and
@@ -24,7 +26,7 @@ final class SystemStore
     public static function isComplete(string $folder, string $file): bool
     {
         $hashes = glob("{$folder}/*.[0-9]");
-        $certificates = substr_count((string) @file_get_contents($file), '-----BEGIN CERTIFICATE-----');
+        $certificates = substr_count((string) Files::read($file), '-----BEGIN CERTIFICATE-----');
 
         return \is_array($hashes) && $hashes !== [] && \count($hashes) >= $certificates;
     }

@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Spindle\Internal\Network;
 
+use Spindle\Internal\Warnings;
+
 /** Bytes that wait to be written to a stream. Small parts are joined, large ones are not copied. */
 final class WriteBuffer
 {
@@ -50,7 +52,7 @@ final class WriteBuffer
     {
         if ($this->parts === [] && $this->size <= self::MAX_WRITE_BYTES) {
             // The usual case: all bytes are in the tail.
-            $written = @fwrite($stream, $this->tail);
+            $written = Warnings::write($stream, $this->tail);
             if ($written === $this->size) {
                 $this->tail = '';
                 $this->size = 0;
@@ -74,7 +76,7 @@ final class WriteBuffer
             $chunk = $this->offset === 0 && \strlen($part) <= self::MAX_WRITE_BYTES
                 ? $part
                 : substr($part, $this->offset, self::MAX_WRITE_BYTES);
-            $written = @fwrite($stream, $chunk);
+            $written = Warnings::write($stream, $chunk);
             if ($written === false) {
                 return false;
             }

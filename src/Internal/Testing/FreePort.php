@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Spindle\Internal\Testing;
 
+use Spindle\Internal\Warnings;
+
 /** Finds ports on 127.0.0.1 without a listener. */
 final class FreePort
 {
@@ -21,7 +23,7 @@ final class FreePort
     {
         for ($i = 0; $i < self::MAX_ATTEMPTS; ++$i) {
             $port = random_int(...self::PORT_RANGE);
-            $socket = @stream_socket_server("tcp://127.0.0.1:{$port}");
+            $socket = Warnings::suppressed(static fn(): mixed => stream_socket_server("tcp://127.0.0.1:{$port}"));
             if ($socket !== false) {
                 fclose($socket);
 

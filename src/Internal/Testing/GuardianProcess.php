@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Internal\Testing;
 
 use Spindle\Internal\Launcher\PhpBinary;
+use Spindle\Internal\Warnings;
 use Spindle\LauncherException;
 
 /** A child process that removes a temporary server after {@see dismiss()}, or after its parent ended for any reason. */
@@ -71,7 +72,7 @@ final class GuardianProcess
         if ($this->process === null) {
             return;
         }
-        @fwrite($this->pipe, "\n"); // a fork of this process may keep the pipe open
+        Warnings::write($this->pipe, "\n"); // a fork of this process may keep the pipe open
         fclose($this->pipe);
         proc_close($this->process);
         $this->process = null;

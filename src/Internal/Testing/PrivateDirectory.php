@@ -4,6 +4,9 @@ declare(strict_types=1);
 
 namespace Spindle\Internal\Testing;
 
+use Spindle\Internal\Launcher\Process\Files;
+use Spindle\Internal\Warnings;
+
 /** The directory with all files of a temporary PostgreSQL or Redis server. Only the current user can access it. */
 final class PrivateDirectory
 {
@@ -31,7 +34,7 @@ final class PrivateDirectory
             ...array_map(fn(string $folder): string => "{$this->path}/{$folder}", array_values($folders)),
         ] as $path) {
             error_clear_last();
-            if (!@mkdir($path, 0o700)) {
+            if (!Warnings::suppressed(static fn(): bool => mkdir($path, 0o700))) {
                 throw ServerException::cannotDo(
                     "The directory {$path} could not be created",
                     error_get_last()['message'] ?? 'mkdir failed',
@@ -50,7 +53,7 @@ final class PrivateDirectory
         $path = "{$this->path}/{$name}";
         $mask = umask(0o077);
         error_clear_last();
-        $written = @file_put_contents($path, $content, $flags);
+        $written = Warnings::suppressed(static fn(): int|false => file_put_contents($path, $content, $flags));
         umask($mask);
 
         return $written === \strlen($content)
@@ -69,7 +72,7 @@ final class PrivateDirectory
     public function copy(string $file, string $name): string
     {
         error_clear_last();
-        $content = @file_get_contents($file);
+        $content = Files::read($file);
 
         return $this->write(
             $name,

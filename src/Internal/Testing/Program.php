@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Internal\Testing;
 
 use Spindle\Internal\Launcher\Descriptors;
+use Spindle\Internal\Warnings;
 
 /** Starts programs of test servers. They inherit neither descriptors nor the environment, so tests are repeatable. */
 final class Program
@@ -79,13 +80,10 @@ final class Program
             $descriptors[$descriptor] ??= self::NULL_DEVICE;
         }
         error_clear_last();
-        $process = @proc_open(
-            ['/bin/sh', '-c', $shell, 'sh', ...$command],
-            $descriptors,
-            $pipes,
-            '/',
-            self::environment(),
-        );
+        $words = ['/bin/sh', '-c', $shell, 'sh', ...$command];
+        $process = Warnings::suppressed(static function () use ($words, $descriptors, &$pipes): mixed {
+            return proc_open($words, $descriptors, $pipes, '/', self::environment());
+        });
         if ($process === false) {
             throw ServerException::cannotDo(
                 "'{$command[0]}' could not be started",

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Internal\Testing;
 
+use Spindle\Internal\Launcher\Process\Files;
 use Spindle\Internal\Launcher\Process\Signals;
 
 /** A server process that can be ended, and started again with the same directory. */
@@ -99,7 +100,7 @@ final class TestServer
     public function log(): string
     {
         error_clear_last();
-        $log = @file_get_contents($this->logFile);
+        $log = Files::read($this->logFile);
 
         return $log !== false ? $log : throw ServerException::noLog(error_get_last()['message'] ?? '');
     }
@@ -108,7 +109,7 @@ final class TestServer
     {
         return implode(
             "\n",
-            \array_slice(explode("\n", trim((string) @file_get_contents($this->logFile))), -self::MAX_LOG_LINES),
+            \array_slice(explode("\n", trim((string) Files::read($this->logFile))), -self::MAX_LOG_LINES),
         );
     }
 

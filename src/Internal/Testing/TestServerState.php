@@ -6,6 +6,7 @@ namespace Spindle\Internal\Testing;
 
 use Spindle\Internal\Launcher\Process\Files;
 use Spindle\Internal\Launcher\Process\Signals;
+use Spindle\Internal\Warnings;
 
 /** The directory and the processes of a temporary server. */
 final class TestServerState
@@ -33,11 +34,11 @@ final class TestServerState
     {
         $processes = [];
         foreach (Files::in('/proc') as $entry) {
-            $line = (int) $entry > 0 ? @file_get_contents("/proc/{$entry}/cmdline") : false;
+            $line = (int) $entry > 0 ? Files::read("/proc/{$entry}/cmdline") : false;
             if ($line !== false && preg_match("~^(?:[^\\0]*/)?({$this->programs})[: \\0]~", $line, $match) === 1
                 && (
                     str_contains($line, basename($this->directory))
-                    || str_starts_with((string) @readlink("/proc/{$entry}/cwd"), "{$this->directory}/")
+                    || str_starts_with(self::workingDirectory($entry), "{$this->directory}/")
                 )) {
                 $processes[(int) $entry] = $match[1];
             }
@@ -76,5 +77,10 @@ final class TestServerState
 
             return !file_exists($this->directory);
         }, self::REMOVAL_TIMEOUT);
+    }
+
+    private static function workingDirectory(string $pid): string
+    {
+        return (string) Warnings::suppressed(static fn(): string|false => readlink("/proc/{$pid}/cwd"));
     }
 }

@@ -15,17 +15,19 @@ use Spindle\Internal\Launcher\Process\Signals;
 use Spindle\Internal\Testing\Removal;
 use Spindle\Internal\Testing\TestServerState;
 use Spindle\Internal\Testing\Wait;
+use Spindle\Internal\Warnings;
 
 /** @var array{string, string, class-string<Removal>, string} $argv */
 [, $owner, $removal, $directory] = $argv;
 
 // The files are loaded now, because they may be deleted later.
-foreach ([Files::class, Signals::class, Wait::class, TestServerState::class, Removal::class, $removal] as $class) {
+$classes = [Files::class, Signals::class, Warnings::class, Wait::class, TestServerState::class, Removal::class];
+foreach ([...$classes, $removal] as $class) {
     require dirname(__DIR__, 2) . strtr(substr($class, strlen('Spindle')), '\\', '/') . '.php';
 }
 
 $isOwned = static function () use ($owner): bool {
-    $stat = @file_get_contents('/proc/self/stat');
+    $stat = Files::read('/proc/self/stat');
 
     return $stat === false || preg_match("/\\) \\S {$owner} /", $stat) === 1;
 };

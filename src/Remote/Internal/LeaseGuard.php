@@ -8,6 +8,7 @@ use Spindle\Internal\Clock;
 use Spindle\Internal\Launcher\Descriptors;
 use Spindle\Internal\Launcher\PhpBinary;
 use Spindle\Internal\NotCopyable;
+use Spindle\Internal\Warnings;
 use Spindle\LauncherException;
 
 /**
@@ -45,7 +46,11 @@ final class LeaseGuard
         // The helper inherits no descriptors. Otherwise it would keep sockets open that this process has closed.
         $replaced = array_fill_keys(Descriptors::toReplace(), $none);
         $command = [PhpBinary::find(null), ...PhpBinary::options(), __DIR__ . '/lease-guard.php', (string) getmypid()];
-        $process = @proc_open($command, [['pipe', 'r'], $none, $none] + $replaced, $pipes, '/');
+        $descriptors = [['pipe', 'r'], $none, $none] + $replaced;
+        $pipes = [];
+        $process = Warnings::suppressed(static function () use ($command, $descriptors, &$pipes): mixed {
+            return proc_open($command, $descriptors, $pipes, '/');
+        });
         if ($process === false) {
             throw LauncherException::cannotStart(error_get_last()['message'] ?? 'proc_open failed');
         }
@@ -66,7 +71,7 @@ final class LeaseGuard
             return;
         }
         $time = is_finite($until) ? hrtime(true) + (int) (($until - Clock::now()) * 1e9) : \PHP_INT_MAX;
-        if (@fwrite($this->pipe, "{$time}\n") === false) { // the helper was killed
+        if (Warnings::write($this->pipe, "{$time}\n") === false) { // the helper was killed
             $this->close();
             $this->start();
         }

@@ -104,7 +104,7 @@ final class LateBinding
     /** @return list<\PhpToken> tokens from `function` on, without spaces and comments; none if there is no source */
     private static function body(\ReflectionMethod $method): array
     {
-        $lines = Warnings::suppressed(static fn(): array|false => @file((string) $method->getFileName()));
+        $lines = Warnings::suppressed(static fn(): array|false => file((string) $method->getFileName()));
         if ($lines === false) {
             return [];
         }

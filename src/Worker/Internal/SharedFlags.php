@@ -79,7 +79,7 @@ final class SharedFlags
     public static function removeStale(): void
     {
         $segments = \function_exists('shmop_open')
-            ? Warnings::suppressed(static fn(): array|false => @file('/proc/sysvipc/shm'))
+            ? Warnings::suppressed(static fn(): array|false => file('/proc/sysvipc/shm'))
             : false;
         foreach (\array_slice($segments === false ? [] : $segments, 1) as $segment) {
             // name, id, mode, size, pid of the creator, pid of the last user, attached
@@ -179,7 +179,7 @@ final class SharedFlags
 
     private static function attach(int $name, string $mode, int $permissions = 0, int $size = 0): \Shmop|false
     {
-        return Warnings::suppressed(static fn(): \Shmop|false => @shmop_open($name, $mode, $permissions, $size));
+        return Warnings::suppressed(static fn(): \Shmop|false => shmop_open($name, $mode, $permissions, $size));
     }
 
     private static function size(int $key): int

@@ -74,7 +74,7 @@ final class WorkerListener
         error_clear_last();
         $message = '';
         $socket = Warnings::suppressed(function () use (&$message): mixed {
-            return @stream_socket_server(
+            return stream_socket_server(
                 "unix://\0{$this->name}",
                 $code,
                 $message,
@@ -138,7 +138,7 @@ final class WorkerListener
 
                 return;
             }
-            $stream = Warnings::suppressed(fn(): mixed => @stream_socket_accept($this->socket, 0));
+            $stream = Warnings::suppressed(fn(): mixed => stream_socket_accept($this->socket, 0));
             if ($stream === false) {
                 if ($i === 0 && !$this->dropOldestStranger()) {
                     $this->acceptFailed();

@@ -7,13 +7,29 @@ namespace Spindle\Tests\Integration\Worker;
 use Amp\CancelledException;
 use Amp\DeferredCancellation;
 use Amp\Future;
+use Nyholm\Psr7\ServerRequest;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
+use Revolt\EventLoop;
 use Spindle\Command\Command;
 use Spindle\Command\CommandPool;
+use Spindle\Http\HttpException;
+use Spindle\Http\HttpServer;
+use Spindle\Http\HttpServerOptions;
+use Spindle\Http\ListenException;
+use Spindle\Http\Middleware\AccessLog;
+use Spindle\Http\Middleware\AccessLogException;
+use Spindle\Http\Response;
+use Spindle\Internal\Network\WriteBuffer;
+use Spindle\Internal\PipeWriter;
+use Spindle\Internal\Testing\Program;
+use Spindle\Remote\Internal\LeaseGuard;
+use Spindle\Remote\KeyFileException;
+use Spindle\Remote\SigningKeys;
 use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\OwnDirectory;
+use Spindle\Tests\Streams;
 use Spindle\Worker\TaskException;
 use Spindle\Worker\WorkerContext;
 use Spindle\Worker\WorkerCrashedException;
@@ -153,6 +169,63 @@ final class ThrowingErrorHandlerTest extends TestCase
 
         self::assertSame($worker, $pool->submit(getmypid(...))->await());
         $pool->close();
+    }
+
+    /** @return iterable<string, array{class-string<\Throwable>, \Closure(): mixed}> */
+    public static function failingCalls(): iterable
+    {
+        $missing = '/missing/file';
+        yield 'a file response' => [
+            HttpException::class,
+            static fn() => Response::file($missing, new ServerRequest('GET', '/')),
+        ];
+        yield 'an access log' => [AccessLogException::class, static fn() => AccessLog::toFile($missing)];
+        yield 'a key file' => [KeyFileException::class, static fn() => SigningKeys::fromFile($missing)];
+        yield 'a certificate' => [
+            ListenException::class,
+            static fn() => (new HttpServer(
+                static fn() => Response::text(''),
+                new HttpServerOptions(certificate: $missing),
+            ))->listen('tls://127.0.0.1:0'),
+        ];
+    }
+
+    /** @param class-string<\Throwable> $expected */
+    #[DataProvider('failingCalls')]
+    public function testACallFailsWithItsOwnException(string $expected, \Closure $call): void
+    {
+        $this->expectException($expected);
+        $call();
+    }
+
+    public function testAServerListensAtAUnixSocket(): void
+    {
+        $path = $this->path('http.sock');
+        $server = new HttpServer(static fn() => Response::text(''));
+        EventLoop::queue(static fn() => $server->close());
+        $server->listen("unix://{$path}");
+
+        self::assertFileDoesNotExist($path);
+    }
+
+    public function testTheGuardOfAnAgentAndProgramsOfTestServersStart(): void
+    {
+        $guard = new LeaseGuard();
+        $guard->start();
+        $guard->close();
+
+        self::assertSame([0, 'output'], Program::run(['echo', 'output']));
+    }
+
+    public function testWritingToAClosedConnectionFails(): void
+    {
+        [$own, $other] = Streams::pair();
+        fclose($other);
+        $buffer = new WriteBuffer();
+        $buffer->add('bytes');
+
+        self::assertFalse($buffer->flush($own));
+        self::assertSame(0, (new PipeWriter($own))->write('bytes'));
     }
 
     /** @return list<mixed> */

@@ -6,6 +6,7 @@ namespace Spindle\Http\Internal\Answer;
 
 use Psr\Http\Message\StreamInterface;
 use Spindle\Http\Internal\Message\ReadOnlyStream;
+use Spindle\Internal\Warnings;
 
 /** A part of an open file as a stream of fixed length. If the file is truncated, the stream ends early. */
 final class FileStream implements StreamInterface
@@ -73,7 +74,7 @@ final class FileStream implements StreamInterface
         if ($this->file === null || $length < 1) {
             return '';
         }
-        $bytes = (string) @fread($this->file, $length);
+        $bytes = (string) Warnings::read($this->file, $length);
         $this->endedEarly = $bytes === '';
         $this->position += \strlen($bytes);
 

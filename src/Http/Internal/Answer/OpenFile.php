@@ -6,6 +6,7 @@ namespace Spindle\Http\Internal\Answer;
 
 use Spindle\Http\HttpException;
 use Spindle\Internal\FileType;
+use Spindle\Internal\Warnings;
 
 /** A regular file open for reading. Its properties describe this file, even if another file gets its path. */
 final readonly class OpenFile
@@ -40,7 +41,7 @@ final readonly class OpenFile
         if (str_contains($path, "\0")) {
             throw self::notFound();
         }
-        $descriptor = @fopen($path, self::OPEN_MODE);
+        $descriptor = Warnings::suppressed(static fn(): mixed => fopen($path, self::OPEN_MODE));
         if ($descriptor === false) {
             throw self::failure($path);
         }
@@ -64,7 +65,7 @@ final readonly class OpenFile
         if ($real === false || !str_starts_with($real, rtrim($root, '/') . '/')) {
             return null;
         }
-        $status = @lstat($real);
+        $status = Warnings::suppressed(static fn(): array|false => lstat($real));
 
         return $status !== false && $status['dev'] === $this->device && $status['ino'] === $this->inode ? $real : null;
     }
@@ -95,7 +96,7 @@ final readonly class OpenFile
             return self::notFound();
         }
 
-        return @fopen('/dev/null', 'r') === false
+        return Warnings::suppressed(static fn(): mixed => fopen('/dev/null', 'r')) === false
             ? new \RuntimeException("Could not open {$path}: too many open files")
             : new HttpException(403, 'The file can not be read');
     }

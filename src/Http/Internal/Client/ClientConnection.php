@@ -280,7 +280,7 @@ final class ClientConnection
         EventLoop::cancel($this->writeWatcher);
         $this->timer->remove($this);
         $stream = $this->stream;
-        Warnings::suppressed(static fn() => @fclose($stream));
+        Warnings::suppressed(static fn() => fclose($stream));
         $this->drained->notify();
         $this->changed->notify();
     }

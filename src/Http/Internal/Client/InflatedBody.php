@@ -212,7 +212,7 @@ final class InflatedBody implements StreamInterface
         }
         $member = $this->member ?? inflate_init(\ZLIB_ENCODING_GZIP);
         $before = $this->member === null ? 0 : inflate_get_read_len($this->member);
-        $output = $member === false ? false : Warnings::suppressed(static fn() => @inflate_add($member, $bytes));
+        $output = $member === false ? false : Warnings::suppressed(static fn() => inflate_add($member, $bytes));
         if ($member === false || $output === false) {
             // zlib has one error code for wrong data, a wrong checksum and a wrong length.
             throw $this->fail(InvalidResponseException::of(

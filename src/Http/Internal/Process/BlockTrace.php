@@ -6,6 +6,7 @@ namespace Spindle\Http\Internal\Process;
 
 use Revolt\EventLoop\Driver;
 use Spindle\Http\Internal\Server\Connection;
+use Spindle\Internal\Launcher\Process\Files;
 
 /**
  * Describes the code that blocks the event loop: the function that blocks, its callers, and what to use instead. Reads
@@ -197,7 +198,7 @@ final readonly class BlockTrace
     private static function statements(string $file): iterable
     {
         $tokens = array_values(array_filter(
-            \PhpToken::tokenize((string) @file_get_contents($file)),
+            \PhpToken::tokenize((string) Files::read($file)),
             static fn(\PhpToken $token): bool => !$token->isIgnorable(),
         ));
         [$first, $call] = [null, null];

@@ -121,8 +121,12 @@ final class Channel implements FrameHandler
     {
         $until = Clock::now() + $timeout;
         while ($this->unsent !== '' && ($left = $until - Clock::now()) > 0) {
-            [$none, $writes] = [null, [$this->stream]];
-            if (@stream_select($none, $writes, $none, 0, (int) ceil($left * 1e6)) === false) {
+            $wait = function () use ($left): int|false {
+                [$none, $writes] = [null, [$this->stream]];
+
+                return stream_select($none, $writes, $none, 0, (int) ceil($left * 1e6));
+            };
+            if (Warnings::suppressed($wait) === false) {
                 usleep(1_000); // a signal arrived, or stream_select() does not support a descriptor with this number
             }
             $this->flush();

@@ -6,8 +6,10 @@ namespace Spindle\Http\Internal\Process;
 
 use Psr\Log\LoggerInterface;
 use Revolt\EventLoop;
+use Spindle\Internal\Launcher\Process\Files;
 use Spindle\Internal\LoadedFiles;
 use Spindle\Internal\MalformedFrameException;
+use Spindle\Internal\Warnings;
 
 /**
  * The running processes that the supervisor has forked. Each has a channel to the supervisor.
@@ -60,7 +62,7 @@ final class Children implements \IteratorAggregate
     {
         self::endLoopFiber();
         [$supervisorEnd, $workerEnd] = Channel::pair();
-        $pid = @pcntl_fork();
+        $pid = Warnings::suppressed(pcntl_fork(...));
         if ($pid === 0) {
             // the application is loaded after this point: its files may be newer than those that are loaded now
             LoadedFiles::record();

@@ -4,6 +4,9 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Process;
 
+use Spindle\Internal\Launcher\Process\Files;
+use Spindle\Internal\Warnings;
+
 /** Detects changed, added or removed PHP files of a folder. Skips folders named vendor, dot files and dot folders. */
 final class FileWatch
 {
@@ -65,9 +68,7 @@ final class FileWatch
         $now = $this->time === null ? time() : ($this->time)();
         [$files, $folders] = [[], ['']];
         while (($folder = array_pop($folders)) !== null) {
-            $names = @scandir("{$this->folder}/{$folder}");
-            // A folder that was removed or can't be read is treated as empty.
-            foreach ($names === false ? [] : $names as $name) {
+            foreach (Files::in("{$this->folder}/{$folder}") as $name) {
                 $file = "{$this->folder}/{$folder}{$name}";
                 if (str_starts_with($name, '.') || $name === 'vendor') {
                     continue;
@@ -92,7 +93,7 @@ final class FileWatch
      */
     private function version(string $path, string $file, int $now): array
     {
-        $stat = @stat($file);
+        $stat = Warnings::suppressed(static fn(): array|false => stat($file));
         if ($stat === false) {
             return ['', '']; // the file was removed during the scan
         }
@@ -106,6 +107,8 @@ final class FileWatch
             unset($this->unsettled[$path]);
         }
 
-        return [$status, $isRead ? (string) @hash_file('xxh3', $file) : $hashBefore];
+        $hash = static fn(): string => (string) hash_file('xxh3', $file);
+
+        return [$status, $isRead ? Warnings::suppressed($hash) : $hashBefore];
     }
 }

@@ -5,6 +5,8 @@ declare(strict_types=1);
 namespace Spindle\Http\Internal\Process;
 
 use Composer\Autoload\ClassLoader;
+use Spindle\Internal\LoadedFiles;
+use Spindle\Internal\Warnings;
 
 /** Makes a new fork read the current code instead of code that an earlier process has cached. */
 final class FreshCode
@@ -33,12 +35,13 @@ final class FreshCode
     private static function invalidateOpcache(): void
     {
         /** @var array{opcache_statistics: array{start_time: int}, scripts?: array<string, mixed>}|false $status */
-        $status = @opcache_get_status(true);
+        $status = Warnings::suppressed(static fn(): array|false => opcache_get_status(true));
         if ($status === false) {
             return;
         }
         foreach (array_keys($status['scripts'] ?? []) as $file) {
-            @opcache_invalidate($file, @filectime($file) >= $status['opcache_statistics']['start_time']);
+            $isRecent = LoadedFiles::changeTime($file) >= $status['opcache_statistics']['start_time'];
+            Warnings::suppressed(static fn(): bool => opcache_invalidate($file, $isRecent));
         }
     }
 

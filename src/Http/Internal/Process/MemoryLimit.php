@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Http\Internal\Process;
 
 use Spindle\Http\SupervisorOptions;
+use Spindle\Internal\Launcher\Process\Files;
 use Spindle\Internal\UsableMemory;
 
 /** Determines memory_limit for processes. Debian's CLI php.ini sets no limit, so one request could use all memory. */
@@ -53,7 +54,7 @@ final readonly class MemoryLimit
 
     private static function isOnTheCommandLine(): bool
     {
-        $line = explode("\0", (string) @file_get_contents('/proc/self/cmdline'), -1);
+        $line = explode("\0", (string) Files::read('/proc/self/cmdline'), -1);
         /** @var list<string> $argv */
         $argv = $_SERVER['argv'] ?? [];
         $options = \array_slice($line, 0, max(0, \count($line) - \count($argv)));

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Http\Internal\Process;
 
 use Spindle\Internal\IgnoredSignals;
+use Spindle\Internal\Launcher\Process\Files;
 use Spindle\Internal\Warnings;
 
 /** Restarts this PHP program with other settings. Pid, descriptors, environment and ignored signals stay the same. */
@@ -36,7 +37,7 @@ final class PhpRestart
             return 'the restarted PHP still has these functions, because another disable_functions setting replaced'
                 . ' that of Spindle';
         }
-        $arguments = self::arguments(explode("\0", (string) @file_get_contents('/proc/self/cmdline'), -1));
+        $arguments = self::arguments(explode("\0", (string) Files::read('/proc/self/cmdline'), -1));
         if ($arguments === null) {
             return '/proc/self/cmdline can not be read, or has the command line of another program';
         }

@@ -6,6 +6,7 @@ namespace Spindle\Http\Internal\Process;
 
 use Composer\Autoload\ClassLoader;
 use Spindle\Http\AppException;
+use Spindle\Internal\Warnings;
 
 /**
  * Remembers where symbolic links lead when the supervisor starts. Later, the links may lead to another release of
@@ -73,7 +74,7 @@ final readonly class Release
             }
         }
         $folder = $newRelease . substr($this->folder, \strlen($oldRelease));
-        if (self::isIn($oldRelease, $this->folder) && !@chdir($folder)) {
+        if (self::isIn($oldRelease, $this->folder) && !Warnings::suppressed(static fn(): bool => chdir($folder))) {
             throw AppException::moved($this->app, $newRelease, "its working directory can't be {$folder}");
         }
     }

@@ -6,6 +6,7 @@ namespace Spindle\Http\Internal\Process;
 
 use Psr\Log\LoggerInterface;
 use Spindle\Http\UnsupportedFunctionException;
+use Spindle\Internal\Warnings;
 
 /**
  * Replaces PHP functions that would silently do nothing in a server process, or affect all requests. PHP is started
@@ -83,11 +84,11 @@ final class RequestFunctions
         return match ($file) {
             '' => fwrite(\STDERR, "{$message}\n") !== false,
             'syslog' => syslog(\LOG_NOTICE, $message),
-            default => @file_put_contents(
+            default => Warnings::suppressed(static fn(): int|false => file_put_contents(
                 $file,
                 '[' . gmdate('d-M-Y H:i:s') . " UTC] {$message}\n",
                 \FILE_APPEND,
-            ) !== false,
+            )) !== false,
         };
     }
 

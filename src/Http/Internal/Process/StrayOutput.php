@@ -8,6 +8,7 @@ use Psr\Log\LoggerInterface;
 use Revolt\EventLoop;
 use Spindle\Http\Internal\Server\RequestName;
 use Spindle\Internal\OutputBuffers;
+use Spindle\Internal\Warnings;
 
 /**
  * Logs what handlers print: echo, var_dump(), PHP's warnings with display_errors. Such output is not part of any
@@ -63,7 +64,8 @@ final class StrayOutput
         $own = $this->capturing ? 1 : 0;
         $open = ob_get_level() - $own;
         if ($open > 0) {
-            while (ob_get_level() > $own && @ob_end_clean()); // a buffer that can't be removed stays
+            // A buffer that can't be removed stays.
+            while (ob_get_level() > $own && Warnings::suppressed(ob_end_clean(...)));
             $this->log(
                 '{printer} left output buffers of ob_start() open. They were closed, and their contents were dropped',
                 [

@@ -6,6 +6,7 @@ namespace Spindle\Http\Internal\Server;
 
 use Spindle\Http\HttpServerOptions;
 use Spindle\Http\ListenException;
+use Spindle\Internal\Launcher\Process\Files;
 
 /** Checks certificates, and returns PHP's TLS options. PHP reads the files again for each connection. */
 final class Certificates
@@ -44,8 +45,8 @@ final class Certificates
     /** @throws ListenException */
     private static function check(string $certificate, string $key, string $address): void
     {
-        $chain = @file_get_contents($certificate);
-        $private = @file_get_contents($key);
+        $chain = Files::read($certificate);
+        $private = Files::read($key);
         if ($chain === false || $private === false) {
             throw ListenException::because(
                 $address,

@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Server;
 
+use Spindle\Internal\Warnings;
+
 /** Reserves descriptors that connections can't use. Releases them for handlers when no other descriptor is free. */
 final class SpareDescriptors
 {
@@ -16,7 +18,7 @@ final class SpareDescriptors
     public function reserve(): bool
     {
         while (\count($this->streams) < self::COUNT) {
-            $stream = @fopen('/dev/null', 're');
+            $stream = Warnings::suppressed(static fn(): mixed => fopen('/dev/null', 're'));
             if ($stream === false) {
                 $this->release();
 

@@ -167,7 +167,7 @@ final class Transport
     {
         if (!$this->sending && \strlen($bytes) <= self::MAX_SEND_BYTES) {
             // PHP warns when the other side has closed the connection, which is not an error here.
-            $sent = @fwrite($this->stream, $bytes);
+            $sent = Warnings::write($this->stream, $bytes);
             if ($sent === false) {
                 $this->broken = true;
 
@@ -250,7 +250,7 @@ final class Transport
         }
         // If a program started by a handler has this descriptor too, fclose() alone would not end the connection.
         if ($this->secure || !$this->isIncomplete) {
-            @stream_socket_shutdown($this->stream, \STREAM_SHUT_RDWR);
+            Warnings::suppressed(fn(): bool => stream_socket_shutdown($this->stream, \STREAM_SHUT_RDWR));
         }
         $this->secure ? Warnings::of(fn() => fclose($this->stream)) : fclose($this->stream);
         $this->socket = null;
@@ -270,7 +270,7 @@ final class Transport
     {
         do {
             $bytes = substr($this->unsent, $this->sentOffset, self::MAX_SEND_BYTES);
-            $sent = @fwrite($this->stream, $bytes);
+            $sent = Warnings::write($this->stream, $bytes);
             if ($sent === false || $sent === 0 && $this->secure && $this->wasReset()) {
                 $this->broken = true;
                 $this->discardUnsent();

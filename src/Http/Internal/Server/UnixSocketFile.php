@@ -46,7 +46,7 @@ final class UnixSocketFile
         if (!is_dir($folder)) {
             throw ListenException::because($address, "{$folder} is not an existing folder");
         }
-        $type = @filetype($path);
+        $type = Warnings::suppressed(static fn(): string|false => filetype($path));
         if ($type !== false && $type !== 'socket') {
             throw ListenException::because($address, "{$path} already exists, and is not a socket but a {$type}");
         }
@@ -74,7 +74,7 @@ final class UnixSocketFile
     {
         $created = isset(self::$created[$path]) ? array_shift(self::$created[$path]) : null;
         if ($created === [self::identity($path), getmypid()]) {
-            @unlink($path);
+            Warnings::suppressed(static fn(): bool => unlink($path));
         }
         if ((self::$created[$path] ?? []) === []) {
             unset(self::$created[$path]);
@@ -90,19 +90,19 @@ final class UnixSocketFile
         if ($client !== false || $code === self::EAGAIN) {
             throw ListenException::because($address, 'address already in use');
         }
-        if ($code !== self::ECONNREFUSED && @filetype($path) !== false) {
+        if ($code !== self::ECONNREFUSED && self::identity($path) !== null) {
             throw ListenException::because(
                 $address,
                 "{$path} already exists, and its server could not be reached: " . lcfirst((string) $message),
             );
         }
-        @unlink($path);
+        Warnings::suppressed(static fn(): bool => unlink($path));
     }
 
     private static function identity(string $path): ?string
     {
         clearstatcache(true, $path);
-        $status = @lstat($path);
+        $status = Warnings::suppressed(static fn(): array|false => lstat($path));
 
         return $status === false ? null : "{$status['dev']}:{$status['ino']}";
     }

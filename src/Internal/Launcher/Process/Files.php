@@ -5,8 +5,8 @@ declare(strict_types=1);
 namespace Spindle\Internal\Launcher\Process;
 
 /**
- * Reads files and folders of /proc, which may be missing or unreadable, and may be removed at any time. Sets PHP's own
- * error handler for each read, because a handler of the application may throw in spite of `@`.
+ * Reads files and folders that may be missing or unreadable, and may be removed at any time, such as those of /proc.
+ * Sets PHP's own error handler for each read, because a handler of the application may throw in spite of `@`.
  */
 final class Files
 {

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres\Internal\Connect;
 
+use Spindle\Internal\Warnings;
 use Spindle\Postgres\Internal\Protocol\FrontendMessages;
 use Spindle\Postgres\Internal\SessionChanges;
 
@@ -55,7 +56,7 @@ final readonly class Handover
                 implode('; ', [SessionChanges::newSeed(), ...$this->setup, "select '{$facts}', '{$proof}'"]),
             );
 
-        return @fwrite($stream, $bytes) === \strlen($bytes);
+        return Warnings::write($stream, $bytes) === \strlen($bytes);
     }
 
     public function release(): void

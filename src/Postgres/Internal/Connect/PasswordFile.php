@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres\Internal\Connect;
 
+use Spindle\Internal\Warnings;
 use Spindle\Postgres\PostgresHost;
 
 /**
@@ -32,7 +33,9 @@ final class PasswordFile
     /** Returns the password of the first line that matches; null when there is none. */
     public static function find(string $file, PostgresHost $host, string $database, string $user): ?string
     {
-        $lines = self::isPrivate($file) ? @file($file, \FILE_IGNORE_NEW_LINES) : false;
+        $lines = self::isPrivate($file)
+            ? Warnings::suppressed(static fn(): array|false => file($file, \FILE_IGNORE_NEW_LINES))
+            : false;
         $name = \in_array(rtrim($host->host, '/'), self::DEFAULT_FOLDERS, true)
             ? self::DEFAULT_SOCKET_NAME
             : $host->host;

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres\Internal\Connect;
 
+use Spindle\Internal\Launcher\Process\Files;
 use Spindle\Postgres\PostgresOptions;
 
 /**
@@ -49,7 +50,7 @@ final class PersistentStream
             $options->tlsFor($endpoint->host), $options->tlsCaFile, $options->tlsCertificate,
             $options->tlsKey, $options->applicationName, $options->settings, $options->statementTimeout,
         ]);
-        $bootId = (string) @file_get_contents(self::BOOT_ID_FILE);
+        $bootId = (string) Files::read(self::BOOT_ID_FILE);
         $number = 0;
         do {
             $secret = hash_hmac(self::HASH, "{$number} {$identity}", $bootId);

@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres\Internal\Protocol;
 
+use Spindle\Internal\Launcher\Process\Files;
+
 /** Measures the time in which this process used a processor or waited for one. */
 final class BusyTime
 {
@@ -37,7 +39,7 @@ final class BusyTime
     /** Returns the busy nanoseconds of this process up to now. Without the file, waiting is not included. */
     private static function read(): int
     {
-        $text = self::$hasFile ? @file_get_contents(self::SCHEDSTAT_FILE) : false;
+        $text = self::$hasFile ? Files::read(self::SCHEDSTAT_FILE) : false;
         self::$hasFile = $text !== false;
         if ($text !== false) {
             [$ran, $waited] = [...explode(' ', $text), 0, 0];

@@ -9,6 +9,7 @@ use Amp\CancelledException;
 use Revolt\EventLoop;
 use Spindle\Internal\Async\FiberQueue;
 use Spindle\Internal\Network\WriteBuffer;
+use Spindle\Internal\Warnings;
 use Spindle\Internal\WeakTimer;
 use Spindle\Postgres\ConnectionClosedException;
 use Spindle\Postgres\ConnectionLostException;
@@ -431,7 +432,7 @@ final class Pipeline
             return;
         }
         if ($onPurpose && $this->outbox->size === 0) {
-            @fwrite($this->stream, FrontendMessages::TERMINATE);
+            Warnings::write($this->stream, FrontendMessages::TERMINATE);
         }
         fclose($this->stream);
     }
@@ -564,7 +565,7 @@ final class Pipeline
 
                 return;
             }
-            $bytes = @fread($this->stream, self::READ_BYTES);
+            $bytes = Warnings::read($this->stream, self::READ_BYTES);
             if ($bytes === '' || $bytes === false) {
                 if ($bytes === false || feof($this->stream)) {
                     $this->end(ConnectionLostException::while('the server closed it'));

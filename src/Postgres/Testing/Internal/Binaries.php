@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Postgres\Testing\Internal;
 
 use Spindle\Internal\Testing\Program;
+use Spindle\Internal\Warnings;
 use Spindle\Postgres\Testing\TemporaryPostgresException;
 
 /** Finds the directory of the server's programs. Many distributions do not include that directory in PATH. */
@@ -79,7 +80,9 @@ final class Binaries
 
     private static function hasServer(string $directory): bool
     {
-        return @is_executable("{$directory}/initdb") && @is_executable("{$directory}/postgres");
+        return Warnings::suppressed(
+            static fn(): bool => is_executable("{$directory}/initdb") && is_executable("{$directory}/postgres"),
+        );
     }
 
     private static function version(string $directory): int

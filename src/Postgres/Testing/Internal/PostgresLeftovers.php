@@ -8,6 +8,7 @@ use Spindle\Internal\Launcher\Process\Signals;
 use Spindle\Internal\Testing\Removal;
 use Spindle\Internal\Testing\TestServerState;
 use Spindle\Internal\Testing\Wait;
+use Spindle\Internal\Warnings;
 
 /** Removes the processes, shared memory and files of a server. */
 final class PostgresLeftovers implements Removal
@@ -35,7 +36,8 @@ final class PostgresLeftovers implements Removal
      */
     public static function pidFileLines(string $directory): array
     {
-        $lines = @file("{$directory}/data/postmaster.pid", \FILE_IGNORE_NEW_LINES);
+        $file = "{$directory}/data/postmaster.pid";
+        $lines = Warnings::suppressed(static fn(): array|false => file($file, \FILE_IGNORE_NEW_LINES));
 
         return $lines === false ? [] : $lines;
     }

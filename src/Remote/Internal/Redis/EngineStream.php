@@ -241,7 +241,7 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
                 throw new \RuntimeException($this->failure(), self::BROKEN_CONNECTION_CODE);
             }
             $socket = $this->socket;
-            $bytes = @fread($socket, self::READ_BYTES);
+            $bytes = Warnings::read($socket, self::READ_BYTES);
             if ($bytes !== false && $bytes !== '') {
                 $this->buffer .= $bytes;
                 $this->lastProgress = Clock::now();

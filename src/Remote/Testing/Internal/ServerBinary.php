@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Remote\Testing\Internal;
 
+use Spindle\Internal\Warnings;
 use Spindle\Remote\Testing\TemporaryRedisException;
 
 /** Finds the executable of the Redis or Valkey server. */
@@ -41,6 +42,6 @@ final class ServerBinary
 
     private static function isProgram(string $path): bool
     {
-        return @is_file($path) && @is_executable($path);
+        return Warnings::suppressed(static fn(): bool => is_file($path) && is_executable($path));
     }
 }

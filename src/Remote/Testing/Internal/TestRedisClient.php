@@ -51,7 +51,7 @@ final class TestRedisClient
             $request .= '$' . \strlen($argument) . "\r\n{$argument}\r\n";
         }
         for ($sent = 0; $sent < \strlen($request); $sent += $written) {
-            $written = @fwrite($this->stream, substr($request, $sent));
+            $written = Warnings::write($this->stream, substr($request, $sent));
             if ($written === false || $written === 0) {
                 break; // the connection is closed, but perhaps an earlier answer can be read
             }

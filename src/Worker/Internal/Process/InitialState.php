@@ -42,14 +42,14 @@ final class InitialState
             foreach ($this->settings as $name => $value) {
                 if (\array_key_exists($name, $settings) && $settings[$name] !== $value) {
                     // fails for settings that can only be tightened, such as open_basedir
-                    Warnings::suppressed(static fn(): string|false => @ini_set($name, $value ?? ''));
+                    Warnings::suppressed(static fn(): string|false => ini_set($name, $value ?? ''));
                 }
             }
         }
         date_default_timezone_set($this->timeZone);
         if ($this->directory !== false && getcwd() !== $this->directory) {
             // the directory may no longer exist
-            Warnings::suppressed(fn(): bool => @chdir($this->directory));
+            Warnings::suppressed(fn(): bool => chdir($this->directory));
         }
         [$_ENV, $_SERVER] = $this->variables;
         if ($this->isThread) {

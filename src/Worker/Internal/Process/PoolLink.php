@@ -52,7 +52,9 @@ final class PoolLink implements FrameHandler
         $timeout = ini_set('default_socket_timeout', '-1');
         $end = hrtime(true) + self::CONNECT_TIMEOUT_NANOSECONDS;
         do {
-            $socket = @stream_socket_client("unix://\0{$name}", $code, $message, 30.0);
+            [$socket, $code] = Warnings::suppressed(
+                static fn(): array => [stream_socket_client("unix://\0{$name}", $code, $message, 30.0), $code],
+            );
             $isFull = $socket === false && $code === self::EAGAIN && hrtime(true) < $end;
             if ($isFull) {
                 usleep(1_000);
@@ -87,7 +89,7 @@ final class PoolLink implements FrameHandler
         if ($this->welcome !== null) {
             if (!$this->isWelcomedWith($this->welcome)) {
                 // another process listens under the name of the pool's socket, and gets no more data
-                Warnings::suppressed(fn(): bool => @stream_socket_shutdown($this->socket, \STREAM_SHUT_RDWR));
+                Warnings::suppressed(fn(): bool => stream_socket_shutdown($this->socket, \STREAM_SHUT_RDWR));
 
                 return null;
             }
@@ -130,7 +132,7 @@ final class PoolLink implements FrameHandler
             $reads = [$this->socket];
             $none = null;
 
-            return @stream_select($reads, $none, $none, 0) === 1;
+            return stream_select($reads, $none, $none, 0) === 1;
         });
     }
 

@@ -245,7 +245,7 @@ final class WorkerLifecycle
     private static function closeBuffer(): bool
     {
         try {
-            return Warnings::suppressed(static fn(): bool => @ob_end_flush());
+            return Warnings::suppressed(static fn(): bool => ob_end_flush());
         } catch (\Throwable $thrown) { // The callback threw. PHP has removed the buffer.
             error_log("The callback of an output buffer that a task left open threw: {$thrown}");
 

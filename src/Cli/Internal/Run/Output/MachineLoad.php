@@ -16,7 +16,7 @@ final class MachineLoad
     public static function now(): string
     {
         $load = sys_getloadavg();
-        $memory = (string) Warnings::suppressed(static fn(): string|false => @file_get_contents(self::MEMORY_FILE));
+        $memory = (string) Warnings::suppressed(static fn(): string|false => file_get_contents(self::MEMORY_FILE));
         $kilobytes = static fn(string $name): float
             => preg_match("/^{$name}: *(\\d+) kB$/m", $memory, $match) === 1 ? (float) $match[1] : 0.0;
         $total = $kilobytes('MemTotal');

@@ -179,7 +179,7 @@ final class ScreenTerminal
         $none = [];
         $streams = [$this->stream];
 
-        return Warnings::suppressed(static fn(): int|false => @stream_select($none, $streams, $none, 0)) === 1;
+        return Warnings::suppressed(static fn(): int|false => stream_select($none, $streams, $none, 0)) === 1;
     }
 
     public function write(string $bytes): void
@@ -204,7 +204,7 @@ final class ScreenTerminal
     /** Returns whether this process may change the terminal's settings. Without a controlling terminal, it may. */
     private static function isForegroundProcess(): bool
     {
-        $stat = (string) Warnings::suppressed(static fn(): string|false => @file_get_contents('/proc/self/stat'));
+        $stat = (string) Warnings::suppressed(static fn(): string|false => file_get_contents('/proc/self/stat'));
         $fields = explode(' ', substr($stat, (int) strrpos($stat, ')') + 2));
         [$group, $foreground] = [$fields[2] ?? '', $fields[5] ?? '-1'];
 
@@ -231,7 +231,7 @@ final class ScreenTerminal
     private function open(): mixed
     {
         $name = posix_ttyname($this->stream);
-        $keys = $name === false ? false : Warnings::suppressed(static fn(): mixed => @fopen($name, 'r'));
+        $keys = $name === false ? false : Warnings::suppressed(static fn(): mixed => fopen($name, 'r'));
         if (\is_resource($keys)) {
             stream_set_blocking($keys, false);
             stream_set_read_buffer($keys, 0);
@@ -247,7 +247,7 @@ final class ScreenTerminal
     {
         return Warnings::suppressed(function () use ($arguments): ?string {
             $descriptors = [$this->stream, ['pipe', 'w'], ['null']];
-            $process = @proc_open(['stty', ...array_values($arguments)], $descriptors, $pipes);
+            $process = proc_open(['stty', ...array_values($arguments)], $descriptors, $pipes);
             if ($process === false) {
                 return null;
             }

@@ -55,7 +55,7 @@ final class PartedFile
     public function checkUnchanged(int $job): void
     {
         clearstatcache(true, $this->path);
-        $now = Warnings::suppressed(fn(): array|false => @stat($this->path));
+        $now = Warnings::suppressed(fn(): array|false => stat($this->path));
         $change = match (true) {
             $now === false => null,
             "{$now['dev']}:{$now['ino']}" !== $this->identity => 'was replaced',
