@@ -143,7 +143,7 @@ final class SupervisorMetricsTest extends ServeTestCase
         $this->awaitLogged(' called exit() while it handled GET /exit; another takes its place');
         $this->get();
 
-        self::assertSame([11, 12], \array_slice($this->scrape(), 0, 2));
+        self::assertSame([11, 12, 12, 12], $this->scrape());
     }
 
     public function testCountersOfAStuckProcessAreIncluded(): void

@@ -178,8 +178,7 @@ final class Connection implements TransportEvents
         if ($exchange !== null && !$exchange->responseStarted) {
             $this->exchange = null;
             $exchange->ended = true; // a later response of the handler is dropped
-            $this->responder->countAnswer(503, $exchange, (int) hrtime(true));
-            $this->responder->refuseNow(503, 'The server is stopping', $exchange->head->method);
+            $this->responder->refuseNow(503, 'The server is stopping', $exchange);
             $exchange->cancel(ClientDisconnectedException::stopped());
             $this->timed->discardReceived();
         }
@@ -190,7 +189,7 @@ final class Connection implements TransportEvents
     public function answerWith500(): void
     {
         if ($this->exchange !== null && !$this->exchange->responseStarted) {
-            $this->responder->refuseNow(500, 'Internal Server Error', $this->exchange->head->method);
+            $this->responder->refuseNow(500, 'Internal Server Error', $this->exchange);
         }
         if (!$this->timed->closed) {
             $this->transport->end();

@@ -184,11 +184,6 @@ final class Responder
         return !$exchange->ended && !$this->timed->closed;
     }
 
-    public function countAnswer(int $status, ServerExchange $exchange, int $now): void
-    {
-        $this->service->counters->countAnswer($status, $now - $exchange->startedAt, $exchange->route?->getName());
-    }
-
     /** Sends 503 for a request whose handler has not returned in time. A later response of the handler is dropped. */
     public function answerLate(ServerExchange $exchange): void
     {
@@ -218,11 +213,12 @@ final class Responder
     }
 
     /** Sends as much of a response of the server itself as the kernel accepts. The caller has to end the connection. */
-    public function refuseNow(int $status, string $message, string $method): void
+    public function refuseNow(int $status, string $message, ServerExchange $exchange): void
     {
-        $this->timed->transport->send(
-            $this->timed->outgoing . $this->service->writer->refusal($status, $message, $method, hrtime(true)),
-        );
+        $now = (int) hrtime(true);
+        $this->countAnswer($status, $exchange, $now);
+        $refusal = $this->service->writer->refusal($status, $message, $exchange->head->method, $now);
+        $this->timed->transport->send($this->timed->outgoing . $refusal);
     }
 
     /** Ends an event stream, because the server stops. */
@@ -235,6 +231,11 @@ final class Responder
     public function closeBody(): void
     {
         $this->body === null ? null : EventLoop::queue($this->closeUnneeded(...), $this->body);
+    }
+
+    private function countAnswer(int $status, ServerExchange $exchange, int $now): void
+    {
+        $this->service->counters->countAnswer($status, $now - $exchange->startedAt, $exchange->route?->getName());
     }
 
     /** Closes a response body. Logs an exception from its generator, because no response can report the exception. */
