@@ -28,19 +28,26 @@ final class TaskFailedException extends TaskException
         return new self($message, $thrown, $attempts, $key, $original);
     }
 
-    /** Returns advice if the task failed because the worker lacks a function or class that this process has. */
+    /** Returns advice if the task failed because the worker lacks a function, class or constant of this process. */
     private static function advice(Thrown $thrown): string
     {
         $isMissing = $thrown->class === \Error::class && preg_match(
-            '/^(?:Call to undefined function (?<name>\S+)\(\)|Class "(?<class>\S+)" not found)$/D',
+            '/^(?|Call to undefined (function) (\S+)\(\)|(Class) "(\S+)" not found|Undefined (constant) "([^":]+)")$/D',
             $thrown->message,
             $match,
         ) === 1;
-        if (!$isMissing || !(\function_exists($match['name']) || class_exists($match['class'] ?? '', false))) {
+        [, $kind, $name] = $isMissing ? $match : ['', '', ''];
+        $isKnown = match ($kind) {
+            'function' => \function_exists($name),
+            'Class' => class_exists($name, false),
+            'constant' => \defined($name),
+            default => false,
+        };
+        if (!$isKnown) {
             return '';
         }
 
         return '. A worker does not run the main script, so it lacks what that script declares. Let Composer autoload '
-            . $match['name'] . ($match['class'] ?? '') . ', or load it in the file of WorkerPoolOptions(bootstrap:)';
+            . "{$name}, or load it in the file of WorkerPoolOptions(bootstrap:)";
     }
 }

@@ -140,11 +140,15 @@ trait KnowsClasses
     public function testWhatOnlyTheMainScriptDeclaresIsReportedWithWhatToDo(): void
     {
         $name = 'OnlyInTheMainScript' . bin2hex(random_bytes(4));
-        eval("function {$name}(): int { return 1; } final class {$name} {}");
+        eval("function {$name}(): int { return 1; } final class {$name} {} const {$name} = 1;");
         $pool = $this->pool(1);
         /** @var callable-string $function */
         $function = unserialize(serialize($name));
-        foreach ([static fn(): mixed => $function(), static fn(): object => new $name()] as $task) {
+        foreach ([
+            static fn(): mixed => $function(),
+            static fn(): object => new $name(),
+            static fn(): mixed => \constant($name),
+        ] as $task) {
             self::assertStringEndsWith(
                 "Let Composer autoload {$name}, or load it in the file of WorkerPoolOptions(bootstrap:)",
                 self::failure(TaskFailedException::class, $pool->submit($task))->getMessage(),
