@@ -214,6 +214,9 @@ final class ConsoleApplication extends Application
         /** @var list<string> $arguments */
         $arguments = $_SERVER['argv'] ?? [];
         foreach (\array_slice($arguments, 1) as $word) {
+            if (\in_array($word, ['help', 'list'], true)) {
+                return ''; // the unknown command is an argument of this one
+            }
             $line .= " {$word}";
             if (!str_starts_with($word, '-')) {
                 break;

@@ -9,6 +9,7 @@ use Amp\CancelledException;
 use Amp\DeferredFuture;
 use Amp\Future;
 use Spindle\Internal\CpuCount;
+use Spindle\Internal\Launcher\LauncherChild;
 use Spindle\Internal\NotCopyable;
 use Spindle\Internal\UnreadResults;
 use Spindle\LauncherException;
@@ -51,7 +52,7 @@ final class WorkerPool implements Executor, Statistics
      * @throws \ValueError              when $workers is below 1, or $retries is below 0 or above 1,000,000,000
      * @throws UnserializableException  when the option `initialize` cannot be serialized
      * @throws ContextUnavailableException
-     * @throws LauncherException        when no command-line PHP is found
+     * @throws LauncherException        when no command-line PHP is found, or PHP lacks a function that a pool needs
      * @throws WorkerStartException     when the calling task is in four nested pools, which is the maximum
      */
     public function __construct(
@@ -66,6 +67,7 @@ final class WorkerPool implements Executor, Statistics
                     . ' Submit its tasks from an outer pool',
             );
         }
+        LauncherChild::checkFunctions();
         $this->ownerPid = (int) getmypid();
         $this->settings = $settings = new WorkerSettings($options);
         $this->dispatcher = new TaskDispatcher(

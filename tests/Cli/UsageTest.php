@@ -22,6 +22,7 @@ final class UsageTest extends SpindleCommandTestCase
             ['-k', 'echo', ':::', 'a'],
             "Command \"echo\" is not defined. Did you mean 'spindle run -k echo ...'? (see --help)",
         ];
+        yield 'help for an unknown command' => [['help', 'foo'], 'Command "foo" is not defined (see --help)'];
         yield 'an unknown option' => [
             ['run', '--jobz', '3', 'touch ran'],
             'The "--jobz" option does not exist (see --help)',

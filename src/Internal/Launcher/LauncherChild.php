@@ -55,6 +55,20 @@ final class LauncherChild
         $this->pid = $status['pid'];
     }
 
+    /** @throws LauncherException when PHP lacks a function that a launcher or its parent needs */
+    public static function checkFunctions(): void
+    {
+        $missing = array_filter(
+            self::REQUIRED_FUNCTIONS,
+            static fn(string $function): bool => !\function_exists($function),
+        );
+        if ($missing !== []) {
+            $functions = implode('(), ', $missing);
+
+            throw LauncherException::cannotStart("this PHP has no {$functions}(); see disable_functions in php.ini");
+        }
+    }
+
     /**
      * Starts a launcher with non-blocking pipes. The parameters are those of {@see LauncherProcess}.
      *
@@ -142,20 +156,6 @@ final class LauncherChild
         });
         for ($attempt = 0; array_diff($findRemaining(), $unkillable) !== [] && $attempt < 1000; ++$attempt) {
             usleep(1000); // the kernel needs a moment to end a killed process
-        }
-    }
-
-    /** @throws LauncherException */
-    private static function checkFunctions(): void
-    {
-        $missing = array_filter(
-            self::REQUIRED_FUNCTIONS,
-            static fn(string $function): bool => !\function_exists($function),
-        );
-        if ($missing !== []) {
-            $functions = implode('(), ', $missing);
-
-            throw LauncherException::cannotStart("this PHP has no {$functions}(); see disable_functions in php.ini");
         }
     }
 

@@ -132,7 +132,11 @@ final class SourceFiles
         $isPath = preg_match(self::PATH_PATTERN, $file) === 1; // "Standard input code" is no path
         $text = $isPath && is_file($file) ? file_get_contents($file) : false;
         if ($text === false) {
-            throw UnserializableException::at($place, 'a closure whose source is in no file');
+            throw UnserializableException::at(
+                $place,
+                'a closure whose source is in no file',
+                advice: 'save the code as a file, and run or include that file',
+            );
         }
         $identity = LoadedFiles::identity($file); // changedSinceLoad() notices a change since file_get_contents()
         $changed = LoadedFiles::changedSinceLoad($file);

@@ -16,6 +16,7 @@ use Spindle\Tests\Host;
 use Spindle\Tests\LauncherPhp;
 use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\TidyTestCase;
+use Spindle\Worker\WorkerPool;
 
 /** Changes of signals, descriptors and functions of a process that must not harm its pools. */
 final class HostConditionsTest extends TidyTestCase
@@ -173,10 +174,23 @@ final class HostConditionsTest extends TidyTestCase
     #[TestWith(['stream_select'])]
     public function testAHostThatMayNotStartProcessesIsToldSo(string $function): void
     {
-        $message = Host::call(self::class . '::failure', options: ['-d', "disable_functions={$function}"]);
+        foreach (['failure', 'failureOfAWorkerPool'] as $method) {
+            $message = Host::call(self::class . "::{$method}", options: ['-d', "disable_functions={$function}"]);
 
-        self::assertIsString($message);
-        self::assertStringContainsString($function, $message);
+            self::assertIsString($message);
+            self::assertStringContainsString("this PHP has no {$function}()", $message);
+        }
+    }
+
+    public static function failureOfAWorkerPool(): string
+    {
+        try {
+            new WorkerPool(1);
+        } catch (LauncherException $exception) {
+            return $exception->getMessage();
+        }
+
+        return '';
     }
 
     public function testAHostThatMayNotReadSomeOfItsCredentialsHasAPool(): void

@@ -9,6 +9,7 @@ use PHPUnit\Framework\TestCase;
 use Spindle\Tests\LoadsSource;
 use Spindle\Worker\Internal\TaskCode;
 use Spindle\Worker\UnserializableException;
+use Symfony\Component\Process\Process;
 
 /** Tests which closure of a line is found, where its source ends, and what its names mean. */
 final class ClosureSourceTest extends TestCase
@@ -293,6 +294,20 @@ final class ClosureSourceTest extends TestCase
         );
 
         self::assertSame('6', shell_exec(implode(' ', $command) . ' 2>&1'));
+    }
+
+    public function testAClosureInCodeOfStandardInputIsRefusedWithAdvice(): void
+    {
+        $autoload = var_export(\dirname(__DIR__, 3) . '/vendor/autoload.php', true);
+        $process = new Process([\PHP_BINARY], input: "<?php require {$autoload};"
+            . ' try { Spindle\Worker\Internal\TaskCode::encode(fn() => 1, "k"); } catch (Exception $refused) {'
+            . ' echo $refused->getMessage(); }');
+
+        self::assertStringEndsWith(
+            'a closure whose source is in no file, which can\'t be sent to another process: '
+                . 'save the code as a file, and run or include that file',
+            $process->mustRun()->getOutput(),
+        );
     }
 
     /** Returns an arrow function of an object whose class extends a class of the same short name. */
