@@ -69,10 +69,10 @@ final class ClosurePacker
         }
         $function = new \ReflectionFunction($closure);
         if (!$function->isAnonymous()) {
-            $target = TaskCode::target($function, $path);
-            $this->check($target, "{$path}'s \$this", $depth + 1);
+            $sent = TaskCode::callableOf($function, $path);
+            $this->check($sent->target, "{$path}'s \$this", $depth + 1);
 
-            return $this->sent[$closure] = new SentCallable($target, $function->getName());
+            return $this->sent[$closure] = $sent;
         }
         $source = SourceFiles::sourceOf($closure, $path);
         $sent = self::withoutCaptured($function, $source, $path);

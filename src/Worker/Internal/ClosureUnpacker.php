@@ -25,7 +25,7 @@ final class ClosureUnpacker
             return $this->made[$sent];
         }
         if ($sent instanceof SentCallable) {
-            return $this->made[$sent] = TaskCode::named($sent->target, $sent->name);
+            return $this->made[$sent] = TaskCode::named($sent);
         }
         if ($sent->scope !== null && !class_exists($sent->scope) && !enum_exists($sent->scope)) {
             TaskCode::missingClass($sent->scope);

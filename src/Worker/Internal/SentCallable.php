@@ -7,9 +7,14 @@ namespace Spindle\Worker\Internal;
 /** Serializable form of a first-class callable: its name, and the object or class of a method. */
 final class SentCallable
 {
-    /** @param object|string|null $target object or class; null for a function */
+    /**
+     * @param object|string|null $target      object or class; null for a function
+     * @param bool               $isNonPublic whether it is a private or protected method. False if __call() or
+     *                                        __callStatic() handles the call
+     */
     public function __construct(
         public readonly object|string|null $target,
         public readonly string $name,
+        public readonly bool $isNonPublic,
     ) {}
 }

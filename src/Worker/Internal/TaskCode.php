@@ -63,11 +63,11 @@ final class TaskCode
     /** @throws \UnexpectedValueException when the function or method does not exist in this process */
     public static function decode(string $code, #[\SensitiveParameter] string $key): \Closure
     {
-        /** @var array{string, string|object, 2?: string} $parts */
+        /** @var array{string, string|object, 2?: string, 3?: bool} $parts */
         $parts = ValueSerializer::unserialize($code, self::MISSING);
         [$kind, $task] = $parts;
         if ($kind === self::METHOD) {
-            return self::method($task, $parts[2] ?? '');
+            return self::method($task, $parts[2] ?? '', $parts[3] ?? false);
         }
         if ($kind === self::CLOSURE && \is_string($task)) {
             return self::closure($task, $parts[2] ?? '', $key);
@@ -125,26 +125,32 @@ final class TaskCode
     /** Encodes a first-class callable: strlen(...), $object->method(...), SomeClass::method(...). */
     private static function encodeNamed(\ReflectionFunction $function): string
     {
-        $target = self::target($function, self::ROOT_PATH);
+        $sent = self::callableOf($function, self::ROOT_PATH);
+        $code = [self::METHOD, $sent->target, $sent->name, $sent->isNonPublic];
 
-        return $target === null
-            ? serialize([self::FUNCTION, $function->getName()])
-            : ValueSerializer::serialize([self::METHOD, $target, $function->getName()], self::ROOT_PATH);
+        return $sent->target === null
+            ? serialize([self::FUNCTION, $sent->name])
+            : ValueSerializer::serialize($code, self::ROOT_PATH);
     }
 
     /**
-     * Returns the object or class on which a first-class callable is called; null for a function.
+     * Returns the serializable form of a first-class callable.
      *
      * @throws UnserializableException when the name means another method, because a subclass overrides the method
      */
-    public static function target(\ReflectionFunction $function, string $path): object|string|null
+    public static function callableOf(\ReflectionFunction $function, string $path): SentCallable
     {
         $scope = $function->getClosureScopeClass();
         $class = $function->getClosureCalledClass() ?? $scope; // the called class is what static:: means
         $target = $function->getClosureThis() ?? $class?->getName();
         $name = $function->getName();
-        $meant = $target !== null && method_exists($target, $name) ? new \ReflectionMethod($target, $name) : null;
-        if ($meant !== null && $scope !== null && $meant->getDeclaringClass()->getName() !== $scope->getName()) {
+        // PHP creates an internal function for a call that __call() or __callStatic() handles.
+        $isMagic = $function->isInternal() && $scope?->isInternal() === false;
+        $meant = $target === null || $isMagic ? null : self::reflect($target, $name);
+        if ($meant === null) {
+            return new SentCallable($target, $name, false);
+        }
+        if ($scope !== null && $meant->class !== $scope->getName()) {
             throw UnserializableException::at(
                 $path,
                 "a first-class callable of {$scope->getName()}::{$name}(), which {$meant->class} overrides",
@@ -153,17 +159,17 @@ final class TaskCode
             );
         }
 
-        return $target;
+        return new SentCallable($target, $name, !$meant->isPublic());
     }
 
     /** @throws \UnexpectedValueException when the function or method does not exist in this process */
-    public static function named(object|string|null $class, string $name): \Closure
+    public static function named(SentCallable $sent): \Closure
     {
-        if ($class !== null) {
-            return self::method($class, $name);
+        if ($sent->target !== null) {
+            return self::method($sent->target, $sent->name, $sent->isNonPublic);
         }
 
-        return \is_callable($name) ? $name(...) : throw self::missing("function {$name}()");
+        return \is_callable($sent->name) ? ($sent->name)(...) : throw self::missing("function {$sent->name}()");
     }
 
     /** @throws \UnexpectedValueException when the closure was not signed with this key */
@@ -178,18 +184,30 @@ final class TaskCode
         return (new ClosureUnpacker())->unpack($sent);
     }
 
-    /** Creates a closure of a method. The method may be private: a class can submit its own $this->method(...). */
-    private static function method(string|object $class, string $name): \Closure
+    /** @param bool $isNonPublic whether to ignore the visibility: a class can submit its own $this->method(...) */
+    private static function method(string|object $class, string $name, bool $isNonPublic): \Closure
     {
         $task = [$class, $name];
-        // null for a method that __call() or __callStatic() handles
-        $method = method_exists($class, $name) ? new \ReflectionMethod($class, $name) : null;
-        if (($method === null || $method->isPublic()) && \is_callable($task)) {
-            return $task(...); // getClosure() would lose the called class
+        // ReflectionMethod::getClosure() would lose the called class of a static method.
+        $create = static fn(): ?\Closure => \is_callable($task) ? $task(...) : null;
+        $method = $isNonPublic ? self::reflect($class, $name) : null;
+        if ($method !== null) {
+            $scope = $method->isPrivate() ? $method->class : $class;
+            $create = \Closure::bind($create, null, $scope); // @phpstan-ignore argument.type (the class exists)
         }
 
-        return $method?->getClosure(\is_object($class) ? $class : null)
+        return $create()
             ?? throw self::missing('method ' . (\is_string($class) ? $class : $class::class) . "::{$name}()");
+    }
+
+    /** Also finds private methods of parent classes, unlike method_exists(). */
+    private static function reflect(string|object $class, string $name): ?\ReflectionMethod
+    {
+        try {
+            return new \ReflectionMethod($class, $name);
+        } catch (\ReflectionException) {
+            return null;
+        }
     }
 
     private static function missing(string $what): \UnexpectedValueException

@@ -14,6 +14,26 @@ class ParentClass
         return static::class;
     }
 
+    public static function protectedMethod(): \Closure
+    {
+        return self::protectedCalled(...);
+    }
+
+    protected static function protectedCalled(): string
+    {
+        return static::class;
+    }
+
+    public static function privateMethod(): \Closure
+    {
+        return self::privateCalled(...);
+    }
+
+    private static function privateCalled(): string
+    {
+        return static::class;
+    }
+
     public static function own(): \Closure
     {
         return static fn(): string => self::class;

@@ -54,17 +54,57 @@ final class TaskCodeTest extends TestCase
     }
 
     /** @return iterable<string, array{callable}> */
+    public static function methodsOfAClassWithMagicMethods(): iterable
+    {
+        $object = new MagicMethods();
+        $child = new MagicMethodsChild();
+        yield 'a private method' => [[$object, 'method']];
+        yield 'a first-class private method' => [$object->method(...)]; // @phpstan-ignore method.private
+        yield 'a first-class private method from inside the class' => [$object->ownMethod()];
+        yield 'a private static method' => [[MagicMethods::class, 'staticMethod']];
+        yield 'a private static method by name' => [MagicMethods::class . '::staticMethod'];
+        yield 'a first-class private static method' => [
+            MagicMethods::staticMethod(...), // @phpstan-ignore staticMethod.private
+        ];
+        yield 'a first-class private static method from inside the class' => [MagicMethods::ownStaticMethod()];
+        yield 'a missing method' => [[$object, 'missing']]; // @phpstan-ignore generator.valueType
+        yield 'a first-class missing method' => [$object->missing(...)]; // @phpstan-ignore method.notFound
+        yield 'a private method of a subclass' => [[$child, 'childMethod']];
+        yield 'a first-class private method of a subclass' => [
+            $child->childMethod(...), // @phpstan-ignore method.private
+        ];
+        yield 'a first-class private method of the parent class' => [$child->ownMethod()];
+        yield 'a first-class private method from inside the subclass' => [$child->ownChildMethod()];
+    }
+
+    #[DataProvider('methodsOfAClassWithMagicMethods')]
+    public function testMagicMethodsHandleTheSameCallsAfterDecoding(callable $task): void
+    {
+        $closure = $task(...);
+        $captured = static fn(): mixed => $closure();
+
+        self::assertSame($task(), TaskCode::decode(TaskCode::encode($task, self::KEY), self::KEY)());
+        self::assertSame($task(), TaskCode::decode(TaskCode::encode($captured, self::KEY), self::KEY)());
+    }
+
+    /** @return iterable<string, array{callable}> */
     public static function calledClasses(): iterable
     {
         yield 'an array' => [[ChildClass::class, 'called']];
         yield 'a string' => [ChildClass::class . '::called'];
         yield 'a first-class callable' => [ChildClass::called(...)];
+        yield 'a first-class protected method' => [ChildClass::protectedMethod()];
+        yield 'a first-class private method' => [ChildClass::privateMethod()];
     }
 
     #[DataProvider('calledClasses')]
     public function testACallableKeepsItsCalledClass(callable $task): void
     {
+        $closure = $task(...);
+        $captured = static fn(): mixed => $closure();
+
         self::assertSame(ChildClass::class, TaskCode::decode(TaskCode::encode($task, self::KEY), self::KEY)());
+        self::assertSame(ChildClass::class, TaskCode::decode(TaskCode::encode($captured, self::KEY), self::KEY)());
     }
 
     public function testALibraryInTheWorkerCanReadTheSourceOfAClosure(): void
