@@ -13,7 +13,7 @@ final class Cookies
 
     /**
      * Returns cookies by name, as in PHP's $_COOKIE. If several cookies have the same name, the first one is returned.
-     * Values are URL-decoded. Names are not changed, unlike in PHP.
+     * Values are percent-decoded; a `+` is not a space. Names are not changed, unlike in PHP.
      *
      * @param list<string> $headers
      *
@@ -29,7 +29,7 @@ final class Cookies
             $parts = explode('=', $pair, 2);
             $name = trim($parts[0], " \t");
             if ($name !== '' && isset($parts[1])) {
-                $cookies[$name] ??= urldecode(trim($parts[1], " \t"));
+                $cookies[$name] ??= rawurldecode(trim($parts[1], " \t"));
                 if (\count($cookies) > $limit) {
                     throw new HttpException(400, "The request has more than {$limit} cookies");
                 }

@@ -180,7 +180,7 @@ final class RequestTest extends TestCase
         yield 'several' => ['Cookie: a=1; b=2', ['a' => '1', 'b' => '2']];
         yield 'in two fields' => ["Cookie: a=1\r\nCookie: b=2", ['a' => '1', 'b' => '2']];
         yield 'the first of a name' => ['Cookie: a=1; a=2', ['a' => '1']];
-        yield 'encoded' => ['Cookie: a=%20+x%3D', ['a' => '  x=']];
+        yield 'encoded' => ['Cookie: a=%20+x%3D%2B; b%20c+d=1', ['a' => ' +x=+', 'b%20c+d' => '1']];
         yield 'with an equals sign' => ['Cookie: a=b=c', ['a' => 'b=c']];
         yield 'without a value' => ['Cookie: a; b=; =c; ;', ['b' => '']];
         yield 'none' => ['X: y', []];
