@@ -82,15 +82,37 @@ final class TaskOutcome
         [, $parts] = ValuePacking::decode($bytes);
         /** @var Thrown $thrown */
         $thrown = ValueSerializer::unserializeData($parts[0], [Thrown::class]);
-        $original = null;
-        if ($withOriginal && isset($parts[1]) && class_exists($thrown->class)) {
-            try {
-                $original = ValueSerializer::unserialize($parts[1], self::MISSING);
-            } catch (\Throwable) {
-                // $thrown describes the failure completely.
+        $original = $withOriginal && isset($parts[1]) && class_exists($thrown->class)
+            ? self::original($parts[1], $thrown)
+            : null;
+
+        return TaskFailedException::threw($thrown, $original, $attempts, $key);
+    }
+
+    /** Returns null if the exception cannot be unserialized. `$thrown` describes the failure completely. */
+    private static function original(string $bytes, Thrown $thrown): ?\Throwable
+    {
+        try {
+            $original = ValueSerializer::unserialize($bytes, self::MISSING);
+        } catch (\Throwable) {
+            return null;
+        }
+        if (!$original instanceof \Throwable) {
+            return null;
+        }
+        [$part, $data] = [$original, $thrown];
+        while ($part !== null && $data !== null) {
+            $class = $part instanceof \Error ? \Error::class : \Exception::class;
+            // __wakeup() of these classes unsets a code that is not an integer, and a message that is not a string.
+            foreach (['message' => $data->message, 'code' => $data->code] as $name => $value) {
+                $property = new \ReflectionProperty($class, $name);
+                if (!$property->isInitialized($part)) {
+                    $property->setValue($part, $value);
+                }
             }
+            [$part, $data] = [$part->getPrevious(), $data->previous];
         }
 
-        return TaskFailedException::threw($thrown, $original instanceof \Throwable ? $original : null, $attempts, $key);
+        return $original;
     }
 }

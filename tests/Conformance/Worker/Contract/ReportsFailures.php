@@ -12,6 +12,7 @@ use Spindle\Tests\Conformance\Worker\Task\FailingTasks;
 use Spindle\Tests\Conformance\Worker\Task\FieldException;
 use Spindle\Tests\Conformance\Worker\Task\HoldingException;
 use Spindle\Tests\Conformance\Worker\Task\Number;
+use Spindle\Tests\Conformance\Worker\Task\Suit;
 use Spindle\Worker\TaskFailedException;
 use Spindle\Worker\UnserializableException;
 
@@ -162,7 +163,20 @@ trait ReportsFailures
             $this->executor()->submit([FailingTasks::class, 'withField']),
         );
 
-        self::assertSame('HY000', $failed->thrown->code);
+        self::assertSame(['HY000', 'HY000'], [$failed->thrown->code, $failed->getPrevious()?->getCode()]);
+    }
+
+    public function testEachPreviousExceptionKeepsItsCode(): void
+    {
+        $failed = self::failure(
+            TaskFailedException::class,
+            $this->executor()->submit(
+                static fn() => throw new \LogicException('outer', 3, new FieldException('name', Suit::Spades)),
+            ),
+        );
+        $original = $failed->getPrevious();
+
+        self::assertSame([3, 'HY000'], [$original?->getCode(), $original?->getPrevious()?->getCode()]);
     }
 
     /** @return iterable<string, array{callable(): mixed, class-string<\Error>}> */
