@@ -36,7 +36,11 @@ final readonly class JsonType implements ListValuedType
             : $text;
         $value = json_decode($marked ?? '', !$isLossless, self::MAX_DEPTH, \JSON_BIGINT_AS_STRING);
         if ($value === null && json_last_error() !== \JSON_ERROR_NONE) {
-            throw ProtocolException::unreadableValue('json', json_last_error_msg());
+            throw ProtocolException::unreadableValue(
+                'json',
+                'json_decode() failed (' . json_last_error_msg()
+                    . '). Select the value as text instead, such as column::text',
+            );
         }
 
         return $marked === $text ? $value : JsonMarks::unmark($value);

@@ -9,12 +9,15 @@ use PHPUnit\Framework\TestCase;
 use Spindle\Postgres\Internal\Types\BuiltInTypes;
 use Spindle\Postgres\Internal\Types\Types;
 use Spindle\Postgres\InvalidParameterException;
+use Spindle\Postgres\JsonMode;
 use Spindle\Postgres\ProtocolException;
 use Spindle\Tests\Scale;
 
 /** Tests a broken or fake server: its bytes become a value or a ProtocolException. */
 final class MalformedTest extends TestCase
 {
+    private const JSON_OID = 114;
+
     protected function setUp(): void
     {
         set_error_handler(
@@ -172,6 +175,25 @@ final class MalformedTest extends TestCase
                 yield [$oid, $text];
             }
         }
+    }
+
+    /** @return iterable<array{JsonMode, string}> */
+    public static function jsonThatPhpCanNotRepresent(): iterable
+    {
+        yield 'half of a surrogate pair in an array' => [JsonMode::Arrays, '["\ud800"]'];
+        yield 'half of a surrogate pair' => [JsonMode::Lossless, '"\ud800"'];
+        yield 'a key that begins with a NUL' => [JsonMode::Lossless, '{"\u0000a": 1}'];
+    }
+
+    #[DataProvider('jsonThatPhpCanNotRepresent')]
+    public function testJsonThatPhpCanNotRepresentIsRefusedWithAdvice(JsonMode $mode, string $json): void
+    {
+        $this->expectException(ProtocolException::class);
+        $this->expectExceptionMessageMatches(
+            '/^PostgreSQL sent a value of the type json that can\'t be read: '
+                . 'json_decode\(\) failed \(.+\)\. Select the value as text instead, such as column::text$/D',
+        );
+        (new Types($mode))->decode(self::JSON_OID, $json);
     }
 
     public function testRandomBytesAreOnlyRefused(): void
