@@ -222,8 +222,8 @@ final class Result implements \IteratorAggregate, \Countable
     /**
      * Creates an object for each row through the constructor of a class.
      *
-     * Each parameter of the constructor gets the value of the column with the same name, or with that name in
-     * snake_case. If the parameter's type is a backed enum, the parameter gets the case with that value.
+     * A column is passed to the constructor's parameter of the same name, or else to the parameter with this name in
+     * camelCase. If the parameter's type is a backed enum, the parameter gets the case with that value.
      *
      * @template T of object
      *

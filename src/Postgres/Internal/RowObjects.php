@@ -7,7 +7,8 @@ namespace Spindle\Postgres\Internal;
 use Spindle\Postgres\UnexpectedResultException;
 
 /**
- * Creates objects from rows. A constructor's parameter gets the column of the same name, or of that name in snake_case.
+ * Creates objects from rows. A column is passed to the constructor's parameter of the same name. If there is none, the
+ * parameter that has this name in camelCase gets the column.
  *
  * @template T of object
  */
@@ -141,10 +142,11 @@ final class RowObjects
     /** @param array<\ReflectionParameter> $parameters */
     private function parameterOf(string $column, array $parameters): \ReflectionParameter
     {
-        $name = lcfirst(str_replace('_', '', ucwords($column, '_')));
-        foreach ($parameters as $parameter) {
-            if ($parameter->getName() === $column || $parameter->getName() === $name) {
-                return $parameter;
+        foreach ([$column, lcfirst(str_replace('_', '', ucwords($column, '_')))] as $name) {
+            foreach ($parameters as $parameter) {
+                if ($parameter->getName() === $name) {
+                    return $parameter;
+                }
             }
         }
 

@@ -151,6 +151,18 @@ final class ResultTest extends TestCase
         );
     }
 
+    public function testAParameterWithTheExactNameOfAColumnComesFirst(): void
+    {
+        $class = (new class {
+            public function __construct(public ?string $userId = null, public ?string $user_id = null) {}
+        })::class;
+        $both = self::of(['user_id' => self::TEXT, 'userId' => self::TEXT], self::atOnce([['snake', 'camel']]), 1);
+        $one = self::of(['user_id' => self::TEXT], self::atOnce([['snake']]), 1);
+
+        self::assertEquals([new $class('camel', 'snake')], $both->mapTo($class));
+        self::assertEquals([new $class(null, 'snake')], $one->mapTo($class));
+    }
+
     public function testRowsOfAWrongLengthAreRefused(): void
     {
         $columns = ['a' => self::TEXT, 'b' => self::TEXT];
