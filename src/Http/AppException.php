@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Http;
 
+use Spindle\Internal\ReleaseException;
 use Spindle\SpindleException;
 
 /** The file that should return an application is missing, has failed, or has returned something else. */
@@ -74,14 +75,10 @@ final class AppException extends \RuntimeException implements SpindleException
         return new self($app, "{$source} returned a closure that {$reason}: " . self::EXPECTED_RETURN);
     }
 
-    /**
-     * @internal
-     *
-     * @param string $release folder to which the application's path leads now
-     */
-    public static function moved(string $app, string $release, string $why): self
+    /** @internal */
+    public static function moved(string $app, ReleaseException $moved): self
     {
-        return new self($app, "The application has moved to {$release}, but {$why}. Restart the server");
+        return new self($app, "{$moved->getMessage()}. Restart the server", $moved);
     }
 
     /** @internal Creates the exception for an error that a worker process has reported. */

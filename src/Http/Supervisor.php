@@ -14,7 +14,6 @@ use Spindle\Http\Internal\Process\MemoryLimit;
 use Spindle\Http\Internal\Process\PhpRestart;
 use Spindle\Http\Internal\Process\ProcessManager;
 use Spindle\Http\Internal\Process\ProcessRole;
-use Spindle\Http\Internal\Process\Release;
 use Spindle\Http\Internal\Process\RequestFunctions;
 use Spindle\Http\Internal\Process\ServerFactory;
 use Spindle\Http\Internal\Process\StrayOutput;
@@ -23,7 +22,7 @@ use Spindle\Http\Internal\Server\SafeLogger;
 use Spindle\Internal\Async\FiberQueue;
 use Spindle\Internal\CpuCount;
 use Spindle\Internal\NotCopyable;
-use Spindle\Internal\Warnings;
+use Spindle\Internal\Release;
 use Spindle\Lifecycle;
 
 /**
@@ -252,8 +251,8 @@ final class Supervisor implements Lifecycle
      */
     private function supervise(int $processes, array $sockets, array $admin, string $readyMessage): int
     {
-        $app = str_starts_with($this->app, '/') ? $this->app : self::currentFolder() . "/{$this->app}";
-        $servers = new ServerFactory($app, $this->options, $this->logger, new Release($app, self::currentFolder()));
+        $app = Release::absolute($this->app);
+        $servers = new ServerFactory($app, $this->options, $this->logger, new Release($app, Release::currentFolder()));
         $memoryLimit = MemoryLimit::of($this->options, $processes);
         $tracesBlocks = $this->options->traceBlocks ?? $this->options->watch;
         $roles = array_map(
@@ -274,23 +273,6 @@ final class Supervisor implements Lifecycle
         $this->manager = new ProcessManager($app, $roles, $readyMessage, $this->options, $this->logger, $files);
 
         return $this->manager->run();
-    }
-
-    /**
-     * Returns the current folder as the shell's PWD names it, with symbolic links. At a reload, these links may lead to
-     * another release, but the path of getcwd() always leads to the first release.
-     */
-    private static function currentFolder(): string
-    {
-        $pwd = (string) getenv('PWD');
-        [$pwdStatus, $cwdStatus] = Warnings::suppressed(
-            static fn(): array => [str_starts_with($pwd, '/') ? stat($pwd) : false, stat('.')],
-        );
-        $isHere = $pwdStatus !== false
-            && $cwdStatus !== false
-            && [$pwdStatus['dev'], $pwdStatus['ino']] === [$cwdStatus['dev'], $cwdStatus['ino']];
-
-        return $isHere ? $pwd : (string) getcwd();
     }
 
     /**

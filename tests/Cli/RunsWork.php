@@ -66,17 +66,20 @@ trait RunsWork
      *
      * @param list<string>          $options
      * @param array<string, string> $environment
+     * @param string|null           $folder working directory
      */
     private function work(
         string $queue,
         array $options = [],
         string $serves = 'Serving the queue',
         array $environment = [],
+        ?string $folder = null,
     ): Process {
         $this->works[] = $process = $this->remote(
             ['work', '--queue', $queue, '--workers', '1', '--allow-root', ...$this->loadingTests($options)],
-            $environment,
+            $folder === null ? $environment : [...$environment, 'PWD' => $folder],
         );
+        $folder === null ? null : $process->setWorkingDirectory($folder);
         $process->start();
         Eventually::holds(
             static fn(): bool => str_contains($process->getErrorOutput(), $serves) || !$process->isRunning(),

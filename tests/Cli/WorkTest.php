@@ -401,6 +401,38 @@ final class WorkTest extends TestCase
         self::assertSame(['old', 1], $running->await());
     }
 
+    public function testAfterSighupNewTasksRunTheReleaseToWhichALinkLeadsNow(): void
+    {
+        $queue = self::newQueue();
+        foreach ([1, 2] as $version) {
+            mkdir($this->path("release {$version}"));
+            $this->file("release {$version}/app.php", "<?php const VERSION = {$version};");
+        }
+        mkdir($this->path('release 1/var'));
+        symlink('release 1', $this->path('current'));
+        $process = $this->work($queue, ['--bootstrap', 'app.php'], folder: $this->path('current'));
+        $bootstrap = ['--bootstrap', $this->path('current/app.php')];
+        $other = $this->work(self::newQueue(), $bootstrap, folder: $this->path('current/var'));
+        $executor = $this->executor($queue);
+        $task = static fn(): array => [\constant('VERSION'), basename((string) getcwd())];
+        self::assertSame([1, 'release 1'], $executor->submit($task)->await());
+
+        symlink('release 2', $this->path('next'));
+        rename($this->path('next'), $this->path('current'));
+        $process->signal(\SIGHUP);
+        $other->signal(\SIGHUP);
+        Eventually::holds(static fn(): bool => str_contains($process->getErrorOutput(), 'Reloaded'), 'it has heard');
+
+        self::assertSame([2, 'release 2'], $executor->submit($task)->await());
+        Eventually::holds(
+            fn(): bool => str_contains(
+                $other->getErrorOutput(),
+                "Not reloaded: The application has moved to {$this->path('release 2')}, but its working directory can't",
+            ),
+            'it has heard',
+        );
+    }
+
     public function testTheAdminAddressReportsStatisticsAndTheBrokersHealth(): void
     {
         $address = Streams::unusedAddress();

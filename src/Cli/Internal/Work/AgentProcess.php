@@ -14,6 +14,8 @@ use Spindle\Http\Application;
 use Spindle\Http\HttpServer;
 use Spindle\Http\Response;
 use Spindle\Internal\IgnoredSignals;
+use Spindle\Internal\Release;
+use Spindle\Internal\ReleaseException;
 use Spindle\Internal\SignalWatch;
 use Spindle\Internal\Terminal;
 use Spindle\Remote\Agent;
@@ -47,6 +49,8 @@ final class AgentProcess
 
     private readonly Terminal $terminal;
 
+    private readonly Release $release;
+
     /** A server that is never started. {@see Admin} shows its statistics and checks, those of agents and broker. */
     private readonly HttpServer $monitored;
 
@@ -69,6 +73,8 @@ final class AgentProcess
         }
         $this->immediateExit = new DeferredFuture();
         $this->terminal = new Terminal();
+        $bootstrap = $agent->pool->bootstrap;
+        $this->release = new Release(Release::currentFolder(), ...($bootstrap === null ? [] : [$bootstrap]));
         $this->monitored = new HttpServer(new Application(
             static fn(): Response => Response::text("Not Found\n", 404),
             statistics: $this->agents,
@@ -159,6 +165,13 @@ final class AgentProcess
 
     private function reload(): void
     {
+        try {
+            $this->release->follow();
+        } catch (ReleaseException $moved) {
+            $this->log->error("Not reloaded: {$moved->getMessage()}. Restart this command");
+
+            return;
+        }
         foreach ($this->agents as $agent) {
             $agent->reload();
         }

@@ -10,6 +10,7 @@ use Spindle\Cli\Internal\Duration;
 use Spindle\Cli\Internal\GivenOptions;
 use Spindle\Cli\Internal\UsageException;
 use Spindle\Internal\CpuCount;
+use Spindle\Internal\Release;
 use Spindle\Remote\AgentOptions;
 use Spindle\Remote\Broker;
 use Spindle\Remote\SigningKeys;
@@ -171,7 +172,7 @@ final class WorkOptions
             );
         }
         $memory = $given->text('memory-limit');
-        $pool = new WorkerPoolOptions(bootstrap: $bootstrap);
+        $pool = new WorkerPoolOptions(bootstrap: $bootstrap === null ? null : Release::absolute($bootstrap));
         try {
             return $pool->with(memoryLimit: $memory);
         } catch (\ValueError) {

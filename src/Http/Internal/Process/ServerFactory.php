@@ -13,6 +13,8 @@ use Spindle\Http\HttpServer;
 use Spindle\Http\HttpServerOptions;
 use Spindle\Http\Internal\App\AppLoader;
 use Spindle\Http\SupervisorOptions;
+use Spindle\Internal\Release;
+use Spindle\Internal\ReleaseException;
 
 /** Creates the server of a process. Has to be called in the process that runs the server. */
 final readonly class ServerFactory
@@ -37,7 +39,11 @@ final readonly class ServerFactory
      */
     public function application(?SupervisorLink $link = null): HttpServer
     {
-        $this->release?->follow();
+        try {
+            $this->release?->follow();
+        } catch (ReleaseException $moved) {
+            throw AppException::moved($this->app, $moved);
+        }
         $application = AppLoader::load($this->app);
         if ($link !== null && ($this->options->maxRequests ?? $this->options->maxMemory) !== null) {
             $countedHandler = ProcessLifetime::of(

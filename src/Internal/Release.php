@@ -1,0 +1,98 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Internal;
+
+use Composer\Autoload\ClassLoader;
+
+/**
+ * Remembers where symbolic links lead when this process starts. Later, the links may lead to another release of the
+ * application. A new process can load the code of that release. But the new process inherits the working directory of
+ * this process, and a fork also inherits the Composer autoloader.
+ */
+final readonly class Release
+{
+    /** Working directory of this process at its start. */
+    private string $folder;
+
+    /** @var array<string, string> by given path: where it led when this process started */
+    private array $paths;
+
+    /** @param string ...$names paths that may lead to a release, such as the application's file */
+    public function __construct(string ...$names)
+    {
+        $this->folder = (string) getcwd();
+        $this->paths = array_filter(array_combine($names, array_map(realpath(...), $names)), \is_string(...));
+    }
+
+    /** Returns the working directory as the shell's PWD names it, with symbolic links. getcwd() resolves these links. */
+    public static function currentFolder(): string
+    {
+        $pwd = (string) getenv('PWD');
+        [$pwdStatus, $cwdStatus] = Warnings::suppressed(
+            static fn(): array => [str_starts_with($pwd, '/') ? stat($pwd) : false, stat('.')],
+        );
+        $isHere = $pwdStatus !== false
+            && $cwdStatus !== false
+            && [$pwdStatus['dev'], $pwdStatus['ino']] === [$cwdStatus['dev'], $cwdStatus['ino']];
+
+        return $isHere ? $pwd : (string) getcwd();
+    }
+
+    /** Returns the absolute path. It contains the symbolic links of {@see currentFolder()}. */
+    public static function absolute(string $path): string
+    {
+        $isAbsolute = preg_match('~^(?:/|[a-z][a-z0-9+.-]+://)~i', $path) === 1;
+
+        return $isAbsolute ? $path : self::currentFolder() . "/{$path}";
+    }
+
+    /**
+     * If the working directory is in the previous release, changes it to the current release.
+     *
+     * @throws ReleaseException when libraries of the previous release were loaded: classes of two releases would be mixed
+     */
+    public function follow(): void
+    {
+        clearstatcache(true); // realpath() caches where a link leads
+        foreach ($this->paths as $name => $before) {
+            $now = realpath($name);
+            if ($now !== false && $now !== $before) {
+                $this->move(...self::difference($before, $now));
+            }
+        }
+    }
+
+    /** @return array{string, string} for "/a/1/app.php" and "/a/2/app.php": "/a/1" and "/a/2" */
+    private static function difference(string $before, string $now): array
+    {
+        while (basename($before) === basename($now)) {
+            [$before, $now] = [\dirname($before), \dirname($now)];
+        }
+
+        return [$before, $now];
+    }
+
+    private function move(string $oldRelease, string $newRelease): void
+    {
+        $hasComposer = class_exists(ClassLoader::class, false);
+        foreach ($hasComposer ? array_keys(ClassLoader::getRegisteredLoaders()) : [] as $vendor) {
+            if (self::isIn($oldRelease, $vendor)) {
+                throw new ReleaseException(
+                    $newRelease,
+                    "its libraries were loaded from {$vendor}, which a reload does not change",
+                );
+            }
+        }
+        $folder = $newRelease . substr($this->folder, \strlen($oldRelease));
+        if (self::isIn($oldRelease, $this->folder) && !Warnings::suppressed(static fn(): bool => chdir($folder))) {
+            throw new ReleaseException($newRelease, "its working directory can't be {$folder}");
+        }
+    }
+
+    private static function isIn(string $folder, string $path): bool
+    {
+        return str_starts_with("{$path}/", rtrim($folder, '/') . '/');
+    }
+}
