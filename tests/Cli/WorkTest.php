@@ -414,8 +414,11 @@ final class WorkTest extends TestCase
         $bootstrap = ['--bootstrap', $this->path('current/app.php')];
         $other = $this->work(self::newQueue(), $bootstrap, folder: $this->path('current/var'));
         $executor = $this->executor($queue);
-        $task = static fn(): array => [\constant('VERSION'), basename((string) getcwd())];
-        self::assertSame([1, 'release 1'], $executor->submit($task)->await());
+        $task = static fn(): string => (string) json_encode([\constant('VERSION'), getcwd()]);
+        $expected = fn(int $version): string => (string) json_encode(
+            [$version, realpath($this->path("release {$version}"))],
+        );
+        self::assertSame($expected(1), $executor->submit($task)->await());
 
         symlink('release 2', $this->path('next'));
         rename($this->path('next'), $this->path('current'));
@@ -423,7 +426,7 @@ final class WorkTest extends TestCase
         $other->signal(\SIGHUP);
         Eventually::holds(static fn(): bool => str_contains($process->getErrorOutput(), 'Reloaded'), 'it has heard');
 
-        self::assertSame([2, 'release 2'], $executor->submit($task)->await());
+        self::assertSame($expected(2), $executor->submit($task)->await());
         Eventually::holds(
             fn(): bool => str_contains(
                 $other->getErrorOutput(),

@@ -364,6 +364,23 @@ final class SupervisorFaultsTest extends ServeTestCase
         Eventually::holds(static fn(): bool => !Processes::isAlive($worker), 'it is gone');
     }
 
+    #[RequiresPhpExtension('FFI')]
+    public function testABlockedProcessEndsWithTheSupervisorAlthoughTheApplicationHasChangedTheGroup(): void
+    {
+        if (posix_geteuid() !== 0) {
+            self::markTestSkipped('Only root can change the group');
+        }
+        $server = $this->serve('posix_setegid(65534);' . self::UNRULY, ['--processes', '1']);
+        [$worker] = $this->workers();
+        $this->client()->get('/loop');
+        Eventually::holds(fn(): bool => file_exists($this->path('looping')), 'it loops');
+
+        $server->signal(\SIGKILL);
+        $server->wait();
+
+        Eventually::holds(static fn(): bool => !Processes::isAlive($worker), 'it is gone');
+    }
+
     public function testAProcessEndsWithTheSupervisorAlsoWithoutFfi(): void
     {
         $server = $this->serve(self::PID, ['--processes', '2'], ['-d', 'ffi.enable=0']);

@@ -74,6 +74,19 @@ final class ServeTest extends ServeTestCase
         $this->testAnApplicationIsServed($app);
     }
 
+    public function testAnApplicationIsServedAlthoughPhpMayNotOpenDevices(): void
+    {
+        $directories = implode(':', [\dirname(__DIR__, 3), sys_get_temp_dir(), \dirname(\PHP_BINARY)]);
+        $server = $this->serve(
+            'return static fn($request) => Spindle\Http\Response::text("here");',
+            ['--processes', '1'],
+            ['-d', "open_basedir={$directories}"],
+        );
+
+        self::assertSame('here', $this->get()->body);
+        self::assertStringNotContainsString('file_exists()', $server->getErrorOutput() . $server->getOutput());
+    }
+
     public function testTheRequestedNumberOfProcessesShareTheSocket(): void
     {
         $server = $this->serve(

@@ -142,6 +142,7 @@ final class ServingProcess implements SupervisorMessages
     {
         $this->link = $link = new SupervisorLink($this->channel, $this);
         $this->server = $server = $this->role->createServer($link);
+        self::dieWithSupervisor(); // the kernel has dropped the first request if the application has changed the user
         EventLoop::setErrorHandler(
             EventLoop::getErrorHandler()
                 ?? fn(\Throwable $failure) => HandlerFailure::logUncaught($failure, $this->logger),

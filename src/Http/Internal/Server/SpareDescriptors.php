@@ -10,19 +10,24 @@ use Spindle\Internal\Warnings;
 final class SpareDescriptors
 {
     private const COUNT = 8;
+    private const NULL_DEVICE = '/dev/null';
 
     /** @var list<resource> */
     private array $streams = [];
 
-    /** @return bool whether all spare descriptors are reserved; if false, none is reserved */
+    /**
+     * Reserves none if PHP may not open the null device, for example with open_basedir.
+     *
+     * @return bool false if not enough descriptors are free; then none is reserved
+     */
     public function reserve(): bool
     {
         while (\count($this->streams) < self::COUNT) {
-            $stream = Warnings::suppressed(static fn(): mixed => fopen('/dev/null', 're'));
+            $stream = Warnings::suppressed(static fn(): mixed => fopen(self::NULL_DEVICE, 're'));
             if ($stream === false) {
                 $this->release();
 
-                return false;
+                return !Warnings::suppressed(static fn(): bool => is_readable(self::NULL_DEVICE));
             }
             $this->streams[] = $stream;
         }
