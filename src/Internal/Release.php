@@ -26,7 +26,7 @@ final readonly class Release
         $this->paths = array_filter(array_combine($names, array_map(realpath(...), $names)), \is_string(...));
     }
 
-    /** Returns the working directory as the shell's PWD names it, with symbolic links. getcwd() resolves these links. */
+    /** Returns the working directory as PWD names it, with symbolic links. getcwd() resolves these links. */
     public static function currentFolder(): string
     {
         $pwd = (string) getenv('PWD');
@@ -51,7 +51,7 @@ final readonly class Release
     /**
      * If the working directory is in the previous release, changes it to the current release.
      *
-     * @throws ReleaseException when libraries of the previous release were loaded: classes of two releases would be mixed
+     * @throws ReleaseException when libraries of the previous release were loaded: classes of both would be mixed
      */
     public function follow(): void
     {

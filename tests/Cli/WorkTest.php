@@ -430,7 +430,7 @@ final class WorkTest extends TestCase
         Eventually::holds(
             fn(): bool => str_contains(
                 $other->getErrorOutput(),
-                "Not reloaded: The application has moved to {$this->path('release 2')}, but its working directory can't",
+                "Not reloaded: The application has moved to {$this->path('release 2')}, but its working directory",
             ),
             'it has heard',
         );
