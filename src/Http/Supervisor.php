@@ -10,6 +10,7 @@ use Psr\Log\LoggerInterface;
 use Psr\Log\NullLogger;
 use Revolt\EventLoop;
 use Spindle\Http\Internal\Process\FileWatch;
+use Spindle\Http\Internal\Process\FreshCode;
 use Spindle\Http\Internal\Process\MemoryLimit;
 use Spindle\Http\Internal\Process\PhpRestart;
 use Spindle\Http\Internal\Process\ProcessManager;
@@ -253,6 +254,13 @@ final class Supervisor implements Lifecycle
     {
         $app = Release::absolute($this->app);
         $servers = new ServerFactory($app, $this->options, $this->logger, new Release($app, Release::currentFolder()));
+        $obstacle = FreshCode::obstacle();
+        if ($obstacle !== null) {
+            $this->logger->warning(
+                "A reload may run old code, because {$obstacle} keeps Spindle from clearing OPcache. Restart the"
+                    . ' server instead, or set opcache.enable_cli=0',
+            );
+        }
         $memoryLimit = MemoryLimit::of($this->options, $processes);
         $tracesBlocks = $this->options->traceBlocks ?? $this->options->watch;
         $roles = array_map(

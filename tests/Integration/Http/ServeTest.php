@@ -87,6 +87,22 @@ final class ServeTest extends ServeTestCase
         self::assertStringNotContainsString('file_exists()', $server->getErrorOutput() . $server->getOutput());
     }
 
+    public function testSettingsThatKeepOldCodeInOpcacheAreReported(): void
+    {
+        foreach ([
+            'opcache.restrict_api' => 'opcache.restrict_api=/nowhere',
+            'disable_functions' => 'disable_functions=opcache_invalidate',
+        ] as $name => $setting) {
+            $this->serve(
+                'return static fn($request) => Spindle\Http\Response::text("here");',
+                ['--processes', '1'],
+                ['-d', 'opcache.enable_cli=1', '-d', $setting],
+            );
+            $this->awaitLogged("A reload may run old code, because {$name} keeps Spindle from clearing OPcache");
+            $this->stopServe();
+        }
+    }
+
     public function testTheRequestedNumberOfProcessesShareTheSocket(): void
     {
         $server = $this->serve(

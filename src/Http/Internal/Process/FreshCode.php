@@ -16,7 +16,7 @@ final class FreshCode
     public static function clearCaches(): void
     {
         clearstatcache(true);
-        if (\function_exists('opcache_get_status')) {
+        if (self::obstacle() === null && \function_exists('opcache_get_status')) {
             self::invalidateOpcache();
         }
         if (class_exists(ClassLoader::class, false)) {
@@ -24,6 +24,21 @@ final class FreshCode
                 self::reread($vendor, $loader);
             }
         }
+    }
+
+    /** Returns the setting because of which OPcache may run old code in new processes; null without such a setting. */
+    public static function obstacle(): ?string
+    {
+        if (!(bool) \ini_get('opcache.enable') || !(bool) \ini_get('opcache.enable_cli')) {
+            return null;
+        }
+        if (!\function_exists('opcache_get_status') || !\function_exists('opcache_invalidate')) {
+            return 'disable_functions';
+        }
+        $isRestricted = (string) \ini_get('opcache.restrict_api') !== ''
+            && Warnings::suppressed(static fn(): array|false => opcache_get_status(false)) === false;
+
+        return $isRestricted ? 'opcache.restrict_api' : null;
     }
 
     /**
