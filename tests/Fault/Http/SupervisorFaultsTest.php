@@ -364,6 +364,22 @@ final class SupervisorFaultsTest extends ServeTestCase
         Eventually::holds(static fn(): bool => !Processes::isAlive($worker), 'it is gone');
     }
 
+    public function testAProcessServesOnAfterAFileHasReachedItsSizeLimit(): void
+    {
+        $this->serve(<<<'PHP'
+            return static function (Psr\Http\Message\ServerRequestInterface $request): Spindle\Http\Response {
+                $file = tmpfile();
+                $written = @fwrite($file, str_repeat('x', 300_000)) + (int) @fwrite($file, 'x');
+                return Spindle\Http\Response::text(getmypid() . ($written < 300_000 ? ' limited' : ' unlimited'));
+            };
+            PHP, ['--processes', '1'], through: ['sh', '-c', 'ulimit -f 200; exec "$@"', 'sh']);
+        [$worker] = $this->workers();
+
+        foreach (range(1, 3) as $_) {
+            self::assertSame("{$worker} limited", $this->get()->body);
+        }
+    }
+
     #[RequiresPhpExtension('FFI')]
     public function testABlockedProcessEndsWithTheSupervisorAlthoughTheApplicationHasChangedTheGroup(): void
     {

@@ -101,13 +101,14 @@ final class ServingProcess implements SupervisorMessages
         foreach ([\SIGTERM, \SIGCHLD] as $signal) {
             pcntl_signal($signal, \SIG_DFL);
         }
-        // Terminals and service managers send these signals to all processes, but only the supervisor acts on them.
+        // Terminals and service managers send most of these to all processes, but only the supervisor acts on them.
         foreach ([
             \SIGINT,
             \SIGHUP,
             \SIGQUIT,
             \SIGUSR1,
             \SIGUSR2,
+            \SIGXFSZ, // a file has reached its size limit (ulimit -f): fwrite() then fails
             ...($this->role->runsApplication ? [] : [\SIGTERM]),
         ] as $signal) {
             pcntl_signal($signal, static fn() => null);
