@@ -436,6 +436,27 @@ final class WorkTest extends TestCase
         );
     }
 
+    public function testProcess1WithoutFfiWarnsOfZombies(): void
+    {
+        $unshare = ['unshare', '--fork', '--kill-child', '--pid', '--mount-proc'];
+        if ((new Process([...$unshare, 'true']))->run() !== 0) {
+            self::markTestSkipped('This user may not make a process the first of its own, as unshare does');
+        }
+        $command = [\PHP_BINARY, '-d', 'ffi.enable=0', \dirname(__DIR__, 2) . '/bin/spindle', 'work', '--allow-root'];
+        $this->works[] = $process = new Process(
+            [...$unshare, ...$command, '--queue', self::newQueue()],
+            $this->path(),
+            $this->environment([]),
+        );
+        $process->start();
+
+        Eventually::holds(
+            static fn(): bool => str_contains($process->getErrorOutput(), 'remain as zombies after their end'),
+            'it warns',
+            10.0,
+        );
+    }
+
     public function testTheAdminAddressReportsStatisticsAndTheBrokersHealth(): void
     {
         $address = Streams::unusedAddress();

@@ -14,6 +14,7 @@ use Spindle\Http\Application;
 use Spindle\Http\HttpServer;
 use Spindle\Http\Response;
 use Spindle\Internal\IgnoredSignals;
+use Spindle\Internal\Launcher\Process\Libc;
 use Spindle\Internal\Release;
 use Spindle\Internal\ReleaseException;
 use Spindle\Internal\SignalWatch;
@@ -89,6 +90,12 @@ final class AgentProcess
     {
         $admin = $this->options->admin === null ? null : $this->openAdmin($this->options->admin);
         $signals = $this->watchSignals();
+        if (getmypid() === 1 && Libc::available() === null) {
+            $this->log->warning(
+                'Processes that tasks leave behind remain as zombies after their end, because this is process 1, and'
+                    . ' the extension FFI is missing. Use an init process (docker run --init)',
+            );
+        }
         try {
             /** @var int $status */
             $status = awaitFirst([async($this->work(...)), $this->immediateExit->getFuture()]);
