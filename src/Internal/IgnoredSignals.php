@@ -33,10 +33,10 @@ final class IgnoredSignals
         return array_keys(array_filter(array_combine($signals, $survived)));
     }
 
-    /** Returns the pid of a fork that sends itself the signal, then SIGKILL. */
+    /** Returns the pid of a fork that sends itself the signal, then SIGKILL; -1 if this user has too many processes. */
     private static function fork(int $signal): int
     {
-        $pid = pcntl_fork();
+        $pid = Warnings::suppressed(static fn(): int => pcntl_fork());
         if ($pid === 0) {
             posix_kill((int) getmypid(), $signal);
             posix_kill((int) getmypid(), self::SIGKILL);
