@@ -45,6 +45,18 @@ final class Relay
         return $types;
     }
 
+    /** Closes the client's connection with a TCP reset, and the other sockets without one. Needs ext-sockets. */
+    public function reset(): void
+    {
+        $client = isset($this->streams[1]) ? socket_import_stream($this->streams[1]) : false;
+        $linger = ['l_onoff' => 1, 'l_linger' => 0];
+        if ($client === false || !socket_set_option($client, \SOL_SOCKET, \SO_LINGER, $linger)) {
+            throw new \RuntimeException('The connection can not be reset');
+        }
+        unset($client); // the Socket object keeps the descriptor open
+        $this->close();
+    }
+
     public function close(): void
     {
         array_map(EventLoop::cancel(...), $this->watchers);

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Tests\Http;
 
 use Amp\ByteStream\StreamException;
+use Amp\Socket\BindContext;
 use Amp\Socket\ResourceServerSocket;
 use Amp\Socket\ServerSocket;
 use Amp\Socket\Socket;
@@ -24,9 +25,9 @@ final class ScriptedServer
     public array $heads = [];
 
     /** @param \Closure(Socket, self): void $script runs in a fiber; the connection is closed after it */
-    public function __construct(\Closure $script, string $address = '127.0.0.1:0')
+    public function __construct(\Closure $script, string $address = '127.0.0.1:0', ?BindContext $context = null)
     {
-        $this->listener = $listener = listen($address);
+        $this->listener = $listener = listen($address, $context);
         $weak = \WeakReference::create($this);
         EventLoop::queue(static function () use ($listener, $script, $weak): void {
             while (($socket = $listener->accept()) !== null) {

@@ -70,6 +70,9 @@ final class ClientConnection
     private bool $hasEnded = false;
     private bool $isClosed = false;
 
+    /** Reason why a read has failed, such as a reset; '' if none has failed. */
+    private string $readFailure = '';
+
     /** Limits and cancellation of the current request. */
     private int $totalDeadline = \PHP_INT_MAX;
     private RequestOptions $options;
@@ -184,6 +187,12 @@ final class ClientConnection
     public function hasEnded(): bool
     {
         return $this->hasEnded;
+    }
+
+    /** Returns ': ' and the reason if the connection broke, for messages; '' if the server closed it properly. */
+    public function readFailure(): string
+    {
+        return $this->readFailure === '' ? '' : ": {$this->readFailure}";
     }
 
     public function hasSent(): bool
@@ -306,20 +315,42 @@ final class ClientConnection
         if ($this->hasEnded || $this->endIfForked()) {
             return false;
         }
-        // Without TLS, stream_socket_recvfrom() is faster, has no warnings, and returns '' only at the end.
-        $bytes = $this->isSecure
-            ? Warnings::read($this->stream, $this->readBytes)
-            : stream_socket_recvfrom($this->stream, $this->readBytes);
+        if ($this->isSecure) {
+            error_clear_last();
+            $bytes = Warnings::read($this->stream, $this->readBytes);
+        } else { // stream_socket_recvfrom() is faster, has no warnings, and returns '' only at the end
+            $bytes = stream_socket_recvfrom($this->stream, $this->readBytes);
+        }
         if ($bytes !== false && $bytes !== '') {
             $this->received = $this->received === '' ? $bytes : $this->received . $bytes;
             $this->adaptReadBytes(\strlen($bytes));
 
             return true;
         }
-        $isEnd = $bytes === ($this->isSecure ? false : '');
-        $this->hasEnded = $isEnd || feof($this->stream);
+        $this->isSecure ? $this->endSecure($bytes) : $this->endPlain($bytes);
 
         return false;
+    }
+
+    /**
+     * Notes whether the connection has ended after a read without bytes. PHP does not report a FIN without close_notify
+     * (RFC 9112, 9.8), which many servers send, so such an end is accepted. feof() would hide a failure that it meets.
+     */
+    private function endSecure(string|false $bytes): void
+    {
+        $this->hasEnded = $bytes === false || stream_get_meta_data($this->stream)['eof'];
+        if ($this->hasEnded) {
+            $this->readFailure = Warnings::socketReason(error_get_last()['message'] ?? '');
+        }
+    }
+
+    /** As {@see endSecure()}. After a reset or a timeout, the socket has no peer; after a FIN, it still has one. */
+    private function endPlain(string|false $bytes): void
+    {
+        $this->hasEnded = $bytes === '' || feof($this->stream);
+        if ($bytes === false && $this->hasEnded && stream_socket_get_name($this->stream, true) === false) {
+            $this->readFailure = 'connection reset or timed out';
+        }
     }
 
     /** Ends the connection in a fork. The fork would otherwise read and send bytes on its parent's connection. */

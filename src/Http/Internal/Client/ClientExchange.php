@@ -197,9 +197,9 @@ final class ClientExchange
                 $isFirst && $isUnanswered,
             )) {
                 throw new ConnectionEndedException(
-                    $isUnanswered
-                        ? 'the server closed the connection without an answer'
-                        : 'the server closed the connection within the head of the response',
+                    'the server closed the connection '
+                        . ($isUnanswered ? 'without an answer' : 'within the head of the response')
+                        . $connection->readFailure(),
                     $isUnanswered && !$this->hasInterimResponse,
                 );
             }

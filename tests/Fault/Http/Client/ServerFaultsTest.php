@@ -7,6 +7,9 @@ namespace Spindle\Tests\Fault\Http\Client;
 use Amp\CancelledException;
 use Amp\DeferredCancellation;
 use Amp\DeferredFuture;
+use Amp\Socket\BindContext;
+use Amp\Socket\Certificate;
+use Amp\Socket\ServerTlsContext;
 use Amp\Socket\Socket;
 use Amp\TimeoutCancellation;
 use GuzzleHttp\Psr7\FnStream;
@@ -37,6 +40,7 @@ use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Host;
 use Spindle\Tests\Http\ChangingNames;
+use Spindle\Tests\Http\Relay;
 use Spindle\Tests\Http\ScriptedServer;
 use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\Postgres\Certificates;
@@ -200,6 +204,37 @@ final class ServerFaultsTest extends TestCase
             InvalidResponseException::class,
             'the compressed body ends too early',
         ];
+    }
+
+    #[RequiresPhpExtension('openssl')]
+    #[RequiresPhpExtension('sockets')]
+    #[TestWith([false])]
+    #[TestWith([true])]
+    public function testAResetIsNotTheEndOfAResponseWithoutLength(bool $isSecure): void
+    {
+        $certificates = new Certificates($this->path());
+        $certificate = new Certificate(...$certificates->forServer('127.0.0.1'));
+        $tls = (new ServerTlsContext())->withDefaultCertificate($certificate);
+        $script = static function (Socket $socket, ScriptedServer $server) use ($isSecure): void {
+            if ($isSecure) {
+                $socket->setupTls();
+            }
+            $server->readRequest($socket);
+            $socket->write("HTTP/1.1 200 OK\r\n\r\nid,name\n1,Ada\n2,Gra");
+            $socket->read(); // until the relay closes the connection
+        };
+        $this->server = new ScriptedServer($script, context: (new BindContext())->withTlsContext($tls));
+        $relay = new Relay($this->server->address());
+        $url = str_replace('tls:', $isSecure ? 'https:' : 'http:', $relay->address);
+        $options = new RequestOptions(tls: new TlsOptions($certificates->authority));
+        $body = $this->client()->get($url, options: $options)->getBody();
+        self::assertSame("id,name\n1,Ada\n2,Gra", $body->read(100));
+        $relay->reset();
+        $failure = self::failure(static fn() => $body->read(100));
+
+        self::assertInstanceOf(ConnectionLostException::class, $failure);
+        self::assertMatchesRegularExpression('/within the body of the response: .*reset/', $failure->getMessage());
+        self::assertFalse($body->eof());
     }
 
     #[TestWith(['not compressed'])]
