@@ -4,9 +4,11 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Fault\Remote;
 
+use Amp\Future;
 use PHPUnit\Framework\Attributes\AfterClass;
 use PHPUnit\Framework\Attributes\BeforeClass;
 use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\Attributes\TestWith;
 use PHPUnit\Framework\TestCase;
 use Spindle\Remote\BrokerException;
 use Spindle\Remote\BrokerRefusedException;
@@ -198,6 +200,21 @@ final class ConnectionRefusalsTest extends TestCase
         self::engine()->command('ACL', 'SETUSER', 'app', '+evalsha');
 
         self::assertSame('own', $executor->dispatch(abs(...), 'own'));
+    }
+
+    #[TestWith(['-subscribe', '+subscribe'])]
+    #[TestWith(['resetchannels', '&spindle:*'])]
+    public function testTheNextCallOpensARefusedMailboxAgain(string $missing, string $permission): void
+    {
+        $queue = self::newQueue();
+        $executor = new RemoteExecutor(new RedisBroker($this->address($missing)), $queue, self::keys());
+        $submit = static fn(): Future => $executor->submit('time');
+        self::assertInstanceOf(BrokerRefusedException::class, self::thrown($submit));
+        self::engine()->command('ACL', 'SETUSER', 'app', $permission);
+        $submit()->ignore();
+
+        self::assertSame(1, (new RedisBroker(self::engine()->url()))->statistics($queue)['waiting']);
+        $executor->kill();
     }
 
     #[BeforeClass]

@@ -19,6 +19,7 @@ final class Mailbox
     /** Seconds between two PING commands, which detect a broken connection. */
     private const PING_INTERVAL = 5.0;
 
+    /** Seconds after which a refused mailbox is opened again, unless a request does so earlier. */
     private const REFUSED_PAUSE_SECONDS = 30.0;
 
     private ?RedisConnection $connection = null;
@@ -27,14 +28,16 @@ final class Mailbox
     /** Number of failed attempts (without refusals) and broken connections since the mailbox was last opened. */
     private int $failureCount = 0;
 
-    private ?string $retryTimer = null;
+    private string $retryTimer = '';
 
     private readonly int $pid;
     private readonly Backoff $backoff;
     private readonly string $pingTimer;
 
-    /** @var DeferredFuture<null>|null completed when the first attempt to open the mailbox has ended; then null */
-    private ?DeferredFuture $firstAttempt;
+    /** @var DeferredFuture<null>|null completed when the current attempt to open the mailbox has ended; then null */
+    private ?DeferredFuture $attempt = null;
+
+    private bool $isFirstAttempt = true;
 
     /** Exception of the last attempt to open the mailbox; null if the engine did not refuse that attempt. */
     private ?BrokerRefusedException $refusal = null;
@@ -51,21 +54,23 @@ final class Mailbox
     ) {
         $this->pid = (int) getmypid();
         $this->backoff = ReconnectBackoff::backoff();
-        $this->firstAttempt = new DeferredFuture();
         $this->engine->addUnopenedMailbox($this);
         $this->pingTimer = EventLoop::unreference(EventLoop::repeat(self::PING_INTERVAL, $this->ping(...)));
-        EventLoop::queue($this->subscribe(...));
+        $this->beginAttempt();
     }
 
     /**
-     * Waits until the first attempt to open the mailbox has ended. Called before each request to the engine, because
-     * the outcomes of submitted jobs arrive only through the mailbox.
+     * Waits until the first attempt to open the mailbox has ended. Makes another attempt if the last one was refused.
+     * Called before each request to the engine, because the outcomes of submitted jobs arrive only through the mailbox.
      *
-     * @throws BrokerRefusedException when the engine has refused the last attempt
+     * @throws BrokerRefusedException when the engine refuses the mailbox
      */
     public function ensureNotRefused(): void
     {
-        $this->firstAttempt?->getFuture()->await();
+        if ($this->refusal !== null) {
+            $this->beginAttempt();
+        }
+        $this->attempt?->getFuture()->await();
         if ($this->refusal !== null) {
             throw $this->refusal;
         }
@@ -76,12 +81,20 @@ final class Mailbox
         $this->isClosed = true;
         $this->attemptEnded(null);
         EventLoop::cancel($this->pingTimer);
-        if ($this->retryTimer !== null) {
-            EventLoop::cancel($this->retryTimer);
-        }
+        EventLoop::cancel($this->retryTimer);
         $connection = $this->connection;
         $this->connection = null;
         $connection?->close('the mailbox was closed');
+    }
+
+    /** Starts an attempt to open the mailbox, unless one is in progress. */
+    private function beginAttempt(): void
+    {
+        if ($this->attempt === null) {
+            EventLoop::cancel($this->retryTimer);
+            $this->attempt = new DeferredFuture();
+            EventLoop::queue($this->subscribe(...));
+        }
     }
 
     private function subscribe(): void
@@ -92,14 +105,14 @@ final class Mailbox
         try {
             $connection = $this->engine->open();
             $connection->call('SUBSCRIBE', ["spindle:to:{$this->name}"]);
-        } catch (BrokerRefusedException $refused) {
-            $this->attemptEnded($refused);
-            $this->retryIn(self::REFUSED_PAUSE_SECONDS);
-
-            return;
-        } catch (BrokerException|EngineError) {
-            $this->attemptEnded(null); // not a refusal: if the cause persists, the next request reports it
-            $this->retryIn($this->backoff->after(++$this->failureCount));
+        } catch (BrokerException|EngineError $failure) {
+            if (!$this->isClosed()) {
+                $refusal = $failure instanceof BrokerRefusedException ? $failure : null;
+                $this->attemptEnded($refusal); // if another failure persists, the next request reports it
+                $this->retryIn($refusal === null
+                    ? $this->backoff->after(++$this->failureCount)
+                    : self::REFUSED_PAUSE_SECONDS);
+            }
 
             return;
         }
@@ -111,7 +124,7 @@ final class Mailbox
         $this->connection = $connection;
         $this->failureCount = 0;
         // Until the end of the first attempt, ensureNotRefused() delays all requests. So no message can have been lost.
-        $mayHaveLostMessages = $this->firstAttempt === null;
+        $mayHaveLostMessages = !$this->isFirstAttempt;
         $this->attemptEnded(null);
         $connection->listen($this->onData(...));
         ($this->onOpen)($mayHaveLostMessages);
@@ -140,9 +153,10 @@ final class Mailbox
     {
         $this->refusal = $refused;
         $refused === null ? $this->engine->removeUnopenedMailbox($this) : $this->engine->addUnopenedMailbox($this);
-        $firstAttempt = $this->firstAttempt;
-        $this->firstAttempt = null;
-        $firstAttempt?->complete();
+        $this->isFirstAttempt = false;
+        $attempt = $this->attempt;
+        $this->attempt = null;
+        $attempt?->complete();
     }
 
     private function retryIn(float $seconds): void
@@ -150,7 +164,7 @@ final class Mailbox
         $this->retryTimer = WeakTimer::after(
             $seconds,
             $this,
-            static fn(self $mailbox) => EventLoop::queue($mailbox->subscribe(...)),
+            static fn(self $mailbox) => $mailbox->beginAttempt(),
         );
     }
 
