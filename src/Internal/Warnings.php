@@ -42,12 +42,21 @@ final class Warnings
      */
     public static function read(mixed $stream, int $bytes): string|false
     {
+        error_clear_last(); // for readFailure()
         set_error_handler(null);
         try {
             return @fread($stream, $bytes);
         } finally {
             restore_error_handler();
         }
+    }
+
+    /** Returns ': ' and the reason for the failure of the last {@see read()} of a socket; '' if PHP gave none. */
+    public static function readFailure(): string
+    {
+        $reason = self::socketReason(error_get_last()['message'] ?? '');
+
+        return $reason === '' ? '' : ": {$reason}";
     }
 
     /** @param resource $stream */

@@ -6,10 +6,13 @@ namespace Spindle\Tests\Http;
 
 use Amp\ByteStream\StreamException;
 use Amp\Socket\BindContext;
+use Amp\Socket\Certificate;
 use Amp\Socket\ResourceServerSocket;
 use Amp\Socket\ServerSocket;
+use Amp\Socket\ServerTlsContext;
 use Amp\Socket\Socket;
 use Revolt\EventLoop;
+use Spindle\Tests\Postgres\Certificates;
 
 use function Amp\Socket\listen;
 
@@ -47,6 +50,19 @@ final class ScriptedServer
                 });
             }
         });
+    }
+
+    /** Returns a server for TLS 1.3 that refuses client certificates of other authorities. */
+    public static function refusingCertificates(Certificates $certificates): self
+    {
+        $tls = (new ServerTlsContext())
+            ->withDefaultCertificate(new Certificate(...$certificates->forServer('127.0.0.1')))
+            ->withCaFile($certificates->authority)
+            ->withPeerVerification()
+            ->withMinimumVersion(ServerTlsContext::TLSv1_3);
+        $script = static fn(Socket $socket) => $socket->setupTls();
+
+        return new self($script, context: (new BindContext())->withTlsContext($tls));
     }
 
     public function url(string $target = '/'): string

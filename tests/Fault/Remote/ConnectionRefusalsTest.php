@@ -23,6 +23,7 @@ use Spindle\Remote\Testing\TemporaryRedisOptions;
 use Spindle\Tests\Cli\RunsWork;
 use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
+use Spindle\Tests\Http\ScriptedServer;
 use Spindle\Tests\Postgres\Certificates;
 use Spindle\Tests\Streams;
 use Spindle\Tests\Text;
@@ -177,6 +178,18 @@ final class ConnectionRefusalsTest extends TestCase
         $failure = self::thrown((new RedisBroker($address, $other))->durability(...));
         self::assertInstanceOf(BrokerRefusedException::class, $failure);
         self::assertSays(['redis.test', 'that its certificate is trusted'], $failure->getMessage());
+    }
+
+    public function testACallerWhoseCertificateIsRefusedAfterTheHandshakeGetsAdvice(): void
+    {
+        $server = ScriptedServer::refusingCertificates(new Certificates($this->path()));
+        [$certificate, $key] = (new Certificates($this->path(), 'Another authority'))->forClient('app');
+        $tls = new TlsOptions(certificate: $certificate, key: $key, verifyPeer: false);
+        $failure = self::thrown((new RedisBroker("rediss://{$server->address()}", $tls))->durability(...));
+        $server->close();
+
+        self::assertInstanceOf(BrokerRefusedException::class, $failure);
+        self::assertSays(['alert unknown ca; set TlsOptions::$certificate'], $failure->getMessage());
     }
 
     public function testAUserThatMayNotLoadScriptsGetsAdvice(): void

@@ -40,6 +40,9 @@ final class ClientConnection
 
     public bool $isReusable = true;
 
+    /** ': ' and the reason why a read has failed, such as a reset, for messages; '' if the server closed properly. */
+    public string $readFailure = '';
+
     /** Time by hrtime() at which the current wait ends. */
     public int $deadline = \PHP_INT_MAX;
 
@@ -69,9 +72,6 @@ final class ClientConnection
     private readonly bool $isSecure;
     private bool $hasEnded = false;
     private bool $isClosed = false;
-
-    /** Reason why a read has failed, such as a reset; '' if none has failed. */
-    private string $readFailure = '';
 
     /** Limits and cancellation of the current request. */
     private int $totalDeadline = \PHP_INT_MAX;
@@ -187,12 +187,6 @@ final class ClientConnection
     public function hasEnded(): bool
     {
         return $this->hasEnded;
-    }
-
-    /** Returns ': ' and the reason if the connection broke, for messages; '' if the server closed it properly. */
-    public function readFailure(): string
-    {
-        return $this->readFailure === '' ? '' : ": {$this->readFailure}";
     }
 
     public function hasSent(): bool
@@ -315,12 +309,10 @@ final class ClientConnection
         if ($this->hasEnded || $this->endIfForked()) {
             return false;
         }
-        if ($this->isSecure) {
-            error_clear_last();
-            $bytes = Warnings::read($this->stream, $this->readBytes);
-        } else { // stream_socket_recvfrom() is faster, has no warnings, and returns '' only at the end
-            $bytes = stream_socket_recvfrom($this->stream, $this->readBytes);
-        }
+        // Without TLS, stream_socket_recvfrom() is faster, has no warnings, and returns '' only at the end.
+        $bytes = $this->isSecure
+            ? Warnings::read($this->stream, $this->readBytes)
+            : stream_socket_recvfrom($this->stream, $this->readBytes);
         if ($bytes !== false && $bytes !== '') {
             $this->received = $this->received === '' ? $bytes : $this->received . $bytes;
             $this->adaptReadBytes(\strlen($bytes));
@@ -340,7 +332,7 @@ final class ClientConnection
     {
         $this->hasEnded = $bytes === false || stream_get_meta_data($this->stream)['eof'];
         if ($this->hasEnded) {
-            $this->readFailure = Warnings::socketReason(error_get_last()['message'] ?? '');
+            $this->readFailure = Warnings::readFailure();
         }
     }
 
@@ -349,7 +341,7 @@ final class ClientConnection
     {
         $this->hasEnded = $bytes === '' || feof($this->stream);
         if ($bytes === false && $this->hasEnded && stream_socket_get_name($this->stream, true) === false) {
-            $this->readFailure = 'connection reset or timed out';
+            $this->readFailure = ': connection reset or timed out';
         }
     }
 

@@ -199,7 +199,7 @@ final class ClientExchange
                 throw new ConnectionEndedException(
                     'the server closed the connection '
                         . ($isUnanswered ? 'without an answer' : 'within the head of the response')
-                        . $connection->readFailure(),
+                        . $connection->readFailure,
                     $isUnanswered && !$this->hasInterimResponse,
                 );
             }

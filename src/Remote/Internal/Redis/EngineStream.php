@@ -248,8 +248,8 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
 
                 return;
             }
-            if (feof($socket)) {
-                $this->fail('the engine closed the connection');
+            if (stream_get_meta_data($socket)['eof']) { // feof() would hide a failure that it meets
+                $this->fail('the engine closed the connection' . Warnings::readFailure());
 
                 continue;
             }

@@ -28,7 +28,8 @@ final class RedisConnection
     /** Seconds between two checks for an overdue answer. */
     private const CHECK_INTERVAL = 0.5;
 
-    private const TLS_ADVICE = 'if the server accepts only TLS, use an address that begins with rediss://';
+    /** Matches TLS alerts about the client's certificate. With TLS 1.3, they arrive after the handshake. */
+    private const CERTIFICATE_ALERT = '/ alert (?:.*certificate|unknown ca)/';
 
     /** @var array<int, self> connections with pending commands, so that PHP does not destroy these connections */
     private static array $busy = [];
@@ -219,8 +220,8 @@ final class RedisConnection
         $this->startReading();
     }
 
-    /** Closes the connection, fails pending commands with $reason, and calls the listener. Does nothing in a fork. */
-    public function close(string $reason): void
+    /** Closes the connection, fails pending commands, and calls the listener. Does nothing in a fork. */
+    public function close(string $reason, ?BrokerRefusedException $refusal = null): void
     {
         if ($this->closeReason !== null || !$this->isOfThisProcess()) {
             return;
@@ -231,7 +232,7 @@ final class RedisConnection
         $this->stream->fail($reason);
         while (!$this->waiting->isEmpty()) {
             [$answered] = $this->waiting->dequeue();
-            $answered->fail(BrokerUnavailableException::at((string) $this->address, $reason));
+            $answered->fail($refusal ?? BrokerUnavailableException::at((string) $this->address, $reason));
         }
         if ($this->listener !== null) {
             $listener = $this->listener;
@@ -276,14 +277,26 @@ final class RedisConnection
             $this->close($this->stream->failure());
         } catch (\Throwable) {
             $this->isReading = false;
-            $isCut = $this->stream->eof();
-            $this->close(
-                $isCut
-                    ? $this->stream->failure()
-                    . ($this->hasAnswered ? '' : ' before its first answer; ' . self::TLS_ADVICE)
-                    : 'its answer does not follow the Redis protocol; ' . self::TLS_ADVICE,
-            );
+            $this->stream->eof()
+                ? $this->closeAfterEnd()
+                : $this->close('its answer does not follow the Redis protocol' . $this->tlsAdvice());
         }
+    }
+
+    private function closeAfterEnd(): void
+    {
+        $reason = $this->stream->failure();
+        if (preg_match(self::CERTIFICATE_ALERT, $reason) === 1) {
+            $advice = 'set TlsOptions::$certificate to a certificate that the server accepts';
+            $this->close($reason, BrokerRefusedException::at((string) $this->address, $reason, $advice));
+        } else {
+            $this->close($reason . ($this->hasAnswered ? '' : ' before its first answer' . $this->tlsAdvice()));
+        }
+    }
+
+    private function tlsAdvice(): string
+    {
+        return $this->address->tls ? '' : '; if the server accepts only TLS, use an address that begins with rediss://';
     }
 
     private function checkForTimeout(): void

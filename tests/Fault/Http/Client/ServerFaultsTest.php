@@ -1014,6 +1014,19 @@ final class ServerFaultsTest extends TestCase
         $server->kill();
     }
 
+    #[RequiresPhpExtension('openssl')]
+    public function testACertificateThatIsRefusedAfterTheHandshakeIsNamedAsTheReason(): void
+    {
+        $this->server = ScriptedServer::refusingCertificates(new Certificates($this->path()));
+        [$certificate, $key] = (new Certificates($this->path(), 'Another authority'))->forClient('app');
+        $tls = new TlsOptions(certificate: $certificate, key: $key, verifyPeer: false);
+        $url = "https://{$this->server->address()}/";
+        $failure = self::failure(fn() => $this->client()->get($url, options: new RequestOptions(tls: $tls)));
+
+        self::assertInstanceOf(ConnectionLostException::class, $failure);
+        self::assertMatchesRegularExpression('/ without an answer: .*alert unknown ca$/', $failure->getMessage());
+    }
+
     public function testAFailureShowsNoSecrets(): void
     {
         $this->serve(ScriptedServer::answering("junk\r\n\r\n"));
