@@ -260,6 +260,7 @@ final class ResponseBody implements StreamInterface
             $this->head->isPersistent
                 && $connection->isReusable
                 && $connection->received === ''
+                && $connection->hasSent()
                 && $this->upload?->isComplete() !== false
                 ? $this->pool->release($connection)
                 : $this->pool->drop($connection);

@@ -40,10 +40,10 @@ final class Upload
         return $upload;
     }
 
-    /** Returns whether the whole body was sent, so that another request can use the connection. */
+    /** Returns whether the whole body was written to the connection, which may not have sent it. */
     public function isComplete(): bool
     {
-        return $this->isComplete && $this->connection->hasSent();
+        return $this->isComplete;
     }
 
     public function abort(): void

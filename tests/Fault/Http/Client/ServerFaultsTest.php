@@ -660,6 +660,29 @@ final class ServerFaultsTest extends TestCase
         );
     }
 
+    #[TestWith([false])]
+    #[TestWith([true])]
+    public function testAConnectionThatHasNotSentTheWholeRequestIsClosedAfterTheResponse(bool $isStream): void
+    {
+        $end = new DeferredFuture();
+        $this->serve(static function (Socket $socket) use ($end): void {
+            $socket->read();
+            $socket->write("HTTP/1.1 413 Content Too Large\r\nContent-Length: 2\r\n\r\nno");
+            $end->getFuture()->await(); // reads no further bytes
+        });
+        $body = str_repeat('x', 20_000_000);
+        $response = $this->client()->request(
+            'POST',
+            $this->url(),
+            body: $isStream ? RequestBody::stream([$body]) : $body,
+            options: new RequestOptions(expectContinueBytes: \PHP_INT_MAX),
+        );
+
+        self::assertSame('no', (string) $response->getBody());
+        self::assertSame(0, $this->client()->statistics()['connections']);
+        $end->complete();
+    }
+
     #[TestWith(['GET', ''])]
     #[TestWith(['PUT', 'body'])]
     public function testARequestIsRepeatedIfAKeptConnectionWasClosed(string $method, string $body): void
