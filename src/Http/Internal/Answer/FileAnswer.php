@@ -24,7 +24,7 @@ final class FileAnswer
         $now = time();
         $response = self::with(new Response(200, $headers), [
             'Content-Type' => $type,
-            'Last-Modified' => HttpDate::of(min($file->modified, $now)),
+            'Last-Modified' => HttpDate::of($file->lastModified($now)),
             'ETag' => $file->etag($now),
             'Accept-Ranges' => 'bytes',
         ]);

@@ -23,7 +23,7 @@ final readonly class OpenFile
         private string $path,
         private mixed $descriptor,
         public int $size,
-        public int $modified,
+        private int $modified,
         private int $device,
         private int $inode,
     ) {}
@@ -72,12 +72,19 @@ final readonly class OpenFile
 
     /**
      * Returns the ETag (RFC 9110, 8.8.3). Modification times are in whole seconds. After a recent modification, another
-     * change could have the same time, so the ETag is weak.
+     * change could have the same time. So the ETag is weak then, and the later ETag differs from it.
      */
     public function etag(int $now): string
     {
-        return ($this->modified < $now - 1 ? '' : 'W/')
-            . \sprintf('"%x-%x-%x"', $this->inode, $this->size, $this->modified);
+        $tag = \sprintf('%x-%x-%x', $this->inode, $this->size, $this->modified);
+
+        return $this->isRecent($now) ? "W/\"{$tag}-recent\"" : "\"{$tag}\"";
+    }
+
+    /** Returns the time for Last-Modified. It is earlier after a recent modification, so that the file is newer. */
+    public function lastModified(int $now): int
+    {
+        return min($this->modified, $now) - (int) $this->isRecent($now);
     }
 
     public function whole(): FileStream
@@ -88,6 +95,11 @@ final readonly class OpenFile
     public function part(ByteRange $range): FileStream
     {
         return new FileStream($this->descriptor, $range->first, $range->length());
+    }
+
+    private function isRecent(int $now): bool
+    {
+        return $this->modified >= $now - 1;
     }
 
     private static function failure(string $path): \RuntimeException

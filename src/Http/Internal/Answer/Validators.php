@@ -42,9 +42,9 @@ final readonly class Validators
             return !str_starts_with($condition, 'W/');
         }
 
-        // Two versions of the same second have the same time, so a recent time is not accepted.
+        // Two versions of the same second have the same time. OpenFile::lastModified() reports it as up to 2 s ago.
         return $this->modified !== null
-            && $this->modified < $this->now - 1
+            && $this->modified < $this->now - 2
             && HttpDate::parse($condition, $this->now) === $this->modified;
     }
 

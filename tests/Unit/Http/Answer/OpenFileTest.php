@@ -23,6 +23,20 @@ final class OpenFileTest extends TidyTestCase
         self::assertSame('first', (string) $file->whole());
     }
 
+    public function testTheValidatorsOfARecentFileDoNotMatchItLater(): void
+    {
+        $path = $this->file('app.css', 'color:red ;');
+        touch($path, 1_000_000_000);
+        $file = OpenFile::at($path);
+        foreach ([1_000_000_000, 1_000_000_001] as $recent) {
+            self::assertStringStartsWith('W/"', $file->etag($recent));
+            self::assertNotSame($file->etag(1_000_000_002), substr($file->etag($recent), 2));
+            self::assertSame(999_999_999, $file->lastModified($recent));
+        }
+        self::assertStringStartsWith('"', $file->etag(1_000_000_002));
+        self::assertSame(1_000_000_000, $file->lastModified(1_000_000_002));
+    }
+
     public function testWhatIsNotARegularFileIsNotFound(): void
     {
         posix_mkfifo($this->path('pipe'), 0o600);
