@@ -11,6 +11,7 @@ use Spindle\Remote\Internal\Redis\Codec;
 use Spindle\Remote\Internal\Redis\EngineClient;
 use Spindle\Remote\Internal\Redis\EngineError;
 use Spindle\Remote\Internal\Redis\Mailbox;
+use Spindle\Remote\Internal\Redis\MalformedAnswerException;
 use Spindle\TlsOptions;
 
 /**
@@ -102,36 +103,41 @@ final class RedisBroker implements Broker
                     . 'did not add them',
             );
         }
-        $numbers = array_map(intval(...), explode(' ', $answer));
 
-        return new SubmitResult($numbers[0], \array_slice($numbers, 1));
+        return $this->decode(
+            'submit',
+            static fn(string $answer): SubmitResult => Codec::decodeSubmitResult($answer, \count($jobs)),
+            $answer,
+        );
     }
 
     public function attach(string $queue, array $ids, string $mailbox): array
     {
-        return Codec::decodeAttachResults(
-            $this->engine->run('attach', $queue, Codec::encodeIds($ids), (string) \count($ids), $mailbox),
-            $ids,
-        );
+        $decode = static fn(string $answer): array => Codec::decodeAttachResults($answer, $ids);
+
+        return $this->run($decode, 'attach', $queue, Codec::encodeIds($ids), (string) \count($ids), $mailbox);
     }
 
     public function cancel(string $queue, array $ids): array
     {
-        $at = 0;
-
-        return Codec::decodeIds(
-            $this->engine->run('cancel', $queue, Codec::encodeIds($ids), (string) \count($ids)),
-            $at,
+        return $this->run(
+            Codec::decodeIds(...),
+            'cancel',
+            $queue,
+            Codec::encodeIds($ids),
+            (string) \count($ids),
         );
     }
 
     public function cancelUnclaimed(string $queue, array $ids): array
     {
-        $at = 0;
-
-        return Codec::decodeIds(
-            $this->engine->run('cancel', $queue, Codec::encodeIds($ids), (string) \count($ids), 'unclaimed'),
-            $at,
+        return $this->run(
+            Codec::decodeIds(...),
+            'cancel',
+            $queue,
+            Codec::encodeIds($ids),
+            (string) \count($ids),
+            'unclaimed',
         );
     }
 
@@ -156,7 +162,7 @@ final class RedisBroker implements Broker
         int $maxDeadLetters = \PHP_INT_MAX,
         float $deadLetterRetention = \INF,
     ): ?float {
-        $dueInMilliseconds = (int) self::requireLease($owner, $this->engine->runHedged(
+        $answer = self::requireLease($owner, $this->engine->runHedged(
             $lease * self::RENEWAL_RETRY_FRACTION,
             'renew',
             $queue,
@@ -167,6 +173,7 @@ final class RedisBroker implements Broker
             (string) min(self::UNLIMITED, $maxDeadLetters),
             (string) (int) min(self::UNLIMITED, ceil($deadLetterRetention)),
         ));
+        $dueInMilliseconds = $this->decode('renew', Codec::decodeInteger(...), $answer);
 
         return $dueInMilliseconds < 0 ? null : $dueInMilliseconds / 1000;
     }
@@ -193,10 +200,13 @@ final class RedisBroker implements Broker
             (string) $lastStartableSequenceNumber,
             (string) $maxFrameBytes,
         ));
-        $at = 0;
-        $stale = Codec::decodeIds($answer, $at);
 
-        return new ClaimResult(Codec::decodeDeliveries($answer, $at), $stale);
+        return $this->decode('settle', static function (string $answer): ClaimResult {
+            $at = 0;
+            $stale = Codec::decodeIds($answer, $at);
+
+            return new ClaimResult(Codec::decodeDeliveries($answer, $at), $stale);
+        }, $answer);
     }
 
     public function claimedJobs(
@@ -205,14 +215,15 @@ final class RedisBroker implements Broker
         array $known,
         int $maxFrameBytes = \PHP_INT_MAX,
     ): array {
-        return Codec::decodeDeliveries(self::requireLease($owner, $this->engine->run(
+        return $this->run(
+            static fn(string $answer): array => Codec::decodeDeliveries(self::requireLease($owner, $answer), 0),
             'claimed-jobs',
             $queue,
             $owner,
             Codec::encodeClaimNumbers($known),
             (string) \count($known),
             (string) $maxFrameBytes,
-        )), 0);
+        );
     }
 
     public function putItems(
@@ -223,7 +234,8 @@ final class RedisBroker implements Broker
         int $offset,
         array $frames,
     ): ?int {
-        $untakenCount = (int) self::requireLease($owner, $this->engine->run(
+        $untakenCount = $this->run(
+            static fn(string $answer): int => Codec::decodeInteger(self::requireLease($owner, $answer)),
             'put-items',
             $queue,
             $owner,
@@ -231,14 +243,21 @@ final class RedisBroker implements Broker
             (string) $claimNumber,
             (string) $offset,
             ...$frames,
-        ));
+        );
 
         return $untakenCount < 0 ? null : $untakenCount;
     }
 
     public function takeItems(string $queue, string $id, int $offset, int $limit): array
     {
-        return Codec::decodeStrings($this->engine->run('take-items', $queue, $id, (string) $offset, (string) $limit));
+        return $this->run(
+            Codec::decodeStrings(...),
+            'take-items',
+            $queue,
+            $id,
+            (string) $offset,
+            (string) $limit,
+        );
     }
 
     public function stopTakingItems(string $queue, string $id): void
@@ -265,18 +284,12 @@ final class RedisBroker implements Broker
 
     public function statistics(string $queue): array
     {
-        $statistics = [];
-        foreach (explode("\n", $this->engine->run('statistics', $queue)) as $line) {
-            [$name, $value] = explode(' ', $line);
-            $statistics[$name] = (int) $value;
-        }
-
-        return $statistics;
+        return $this->run(Codec::decodeStatistics(...), 'statistics', $queue);
     }
 
     public function listJobs(string $queue, JobStatus $status, int $limit): array
     {
-        return Codec::decodeDetails($this->engine->run('list', $queue, $status->value, (string) $limit));
+        return $this->run(Codec::decodeDetails(...), 'list', $queue, $status->value, (string) $limit);
     }
 
     public function status(string $queue, string $id): ?JobStatus
@@ -286,12 +299,24 @@ final class RedisBroker implements Broker
 
     public function retryDeadLetters(string $queue, array $ids): int
     {
-        return (int) $this->engine->run('retry-dead-letters', $queue, Codec::encodeIds($ids), (string) \count($ids));
+        return $this->run(
+            Codec::decodeInteger(...),
+            'retry-dead-letters',
+            $queue,
+            Codec::encodeIds($ids),
+            (string) \count($ids),
+        );
     }
 
     public function deleteDeadLetters(string $queue, array $ids): int
     {
-        return (int) $this->engine->run('delete', $queue, Codec::encodeIds($ids), (string) \count($ids));
+        return $this->run(
+            Codec::decodeInteger(...),
+            'delete',
+            $queue,
+            Codec::encodeIds($ids),
+            (string) \count($ids),
+        );
     }
 
     public function repair(string $queue): int
@@ -300,11 +325,9 @@ final class RedisBroker implements Broker
         $repaired = 0;
         [$step, $cursor] = ['check', ''];
         while ($step !== 'ok') {
-            [$repairedNow, $step, $cursor] = [
-                ...explode(' ', $this->engine->run('repair', $queue, $step, $cursor, $auditId), 3),
-                '',
-            ];
-            $repaired += (int) $repairedNow;
+            $decode = Codec::decodeRepair(...);
+            [$repairedNow, $step, $cursor] = $this->run($decode, 'repair', $queue, $step, $cursor, $auditId);
+            $repaired += $repairedNow;
         }
 
         return $repaired;
@@ -313,6 +336,45 @@ final class RedisBroker implements Broker
     public function releaseLease(string $queue, string $owner): void
     {
         $this->engine->run('release-lease', $queue, $owner);
+    }
+
+    /**
+     * Runs a script, and decodes its answer.
+     *
+     * @template T
+     *
+     * @param \Closure(string): T $decode
+     *
+     * @return T
+     */
+    private function run(
+        \Closure $decode,
+        string $script,
+        string $queue,
+        #[\SensitiveParameter]
+        string ...$arguments,
+    ): mixed {
+        return $this->decode($script, $decode, $this->engine->run($script, $queue, ...$arguments));
+    }
+
+    /**
+     * @template T
+     *
+     * @param \Closure(string): T $decode
+     *
+     * @return T
+     */
+    private function decode(string $script, \Closure $decode, string $answer): mixed
+    {
+        try {
+            return $decode($answer);
+        } catch (MalformedAnswerException $malformed) {
+            throw BrokerUnavailableException::at(
+                (string) $this->engine->address,
+                "it answered {$script} with {$malformed->getMessage()}",
+                $malformed,
+            );
+        }
     }
 
     /** Returns the answer of a script. Throws an exception if the owner's lease has ended. */

@@ -4,13 +4,17 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Unit\Remote;
 
+use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\Attributes\TestWith;
 use Spindle\Remote\AttachResult;
 use Spindle\Remote\Delivery;
 use Spindle\Remote\Internal\Redis\Codec;
+use Spindle\Remote\Internal\Redis\MalformedAnswerException;
 use Spindle\Remote\Job;
 use Spindle\Remote\MailboxMessage;
 use Spindle\Remote\Settlement;
 use Spindle\Remote\SettlementKind;
+use Spindle\Remote\SubmitResult;
 use Spindle\Tests\TidyTestCase;
 
 /** The scripts use struct.pack and struct.unpack of Lua; comments show the formats. */
@@ -151,6 +155,53 @@ final class CodecTest extends TidyTestCase
     {
         self::assertNull(Codec::decodeMessage('z' . self::named('a')));
         self::assertNull(Codec::decodeMessage(''));
+    }
+
+    /** @param \Closure(string): mixed $decode */
+    #[DataProvider('decoders')]
+    public function testAnAnswerWithoutItsEndIsMalformed(string $answer, \Closure $decode): void
+    {
+        self::assertNotEmpty($decode($answer));
+        for ($size = \strlen($answer) - 1; $size > 0; --$size) {
+            try {
+                $decode(substr($answer, 0, $size));
+                self::fail("The first {$size} bytes were decoded");
+            } catch (MalformedAnswerException) {
+            }
+        }
+    }
+
+    /** @return iterable<string, array{string, \Closure(string): mixed}> */
+    public static function decoders(): iterable
+    {
+        $string = self::named('id') . self::string('frame');
+        yield 'ids' => [pack('V', 1) . self::named('id'), Codec::decodeIds(...)];
+        yield 'strings' => [self::string('text'), Codec::decodeStrings(...)];
+        yield 'deliveries' => [
+            self::named('id') . pack('VVVC', 1, 2, 3, 0) . self::string('frame'),
+            static fn(string $answer): array => Codec::decodeDeliveries($answer, 0),
+        ];
+        yield 'states' => [
+            "\2" . self::string('outcome'),
+            static fn(string $answer): array => Codec::decodeAttachResults($answer, ['id']),
+        ];
+        yield 'details' => [$string, Codec::decodeDetails(...)];
+        yield 'a cancellation' => ['c' . self::named('id') . pack('V', 1), Codec::decodeMessage(...)];
+        yield 'a due time' => ['d' . pack('V', 1), Codec::decodeMessage(...)];
+        yield 'an item' => ['i' . self::named('id'), Codec::decodeMessage(...)];
+    }
+
+    #[TestWith(['', 1])]
+    #[TestWith(['x', 1])]
+    #[TestWith(['-1', 1])]
+    #[TestWith(['2', 1])]
+    #[TestWith(['1 2', 1])]
+    #[TestWith(['1 ', 1])]
+    public function testTheNumbersOfASubmissionFitItsJobs(string $answer, int $jobCount): void
+    {
+        self::assertEquals(new SubmitResult(3, [0, 2]), Codec::decodeSubmitResult('3 0 2', 3));
+        $this->expectException(MalformedAnswerException::class);
+        Codec::decodeSubmitResult($answer, $jobCount);
     }
 
     public function testDetailsOfJobsAreDecoded(): void

@@ -9,10 +9,12 @@ use Spindle\Remote\Delivery;
 use Spindle\Remote\Job;
 use Spindle\Remote\MailboxMessage;
 use Spindle\Remote\Settlement;
+use Spindle\Remote\SubmitResult;
 
 /**
  * Encodes arguments of the scripts and decodes their answers. A batch of records is one string, in which integers are
- * little-endian and strings have their length before them.
+ * little-endian and strings have their length before them. All methods that decode throw a
+ * {@see MalformedAnswerException} if the string has another format.
  */
 final class Codec
 {
@@ -78,8 +80,43 @@ final class Codec
         return $packed;
     }
 
+    public static function decodeInteger(string $text): int
+    {
+        return preg_match('/^-?\d{1,18}$/D', $text) === 1 ? (int) $text : throw self::malformed();
+    }
+
+    /** @param int $jobCount number of jobs of the request */
+    public static function decodeSubmitResult(string $text, int $jobCount): SubmitResult
+    {
+        $numbers = array_map(self::decodeInteger(...), explode(' ', $text));
+
+        return min($numbers) >= 0 && max($numbers) <= $jobCount
+            ? new SubmitResult($numbers[0], \array_slice($numbers, 1))
+            : throw self::malformed();
+    }
+
+    /** @return array<string, int> by name, from one line for each */
+    public static function decodeStatistics(string $text): array
+    {
+        $statistics = [];
+        foreach (explode("\n", $text) as $line) {
+            [$name, $value] = explode(' ', $line, 2) + ['', ''];
+            $statistics[$name] = self::decodeInteger($value);
+        }
+
+        return $statistics;
+    }
+
+    /** @return array{int, string, string} number of repaired jobs, next step, and cursor of this step */
+    public static function decodeRepair(string $text): array
+    {
+        [$repaired, $step, $cursor] = explode(' ', $text, 3) + ['', '', ''];
+
+        return [self::decodeInteger($repaired), $step !== '' ? $step : throw self::malformed(), $cursor];
+    }
+
     /** @return list<string> the ids at $offset; this method sets $offset to the position after them */
-    public static function decodeIds(string $packed, int &$offset): array
+    public static function decodeIds(string $packed, int &$offset = 0): array
     {
         $count = self::readInteger($packed, $offset);
         $ids = [];
@@ -111,9 +148,8 @@ final class Codec
     public static function decodeStrings(string $packed): array
     {
         $strings = [];
-        for ($at = 0, $end = \strlen($packed); $at < $end; $at += $size) {
-            $size = self::readInteger($packed, $at);
-            $strings[] = substr($packed, $at, $size);
+        for ($at = 0, $end = \strlen($packed); $at < $end;) {
+            $strings[] = self::readString($packed, $at);
         }
 
         return $strings;
@@ -126,11 +162,11 @@ final class Codec
         for ($end = \strlen($packed); $at < $end; $at += $size) {
             $length = \ord($packed[$at]);
             $id = substr($packed, $at + 1, $length);
-            /** @var array{n: int, c: int, f: int, g: int, s: int} $head */
-            $head = unpack('Vn/Vc/Vf/Cg/Vs', $packed, $at + 1 + $length);
             $at += $length + 18;
+            /** @var array{n: int, c: int, f: int, g: int, s: int} $head */
+            $head = $at <= $end ? unpack('Vn/Vc/Vf/Cg/Vs', $packed, $at - 17) : throw self::malformed();
             $size = $head['s'];
-            $frame = substr($packed, $at, $size);
+            $frame = $at + $size <= $end ? substr($packed, $at, $size) : throw self::malformed();
             $isTooLarge = ($head['g'] & self::TOO_LARGE) !== 0;
             $deliveries[] = new Delivery(
                 $id,
@@ -184,11 +220,10 @@ final class Codec
     private static function decodeStringsById(string $packed, int $at): array
     {
         $frames = [];
-        for ($end = \strlen($packed); $at < $end;) {
+        for ($end = \strlen($packed); $at < $end; $at += $size) {
             $id = self::readId($packed, $at);
             $size = self::readInteger($packed, $at);
-            $frames[$id] = substr($packed, $at, $size);
-            $at += $size;
+            $frames[$id] = $at + $size <= $end ? substr($packed, $at, $size) : throw self::malformed();
         }
 
         return $frames;
@@ -204,11 +239,9 @@ final class Codec
         $results = [];
         $at = 0;
         foreach ($ids as $id) {
-            $state = \ord($packed[$at++]);
-            $size = self::readInteger($packed, $at);
-            $outcome = $state === 2 ? substr($packed, $at, $size) : null;
-            $results[$id] = new AttachResult($state !== 0, $outcome, $state >= 2);
-            $at += $size;
+            $state = \ord($packed[$at++] ?? throw self::malformed());
+            $outcome = self::readString($packed, $at);
+            $results[$id] = new AttachResult($state !== 0, $state === 2 ? $outcome : null, $state >= 2);
         }
 
         return $results;
@@ -216,18 +249,33 @@ final class Codec
 
     private static function readId(string $packed, int &$at): string
     {
-        $id = substr($packed, $at + 1, \ord($packed[$at]));
-        $at += 1 + \strlen($id);
+        $length = \ord($packed[$at] ?? throw self::malformed());
+        $id = substr($packed, $at + 1, $length);
+        $at += 1 + $length;
 
-        return $id;
+        return \strlen($id) === $length ? $id : throw self::malformed();
+    }
+
+    private static function readString(string $packed, int &$at): string
+    {
+        $size = self::readInteger($packed, $at);
+        $string = substr($packed, $at, $size);
+        $at += $size;
+
+        return \strlen($string) === $size ? $string : throw self::malformed();
     }
 
     private static function readInteger(string $packed, int &$at): int
     {
         /** @var array{1: int} $integer */
-        $integer = unpack('V', $packed, $at);
+        $integer = $at + 4 <= \strlen($packed) ? unpack('V', $packed, $at) : throw self::malformed();
         $at += 4;
 
         return $integer[1];
+    }
+
+    private static function malformed(): MalformedAnswerException
+    {
+        return new MalformedAnswerException('a malformed value');
     }
 }

@@ -139,7 +139,11 @@ final class Mailbox
     private function onData(mixed $message): void
     {
         if (\is_array($message) && ($message[0] ?? null) === 'message' && \is_string($message[2] ?? null)) {
-            $parsed = Codec::decodeMessage($message[2]);
+            try {
+                $parsed = Codec::decodeMessage($message[2]);
+            } catch (MalformedAnswerException) {
+                return; // Spindle has not sent it
+            }
             if ($parsed !== null) {
                 ($this->onMessage)($parsed);
             }
