@@ -145,7 +145,7 @@ final class HttpServer implements Lifecycle
      * If requests are unfinished after the option `stopTimeout`, the server logs a warning with their number. It then
      * answers each request without a response with 503, and closes all connections.
      *
-     * In a fork of a process with open connections, only closes the fork's copies of the listening sockets.
+     * In a fork of a process that has accepted connections, only closes the fork's copies of the listening sockets.
      *
      * Cancellation: ends the open connections as {@see kill()} does.
      *

@@ -63,6 +63,87 @@ final class ForkedServerTest extends TidyTestCase
         return [(int) pcntl_wexitstatus($status), ...$bodies];
     }
 
+    #[TestWith(['throw', false])]
+    #[TestWith(['throw', true])]
+    #[TestWith(['yield', false])]
+    #[TestWith(['yield', true])]
+    #[TestWith(['return', false])]
+    #[TestWith(['return', true])]
+    public function testAForkByTheGeneratorOfABodyIsKilled(string $how, bool $hasEvents): void
+    {
+        self::assertSame(
+            [\SIGKILL, ['begin', 'parent', 'end']],
+            Host::call(self::class . '::forkInBody', [$how, $hasEvents], timeout: 20),
+        );
+    }
+
+    /** @return array{int, list<string>} signal that has ended the fork, and the pieces that the client has received */
+    public static function forkInBody(string $how, bool $hasEvents): array
+    {
+        $status = 0;
+        $pieces = static function () use ($how, &$status): \Generator {
+            yield 'begin';
+            $fork = pcntl_fork();
+            if ($fork === 0) {
+                pcntl_alarm(5);
+                if ($how === 'throw') {
+                    throw new \RuntimeException('The fork failed');
+                } elseif ($how === 'return') {
+                    return;
+                }
+                yield 'fork';
+            }
+            pcntl_waitpid($fork, $status);
+            yield 'parent';
+            yield 'end';
+        };
+        $server = new HttpServer(static fn(): ResponseInterface
+            => $hasEvents ? Response::serverSentEvents($pieces()) : Response::stream($pieces()));
+        [$address] = $server->start('127.0.0.1:0');
+        $client = self::request($address);
+        self::await(static fn(): bool => $server->statistics()->answeredRequests === [200 => 1]);
+        preg_match_all('/begin|fork|parent|end/', (string) stream_get_contents($client), $received);
+        $server->kill();
+        \assert(\is_int($status));
+
+        return [(int) pcntl_wtermsig($status), $received[0]];
+    }
+
+    public function testAForkThatHasEndedAllConnectionsAcceptsNoConnection(): void
+    {
+        self::assertSame(\SIGKILL, Host::call(self::class . '::acceptInFork', timeout: 20));
+    }
+
+    /** @return int signal that has ended the fork */
+    public static function acceptInFork(): int
+    {
+        $server = new HttpServer(static fn(): ResponseInterface => Response::text('answered'));
+        [$address] = $server->start('127.0.0.1:0');
+        $served = self::request($address);
+        self::await(static fn(): bool => $server->statistics()->answeredRequests === [200 => 1]);
+        fclose($served);
+        self::await(static fn(): bool => $server->statistics()->connections === 0);
+        $client = self::request($address);
+        $fork = pcntl_fork();
+        if ($fork === 0) {
+            pcntl_alarm(5);
+            self::await(static fn(): bool => $server->statistics()->answeredRequests === [200 => 2]);
+            exit(0);
+        }
+        pcntl_waitpid($fork, $status);
+        \assert(\is_int($status));
+
+        return (int) pcntl_wtermsig($status);
+    }
+
+    /** @param \Closure(): bool $condition */
+    private static function await(\Closure $condition): void
+    {
+        while (!$condition()) {
+            delay(0.005);
+        }
+    }
+
     /** @return resource */
     private static function request(string $address)
     {

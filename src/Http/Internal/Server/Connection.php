@@ -374,6 +374,7 @@ final class Connection implements TransportEvents
             }
         }
         if ($exchange->ended) { // the server has answered, because the handler took too long or the server stops
+            $service->killIfForked();
             $exchange->releaseReferences();
 
             return;

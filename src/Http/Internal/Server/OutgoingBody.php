@@ -73,7 +73,7 @@ final class OutgoingBody
      *
      * @param \Generator<int, string> $pieces from {@see prepare()}; a piece is requested when the piece before was sent
      */
-    public function send(\Generator $pieces, TimedTransport $timed): void
+    public function send(\Generator $pieces, TimedTransport $timed, Service $service): void
     {
         if (!$this->isSent) {
             return;
@@ -83,6 +83,7 @@ final class OutgoingBody
         $timed->flushSoon();
         $timed->enterStream();
         foreach ($pieces as $piece) {
+            $service->killIfForked(); // a fork must not send a piece
             if ($piece !== '' && !$timed->closed) {
                 $timed->outgoing .= $piece;
                 $timed->flushAndWait();

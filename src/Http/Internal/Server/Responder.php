@@ -31,6 +31,7 @@ final class Responder
     /** Ends the connection without a response, because the client no longer waits for one. */
     public function abandon(): void
     {
+        $this->service->killIfForked();
         ++$this->service->counters->abandoned;
         $this->timed->closeAfterResponse = true;
     }
@@ -142,9 +143,7 @@ final class Responder
             );
             $headEnd = \strlen($timed->outgoing);
             $exchange->responseStarted = true;
-            $body->send($pieces, $timed);
-
-            return $keepAlive;
+            $body->send($pieces, $timed, $this->service);
         } catch (\Throwable $failure) {
             if (\strlen($timed->outgoing) === $headEnd) { // no part of the response was sent
                 [$timed->outgoing, $exchange->responseStarted] = [substr($timed->outgoing, 0, $headStart), false];
@@ -157,6 +156,9 @@ final class Responder
             $this->body = null;
             $timed->closed ? $this->closeUnneeded($body) : $body->close();
         }
+        $this->service->killIfForked();
+
+        return $keepAlive;
     }
 
     /** Answers an exception. If the response has begun, cuts it off instead, so that it does not look complete. */
@@ -166,6 +168,7 @@ final class Responder
             return;
         }
         $response = $this->service->failureResponse($failure, $exchange); // a logger may suspend
+        $this->service->killIfForked();
         if (!$this->isCurrent($exchange)) {
             return;
         }
@@ -249,5 +252,6 @@ final class Responder
                 ['exception' => $failure],
             );
         }
+        $this->service->killIfForked();
     }
 }

@@ -69,8 +69,8 @@ final class Service implements FileDescriptors
 
     private ?string $timer = null;
 
-    /** Pid of the process that has accepted the open connections. */
-    private int $pid = 0;
+    /** Pid of the process that has accepted the first connection. */
+    private ?int $pid = null;
 
     /** @var \Closure(): void called when a connection has ended */
     public \Closure $onConnectionEnd;
@@ -166,9 +166,7 @@ final class Service implements FileDescriptors
 
     public function addConnection(Connection $connection): void
     {
-        if ($this->connections === []) {
-            $this->pid = (int) getmypid();
-        }
+        $this->pid ??= (int) getmypid();
         $this->connections[spl_object_id($connection)] = $connection;
         ++$this->counters->connections;
         $this->lag->start();
@@ -205,12 +203,12 @@ final class Service implements FileDescriptors
     /** Returns whether this process is a fork of the process that serves the connections. */
     public function isForked(): bool
     {
-        return $this->connections !== [] && $this->pid !== getmypid();
+        return $this->pid !== null && $this->pid !== getmypid();
     }
 
     /**
      * Kills this process if a handler has forked it. Otherwise the fork would serve too: it would answer requests of
-     * other clients, and keep the port in use. A process that was forked while no connection was open may serve.
+     * other clients, and keep the port in use. A process that was forked before the first connection may serve.
      */
     public function killIfForked(): void
     {

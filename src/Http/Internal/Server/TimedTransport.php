@@ -170,6 +170,7 @@ final class TimedTransport
     {
         $this->flushQueued = false;
         if ($this->outgoing !== '' && !$this->closed) {
+            $this->service->killIfForked();
             $this->transport->send($this->outgoing);
             $this->outgoing = '';
         }
