@@ -25,6 +25,9 @@ final class PooledConnection implements PostgresLink
 
     private readonly string $borrowerTrace;
 
+    /** Whether a stream has returned its first row and has not ended. */
+    private bool $isStreaming = false;
+
     /** Timer of the warning about a connection that was not released. */
     private ?string $leakTimer = null;
 
@@ -86,7 +89,16 @@ final class PooledConnection implements PostgresLink
         array $parameters = [],
         ?Cancellation $cancellation = null,
     ): \Generator {
-        yield from TransactionRun::stream($this->connectionSession(), $sql, $parameters, $cancellation);
+        $rows = TransactionRun::stream($this->connectionSession(), $sql, $parameters, $cancellation);
+        if (!$rows->valid()) { // sends the statement and waits for the first row
+            return;
+        }
+        $this->isStreaming = true;
+        try {
+            yield from $rows;
+        } finally {
+            $this->isStreaming = false;
+        }
     }
 
     public function copyFrom(
@@ -126,9 +138,9 @@ final class PooledConnection implements PostgresLink
     /**
      * Returns the connection to the pool. A second call does nothing.
      *
-     * Before the pool lends the connection again, the pool waits for running statements and for the commit of a stream
-     * that was left early, stops a COPY, rolls back an open transaction and undoes changes to the session. After the
-     * release, calls on this object and reads from its streams throw a \LogicException.
+     * Before the pool lends the connection again, the pool waits for running statements, commits a stream that was left
+     * early, stops a COPY, rolls back an open transaction and undoes changes to the session. After the release, calls
+     * on this object and reads from its streams throw a \LogicException.
      */
     public function release(): void
     {
@@ -142,7 +154,10 @@ final class PooledConnection implements PostgresLink
         $this->session->noteChange();
         $this->pool->detachFromFiber($this->session);
         [$pool, $session, $lease] = [$this->pool, $this->session, $this->lease];
-        $connectionSession->afterDetached(static fn() => $lease->end(static fn() => $pool->release($session)));
+        $release = $this->isStreaming
+            ? static fn() => TransactionRun::endStream($pool, $session)
+            : static fn() => $pool->release($session);
+        $connectionSession->afterDetached(static fn() => $lease->end($release));
     }
 
     private function connectionSession(): ConnectionSession

@@ -102,6 +102,12 @@ final class TransactionRun
         }
     }
 
+    /** Commits the transaction of a stream whose rows are no longer read, in another fiber. Releases the session. */
+    public static function endStream(SessionLender $lender, Session $session): void
+    {
+        self::release($lender, $session, 'COMMIT');
+    }
+
     /**
      * @template T
      *

@@ -257,6 +257,24 @@ trait UndoesChanges
         self::assertSame([1, []], [$pool->statistics()['opened_total'], $this->warnings()]);
     }
 
+    public function testAnOpenStreamIsCommittedByTheRelease(): void
+    {
+        $pool = $this->pool(1);
+        $table = self::table('i int');
+        $connection = $pool->acquire();
+        $rows = $connection->stream("INSERT INTO {$table} SELECT generate_series(1, 5000) RETURNING i");
+        self::assertSame(['i' => 1], $rows->current());
+        $connection->release();
+
+        self::assertSame(5000, $pool->query("SELECT count(*)::int FROM {$table}")->value());
+        self::assertStringContainsString(
+            'The connection was released to its pool',
+            self::thrown(\LogicException::class, $rows->next(...))->getMessage(),
+        );
+        self::assertUsable($pool);
+        self::assertSame([1, []], [$pool->statistics()['opened_total'], $this->warnings()]);
+    }
+
     public function testAStatementOfThePoolCanNotBeginATransaction(): void
     {
         $pool = $this->pool(1);
