@@ -143,7 +143,8 @@ final class HttpServer implements Lifecycle
      * Stops accepting connections, answers the requests that have arrived, and returns when all connections have ended.
      *
      * If requests are unfinished after the option `stopTimeout`, the server logs a warning with their number. It then
-     * answers each request without a response with 503, and closes all connections.
+     * answers each request without a response with 503, and closes all connections. So if a handler waits for close(),
+     * its own request gets this 503.
      *
      * In a fork of a process that has accepted connections, only closes the fork's copies of the listening sockets.
      *

@@ -6,6 +6,7 @@ namespace Spindle\Command\Internal;
 
 use Amp\Cancellation;
 use Amp\CancelledException;
+use Revolt\EventLoop;
 use Spindle\Command\Command;
 use Spindle\Command\CommandFailedException;
 use Spindle\Command\CommandPoolOptions;
@@ -16,6 +17,7 @@ use Spindle\Command\SpoolException;
 use Spindle\Internal\Async\Condition;
 use Spindle\Internal\Async\FiberQueue;
 use Spindle\Internal\Async\LoopTurn;
+use Spindle\Internal\Async\RunningFiber;
 use Spindle\Internal\CannotWaitException;
 use Spindle\Internal\FileType;
 use Spindle\Internal\IsolatedCall;
@@ -89,6 +91,7 @@ final class CommandDispatcher implements AttemptEvents
             Execution::class,
             Run::class,
             InputFeeder::class,
+            RunningFiber::class,
             Sink::class,
             FileType::class,
             CommandRequest::class,
@@ -249,6 +252,7 @@ final class CommandDispatcher implements AttemptEvents
      * Refuses new commands, waits until the accepted ones have outcomes, and ends the launchers.
      *
      * @throws CancelledException after the commands were ended
+     * @throws \LogicException when a callback or the input of a command calls this method
      * @throws LauncherException in a forked child process, which gets no outcomes
      */
     public function close(?Cancellation $cancellation): void
@@ -259,6 +263,12 @@ final class CommandDispatcher implements AttemptEvents
         $this->isClosed = true;
         $this->lanes->close();
         $this->backend->resume();
+        foreach ($this->allCommands() as $pending) {
+            if ($pending->runsCurrentFiber()) {
+                EventLoop::queue($this->close(...), null);
+                throw RunningFiber::refusal('An output callback or the input of a command');
+            }
+        }
         if ($this->withoutOutcome !== []) {
             $this->closing->waitOrKill($cancellation, $this->kill(...));
         }

@@ -7,6 +7,7 @@ namespace Spindle\Command\Internal;
 use Revolt\EventLoop;
 use Spindle\Command\SpoolException;
 use Spindle\Internal\Async\Condition;
+use Spindle\Internal\Async\RunningFiber;
 use Spindle\Internal\FileType;
 use Spindle\Internal\Launcher\LauncherProtocol;
 use Spindle\Internal\Warnings;
@@ -29,11 +30,13 @@ final class InputFeeder
 
     private bool $stopped = false;
     private readonly Condition $changed;
+    public readonly RunningFiber $fiber;
 
     /** @param string|resource|iterable<mixed, string> $source */
     public function __construct(private readonly mixed $source, private readonly PendingCommand $command)
     {
         $this->changed = new Condition();
+        $this->fiber = new RunningFiber();
     }
 
     /** Returns whether bytes of the source may have been read. */
@@ -57,7 +60,7 @@ final class InputFeeder
         }
         if (!$this->started && !$this->stopped) {
             $this->started = true;
-            EventLoop::queue($this->feed(...));
+            EventLoop::queue($this->fiber->run(...), $this->feed(...));
         }
         $this->unacknowledged -= $bytes[1];
         if ($this->full && $this->unacknowledged < LauncherProtocol::INPUT_WINDOW) {

@@ -159,6 +159,18 @@ final class PendingCommand
         }
     }
 
+    /** Returns whether the current fiber runs a callback for the output, or the iterator of the input. */
+    public function runsCurrentFiber(): bool
+    {
+        foreach ($this->sinks as $sink) {
+            if ($sink->fiber->isCurrent()) {
+                return true;
+            }
+        }
+
+        return $this->feeder?->fiber->isCurrent() === true;
+    }
+
     /** Returns whether another attempt would get the same input. */
     public function canRepeatInput(): bool
     {

@@ -7,6 +7,7 @@ namespace Spindle\Command\Internal;
 use Revolt\EventLoop;
 use Spindle\Command\SpoolException;
 use Spindle\Internal\Async\Condition;
+use Spindle\Internal\Async\RunningFiber;
 use Spindle\Internal\FileType;
 use Spindle\Internal\Warnings;
 
@@ -22,6 +23,8 @@ final class Sink
 
     private bool $delivering = false;
 
+    public readonly RunningFiber $fiber;
+
     /** Whether further output is dropped, because the target has failed or the command was cancelled. */
     private bool $dropsOutput = false;
 
@@ -32,6 +35,7 @@ final class Sink
     public function __construct(private readonly mixed $target, private readonly PendingCommand $command)
     {
         $this->pieces = new \SplQueue();
+        $this->fiber = new RunningFiber();
     }
 
     public function write(string $bytes): void
@@ -44,7 +48,7 @@ final class Sink
         $this->pieces->enqueue($bytes);
         if (!$this->delivering) {
             $this->delivering = true;
-            EventLoop::queue($this->deliver(...));
+            EventLoop::queue($this->fiber->run(...), $this->deliver(...));
         }
     }
 

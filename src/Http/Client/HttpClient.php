@@ -36,6 +36,7 @@ use Spindle\Http\Response;
 use Spindle\Http\ServerSentEvent;
 use Spindle\Internal\Async\FiberQueue;
 use Spindle\Internal\Async\FiberSwitch;
+use Spindle\Internal\Async\RunningFiber;
 use Spindle\Internal\NotCopyable;
 use Spindle\Lifecycle;
 use Spindle\Statistics;
@@ -218,12 +219,18 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
      * Cancellation: kills the client, as {@see self::kill()} does.
      *
      * @throws CancelledException
+     * @throws \LogicException when the body of a request of this client calls close(), so it would wait for its own
+     *     fiber. The client nevertheless ends when the running calls have returned
      */
     public function close(?Cancellation $cancellation = null): void
     {
         $this->closed ??= new ClosedException('the client was closed');
         $this->forgetParent();
         $this->pools->close();
+        if ($this->pools->isUploadedHere()) {
+            EventLoop::queue($this->close(...), null);
+            throw RunningFiber::refusal('The body of a request');
+        }
         $unread = new ClosedException('the client was closed while no fiber read the body');
         // The timer also keeps the event loop running. Without it, the loop could end while this fiber waits.
         $timer = EventLoop::repeat(self::UNREAD_CHECK_INTERVAL, fn() => $this->pools->failUnread($unread));

@@ -188,6 +188,17 @@ final class OriginPool
         $this->closeUnneeded();
     }
 
+    public function isUploadedHere(): bool
+    {
+        foreach ($this->used as $connection) {
+            if ($connection->uploader->isCurrent()) {
+                return true;
+            }
+        }
+
+        return false;
+    }
+
     /** Ends all requests with an exception. */
     public function kill(ClosedException $reason): void
     {

@@ -16,6 +16,7 @@ use Spindle\Http\Client\HttpClientOptions;
 use Spindle\Http\Client\RequestOptions;
 use Spindle\Internal\Async\Condition;
 use Spindle\Internal\Async\FiberQueue;
+use Spindle\Internal\Async\RunningFiber;
 use Spindle\Internal\Network\ClientStream;
 use Spindle\Internal\Preload;
 use Spindle\Internal\WeakTimer;
@@ -55,6 +56,7 @@ final class OriginPools
             FiberLocal::class,
             OriginPool::class,
             OutgoingRequest::class,
+            RunningFiber::class,
             StreamWritableCallback::class,
             UnreadableBodyException::class,
             Url::class,
@@ -119,6 +121,18 @@ final class OriginPools
         foreach ($this->pools as $pool) {
             $pool->failUnread($reason);
         }
+    }
+
+    /** Returns whether the current fiber sends the body of a request. */
+    public function isUploadedHere(): bool
+    {
+        foreach ($this->pools as $pool) {
+            if ($pool->isUploadedHere()) {
+                return true;
+            }
+        }
+
+        return false;
     }
 
     /** Kills all pools. A pool that a running call creates later, to follow a redirect, is killed immediately. */

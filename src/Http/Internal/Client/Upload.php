@@ -35,7 +35,7 @@ final class Upload
             return $upload;
         }
         $connection->beginUpload();
-        EventLoop::queue($upload->run(...));
+        EventLoop::queue($connection->uploader->run(...), $upload->run(...));
 
         return $upload;
     }

@@ -8,6 +8,7 @@ use Amp\CancelledException;
 use Amp\DeferredCancellation;
 use Amp\DeferredFuture;
 use Amp\NullCancellation;
+use PHPUnit\Framework\Attributes\TestWith;
 use Psr\Log\AbstractLogger;
 use Revolt\EventLoop;
 use Spindle\Command\Command;
@@ -117,6 +118,30 @@ trait IsControlled
         $pool->close();
 
         self::assertSame(0, $result->await());
+    }
+
+    #[TestWith(['output'])]
+    #[TestWith(['input'])]
+    public function testAFunctionOfACommandCanNotWaitForTheEndOfItsPool(string $of): void
+    {
+        $pool = $this->pool(1);
+        $input = static function () use ($pool): \Generator {
+            yield 'x';
+            $pool->close();
+        };
+        $command = $of === 'output'
+            ? Command::of('echo', 'x')->withStdout(static fn() => $pool->close())
+            : Command::of('cat')->withInput($input());
+        try {
+            $pool->execute($command);
+            self::fail('close() has returned');
+        } catch (\LogicException $refusal) {
+            self::assertStringContainsString('close() would wait for itself', $refusal->getMessage());
+        }
+        $pool->close();
+
+        $this->expectException(LauncherException::class);
+        $pool->execute(Command::of('true'));
     }
 
     public function testTheOutputOfARunningCommandCanBeReadAndTheCommandEnded(): void

@@ -15,6 +15,7 @@ use Psr\Http\Message\ResponseInterface;
 use Psr\Http\Message\ServerRequestInterface;
 use Psr\Http\Message\UploadedFileInterface;
 use Revolt\EventLoop;
+use Spindle\Http\Client\ClientClosedException;
 use Spindle\Http\Client\ConnectFailedException;
 use Spindle\Http\Client\CookieJar;
 use Spindle\Http\Client\FormFile;
@@ -528,6 +529,29 @@ final class HttpClientTest extends TestCase
         self::assertStringContainsString('Expect: 100-continue', $server->heads[0]);
         self::assertSame(0, $this->http()->statistics()['connections']);
         $server->close();
+    }
+
+    public function testTheBodyOfARequestCanNotWaitForTheEndOfItsClient(): void
+    {
+        $server = new ScriptedServer(static function (Socket $socket): void {
+            while ($socket->read() !== null);
+        });
+        $client = new HttpClient(new HttpClientOptions(request: new RequestOptions(readTimeout: 3)));
+        $pieces = (static function () use ($client): \Generator {
+            yield 'a';
+            $client->close();
+        })();
+        try {
+            $client->request('POST', $server->url(), [], RequestBody::stream($pieces));
+            self::fail('close() has returned');
+        } catch (InvalidRequestException $failure) {
+            self::assertInstanceOf(\LogicException::class, $failure->getPrevious());
+            self::assertStringContainsString('close() would wait for itself', $failure->getMessage());
+        }
+        $server->close();
+
+        $this->expectException(ClientClosedException::class);
+        $client->get($server->url());
     }
 
     public function testInterimResponsesAndTrailersAreSkipped(): void
