@@ -44,6 +44,8 @@ final class Launchers
 
     private bool $isPaused = false;
 
+    private bool $isClosed = false;
+
     /** Number of launchers that have died since the last end of a command. */
     private int $deaths = 0;
 
@@ -95,10 +97,13 @@ final class Launchers
      *
      * @return string credentials of this process and of the current launchers
      *
-     * @throws LauncherException when a launcher can't be started
+     * @throws LauncherException when a launcher can't be started, or the pool was closed, perhaps by the logger
      */
     public function start(int $concurrency): string
     {
+        if ($this->isClosed) {
+            throw LauncherException::closed();
+        }
         if ($this->targetCount === 0) {
             $this->targetCount = self::countFor($concurrency);
         }
@@ -110,13 +115,16 @@ final class Launchers
         if (\count($this->launchers) === $this->targetCount) {
             return $credentials;
         }
-        while (\count($this->launchers) < $this->targetCount) {
+        $missing = $this->targetCount - \count($this->launchers);
+        for ($i = 0; $i < $missing; ++$i) {
             $this->launchers[] = new Launcher($this->options, $this->temporaryFilePrefix, $this->backend);
-            $this->log?->write('A launcher was started');
         }
         $this->sendShares($concurrency);
+        for ($i = 0; $i < $missing; ++$i) {
+            $this->log?->write('A launcher was started');
+        }
 
-        return $credentials;
+        return $this->start($concurrency);
     }
 
     /** @return list<Launcher> current and retired launchers */
@@ -224,10 +232,10 @@ final class Launchers
     /** @return bool whether a new launcher may replace the dead one; false after too many deaths or failed starts */
     public function died(Launcher $launcher, string $how): bool
     {
-        $this->log?->write('A launcher died: {how}', ['how' => $how]);
         $isReplaceable = ++$this->deaths <= self::MAX_DEATHS_PER_LAUNCHER * $this->targetCount
             && ($launcher->isReady || $this->recordFailedStart());
         $this->remove($launcher, $isReplaceable ? null : LauncherException::died($how, []));
+        $this->log?->write('A launcher died: {how}', ['how' => $how]);
 
         return $isReplaceable;
     }
@@ -286,6 +294,7 @@ final class Launchers
     /** Ends all launchers in parallel. Blocks until they have exited. */
     public function close(): void
     {
+        $this->isClosed = true;
         $launchers = $this->all();
         $this->launchers = $this->retired = [];
         foreach ($launchers as $launcher) {

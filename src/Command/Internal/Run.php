@@ -76,8 +76,8 @@ final class Run implements PendingCommandOwner, InputConsumer
         private readonly bool $inOrder,
     ) {
         $this->changed = new Condition();
-        $this->lane = $dispatcher->open($this);
         $this->input = new InputPump($this, $commands);
+        $this->lane = $dispatcher->open($this); // may call the logger, and the logger may call methods of the pool
     }
 
     /** @return \Generator<mixed, CommandResult, mixed, RunSummary> cancels all commands if the caller stops reading */

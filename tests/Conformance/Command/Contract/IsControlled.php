@@ -389,6 +389,44 @@ trait IsControlled
         self::assertSame([[0, 1], [1, 2], [0, 1]], $outcomes);
     }
 
+    /** @param list<string>|null $outputs outputs of the commands; null if the pool was closed before they started */
+    #[TestWith(['kill', null])]
+    #[TestWith(['cancelWaiting', []])]
+    #[TestWith(['execute', ['ran']])]
+    public function testALoggerCanCallThePoolWhileALauncherStarts(string $method, ?array $outputs): void
+    {
+        $logger = new class extends AbstractLogger {
+            /** @var (\Closure(): mixed)|null */
+            public ?\Closure $call = null;
+
+            /** Result of the call, or the class of its exception. */
+            public mixed $outcome = 'none';
+
+            public function log(mixed $level, string|\Stringable $message, array $context = []): void
+            {
+                [$call, $this->call] = [$this->call, null];
+                try {
+                    $this->outcome = $call === null ? $this->outcome : $call();
+                } catch (\Throwable $thrown) {
+                    $this->outcome = $thrown::class;
+                }
+            }
+        };
+        $pool = $this->pool(1, logger: $logger);
+        $logger->call = static fn(): mixed => match ($method) {
+            'kill' => $pool->kill(),
+            'cancelWaiting' => $pool->cancelWaiting(),
+            default => $pool->execute(Command::of('true'))->exitCode,
+        };
+        if ($outputs === null) {
+            $this->expectException(LauncherException::class);
+        }
+
+        self::assertSame($outputs, self::outputs($pool->run([Command::of('echo', 'ran')])));
+        Eventually::holds(static fn(): bool => $logger->outcome !== 'none', 'the call ends');
+        self::assertSame($method === 'execute' ? 0 : null, $logger->outcome);
+    }
+
     public function testALoggerGetsEachStepButNoSecrets(): void
     {
         $logger = new class extends AbstractLogger {
