@@ -248,13 +248,7 @@ final class HttpServer implements Lifecycle
     {
         // Otherwise, PHP would end the process if a handler prints after the reader of standard output has ended.
         ignore_user_abort(true);
-        $service = \WeakReference::create($this->service);
-        $pid = getmypid(); // a process that a handler forks does not own the connections
-        register_shutdown_function(
-            static fn() => getmypid() === $pid
-                ? $service->get()?->answerWith500()
-                : $service->get()?->detachConnections(),
-        );
+        $this->service->endWithProcess();
         foreach ($sockets as $name => $socket) {
             $this->acceptors[$name] = new Acceptor($socket, $name, $this->service, $areShared);
         }

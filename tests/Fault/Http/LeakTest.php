@@ -8,6 +8,7 @@ use Amp\Cancellation;
 use PHPUnit\Framework\Attributes\DataProvider;
 use Psr\Http\Message\ServerRequestInterface;
 use Spindle\Http\HttpException;
+use Spindle\Http\HttpServer;
 use Spindle\Http\Response;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Http\HttpServerTestCase;
@@ -54,6 +55,19 @@ final class LeakTest extends HttpServerTestCase
         yield 'with JSON' => [$post('/all', 'application/json', '{"a": ["b"]}')];
         yield 'with a file' => [$post('/all', 'multipart/form-data; boundary=m', $part)];
         yield 'with a malformed body' => [$post('/all', 'application/json', '{')];
+    }
+
+    public function testAServerLeavesNothingInMemory(): void
+    {
+        $round = static function (): void {
+            $server = new HttpServer(self::handle(...));
+            $server->start('127.0.0.1:0');
+            $server->kill();
+            unset($server);
+            gc_collect_cycles(); // the parts of a server refer to each other
+        };
+
+        self::assertLessThan(self::NOTHING * self::ROUNDS, self::growth($round));
     }
 
     #[DataProvider('requests')]

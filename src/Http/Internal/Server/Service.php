@@ -78,6 +78,9 @@ final class Service implements FileDescriptors
     /** @var (\Closure(): void)|null called after a handler returns, if the number of output buffers is not 1 */
     public ?\Closure $tidyOutput = null;
 
+    /** @var \WeakMap<self, true>|null services whose connections end with the process */
+    private static ?\WeakMap $serving = null;
+
     /** @param \Closure(ServerRequestInterface): mixed $handler handler that should return a response */
     public function __construct(
         public readonly \Closure $handler,
@@ -225,8 +228,24 @@ final class Service implements FileDescriptors
         Signals::send($pid, \SIGKILL);
     }
 
-    /** Answers open requests with 500 where possible, because exit() or an uncaught error ends the process. */
-    public function answerWith500(): void
+    /** Makes exit() and uncaught errors answer open requests with 500 where possible. */
+    public function endWithProcess(): void
+    {
+        if (self::$serving === null) {
+            register_shutdown_function(self::endAll(...));
+        }
+        self::$serving ??= new \WeakMap();
+        self::$serving[$this] = true;
+    }
+
+    private static function endAll(): void
+    {
+        foreach (self::$serving ?? [] as $service => $_) {
+            $service->isForked() ? $service->detachConnections() : $service->answerWith500();
+        }
+    }
+
+    private function answerWith500(): void
     {
         foreach ($this->connections as $connection) {
             $connection->answerWith500();
@@ -234,7 +253,7 @@ final class Service implements FileDescriptors
     }
 
     /** Called in a fork that is about to end. Otherwise the end would close TLS connections of the parent process. */
-    public function detachConnections(): void
+    private function detachConnections(): void
     {
         ForkedSockets::detach(array_values(array_filter(array_map(
             static fn(Connection $connection) => $connection->secureStream(),
