@@ -4,9 +4,12 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Conformance\Command;
 
+use Spindle\Tests\CatchesThrown;
+
 /** The part of the contract that is independent of the start method. */
 abstract class LauncherIndependentContract extends CommandPoolTestCase
 {
+    use CatchesThrown;
     use Contract\KeepsLargeOutput;
     use Contract\DeliversOutput;
     use Contract\ReadsInput;

@@ -109,10 +109,7 @@ final class ClientConnection
         $this->changed = $changed = new Condition();
         $this->drained = new Condition();
         // The closures hold no strong reference to the connection, so that its destructor can close it.
-        $this->readWatcher = EventLoop::disable(EventLoop::onReadable(
-            $stream,
-            static fn() => $changed->notify(),
-        ));
+        $this->readWatcher = EventLoop::disable(EventLoop::onReadable($stream, static fn() => $changed->notify()));
         $weak = \WeakReference::create($this);
         $flush = static fn() => $weak->get()?->flush();
         $this->writeWatcher = EventLoop::disable(EventLoop::onWritable($stream, $flush));

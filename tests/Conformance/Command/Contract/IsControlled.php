@@ -132,12 +132,8 @@ trait IsControlled
         $command = $of === 'output'
             ? Command::of('echo', 'x')->withStdout(static fn() => $pool->close())
             : Command::of('cat')->withInput($input());
-        try {
-            $pool->execute($command);
-            self::fail('close() has returned');
-        } catch (\LogicException $refusal) {
-            self::assertStringContainsString('close() would wait for itself', $refusal->getMessage());
-        }
+        $refusal = self::thrown(\LogicException::class, static fn() => $pool->execute($command));
+        self::assertStringContainsString('close() would wait for itself', $refusal->getMessage());
         $pool->close();
 
         $this->expectException(LauncherException::class);
