@@ -59,6 +59,36 @@ final class Warnings
         return $reason === '' ? '' : ": {$reason}";
     }
 
+    /**
+     * Reads as {@see read()} does, for a path where setting an error handler would cost too much. So a handler of the
+     * application may be called in spite of `@`. What it throws is dropped.
+     *
+     * @param resource     $stream
+     * @param positive-int $bytes
+     */
+    public static function readFast(mixed $stream, int $bytes): string|false
+    {
+        try {
+            return @fread($stream, $bytes);
+        } catch (\Throwable) {
+            return false;
+        }
+    }
+
+    /**
+     * Writes as {@see write()} does, under the conditions of {@see readFast()}.
+     *
+     * @param resource $stream
+     */
+    public static function writeFast(mixed $stream, string $bytes): int|false
+    {
+        try {
+            return @fwrite($stream, $bytes);
+        } catch (\Throwable) {
+            return false;
+        }
+    }
+
     /** @param resource $stream */
     public static function write(mixed $stream, string $bytes): int|false
     {

@@ -52,7 +52,7 @@ final class WriteBuffer
     {
         if ($this->parts === [] && $this->size <= self::MAX_WRITE_BYTES) {
             // The usual case: all bytes are in the tail.
-            $written = Warnings::write($stream, $this->tail);
+            $written = Warnings::writeFast($stream, $this->tail);
             if ($written === $this->size) {
                 $this->tail = '';
                 $this->size = 0;
@@ -76,7 +76,7 @@ final class WriteBuffer
             $chunk = $this->offset === 0 && \strlen($part) <= self::MAX_WRITE_BYTES
                 ? $part
                 : substr($part, $this->offset, self::MAX_WRITE_BYTES);
-            $written = Warnings::write($stream, $chunk);
+            $written = Warnings::writeFast($stream, $chunk);
             if ($written === false) {
                 return false;
             }

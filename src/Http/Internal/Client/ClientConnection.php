@@ -396,12 +396,7 @@ final class ClientConnection
             return;
         }
         $before = $this->unsent->size;
-        set_error_handler(null);
-        try {
-            $isWritten = $this->unsent->flush($this->stream);
-        } finally {
-            restore_error_handler();
-        }
+        $isWritten = $this->unsent->flush($this->stream);
         if ($this->unsent->size < $before) {
             $this->sentAt = hrtime(true);
         }

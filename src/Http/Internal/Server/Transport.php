@@ -167,7 +167,7 @@ final class Transport
     {
         if (!$this->sending && \strlen($bytes) <= self::MAX_SEND_BYTES) {
             // PHP warns when the other side has closed the connection, which is not an error here.
-            $sent = Warnings::write($this->stream, $bytes);
+            $sent = Warnings::writeFast($this->stream, $bytes);
             if ($sent === false) {
                 $this->broken = true;
 
@@ -270,7 +270,7 @@ final class Transport
     {
         do {
             $bytes = substr($this->unsent, $this->sentOffset, self::MAX_SEND_BYTES);
-            $sent = Warnings::write($this->stream, $bytes);
+            $sent = Warnings::writeFast($this->stream, $bytes);
             if ($sent === false || $sent === 0 && $this->secure && $this->wasReset()) {
                 $this->broken = true;
                 $this->discardUnsent();

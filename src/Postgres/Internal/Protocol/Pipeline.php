@@ -565,7 +565,7 @@ final class Pipeline
 
                 return;
             }
-            $bytes = Warnings::read($this->stream, self::READ_BYTES);
+            $bytes = Warnings::readFast($this->stream, self::READ_BYTES);
             if ($bytes === '' || $bytes === false) {
                 if ($bytes === false || feof($this->stream)) {
                     $this->end(ConnectionLostException::while('the server closed it'));
