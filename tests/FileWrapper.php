@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Tests;
 
-/** Replaces PHP's own wrapper of files, as php-vcr and dg/bypass-finals do. Passes each call to PHP's wrapper. */
+/** Replaces PHP's `file://` stream wrapper, as php-vcr and dg/bypass-finals do. Passes each call to PHP's wrapper. */
 final class FileWrapper
 {
     /** @var resource|null set by PHP */

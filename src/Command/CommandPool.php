@@ -266,8 +266,8 @@ final class CommandPool implements Lifecycle, Statistics
      *
      * @throws CancelledException
      * @throws LauncherException in a forked child process, if a command had no result at the time of the fork
-     * @throws \LogicException when an output callback or the input of a command of this pool calls close(), so it would
-     *     wait for its own fiber. The pool nevertheless ends when the accepted commands have results
+     * @throws \LogicException when an output callback or the input of a command of this pool calls close(), which would
+     *     never return. The pool nevertheless ends when the accepted commands have results
      */
     public function close(?Cancellation $cancellation = null): void
     {

@@ -7,8 +7,8 @@ namespace Spindle\Internal\Async;
 use Revolt\EventLoop;
 
 /**
- * Runs the steps of one activity in the same fiber, such as the steps of a generator. So the generator keeps its
- * fiber-local values, and the connections that it holds belong to its fiber.
+ * Runs steps, such as those of a generator, in one fiber. So the generator keeps its fiber-local values and its
+ * connections.
  */
 final class Coroutine
 {
@@ -30,7 +30,7 @@ final class Coroutine
     }
 
     /**
-     * Between two steps, the fiber does not reference its owner. So PHP destroys the fiber as soon as the owner ends.
+     * Between two steps, the fiber does not reference this object. So PHP destroys the fiber together with this object.
      *
      * @param \WeakReference<self> $coroutine
      * @param (\Closure(): bool)|null $step

@@ -102,7 +102,7 @@ final class TransactionRun
         }
     }
 
-    /** Commits the transaction of a stream whose rows are no longer read, in another fiber. Releases the session. */
+    /** Commits an abandoned stream's transaction in another fiber, which then releases the session. */
     public static function endStream(SessionLender $lender, Session $session): void
     {
         self::release($lender, $session, 'COMMIT');

@@ -20,7 +20,7 @@ use Spindle\Worker\WorkerContext;
 use Spindle\Worker\WorkerPool;
 use Spindle\Worker\WorkerPoolOptions;
 
-/** Processes start while a library replaces PHP's own wrapper of files. */
+/** Tests processes that start while a library replaces PHP's `file://` stream wrapper. */
 final class FileWrapperTest extends TestCase
 {
     use EndsInTime;

@@ -129,7 +129,7 @@ final class EngineClient
         return $this->connectionCount;
     }
 
-    /** Makes {@see run()} wait for the first attempt to open the mailbox, and throw while the mailbox is refused. */
+    /** Makes {@see run()} wait for the first attempt to open the mailbox, and try a refused mailbox again. */
     public function addUnopenedMailbox(Mailbox $mailbox): void
     {
         $this->unopenedMailboxes[spl_object_id($mailbox)] = $mailbox;

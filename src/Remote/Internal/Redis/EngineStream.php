@@ -248,7 +248,7 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
 
                 return;
             }
-            if (stream_get_meta_data($socket)['eof']) { // feof() would hide a failure that it meets
+            if (stream_get_meta_data($socket)['eof']) { // feof() reads, and drops the error of that read
                 $this->fail('the engine closed the connection' . Warnings::readFailure());
 
                 continue;

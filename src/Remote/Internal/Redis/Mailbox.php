@@ -19,7 +19,7 @@ final class Mailbox
     /** Seconds between two PING commands, which detect a broken connection. */
     private const PING_INTERVAL = 5.0;
 
-    /** Seconds after which a refused mailbox is opened again, unless a request does so earlier. */
+    /** Seconds between attempts to open a refused mailbox. A request tries earlier. */
     private const REFUSED_PAUSE_SECONDS = 30.0;
 
     private ?RedisConnection $connection = null;

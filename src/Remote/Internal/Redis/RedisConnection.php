@@ -220,7 +220,7 @@ final class RedisConnection
         $this->startReading();
     }
 
-    /** Closes the connection, fails pending commands, and calls the listener. Does nothing in a fork. */
+    /** Closes the connection, fails pending commands with $refusal or $reason, and calls the listener. */
     public function close(string $reason, ?BrokerRefusedException $refusal = null): void
     {
         if ($this->closeReason !== null || !$this->isOfThisProcess()) {
