@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Http;
 
-use Spindle\Internal\ReleaseException;
+use Spindle\Internal\ReleaseMismatchException;
 use Spindle\SpindleException;
 
 /** The file that should return an application is missing, has failed, or has returned something else. */
@@ -76,7 +76,7 @@ final class AppException extends \RuntimeException implements SpindleException
     }
 
     /** @internal */
-    public static function moved(string $app, ReleaseException $moved): self
+    public static function moved(string $app, ReleaseMismatchException $moved): self
     {
         return new self($app, "{$moved->getMessage()}. Restart the server", $moved);
     }

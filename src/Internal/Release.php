@@ -51,7 +51,7 @@ final readonly class Release
     /**
      * If the working directory is in the previous release, changes it to the current release.
      *
-     * @throws ReleaseException when libraries of the previous release were loaded: classes of both would be mixed
+     * @throws ReleaseMismatchException when libraries of the previous release were loaded: classes would be mixed
      */
     public function follow(): void
     {
@@ -79,7 +79,7 @@ final readonly class Release
         $hasComposer = class_exists(ClassLoader::class, false);
         foreach ($hasComposer ? array_keys(ClassLoader::getRegisteredLoaders()) : [] as $vendor) {
             if (self::isIn($oldRelease, $vendor)) {
-                throw new ReleaseException(
+                throw new ReleaseMismatchException(
                     $newRelease,
                     "its libraries were loaded from {$vendor}, which a reload does not change",
                 );
@@ -87,7 +87,7 @@ final readonly class Release
         }
         $folder = $newRelease . substr($this->folder, \strlen($oldRelease));
         if (self::isIn($oldRelease, $this->folder) && !Warnings::suppressed(static fn(): bool => chdir($folder))) {
-            throw new ReleaseException($newRelease, "its working directory can't be {$folder}");
+            throw new ReleaseMismatchException($newRelease, "its working directory can't be {$folder}");
         }
     }
 

@@ -264,7 +264,7 @@ final class WorkTest extends TestCase
         $others = [$executor->submit($this->gated('second')), $executor->submit($this->gated('third'))];
 
         $process->signal(\SIGTERM);
-        Eventually::holds(static fn(): bool => str_contains($process->getErrorOutput(), 'Stopping'), 'it has heard');
+        Eventually::holds(static fn(): bool => str_contains($process->getErrorOutput(), 'Stopping'), 'the agent stops');
         touch($this->path('open'));
 
         self::assertSame(0, $process->wait(), $process->getErrorOutput());
@@ -300,7 +300,7 @@ final class WorkTest extends TestCase
         $this->waitForFile('first.runs');
 
         posix_kill(-(int) $process->getPid(), \SIGINT);
-        Eventually::holds(static fn(): bool => str_contains($process->getErrorOutput(), 'Stopping'), 'it has heard');
+        Eventually::holds(static fn(): bool => str_contains($process->getErrorOutput(), 'Stopping'), 'the agent stops');
         touch($this->path('open'));
 
         self::assertSame(0, $process->wait(), $process->getErrorOutput());
@@ -367,7 +367,7 @@ final class WorkTest extends TestCase
             $process->signal(\SIGTERM);
             Eventually::holds(
                 static fn(): bool => str_contains($process->getErrorOutput(), 'Stopping'),
-                'it has heard',
+                'the agent stops',
             );
             self::assertTrue($process->isRunning());
             $process->signal($signal);
@@ -394,7 +394,10 @@ final class WorkTest extends TestCase
 
         $this->file('app.php', '<?php const VERSION = 2;');
         $process->signal(\SIGHUP);
-        Eventually::holds(static fn(): bool => str_contains($process->getErrorOutput(), 'Reloaded'), 'it has heard');
+        Eventually::holds(
+            static fn(): bool => str_contains($process->getErrorOutput(), 'Reloaded'),
+            'the agent reloads',
+        );
 
         self::assertSame(2, $executor->submit($task)->await());
         touch($this->path('open'));
@@ -424,7 +427,10 @@ final class WorkTest extends TestCase
         rename($this->path('next'), $this->path('current'));
         $process->signal(\SIGHUP);
         $other->signal(\SIGHUP);
-        Eventually::holds(static fn(): bool => str_contains($process->getErrorOutput(), 'Reloaded'), 'it has heard');
+        Eventually::holds(
+            static fn(): bool => str_contains($process->getErrorOutput(), 'Reloaded'),
+            'the agent reloads',
+        );
 
         self::assertSame($expected(2), $executor->submit($task)->await());
         Eventually::holds(
@@ -432,7 +438,7 @@ final class WorkTest extends TestCase
                 $other->getErrorOutput(),
                 "Not reloaded: The application has moved to {$this->path('release 2')}, but its working directory",
             ),
-            'it has heard',
+            'the agent refuses',
         );
     }
 

@@ -14,10 +14,10 @@ use Spindle\Command\CommandResult;
 use Spindle\Command\RetryPolicy;
 use Spindle\Command\RunSummary;
 use Spindle\Command\SpoolException;
+use Spindle\Internal\Async\CallbackFiber;
 use Spindle\Internal\Async\Condition;
 use Spindle\Internal\Async\FiberQueue;
 use Spindle\Internal\Async\LoopTurn;
-use Spindle\Internal\Async\RunningFiber;
 use Spindle\Internal\CannotWaitException;
 use Spindle\Internal\FileType;
 use Spindle\Internal\IsolatedCall;
@@ -91,7 +91,7 @@ final class CommandDispatcher implements AttemptEvents
             Execution::class,
             Run::class,
             InputFeeder::class,
-            RunningFiber::class,
+            CallbackFiber::class,
             Sink::class,
             FileType::class,
             CommandRequest::class,
@@ -264,9 +264,9 @@ final class CommandDispatcher implements AttemptEvents
         $this->lanes->close();
         $this->backend->resume();
         foreach ($this->allCommands() as $pending) {
-            if ($pending->runsCurrentFiber()) {
+            if ($pending->callbackRunsInCurrentFiber()) {
                 EventLoop::queue($this->close(...), null);
-                throw RunningFiber::refusal('An output callback or the input of a command');
+                throw CallbackFiber::refusal('An output callback or the input of a command');
             }
         }
         if ($this->withoutOutcome !== []) {

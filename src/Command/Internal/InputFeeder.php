@@ -6,8 +6,8 @@ namespace Spindle\Command\Internal;
 
 use Revolt\EventLoop;
 use Spindle\Command\SpoolException;
+use Spindle\Internal\Async\CallbackFiber;
 use Spindle\Internal\Async\Condition;
-use Spindle\Internal\Async\RunningFiber;
 use Spindle\Internal\FileType;
 use Spindle\Internal\Launcher\LauncherProtocol;
 use Spindle\Internal\Warnings;
@@ -30,13 +30,13 @@ final class InputFeeder
 
     private bool $stopped = false;
     private readonly Condition $changed;
-    public readonly RunningFiber $fiber;
+    public readonly CallbackFiber $fiber;
 
     /** @param string|resource|iterable<mixed, string> $source */
     public function __construct(private readonly mixed $source, private readonly PendingCommand $command)
     {
         $this->changed = new Condition();
-        $this->fiber = new RunningFiber();
+        $this->fiber = new CallbackFiber();
     }
 
     /** Returns whether bytes of the source may have been read. */

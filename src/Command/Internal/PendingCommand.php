@@ -160,7 +160,7 @@ final class PendingCommand
     }
 
     /** Returns whether the current fiber runs a callback for the output, or the iterator of the input. */
-    public function runsCurrentFiber(): bool
+    public function callbackRunsInCurrentFiber(): bool
     {
         foreach ($this->sinks as $sink) {
             if ($sink->fiber->isCurrent()) {

@@ -6,8 +6,8 @@ namespace Spindle\Command\Internal;
 
 use Revolt\EventLoop;
 use Spindle\Command\SpoolException;
+use Spindle\Internal\Async\CallbackFiber;
 use Spindle\Internal\Async\Condition;
-use Spindle\Internal\Async\RunningFiber;
 use Spindle\Internal\FileType;
 use Spindle\Internal\Warnings;
 
@@ -23,7 +23,7 @@ final class Sink
 
     private bool $delivering = false;
 
-    public readonly RunningFiber $fiber;
+    public readonly CallbackFiber $fiber;
 
     /** Whether further output is dropped, because the target has failed or the command was cancelled. */
     private bool $dropsOutput = false;
@@ -35,7 +35,7 @@ final class Sink
     public function __construct(private readonly mixed $target, private readonly PendingCommand $command)
     {
         $this->pieces = new \SplQueue();
-        $this->fiber = new RunningFiber();
+        $this->fiber = new CallbackFiber();
     }
 
     public function write(string $bytes): void

@@ -34,9 +34,9 @@ use Spindle\Http\Internal\Message\Fields;
 use Spindle\Http\Internal\Message\HeadReader;
 use Spindle\Http\Response;
 use Spindle\Http\ServerSentEvent;
+use Spindle\Internal\Async\CallbackFiber;
 use Spindle\Internal\Async\FiberQueue;
 use Spindle\Internal\Async\FiberSwitch;
-use Spindle\Internal\Async\RunningFiber;
 use Spindle\Internal\NotCopyable;
 use Spindle\Lifecycle;
 use Spindle\Statistics;
@@ -229,7 +229,7 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
         $this->pools->close();
         if ($this->pools->isUploadedHere()) {
             EventLoop::queue($this->close(...), null);
-            throw RunningFiber::refusal('The body of a request');
+            throw CallbackFiber::refusal('The body of a request');
         }
         $unread = new ClosedException('the client was closed while no fiber read the body');
         // The timer also keeps the event loop running. Without it, the loop could end while this fiber waits.

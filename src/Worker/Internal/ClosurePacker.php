@@ -69,7 +69,7 @@ final class ClosurePacker
         }
         $function = new \ReflectionFunction($closure);
         if (!$function->isAnonymous()) {
-            $sent = TaskCode::callableOf($function, $path);
+            $sent = TaskCode::sentCallable($function, $path);
             $this->check($sent->target, "{$path}'s \$this", $depth + 1);
 
             return $this->sent[$closure] = $sent;

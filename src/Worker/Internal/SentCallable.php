@@ -8,13 +8,13 @@ namespace Spindle\Worker\Internal;
 final class SentCallable
 {
     /**
-     * @param object|string|null $target      object or class; null for a function
-     * @param bool               $isNonPublic whether it is a private or protected method. False if __call() or
-     *                                        __callStatic() handles the call
+     * @param object|string|null $target object or class; null for a function
+     * @param bool $ignoresVisibility whether a private or protected method is called. False if __call() or
+     *     __callStatic() handles the call
      */
     public function __construct(
         public readonly object|string|null $target,
         public readonly string $name,
-        public readonly bool $isNonPublic,
+        public readonly bool $ignoresVisibility,
     ) {}
 }

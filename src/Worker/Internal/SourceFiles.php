@@ -24,7 +24,7 @@ final class SourceFiles
     /** Start of the name of the closure that `f(?)` creates in PHP 8.6. Reflection does not name the function f. */
     private const PARTIAL_APPLICATION_PREFIX = '{closure:pfa:';
 
-    private const ADVICE = ', or submit a named function or a static method, whose code the worker loads itself';
+    private const ALTERNATIVE = 'submit a named function or a static method, whose code the worker loads itself';
 
     /** @var array<string, array{SourceFile, ?string, float}> source, identity and time of reading, by file */
     private static array $files = [];
@@ -190,7 +190,7 @@ final class SourceFiles
         $delay = LoadedFiles::reloadDelay($file);
         $advice = $delay === null ? 'restart this process' : 'repeat the request after ' . ($delay + 1) . ' s';
 
-        return UnserializableException::at($place, $what, null, $advice . self::ADVICE);
+        return UnserializableException::at($place, $what, null, "{$advice}, or " . self::ALTERNATIVE);
     }
 
     /** Returns the code of `php -r` with an opening tag; null if the system does not show the command line. */

@@ -125,8 +125,8 @@ final class TaskCode
     /** Encodes a first-class callable: strlen(...), $object->method(...), SomeClass::method(...). */
     private static function encodeNamed(\ReflectionFunction $function): string
     {
-        $sent = self::callableOf($function, self::ROOT_PATH);
-        $code = [self::METHOD, $sent->target, $sent->name, $sent->isNonPublic];
+        $sent = self::sentCallable($function, self::ROOT_PATH);
+        $code = [self::METHOD, $sent->target, $sent->name, $sent->ignoresVisibility];
 
         return $sent->target === null
             ? serialize([self::FUNCTION, $sent->name])
@@ -138,7 +138,7 @@ final class TaskCode
      *
      * @throws UnserializableException when the name means another method, because a subclass overrides the method
      */
-    public static function callableOf(\ReflectionFunction $function, string $path): SentCallable
+    public static function sentCallable(\ReflectionFunction $function, string $path): SentCallable
     {
         $scope = $function->getClosureScopeClass();
         $class = $function->getClosureCalledClass() ?? $scope; // the called class is what static:: means
@@ -166,7 +166,7 @@ final class TaskCode
     public static function named(SentCallable $sent): \Closure
     {
         if ($sent->target !== null) {
-            return self::method($sent->target, $sent->name, $sent->isNonPublic);
+            return self::method($sent->target, $sent->name, $sent->ignoresVisibility);
         }
 
         return \is_callable($sent->name) ? ($sent->name)(...) : throw self::missing("function {$sent->name}()");
@@ -184,13 +184,13 @@ final class TaskCode
         return (new ClosureUnpacker())->unpack($sent);
     }
 
-    /** @param bool $isNonPublic whether to ignore the visibility: a class can submit its own $this->method(...) */
-    private static function method(string|object $class, string $name, bool $isNonPublic): \Closure
+    /** @param bool $ignoresVisibility see {@see SentCallable}. A class can submit its own private methods */
+    private static function method(string|object $class, string $name, bool $ignoresVisibility): \Closure
     {
         $task = [$class, $name];
         // ReflectionMethod::getClosure() would lose the called class of a static method.
         $create = static fn(): ?\Closure => \is_callable($task) ? $task(...) : null;
-        $method = $isNonPublic ? self::reflect($class, $name) : null;
+        $method = $ignoresVisibility ? self::reflect($class, $name) : null;
         if ($method !== null) {
             $scope = $method->isPrivate() ? $method->class : $class;
             $create = \Closure::bind($create, null, $scope); // @phpstan-ignore argument.type (the class exists)

@@ -100,17 +100,17 @@ final class TaskOutcome
         if (!$original instanceof \Throwable) {
             return null;
         }
-        [$part, $data] = [$original, $thrown];
-        while ($part !== null && $data !== null) {
-            $class = $part instanceof \Error ? \Error::class : \Exception::class;
+        $exception = $original;
+        while ($exception !== null && $thrown !== null) {
+            $class = $exception instanceof \Error ? \Error::class : \Exception::class;
             // __wakeup() of these classes unsets a code that is not an integer, and a message that is not a string.
-            foreach (['message' => $data->message, 'code' => $data->code] as $name => $value) {
+            foreach (['message' => $thrown->message, 'code' => $thrown->code] as $name => $value) {
                 $property = new \ReflectionProperty($class, $name);
-                if (!$property->isInitialized($part)) {
-                    $property->setValue($part, $value);
+                if (!$property->isInitialized($exception)) {
+                    $property->setValue($exception, $value);
                 }
             }
-            [$part, $data] = [$part->getPrevious(), $data->previous];
+            [$exception, $thrown] = [$exception->getPrevious(), $thrown->previous];
         }
 
         return $original;

@@ -7,7 +7,7 @@ namespace Spindle\Tests\Unit\Internal;
 use Composer\Autoload\ClassLoader;
 use PHPUnit\Framework\TestCase;
 use Spindle\Internal\Release;
-use Spindle\Internal\ReleaseException;
+use Spindle\Internal\ReleaseMismatchException;
 use Spindle\Tests\OwnDirectory;
 
 final class ReleaseTest extends TestCase
@@ -74,7 +74,7 @@ final class ReleaseTest extends TestCase
         $release = new Release("{$this->root}/current/public/app.php");
         $this->lead('2');
 
-        $this->expectException(ReleaseException::class);
+        $this->expectException(ReleaseMismatchException::class);
         $this->expectExceptionMessage(
             "The application has moved to {$this->root}/2, but its working directory can't be {$this->root}/2/var",
         );
@@ -90,7 +90,7 @@ final class ReleaseTest extends TestCase
             $release->follow();
             $this->lead('2');
 
-            $this->expectException(ReleaseException::class);
+            $this->expectException(ReleaseMismatchException::class);
             $this->expectExceptionMessage(
                 "The application has moved to {$this->root}/2, but its libraries were loaded from {$this->root}"
                     . '/1/vendor, which a reload does not change',

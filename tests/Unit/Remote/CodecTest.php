@@ -197,7 +197,7 @@ final class CodecTest extends TidyTestCase
     #[TestWith(['2', 1])]
     #[TestWith(['1 2', 1])]
     #[TestWith(['1 ', 1])]
-    public function testTheNumbersOfASubmissionFitItsJobs(string $answer, int $jobCount): void
+    public function testASubmitResultOutsideItsJobsIsMalformed(string $answer, int $jobCount): void
     {
         self::assertEquals(new SubmitResult(3, [0, 2]), Codec::decodeSubmitResult('3 0 2', 3));
         $this->expectException(MalformedAnswerException::class);

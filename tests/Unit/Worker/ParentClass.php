@@ -14,7 +14,7 @@ class ParentClass
         return static::class;
     }
 
-    public static function protectedMethod(): \Closure
+    public static function protectedCallable(): \Closure
     {
         return self::protectedCalled(...);
     }
@@ -24,7 +24,7 @@ class ParentClass
         return static::class;
     }
 
-    public static function privateMethod(): \Closure
+    public static function privateCallable(): \Closure
     {
         return self::privateCalled(...);
     }

@@ -93,8 +93,8 @@ final class TaskCodeTest extends TestCase
         yield 'an array' => [[ChildClass::class, 'called']];
         yield 'a string' => [ChildClass::class . '::called'];
         yield 'a first-class callable' => [ChildClass::called(...)];
-        yield 'a first-class protected method' => [ChildClass::protectedMethod()];
-        yield 'a first-class private method' => [ChildClass::privateMethod()];
+        yield 'a first-class protected method' => [ChildClass::protectedCallable()];
+        yield 'a first-class private method' => [ChildClass::privateCallable()];
     }
 
     #[DataProvider('calledClasses')]

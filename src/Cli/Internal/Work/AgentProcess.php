@@ -16,7 +16,7 @@ use Spindle\Http\Response;
 use Spindle\Internal\IgnoredSignals;
 use Spindle\Internal\Launcher\Process\Libc;
 use Spindle\Internal\Release;
-use Spindle\Internal\ReleaseException;
+use Spindle\Internal\ReleaseMismatchException;
 use Spindle\Internal\SignalWatch;
 use Spindle\Internal\Terminal;
 use Spindle\Remote\Agent;
@@ -174,7 +174,7 @@ final class AgentProcess
     {
         try {
             $this->release->follow();
-        } catch (ReleaseException $moved) {
+        } catch (ReleaseMismatchException $moved) {
             $this->log->error("Not reloaded: {$moved->getMessage()}. Restart this command");
 
             return;

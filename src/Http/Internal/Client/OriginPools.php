@@ -14,9 +14,9 @@ use Revolt\EventLoop\Internal\StreamWritableCallback;
 use Spindle\Http\Client\ConnectFailedException;
 use Spindle\Http\Client\HttpClientOptions;
 use Spindle\Http\Client\RequestOptions;
+use Spindle\Internal\Async\CallbackFiber;
 use Spindle\Internal\Async\Condition;
 use Spindle\Internal\Async\FiberQueue;
-use Spindle\Internal\Async\RunningFiber;
 use Spindle\Internal\Network\ClientStream;
 use Spindle\Internal\Preload;
 use Spindle\Internal\WeakTimer;
@@ -47,6 +47,7 @@ final class OriginPools
         $this->timer = new DeadlineTimer();
         $this->pid = (int) getmypid();
         Preload::classes( // loading a class needs a file descriptor, and perhaps none is free later
+            CallbackFiber::class,
             Cancellable::class,
             Condition::class,
             ConnectFailedException::class,
@@ -56,7 +57,6 @@ final class OriginPools
             FiberLocal::class,
             OriginPool::class,
             OutgoingRequest::class,
-            RunningFiber::class,
             StreamWritableCallback::class,
             UnreadableBodyException::class,
             Url::class,

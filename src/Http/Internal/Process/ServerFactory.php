@@ -14,7 +14,7 @@ use Spindle\Http\HttpServerOptions;
 use Spindle\Http\Internal\App\AppLoader;
 use Spindle\Http\SupervisorOptions;
 use Spindle\Internal\Release;
-use Spindle\Internal\ReleaseException;
+use Spindle\Internal\ReleaseMismatchException;
 
 /** Creates the server of a process. Has to be called in the process that runs the server. */
 final readonly class ServerFactory
@@ -41,7 +41,7 @@ final readonly class ServerFactory
     {
         try {
             $this->release?->follow();
-        } catch (ReleaseException $moved) {
+        } catch (ReleaseMismatchException $moved) {
             throw AppException::moved($this->app, $moved);
         }
         $application = AppLoader::load($this->app);

@@ -278,12 +278,12 @@ final class RedisConnection
         } catch (\Throwable) {
             $this->isReading = false;
             $this->stream->eof()
-                ? $this->closeAfterEnd()
+                ? $this->closeAtEof()
                 : $this->close('its answer does not follow the Redis protocol' . $this->tlsAdvice());
         }
     }
 
-    private function closeAfterEnd(): void
+    private function closeAtEof(): void
     {
         $reason = $this->stream->failure();
         if (preg_match(self::CERTIFICATE_ALERT, $reason) === 1) {

@@ -4,8 +4,8 @@ declare(strict_types=1);
 
 namespace Spindle\Internal\Async;
 
-/** Knows which fiber runs a function of the application, so that close() can refuse to wait for its own fiber. */
-final class RunningFiber
+/** Records the fiber that runs a function of the application, so that close() can refuse to wait for its own fiber. */
+final class CallbackFiber
 {
     /** @var \WeakReference<\Fiber<mixed, mixed, mixed, mixed>>|null */
     private ?\WeakReference $fiber = null;
