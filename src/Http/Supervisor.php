@@ -24,6 +24,7 @@ use Spindle\Internal\Async\FiberQueue;
 use Spindle\Internal\CpuCount;
 use Spindle\Internal\NotCopyable;
 use Spindle\Internal\Release;
+use Spindle\Internal\WorkingDirectory;
 use Spindle\Lifecycle;
 
 /**
@@ -252,8 +253,8 @@ final class Supervisor implements Lifecycle
      */
     private function supervise(int $processes, array $sockets, array $admin, string $readyMessage): int
     {
-        $app = Release::absolute($this->app);
-        $servers = new ServerFactory($app, $this->options, $this->logger, new Release($app, Release::currentFolder()));
+        $app = WorkingDirectory::absolute($this->app);
+        $servers = new ServerFactory($app, $this->options, $this->logger, new Release($app, WorkingDirectory::named()));
         $obstacle = FreshCode::obstacle();
         if ($obstacle !== null) {
             $this->logger->warning(

@@ -26,28 +26,6 @@ final readonly class Release
         $this->paths = array_filter(array_combine($names, array_map(realpath(...), $names)), \is_string(...));
     }
 
-    /** Returns the working directory as PWD names it, with symbolic links. getcwd() resolves these links. */
-    public static function currentFolder(): string
-    {
-        $pwd = (string) getenv('PWD');
-        [$pwdStatus, $cwdStatus] = Warnings::suppressed(
-            static fn(): array => [str_starts_with($pwd, '/') ? stat($pwd) : false, stat('.')],
-        );
-        $isHere = $pwdStatus !== false
-            && $cwdStatus !== false
-            && [$pwdStatus['dev'], $pwdStatus['ino']] === [$cwdStatus['dev'], $cwdStatus['ino']];
-
-        return $isHere ? $pwd : (string) getcwd();
-    }
-
-    /** Returns the absolute path. It contains the symbolic links of {@see currentFolder()}. */
-    public static function absolute(string $path): string
-    {
-        $isAbsolute = preg_match('~^(?:/|[a-z][a-z0-9+.-]+://)~i', $path) === 1;
-
-        return $isAbsolute ? $path : self::currentFolder() . "/{$path}";
-    }
-
     /**
      * If the working directory is in the previous release, changes it to the current release.
      *

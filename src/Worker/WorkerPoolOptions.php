@@ -6,6 +6,7 @@ namespace Spindle\Worker;
 
 use Psr\Log\LoggerInterface;
 use Spindle\Internal\NumberRange;
+use Spindle\Internal\WorkingDirectory;
 
 /** Options of a pool besides its size and retries. */
 final class WorkerPoolOptions
@@ -119,7 +120,7 @@ final class WorkerPoolOptions
 
     private static function absolute(string $path): string
     {
-        if (preg_match('~^(/|[a-z][a-z0-9+.-]+://)~i', $path) === 1) {
+        if (WorkingDirectory::isAbsolute($path)) {
             return $path;
         }
         $current = getcwd();

@@ -6,7 +6,7 @@ namespace Spindle\Command\Internal;
 
 use Spindle\Command\Output;
 use Spindle\Internal\Launcher\LauncherProtocol;
-use Spindle\Internal\Warnings;
+use Spindle\Internal\WorkingDirectory;
 
 /** Encodes commands as RUN frames for launchers. */
 final class CommandRequest
@@ -96,21 +96,12 @@ final class CommandRequest
     private static function workingDirectoryVariable(string $directory, array $environment): array
     {
         $pwd = $environment['PWD'] ?? null;
-        if ($pwd === $directory) {
+        if ($directory === '' || $pwd === $directory) {
             return [];
         }
         clearstatcache(true); // a symbolic link may have changed
-        [$actual, $named] = Warnings::suppressed(static fn(): array => [
-            stat($directory),
-            \is_string($pwd) && str_starts_with($pwd, '/') ? stat($pwd) : false,
-        ]);
-        if (
-            $actual === false
-            || ($named !== false && $named['ino'] === $actual['ino'] && $named['dev'] === $actual['dev'])
-        ) {
-            return [];
-        }
+        $path = WorkingDirectory::isNamedBy((string) $pwd, $directory) ? false : realpath($directory);
 
-        return ['PWD=' . realpath($directory)];
+        return $path === false ? [] : ["PWD={$path}"];
     }
 }

@@ -19,6 +19,7 @@ use Spindle\Internal\Release;
 use Spindle\Internal\ReleaseMismatchException;
 use Spindle\Internal\SignalWatch;
 use Spindle\Internal\Terminal;
+use Spindle\Internal\WorkingDirectory;
 use Spindle\Remote\Agent;
 use Spindle\Remote\BrokerRefusedException;
 use Spindle\SpindleException;
@@ -75,7 +76,7 @@ final class AgentProcess
         $this->immediateExit = new DeferredFuture();
         $this->terminal = new Terminal();
         $bootstrap = $agent->pool->bootstrap;
-        $this->release = new Release(Release::currentFolder(), ...($bootstrap === null ? [] : [$bootstrap]));
+        $this->release = new Release(WorkingDirectory::named(), ...($bootstrap === null ? [] : [$bootstrap]));
         $this->monitored = new HttpServer(new Application(
             static fn(): Response => Response::text("Not Found\n", 404),
             statistics: $this->agents,

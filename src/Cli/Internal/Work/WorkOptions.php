@@ -10,7 +10,7 @@ use Spindle\Cli\Internal\Duration;
 use Spindle\Cli\Internal\GivenOptions;
 use Spindle\Cli\Internal\UsageException;
 use Spindle\Internal\CpuCount;
-use Spindle\Internal\Release;
+use Spindle\Internal\WorkingDirectory;
 use Spindle\Remote\AgentOptions;
 use Spindle\Remote\Broker;
 use Spindle\Remote\SigningKeys;
@@ -172,7 +172,7 @@ final class WorkOptions
             );
         }
         $memory = $given->text('memory-limit');
-        $pool = new WorkerPoolOptions(bootstrap: $bootstrap === null ? null : Release::absolute($bootstrap));
+        $pool = new WorkerPoolOptions(bootstrap: $bootstrap === null ? null : WorkingDirectory::absolute($bootstrap));
         try {
             return $pool->with(memoryLimit: $memory);
         } catch (\ValueError) {

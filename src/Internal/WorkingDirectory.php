@@ -1,0 +1,42 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Internal;
+
+/** The working directory of this process, and paths that are relative to it. */
+final class WorkingDirectory
+{
+    /** Returns the working directory as PWD names it, with symbolic links. getcwd() resolves these links. */
+    public static function named(): string
+    {
+        $pwd = (string) getenv('PWD');
+
+        return self::isNamedBy($pwd, '.') ? $pwd : (string) getcwd();
+    }
+
+    /** Returns the absolute path. It contains the symbolic links of {@see named()}. */
+    public static function absolute(string $path): string
+    {
+        return self::isAbsolute($path) ? $path : self::named() . "/{$path}";
+    }
+
+    /** Returns whether the path is absolute, or the URL of a stream wrapper. */
+    public static function isAbsolute(string $path): bool
+    {
+        return preg_match('~^(?:/|[a-z][a-z0-9+.-]+://)~i', $path) === 1;
+    }
+
+    /** Returns whether $pwd is an absolute path that leads to the directory, perhaps through symbolic links. */
+    public static function isNamedBy(string $pwd, string $directory): bool
+    {
+        if (!str_starts_with($pwd, '/')) {
+            return false;
+        }
+        [$named, $actual] = Warnings::suppressed(static fn(): array => [stat($pwd), stat($directory)]);
+
+        return $named !== false
+            && $actual !== false
+            && [$named['dev'], $named['ino']] === [$actual['dev'], $actual['ino']];
+    }
+}
