@@ -273,7 +273,7 @@ final class CommandPool implements Lifecycle, Statistics
     {
         try {
             $this->dispatcher->close($cancellation);
-        } catch (CancelledException $cancelled) {
+        } catch (CancelledException $cancelled) { // no finally: after a LogicException, commands still run
             $this->dispatcher->awaitEnd();
             throw $cancelled;
         }

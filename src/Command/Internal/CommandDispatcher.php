@@ -22,7 +22,9 @@ use Spindle\Internal\CannotWaitException;
 use Spindle\Internal\FileType;
 use Spindle\Internal\IsolatedCall;
 use Spindle\Internal\Preload;
+use Spindle\Internal\SelfWaitException;
 use Spindle\Internal\UnlinkedFile;
+use Spindle\Internal\WorkingDirectory;
 use Spindle\LauncherException;
 
 /**
@@ -96,6 +98,7 @@ final class CommandDispatcher implements AttemptEvents
             FileType::class,
             CommandRequest::class,
             ShellLine::class,
+            WorkingDirectory::class,
             PendingCommand::class,
         );
         $this->lanes = new Lanes();
@@ -266,7 +269,10 @@ final class CommandDispatcher implements AttemptEvents
         foreach ($this->allCommands() as $pending) {
             if ($pending->callbackRunsInCurrentFiber()) {
                 EventLoop::queue($this->close(...), null);
-                throw CallbackFiber::refusal('An output callback or the input of a command');
+                throw SelfWaitException::ofClose(
+                    'An output callback or the input of a command calls close()',
+                    'Call close() in another fiber',
+                );
             }
         }
         if ($this->withoutOutcome !== []) {

@@ -34,10 +34,10 @@ use Spindle\Http\Internal\Message\Fields;
 use Spindle\Http\Internal\Message\HeadReader;
 use Spindle\Http\Response;
 use Spindle\Http\ServerSentEvent;
-use Spindle\Internal\Async\CallbackFiber;
 use Spindle\Internal\Async\FiberQueue;
 use Spindle\Internal\Async\FiberSwitch;
 use Spindle\Internal\NotCopyable;
+use Spindle\Internal\SelfWaitException;
 use Spindle\Lifecycle;
 use Spindle\Statistics;
 
@@ -228,8 +228,8 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
         $this->forgetParent();
         $this->pools->close();
         if ($this->pools->isUploadedHere()) {
-            EventLoop::queue($this->close(...), null);
-            throw CallbackFiber::refusal('The body of a request');
+            EventLoop::queue($this->close(...));
+            throw SelfWaitException::ofClose('The body of a request calls close()', 'Call close() in another fiber');
         }
         $unread = new ClosedException('the client was closed while no fiber read the body');
         // The timer also keeps the event loop running. Without it, the loop could end while this fiber waits.

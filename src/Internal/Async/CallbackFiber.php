@@ -23,14 +23,6 @@ final class CallbackFiber
         }
     }
 
-    /** @param string $caller the function of the application that calls close() */
-    public static function refusal(string $caller): \LogicException
-    {
-        return new \LogicException(
-            "{$caller} has called close(), so close() would wait for itself. Call close() in another fiber, or kill()",
-        );
-    }
-
     public function isCurrent(): bool
     {
         return $this->fiber !== null && $this->fiber->get() === \Fiber::getCurrent();

@@ -9,6 +9,7 @@ use Revolt\EventLoop;
 use Spindle\Internal\Async\Condition;
 use Spindle\Internal\Async\FiberQueue;
 use Spindle\Internal\Async\FiberSwitch;
+use Spindle\Internal\SelfWaitException;
 use Spindle\Postgres\ConnectionClosedException;
 use Spindle\Postgres\Result;
 
@@ -221,9 +222,9 @@ final class ConnectionSession implements SessionLender
         }
         $this->refuseCalls();
         if ($this->isInUse() && $this->mutex->isMine()) {
-            throw new \LogicException(
-                'This fiber has a transaction, a stream or a COPY on the connection, so close() would wait for itself. '
-                    . 'End it first, or call kill()',
+            throw SelfWaitException::ofClose(
+                'This fiber has a transaction, a stream or a COPY on the connection',
+                'End it first',
             );
         }
         while ($this->isInUse()) {

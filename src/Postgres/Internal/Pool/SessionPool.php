@@ -9,6 +9,7 @@ use Revolt\EventLoop;
 use Spindle\Internal\Async\Condition;
 use Spindle\Internal\Async\FiberQueue;
 use Spindle\Internal\Async\FiberSwitch;
+use Spindle\Internal\SelfWaitException;
 use Spindle\Internal\WeakTimer;
 use Spindle\Postgres\ConnectionClosedException;
 use Spindle\Postgres\ConnectionFailedException;
@@ -181,9 +182,9 @@ final class SessionPool implements SessionLender
             $this->kill();
         }
         if (!$this->hasEnded() && $this->holders->includesCurrent()) {
-            throw new \LogicException(
-                'This fiber has a connection of the pool, so close() would wait for itself. '
-                    . 'Release the connection or leave the transaction first, or call kill()',
+            throw SelfWaitException::ofClose(
+                'This fiber has a connection of the pool',
+                'Release the connection or leave the transaction first',
             );
         }
         while (!$this->hasEnded()) {

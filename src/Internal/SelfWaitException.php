@@ -1,0 +1,18 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Internal;
+
+/** Thrown when a call would wait for the fiber that makes the call, so it would never return. */
+final class SelfWaitException extends \LogicException
+{
+    /**
+     * @param string $reason clause with the reason why close() would wait for the current fiber
+     * @param string $advice beginning of a sentence that says what to do instead of the call
+     */
+    public static function ofClose(string $reason, string $advice): self
+    {
+        return new self("{$reason}, so close() would wait for itself. {$advice}, or call kill()");
+    }
+}
