@@ -105,8 +105,8 @@ final class RedisBroker implements Broker
         }
 
         return $this->decode(
-            'submit',
             static fn(string $answer): SubmitResult => Codec::decodeSubmitResult($answer, \count($jobs)),
+            'submit',
             $answer,
         );
     }
@@ -173,7 +173,7 @@ final class RedisBroker implements Broker
             (string) min(self::UNLIMITED, $maxDeadLetters),
             (string) (int) min(self::UNLIMITED, ceil($deadLetterRetention)),
         ));
-        $dueInMilliseconds = $this->decode('renew', Codec::decodeInteger(...), $answer);
+        $dueInMilliseconds = $this->decode(Codec::decodeInteger(...), 'renew', $answer);
 
         return $dueInMilliseconds < 0 ? null : $dueInMilliseconds / 1000;
     }
@@ -201,12 +201,14 @@ final class RedisBroker implements Broker
             (string) $maxFrameBytes,
         ));
 
-        return $this->decode('settle', static function (string $answer): ClaimResult {
+        $decode = static function (string $answer): ClaimResult {
             $at = 0;
             $stale = Codec::decodeIds($answer, $at);
 
             return new ClaimResult(Codec::decodeDeliveries($answer, $at), $stale);
-        }, $answer);
+        };
+
+        return $this->decode($decode, 'settle', $answer);
     }
 
     public function claimedJobs(
@@ -354,7 +356,7 @@ final class RedisBroker implements Broker
         #[\SensitiveParameter]
         string ...$arguments,
     ): mixed {
-        return $this->decode($script, $decode, $this->engine->run($script, $queue, ...$arguments));
+        return $this->decode($decode, $script, $this->engine->run($script, $queue, ...$arguments));
     }
 
     /**
@@ -364,14 +366,14 @@ final class RedisBroker implements Broker
      *
      * @return T
      */
-    private function decode(string $script, \Closure $decode, string $answer): mixed
+    private function decode(\Closure $decode, string $script, string $answer): mixed
     {
         try {
             return $decode($answer);
         } catch (MalformedAnswerException $malformed) {
             throw BrokerUnavailableException::at(
                 (string) $this->engine->address,
-                "it answered {$script} with {$malformed->getMessage()}",
+                "it answered {$script} with a malformed value",
                 $malformed,
             );
         }

@@ -276,6 +276,6 @@ final class Codec
 
     private static function malformed(): MalformedAnswerException
     {
-        return new MalformedAnswerException('a malformed value');
+        return new MalformedAnswerException('The value does not have the expected format');
     }
 }
