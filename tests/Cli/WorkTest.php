@@ -407,15 +407,8 @@ final class WorkTest extends TestCase
     public function testAfterSighupNewTasksRunTheReleaseToWhichALinkLeadsNow(): void
     {
         $queue = self::newQueue();
-        foreach ([1, 2] as $version) {
-            mkdir($this->path("release {$version}"));
-            $this->file("release {$version}/app.php", "<?php const VERSION = {$version};");
-        }
-        mkdir($this->path('release 1/var'));
-        symlink('release 1', $this->path('current'));
+        $this->makeReleases();
         $process = $this->work($queue, ['--bootstrap', 'app.php'], folder: $this->path('current'));
-        $bootstrap = ['--bootstrap', $this->path('current/app.php')];
-        $other = $this->work(self::newQueue(), $bootstrap, folder: $this->path('current/var'));
         $executor = $this->executor($queue);
         $task = static fn(): string => (string) json_encode([\constant('VERSION'), getcwd()]);
         $expected = fn(int $version): string => (string) json_encode(
@@ -423,19 +416,29 @@ final class WorkTest extends TestCase
         );
         self::assertSame($expected(1), $executor->submit($task)->await());
 
-        symlink('release 2', $this->path('next'));
-        rename($this->path('next'), $this->path('current'));
+        $this->switchRelease();
         $process->signal(\SIGHUP);
-        $other->signal(\SIGHUP);
         Eventually::holds(
             static fn(): bool => str_contains($process->getErrorOutput(), 'Reloaded'),
             'the agent reloads',
         );
 
         self::assertSame($expected(2), $executor->submit($task)->await());
+    }
+
+    public function testAReleaseWithoutTheWorkingDirectoryIsNotLoadedAfterSighup(): void
+    {
+        $this->makeReleases();
+        mkdir($this->path('release 1/var'));
+        $bootstrap = ['--bootstrap', $this->path('current/app.php')];
+        $process = $this->work(self::newQueue(), $bootstrap, folder: $this->path('current/var'));
+
+        $this->switchRelease();
+        $process->signal(\SIGHUP);
+
         Eventually::holds(
             fn(): bool => str_contains(
-                $other->getErrorOutput(),
+                $process->getErrorOutput(),
                 "Not reloaded: The application has moved to {$this->path('release 2')}, but its working directory",
             ),
             'the agent refuses',
@@ -457,7 +460,7 @@ final class WorkTest extends TestCase
         $process->start();
 
         Eventually::holds(
-            static fn(): bool => str_contains($process->getErrorOutput(), 'remain as zombies after their end'),
+            static fn(): bool => str_contains($process->getErrorOutput(), 'remain as zombies: this is process 1'),
             'it warns',
             10.0,
         );
@@ -841,6 +844,22 @@ final class WorkTest extends TestCase
                 )),
             );
         }
+    }
+
+    /** Creates two releases with different code, and the link "current" to the first one. */
+    private function makeReleases(): void
+    {
+        foreach ([1, 2] as $version) {
+            mkdir($this->path("release {$version}"));
+            $this->file("release {$version}/app.php", "<?php const VERSION = {$version};");
+        }
+        symlink('release 1', $this->path('current'));
+    }
+
+    private function switchRelease(): void
+    {
+        symlink('release 2', $this->path('next'));
+        rename($this->path('next'), $this->path('current'));
     }
 
     /** @return \Closure(): array{string, int} a task that writes a file and waits; returns the number of its attempt */

@@ -91,12 +91,7 @@ final class AgentProcess
     {
         $admin = $this->options->admin === null ? null : $this->openAdmin($this->options->admin);
         $signals = $this->watchSignals();
-        if (getmypid() === 1 && Libc::available() === null) {
-            $this->log->warning(
-                'Processes that tasks leave behind remain as zombies after their end, because this is process 1, and'
-                    . ' the extension FFI is missing. Use an init process (docker run --init)',
-            );
-        }
+        $this->warnOfZombies();
         try {
             /** @var int $status */
             $status = awaitFirst([async($this->work(...)), $this->immediateExit->getFuture()]);
@@ -105,6 +100,16 @@ final class AgentProcess
         } finally {
             array_map(EventLoop::cancel(...), $signals);
             $admin?->kill();
+        }
+    }
+
+    private function warnOfZombies(): void
+    {
+        if (getmypid() === 1 && Libc::available() === null) {
+            $this->log->warning(
+                'Ended processes of tasks remain as zombies: this is process 1, and FFI is not available. Use an init'
+                    . ' process (docker run --init)',
+            );
         }
     }
 
