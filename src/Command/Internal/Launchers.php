@@ -124,7 +124,7 @@ final class Launchers
             $this->log?->write('A launcher was started');
         }
 
-        return $this->start($concurrency);
+        return $this->start($concurrency); // the logger may have closed the pool, or killed a launcher
     }
 
     /** @return list<Launcher> current and retired launchers */

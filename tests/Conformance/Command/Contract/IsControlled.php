@@ -122,14 +122,14 @@ trait IsControlled
 
     #[TestWith(['output'])]
     #[TestWith(['input'])]
-    public function testAFunctionOfACommandCanNotWaitForTheEndOfItsPool(string $of): void
+    public function testCloseIsRefusedInACallbackOrInputOfTheSamePool(string $caller): void
     {
         $pool = $this->pool(1);
         $input = static function () use ($pool): \Generator {
             yield 'x';
             $pool->close();
         };
-        $command = $of === 'output'
+        $command = $caller === 'output'
             ? Command::of('echo', 'x')->withStdout(static fn() => $pool->close())
             : Command::of('cat')->withInput($input());
         $refusal = self::thrown(\LogicException::class, static fn() => $pool->execute($command));
@@ -414,11 +414,12 @@ trait IsControlled
             'cancelWaiting' => $pool->cancelWaiting(),
             default => $pool->execute(Command::of('true'))->exitCode,
         };
+        $run = static fn(): array => self::outputs($pool->run([Command::of('echo', 'ran')]));
         if ($outputs === null) {
-            $this->expectException(LauncherException::class);
+            self::thrown(LauncherException::class, $run);
+        } else {
+            self::assertSame($outputs, $run());
         }
-
-        self::assertSame($outputs, self::outputs($pool->run([Command::of('echo', 'ran')])));
         Eventually::holds(static fn(): bool => $logger->outcome !== 'none', 'the call ends');
         self::assertSame($method === 'execute' ? 0 : null, $logger->outcome);
     }
