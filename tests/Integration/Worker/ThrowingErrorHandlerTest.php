@@ -202,9 +202,14 @@ final class ThrowingErrorHandlerTest extends TestCase
     {
         $path = $this->path('http.sock');
         $server = new HttpServer(static fn() => Response::text(''));
-        EventLoop::queue(static fn() => $server->close());
+        $isListening = false;
+        EventLoop::queue(static function () use ($server, $path, &$isListening): void {
+            $isListening = file_exists($path);
+            $server->close();
+        });
         $server->listen("unix://{$path}");
 
+        self::assertTrue($isListening);
         self::assertFileDoesNotExist($path);
     }
 
