@@ -2,7 +2,7 @@
 
 declare(strict_types=1);
 
-namespace Spindle\Tests\Integration\Worker;
+namespace Spindle\Tests\Integration;
 
 use Amp\CancelledException;
 use Amp\DeferredCancellation;
