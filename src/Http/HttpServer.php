@@ -248,7 +248,7 @@ final class HttpServer implements Lifecycle
     {
         // Otherwise, PHP would end the process if a handler prints after the reader of standard output has ended.
         ignore_user_abort(true);
-        $this->service->endWithProcess();
+        $this->service->answerOnExit();
         foreach ($sockets as $name => $socket) {
             $this->acceptors[$name] = new Acceptor($socket, $name, $this->service, $areShared);
         }

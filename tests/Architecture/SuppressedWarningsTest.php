@@ -33,7 +33,7 @@ final class SuppressedWarningsTest extends TestCase
         foreach (PhpFiles::in($root) as $path) {
             $reasons = array_filter(
                 array_keys(self::REASONS),
-                static fn(string $exception): bool => str_starts_with($path, $exception),
+                static fn(string $prefix): bool => str_starts_with($path, $prefix),
             );
             foreach (self::linesIn((string) file_get_contents("{$root}/{$path}")) as $line) {
                 if ($reasons === []) {
@@ -44,7 +44,7 @@ final class SuppressedWarningsTest extends TestCase
         }
 
         self::assertSame([], $lines, 'Call Warnings::suppressed()');
-        self::assertSame([], array_diff(array_keys(self::REASONS), $used), 'These need no reason any more');
+        self::assertSame([], array_diff(array_keys(self::REASONS), $used), 'Remove these entries');
     }
 
     public function testOperatorsAreFound(): void

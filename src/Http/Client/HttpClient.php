@@ -219,15 +219,15 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
      * Cancellation: kills the client, as {@see self::kill()} does.
      *
      * @throws CancelledException
-     * @throws \LogicException when the body of a request of this client calls close(), so it would wait for its own
-     *     fiber. The client nevertheless ends when the running calls have returned
+     * @throws \LogicException when the body of a request of this client calls close(), which would never return. The
+     *     client nevertheless ends when the running calls have returned
      */
     public function close(?Cancellation $cancellation = null): void
     {
         $this->closed ??= new ClosedException('the client was closed');
         $this->forgetParent();
         $this->pools->close();
-        if ($this->pools->isUploadedHere()) {
+        if ($this->pools->uploadsInCurrentFiber()) {
             EventLoop::queue($this->close(...));
             throw SelfWaitException::ofClose('The body of a request calls close()', 'Call close() in another fiber');
         }

@@ -130,7 +130,7 @@ final class EventStream implements StreamInterface
         }
     }
 
-    /** Runs the iterator up to its next event. */
+    /** Makes the event loop run the iterator up to its next event. */
     private function start(): void
     {
         if (!$this->running && $this->events !== null) {

@@ -81,7 +81,7 @@ final readonly class OpenFile
         return $this->isRecent($now) ? "W/\"{$tag}-recent\"" : "\"{$tag}\"";
     }
 
-    /** Returns the time for Last-Modified. It is earlier after a recent modification, so that the file is newer. */
+    /** Returns the time for Last-Modified. For a recent modification, it is 1 s earlier and does not match later. */
     public function lastModified(int $now): int
     {
         return min($this->modified, $now) - (int) $this->isRecent($now);

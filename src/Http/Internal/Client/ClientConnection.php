@@ -95,7 +95,7 @@ final class ClientConnection
     /** Whether an {@see Upload} will send further bytes of the request's body. */
     private bool $isUploading = false;
 
-    public readonly CallbackFiber $uploader;
+    public readonly CallbackFiber $uploadFiber;
 
     /** @param resource $stream non-blocking, without a read buffer */
     public function __construct(public readonly mixed $stream, private readonly DeadlineTimer $timer)
@@ -105,7 +105,7 @@ final class ClientConnection
         $this->isSecure = isset(stream_get_meta_data($stream)['crypto']);
         $this->options = new RequestOptions();
         $this->unsent = new WriteBuffer();
-        $this->uploader = new CallbackFiber();
+        $this->uploadFiber = new CallbackFiber();
         $this->changed = $changed = new Condition();
         $this->drained = new Condition();
         // The closures hold no strong reference to the connection, so that its destructor can close it.

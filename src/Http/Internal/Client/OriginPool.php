@@ -188,10 +188,10 @@ final class OriginPool
         $this->closeUnneeded();
     }
 
-    public function isUploadedHere(): bool
+    public function uploadsInCurrentFiber(): bool
     {
         foreach ($this->used as $connection) {
-            if ($connection->uploader->isCurrent()) {
+            if ($connection->uploadFiber->isCurrent()) {
                 return true;
             }
         }

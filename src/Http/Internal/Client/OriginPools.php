@@ -124,10 +124,10 @@ final class OriginPools
     }
 
     /** Returns whether the current fiber sends the body of a request. */
-    public function isUploadedHere(): bool
+    public function uploadsInCurrentFiber(): bool
     {
         foreach ($this->pools as $pool) {
-            if ($pool->isUploadedHere()) {
+            if ($pool->uploadsInCurrentFiber()) {
                 return true;
             }
         }

@@ -35,12 +35,12 @@ final class Upload
             return $upload;
         }
         $connection->beginUpload();
-        EventLoop::queue($connection->uploader->run(...), $upload->run(...));
+        EventLoop::queue($connection->uploadFiber->run(...), $upload->run(...));
 
         return $upload;
     }
 
-    /** Returns whether the whole body was written to the connection, which may not have sent it. */
+    /** Returns whether the connection has the whole body, sent or buffered. */
     public function isComplete(): bool
     {
         return $this->isComplete;

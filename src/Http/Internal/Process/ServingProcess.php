@@ -143,7 +143,7 @@ final class ServingProcess implements SupervisorMessages
     {
         $this->link = $link = new SupervisorLink($this->channel, $this);
         $this->server = $server = $this->role->createServer($link);
-        self::dieWithSupervisor(); // the kernel has dropped the first request if the application has changed the user
+        self::dieWithSupervisor(); // a change of the user or group by the application has cleared PR_SET_PDEATHSIG
         EventLoop::setErrorHandler(
             EventLoop::getErrorHandler()
                 ?? fn(\Throwable $failure) => HandlerFailure::logUncaught($failure, $this->logger),

@@ -78,8 +78,8 @@ final class Service implements FileDescriptors
     /** @var (\Closure(): void)|null called after a handler returns, if the number of output buffers is not 1 */
     public ?\Closure $tidyOutput = null;
 
-    /** @var \WeakMap<self, true>|null services whose connections end with the process */
-    private static ?\WeakMap $serving = null;
+    /** @var \WeakMap<self, true>|null services that {@see onShutdown()} handles; null before the first */
+    private static ?\WeakMap $answeredOnExit = null;
 
     /** @param \Closure(ServerRequestInterface): mixed $handler handler that should return a response */
     public function __construct(
@@ -228,19 +228,19 @@ final class Service implements FileDescriptors
         Signals::send($pid, \SIGKILL);
     }
 
-    /** Makes exit() and uncaught errors answer open requests with 500 where possible. */
-    public function endWithProcess(): void
+    /** Answers open requests with 500, if possible, when exit() or an error ends the process. */
+    public function answerOnExit(): void
     {
-        if (self::$serving === null) {
-            register_shutdown_function(self::endAll(...));
+        if (self::$answeredOnExit === null) {
+            self::$answeredOnExit = new \WeakMap();
+            register_shutdown_function(self::onShutdown(...));
         }
-        self::$serving ??= new \WeakMap();
-        self::$serving[$this] = true;
+        self::$answeredOnExit[$this] = true;
     }
 
-    private static function endAll(): void
+    private static function onShutdown(): void
     {
-        foreach (self::$serving ?? [] as $service => $_) {
+        foreach (self::$answeredOnExit ?? [] as $service => $_) {
             $service->isForked() ? $service->detachConnections() : $service->answerWith500();
         }
     }

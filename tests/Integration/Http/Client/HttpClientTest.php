@@ -531,7 +531,7 @@ final class HttpClientTest extends TestCase
         $server->close();
     }
 
-    public function testTheBodyOfARequestCanNotWaitForTheEndOfItsClient(): void
+    public function testCloseIsRefusedInARequestBodyOfTheSameClient(): void
     {
         $server = new ScriptedServer(static function (Socket $socket): void {
             while ($socket->read() !== null);
