@@ -42,7 +42,6 @@ final class Warnings
      */
     public static function read(mixed $stream, int $bytes): string|false
     {
-        error_clear_last(); // for readFailure()
         set_error_handler(null);
         try {
             return @fread($stream, $bytes);
@@ -51,12 +50,21 @@ final class Warnings
         }
     }
 
-    /** Returns ': ' and the reason for the failure of the last {@see read()} of a socket; '' if PHP gave none. */
-    public static function readFailure(): string
+    /**
+     * Reads from a socket as {@see read()} does.
+     *
+     * @param resource     $stream
+     * @param positive-int $bytes
+     *
+     * @return array{string|false, ?string} bytes, and the reason for a failure; null if PHP gave none
+     */
+    public static function readWithReason(mixed $stream, int $bytes): array
     {
-        $reason = self::socketReason(error_get_last()['message'] ?? '');
+        error_clear_last();
+        $read = self::read($stream, $bytes);
+        $warning = $read === false || $read === '' ? error_get_last()['message'] ?? '' : '';
 
-        return $reason === '' ? '' : ": {$reason}";
+        return [$read, $warning === '' ? null : self::socketReason($warning)];
     }
 
     /**

@@ -41,8 +41,8 @@ final class ClientConnection
 
     public bool $isReusable = true;
 
-    /** ': ' and the reason why a read has failed, such as a reset, for messages; '' if the server closed properly. */
-    public string $readFailure = '';
+    /** Why a read has failed, such as a reset; null without a failure. */
+    public ?string $readFailure = null;
 
     /** Time by hrtime() at which the current wait ends. */
     public int $deadline = \PHP_INT_MAX;
@@ -111,8 +111,7 @@ final class ClientConnection
         // The closures hold no strong reference to the connection, so that its destructor can close it.
         $this->readWatcher = EventLoop::disable(EventLoop::onReadable($stream, static fn() => $changed->notify()));
         $weak = \WeakReference::create($this);
-        $flush = static fn() => $weak->get()?->flush();
-        $this->writeWatcher = EventLoop::disable(EventLoop::onWritable($stream, $flush));
+        $this->writeWatcher = EventLoop::disable(EventLoop::onWritable($stream, static fn() => $weak->get()?->flush()));
     }
 
     public function __destruct()
@@ -188,6 +187,14 @@ final class ClientConnection
     public function hasEnded(): bool
     {
         return $this->hasEnded;
+    }
+
+    /** @param string $when such as "without an answer" */
+    public function describeEnd(string $when): string
+    {
+        $reason = $this->readFailure === null ? '' : ": {$this->readFailure}";
+
+        return "the server closed the connection {$when}{$reason}";
     }
 
     public function hasSent(): bool
@@ -310,39 +317,37 @@ final class ClientConnection
         if ($this->hasEnded || $this->endIfForked()) {
             return false;
         }
-        // Without TLS, stream_socket_recvfrom() is faster, has no warnings, and returns '' only at the end.
-        $bytes = $this->isSecure
-            ? Warnings::read($this->stream, $this->readBytes)
-            : stream_socket_recvfrom($this->stream, $this->readBytes);
+        if ($this->isSecure) {
+            [$bytes, $this->readFailure] = Warnings::readWithReason($this->stream, $this->readBytes);
+        } else { // this function is faster, has no warnings, and returns '' only at the end
+            $bytes = stream_socket_recvfrom($this->stream, $this->readBytes);
+        }
         if ($bytes !== false && $bytes !== '') {
             $this->received = $this->received === '' ? $bytes : $this->received . $bytes;
             $this->adaptReadBytes(\strlen($bytes));
 
             return true;
         }
-        $this->isSecure ? $this->endSecure($bytes) : $this->endPlain($bytes);
+        $this->isSecure ? $this->detectTlsEnd($bytes) : $this->detectPlainEnd($bytes);
 
         return false;
     }
 
     /**
-     * Notes whether the connection has ended after a read without bytes. PHP does not report a FIN without close_notify
-     * (RFC 9112, 9.8), which many servers send, so such an end is accepted. feof() would hide a failure that it meets.
+     * Detects the end of a connection with TLS. PHP does not report a FIN without close_notify (RFC 9112, 9.8), which
+     * many servers send, so such an end is accepted. feof() reads, and drops the error of that read.
      */
-    private function endSecure(string|false $bytes): void
+    private function detectTlsEnd(string|false $bytes): void
     {
         $this->hasEnded = $bytes === false || stream_get_meta_data($this->stream)['eof'];
-        if ($this->hasEnded) {
-            $this->readFailure = Warnings::readFailure();
-        }
     }
 
-    /** As {@see endSecure()}. After a reset or a timeout, the socket has no peer; after a FIN, it still has one. */
-    private function endPlain(string|false $bytes): void
+    /** For a connection without TLS. After a reset or timeout, the socket has no peer; after a FIN, it has. */
+    private function detectPlainEnd(string|false $bytes): void
     {
         $this->hasEnded = $bytes === '' || feof($this->stream);
         if ($bytes === false && $this->hasEnded && stream_socket_get_name($this->stream, true) === false) {
-            $this->readFailure = ': connection reset or timed out';
+            $this->readFailure = 'connection reset or timed out';
         }
     }
 

@@ -197,9 +197,7 @@ final class ClientExchange
                 $isFirst && $isUnanswered,
             )) {
                 throw new ConnectionEndedException(
-                    'the server closed the connection '
-                        . ($isUnanswered ? 'without an answer' : 'within the head of the response')
-                        . $connection->readFailure,
+                    $connection->describeEnd($isUnanswered ? 'without an answer' : 'within the head of the response'),
                     $isUnanswered && !$this->hasInterimResponse,
                 );
             }

@@ -207,12 +207,12 @@ final class ResponseBody implements StreamInterface
         }
         if ($hasBytes) {
             $this->decode();
-        } elseif ($this->remaining === null && $this->chunks === null && $connection->readFailure === '') {
+        } elseif ($this->remaining === null && $this->chunks === null && $connection->readFailure === null) {
             $this->finish();
         } else {
             throw $this->fail(ConnectionLostException::of(
                 $this->request,
-                'the server closed the connection within the body of the response' . $connection->readFailure,
+                $connection->describeEnd('within the body of the response'),
             ));
         }
     }

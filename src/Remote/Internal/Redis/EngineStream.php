@@ -241,7 +241,7 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
                 throw new \RuntimeException($this->failure(), self::BROKEN_CONNECTION_CODE);
             }
             $socket = $this->socket;
-            $bytes = Warnings::read($socket, self::READ_BYTES);
+            [$bytes, $reason] = Warnings::readWithReason($socket, self::READ_BYTES);
             if ($bytes !== false && $bytes !== '') {
                 $this->buffer .= $bytes;
                 $this->lastProgress = Clock::now();
@@ -249,7 +249,7 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
                 return;
             }
             if (stream_get_meta_data($socket)['eof']) { // feof() reads, and drops the error of that read
-                $this->fail('the engine closed the connection' . Warnings::readFailure());
+                $this->fail('the engine closed the connection' . ($reason === null ? '' : ": {$reason}"));
 
                 continue;
             }
