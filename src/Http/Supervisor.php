@@ -255,10 +255,10 @@ final class Supervisor implements Lifecycle
     {
         $app = WorkingDirectory::absolute($this->app);
         $servers = new ServerFactory($app, $this->options, $this->logger, new Release($app, WorkingDirectory::named()));
-        $obstacle = FreshCode::obstacle();
-        if ($obstacle !== null) {
+        $blockingSetting = FreshCode::blockingSetting();
+        if ($blockingSetting !== null) {
             $this->logger->warning(
-                "A reload may run old code, because {$obstacle} keeps Spindle from clearing OPcache. Restart the"
+                "A reload may run old code, because {$blockingSetting} keeps Spindle from clearing OPcache. Restart the"
                     . ' server instead, or set opcache.enable_cli=0',
             );
         }

@@ -8,6 +8,11 @@ namespace Spindle\Internal;
  * Finds out whether a file may have changed since PHP loaded it.
  * PHP reports which files are loaded, but not when it loaded them. So this class uses the earliest possible time: the
  * last call of {@see record()} that did not find the file loaded, or the start of the process.
+ *
+ * @phpstan-type CacheStatus array{
+ *     preload_statistics?: array{scripts?: list<string>},
+ *     opcache_statistics?: array<string, int>,
+ * }
  */
 final class LoadedFiles
 {
@@ -53,6 +58,24 @@ final class LoadedFiles
         $isKnown = $changed > 0; // some stream wrappers report no time
 
         return $isKnown && $changed <= $since ? null : $changed;
+    }
+
+    /**
+     * In a web server, returns after how many seconds each new request loads the new version of a changed file, and
+     * {@see changedSinceLoad()} returns null. Returns null if only a new process loads it.
+     */
+    public static function reloadDelay(string $file): ?int
+    {
+        $cacheDelay = self::cacheDelay($file);
+
+        return $cacheDelay === null ? null : $cacheDelay + 1; // a change time may be known only to the second
+    }
+
+    public static function enablesOpcodeCache(): bool
+    {
+        $option = self::isCommandLine() ? 'opcache.enable_cli' : 'opcache.enable';
+
+        return (bool) \ini_get('opcache.enable') && (bool) \ini_get($option);
     }
 
     /** Returns the change time of a file in whole seconds; 0.0 if it has none. */
@@ -111,24 +134,6 @@ final class LoadedFiles
     }
 
     /**
-     * In a web server, returns after how many seconds each new request loads the new version of a changed file.
-     * Returns null if only a new process does.
-     */
-    public static function reloadDelay(string $file): ?int
-    {
-        if (self::isCommandLine()) {
-            return null;
-        }
-        if (!self::usesOpcodeCache()) {
-            return 0;
-        }
-        $preloaded = self::cacheStatus()['preload_statistics']['scripts'] ?? [];
-        $isChecked = (bool) \ini_get('opcache.validate_timestamps') && !\in_array($file, $preloaded, true);
-
-        return $isChecked ? (int) \ini_get('opcache.revalidate_freq') + 1 : null;
-    }
-
-    /**
      * Returns the earliest time at which the loaded code may have been compiled. With an opcode cache, this time
      * may be earlier than `$loaded`.
      */
@@ -143,13 +148,29 @@ final class LoadedFiles
         if (self::isCommandLine()) {
             return $loaded;
         }
-        $delay = self::reloadDelay($file);
+        $delay = self::cacheDelay($file);
         if ($delay !== null) {
             return $loaded - $delay;
         }
         $statistics = self::cacheStatus()['opcache_statistics'] ?? [];
 
         return min($loaded, (float) max(0, $statistics['start_time'] ?? 0, $statistics['last_restart_time'] ?? 0));
+    }
+
+    /** Returns the maximum seconds for which new requests run old code; null if only a new process loads new code. */
+    private static function cacheDelay(string $file): ?int
+    {
+        if (self::isCommandLine()) {
+            return null;
+        }
+        if (!self::usesOpcodeCache()) {
+            return 0;
+        }
+        $preloaded = self::cacheStatus()['preload_statistics']['scripts'] ?? [];
+        $isChecked = (bool) \ini_get('opcache.validate_timestamps') && !\in_array($file, $preloaded, true);
+
+        // OPcache counts whole seconds, and checks a file after more than `revalidate_freq` of them.
+        return $isChecked ? (int) \ini_get('opcache.revalidate_freq') + 1 : null;
     }
 
     private static function isCommandLine(): bool
@@ -159,21 +180,13 @@ final class LoadedFiles
 
     private static function usesOpcodeCache(): bool
     {
-        $option = self::isCommandLine() ? 'opcache.enable_cli' : 'opcache.enable';
-        $isEnabled = (bool) \ini_get('opcache.enable') && (bool) \ini_get($option);
-
-        return $isEnabled && \function_exists('opcache_get_status');
+        return self::enablesOpcodeCache() && \function_exists('opcache_get_status');
     }
 
-    /**
-     * @return array{
-     *     preload_statistics?: array{scripts?: list<string>},
-     *     opcache_statistics?: array<string, int>,
-     * }
-     */
+    /** @return CacheStatus */
     private static function cacheStatus(): array
     {
-        /** @var array{preload_statistics?: array{scripts?: list<string>}, opcache_statistics?: array<string, int>} */
+        /** @var CacheStatus */
         return (array) Warnings::suppressed(static fn(): array|false => opcache_get_status(false));
     }
 }

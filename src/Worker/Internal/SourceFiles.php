@@ -188,7 +188,7 @@ final class SourceFiles
         $what = "a closure of {$file}, which changed at {$date($changed)}, " . \sprintf($reason, $date($at));
 
         $delay = LoadedFiles::reloadDelay($file);
-        $advice = $delay === null ? 'restart this process' : 'repeat the request after ' . ($delay + 1) . ' s';
+        $advice = $delay === null ? 'restart this process' : "repeat the request after {$delay} s";
 
         return UnserializableException::at($place, $what, null, "{$advice}, or " . self::ALTERNATIVE);
     }

@@ -16,7 +16,7 @@ final class FreshCode
     public static function clearCaches(): void
     {
         clearstatcache(true);
-        if (self::obstacle() === null && \function_exists('opcache_get_status')) {
+        if (\function_exists('opcache_get_status') && \function_exists('opcache_invalidate')) {
             self::invalidateOpcache();
         }
         if (class_exists(ClassLoader::class, false)) {
@@ -26,10 +26,10 @@ final class FreshCode
         }
     }
 
-    /** Returns the setting because of which OPcache may run old code in new processes; null without such a setting. */
-    public static function obstacle(): ?string
+    /** Returns the setting that keeps Spindle from clearing OPcache; null if there is none. */
+    public static function blockingSetting(): ?string
     {
-        if (!(bool) \ini_get('opcache.enable') || !(bool) \ini_get('opcache.enable_cli')) {
+        if (!LoadedFiles::enablesOpcodeCache()) {
             return null;
         }
         if (!\function_exists('opcache_get_status') || !\function_exists('opcache_invalidate')) {
