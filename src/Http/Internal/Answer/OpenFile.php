@@ -14,6 +14,9 @@ final readonly class OpenFile
     /** "n": opening a pipe does not wait for a writer. "e": programs of handlers do not inherit the descriptor. */
     private const OPEN_MODE = 'rne';
 
+    /** For this time after a modification, another version with the same modification time may follow. */
+    public const RECENT_SECONDS = 1;
+
     /**
      * @param resource $descriptor
      * @param int      $size       in bytes
@@ -99,7 +102,7 @@ final readonly class OpenFile
 
     private function isRecent(int $now): bool
     {
-        return $this->modified >= $now - 1;
+        return $this->modified >= $now - self::RECENT_SECONDS;
     }
 
     private static function failure(string $path): \RuntimeException

@@ -42,9 +42,11 @@ final readonly class Validators
             return !str_starts_with($condition, 'W/');
         }
 
-        // Two versions of the same second have the same time. OpenFile::lastModified() reports it as up to 2 s ago.
+        // While more versions may follow, OpenFile::lastModified() is at most this old.
+        $recentSeconds = OpenFile::RECENT_SECONDS + 1;
+
         return $this->modified !== null
-            && $this->modified < $this->now - 2
+            && $this->modified < $this->now - $recentSeconds
             && HttpDate::parse($condition, $this->now) === $this->modified;
     }
 
