@@ -8,6 +8,7 @@ use Amp\CancelledException;
 use Spindle\Internal\Async\FiberTrace;
 use Spindle\Internal\Launcher\Process\Libc;
 use Spindle\Internal\LoopLimit;
+use Spindle\Internal\NullDevice;
 use Spindle\Internal\Preload;
 use Spindle\Internal\Warnings;
 use Spindle\Internal\WeakTimer;
@@ -27,6 +28,7 @@ final class ClientStream
         LoopLimit::class,
         NetworkException::class,
         NetworkTimeoutException::class,
+        NullDevice::class,
         Warnings::class,
         WeakTimer::class,
     ];
@@ -131,9 +133,7 @@ final class ClientStream
         if ($stream === false) {
             // PHP's warning does not mention that too many files are open, so this is checked here.
             throw NetworkException::because(
-                Warnings::suppressed(static fn(): mixed => fopen('/dev/null', 'r')) === false
-                    ? 'too many open files'
-                    : Warnings::socketReason($warning),
+                NullDevice::lacksDescriptor() ? 'too many open files' : Warnings::socketReason($warning),
             );
         }
 

@@ -7,7 +7,7 @@ namespace Spindle\Internal\Network;
 use Amp\CancelledException;
 use Amp\Dns\DnsException;
 use Amp\Dns\DnsRecord;
-use Spindle\Internal\Warnings;
+use Spindle\Internal\NullDevice;
 
 use function Amp\Dns\resolve;
 
@@ -45,7 +45,7 @@ final class DnsLookup
             throw NetworkException::because("the look-up failed: {$failure->getMessage()}", $failure);
         } catch (\Error $failure) {
             // Without a free file descriptor, PHP can't load the classes of amphp/dns, and throws an \Error.
-            throw Warnings::suppressed(static fn(): mixed => fopen('/dev/null', 'r')) === false
+            throw NullDevice::lacksDescriptor()
                 ? NetworkException::because("the look-up of '{$name}' failed: too many open files", $failure)
                 : $failure;
         }

@@ -6,6 +6,7 @@ namespace Spindle\Http\Internal\Answer;
 
 use Spindle\Http\HttpException;
 use Spindle\Internal\FileType;
+use Spindle\Internal\NullDevice;
 use Spindle\Internal\Warnings;
 
 /** A regular file open for reading. Its properties describe this file, even if another file gets its path. */
@@ -111,7 +112,7 @@ final readonly class OpenFile
             return self::notFound();
         }
 
-        return Warnings::suppressed(static fn(): mixed => fopen('/dev/null', 'r')) === false
+        return NullDevice::lacksDescriptor()
             ? new \RuntimeException("Could not open {$path}: too many open files")
             : new HttpException(403, 'The file can not be read');
     }

@@ -4,30 +4,30 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Server;
 
-use Spindle\Internal\Warnings;
+use Spindle\Internal\NullDevice;
 
 /** Reserves descriptors that connections can't use. Releases them for handlers when no other descriptor is free. */
 final class SpareDescriptors
 {
     private const COUNT = 8;
-    private const NULL_DEVICE = '/dev/null';
 
     /** @var list<resource> */
     private array $streams = [];
 
     /**
-     * Reserves none if PHP may not open the null device, for example with open_basedir.
+     * Reserves all descriptors or none. Returns true without them if the null device is out of reach (open_basedir).
      *
-     * @return bool false if not enough descriptors are free; then none is reserved
+     * @return bool false if too few descriptors are free
      */
     public function reserve(): bool
     {
         while (\count($this->streams) < self::COUNT) {
-            $stream = Warnings::suppressed(static fn(): mixed => fopen(self::NULL_DEVICE, 're'));
-            if ($stream === false) {
+            $stream = NullDevice::open();
+            if ($stream === null) {
+                $hasTooFew = NullDevice::lacksDescriptor();
                 $this->release();
 
-                return !Warnings::suppressed(static fn(): bool => is_readable(self::NULL_DEVICE));
+                return !$hasTooFew;
             }
             $this->streams[] = $stream;
         }

@@ -6,6 +6,9 @@ namespace Spindle\Tests\Unit\Http\Answer;
 
 use Spindle\Http\HttpException;
 use Spindle\Http\Internal\Answer\OpenFile;
+use Spindle\Internal\NullDevice;
+use Spindle\Internal\Warnings;
+use Spindle\Tests\Host;
 use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\TidyTestCase;
 
@@ -109,6 +112,27 @@ final class OpenFileTest extends TidyTestCase
         }
     }
 
+    public function testAnUnreadableFileIsForbiddenWithoutAccessToDevices(): void
+    {
+        $this->file('file', 'content', 0o000);
+        $directories = \dirname(__DIR__, 4) . ":{$this->path()}";
+
+        self::assertSame(403, Host::call(
+            self::class . '::statusForAnotherUser',
+            [$this->path('file')],
+            options: ['-d', "open_basedir={$directories}"],
+        ));
+    }
+
+    public static function statusForAnotherUser(string $path): ?int
+    {
+        if (posix_geteuid() === 0) {
+            posix_seteuid(65_534);
+        }
+
+        return self::statusOf($path);
+    }
+
     public function testWithoutAFreeDescriptorTheFileIsNotReportedAsUnreadable(): void
     {
         $path = $this->file('file', 'content');
@@ -118,7 +142,7 @@ final class OpenFileTest extends TidyTestCase
         self::assertIsInt($soft);
         self::assertIsInt($hard);
         // loads the classes before no file can be opened
-        self::assertTrue(class_exists(HttpException::class) && class_exists(OpenFile::class));
+        array_map(class_exists(...), [HttpException::class, NullDevice::class, OpenFile::class, Warnings::class]);
         posix_setrlimit(\POSIX_RLIMIT_NOFILE, 3, $hard);
         try {
             OpenFile::at($path);
