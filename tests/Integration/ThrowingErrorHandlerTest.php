@@ -10,7 +10,6 @@ use Amp\Future;
 use Nyholm\Psr7\ServerRequest;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
-use Revolt\EventLoop;
 use Spindle\Command\Command;
 use Spindle\Command\CommandPool;
 use Spindle\Http\HttpException;
@@ -202,14 +201,10 @@ final class ThrowingErrorHandlerTest extends TestCase
     {
         $path = $this->path('http.sock');
         $server = new HttpServer(static fn() => Response::text(''));
-        $isListening = false;
-        EventLoop::queue(static function () use ($server, $path, &$isListening): void {
-            $isListening = file_exists($path);
-            $server->close();
-        });
-        $server->listen("unix://{$path}");
+        $server->start("unix://{$path}");
 
-        self::assertTrue($isListening);
+        self::assertFileExists($path);
+        $server->close();
         self::assertFileDoesNotExist($path);
     }
 

@@ -10,6 +10,7 @@ use PHPUnit\Framework\Attributes\TestWith;
 use Psr\Http\Message\ResponseInterface;
 use Spindle\Http\HttpServer;
 use Spindle\Http\Response;
+use Spindle\Tests\Eventually;
 use Spindle\Tests\Host;
 use Spindle\Tests\TidyTestCase;
 
@@ -101,7 +102,10 @@ final class ForkedServerTest extends TidyTestCase
             => $hasEvents ? Response::serverSentEvents($pieces()) : Response::stream($pieces()));
         [$address] = $server->start('127.0.0.1:0');
         $client = self::request($address);
-        self::await(static fn(): bool => $server->statistics()->answeredRequests === [200 => 1]);
+        Eventually::holds(
+            static fn(): bool => $server->statistics()->answeredRequests === [200 => 1],
+            'the server has answered',
+        );
         preg_match_all('/begin|fork|parent|end/', (string) stream_get_contents($client), $received);
         $server->kill();
         \assert(\is_int($status));
@@ -109,7 +113,7 @@ final class ForkedServerTest extends TidyTestCase
         return [(int) pcntl_wtermsig($status), $received[0]];
     }
 
-    public function testAForkThatHasEndedAllConnectionsAcceptsNoConnection(): void
+    public function testAForkMadeWithoutOpenConnectionsIsKilledBeforeItAccepts(): void
     {
         self::assertSame(\SIGKILL, Host::call(self::class . '::acceptInFork', timeout: 20));
     }
@@ -120,28 +124,26 @@ final class ForkedServerTest extends TidyTestCase
         $server = new HttpServer(static fn(): ResponseInterface => Response::text('answered'));
         [$address] = $server->start('127.0.0.1:0');
         $served = self::request($address);
-        self::await(static fn(): bool => $server->statistics()->answeredRequests === [200 => 1]);
+        Eventually::holds(
+            static fn(): bool => $server->statistics()->answeredRequests === [200 => 1],
+            'the server has answered',
+        );
         fclose($served);
-        self::await(static fn(): bool => $server->statistics()->connections === 0);
+        Eventually::holds(static fn(): bool => $server->statistics()->connections === 0, 'the connection has ended');
         $client = self::request($address);
         $fork = pcntl_fork();
         if ($fork === 0) {
             pcntl_alarm(5);
-            self::await(static fn(): bool => $server->statistics()->answeredRequests === [200 => 2]);
+            Eventually::holds(
+                static fn(): bool => $server->statistics()->answeredRequests === [200 => 2],
+                'the fork answers',
+            );
             exit(0);
         }
         pcntl_waitpid($fork, $status);
         \assert(\is_int($status));
 
         return (int) pcntl_wtermsig($status);
-    }
-
-    /** @param \Closure(): bool $condition */
-    private static function await(\Closure $condition): void
-    {
-        while (!$condition()) {
-            delay(0.005);
-        }
     }
 
     /** @return resource */

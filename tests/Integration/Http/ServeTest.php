@@ -7,6 +7,7 @@ namespace Spindle\Tests\Integration\Http;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\Attributes\Group;
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
+use PHPUnit\Framework\Attributes\TestWith;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Http\Load;
 use Spindle\Tests\Http\RawClient;
@@ -87,20 +88,18 @@ final class ServeTest extends ServeTestCase
         self::assertStringNotContainsString('file_exists()', $server->getErrorOutput() . $server->getOutput());
     }
 
-    public function testSettingsThatKeepOldCodeInOpcacheAreReported(): void
+    #[RequiresPhpExtension('Zend OPcache')]
+    #[TestWith(['opcache.restrict_api', '/nowhere'])]
+    #[TestWith(['disable_functions', 'opcache_invalidate'])]
+    public function testASettingThatKeepsOldCodeInOpcacheIsReported(string $name, string $value): void
     {
-        foreach ([
-            'opcache.restrict_api' => 'opcache.restrict_api=/nowhere',
-            'disable_functions' => 'disable_functions=opcache_invalidate',
-        ] as $name => $setting) {
-            $this->serve(
-                'return static fn($request) => Spindle\Http\Response::text("here");',
-                ['--processes', '1'],
-                ['-d', 'opcache.enable_cli=1', '-d', $setting],
-            );
-            $this->awaitLogged("A reload may run old code, because {$name} keeps Spindle from clearing OPcache");
-            $this->stopServe();
-        }
+        $this->serve(
+            'return static fn($request) => Spindle\Http\Response::text("here");',
+            ['--processes', '1'],
+            ['-d', 'opcache.enable_cli=1', '-d', "{$name}={$value}"],
+        );
+
+        $this->awaitLogged("A reload may run old code, because {$name} keeps Spindle from clearing OPcache");
     }
 
     public function testTheRequestedNumberOfProcessesShareTheSocket(): void

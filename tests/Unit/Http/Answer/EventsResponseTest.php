@@ -14,6 +14,7 @@ use Spindle\Http\Response;
 use Spindle\Http\ServerSentEvent;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\TidyTestCase;
+use Spindle\Tests\VirtualTime;
 
 use function Amp\async;
 use function Amp\delay;
@@ -21,6 +22,8 @@ use function Amp\delay;
 /** Tests {@see Response::serverSentEvents()}. */
 final class EventsResponseTest extends TidyTestCase
 {
+    use VirtualTime;
+
     private const COMMENT = ":\n\n";
     private const SHORT = 0.002;
 
