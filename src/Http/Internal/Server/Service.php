@@ -212,6 +212,9 @@ final class Service implements FileDescriptors
     /**
      * Kills this process if a handler has forked it. Otherwise the fork would serve too: it would answer requests of
      * other clients, and keep the port in use. A process that was forked before the first connection may serve.
+     *
+     * Called when code of the application has returned, because a fork that suspends later would read other requests.
+     * Also called by callbacks of the event loop, because the application may suspend in the fork.
      */
     public function killIfForked(): void
     {
