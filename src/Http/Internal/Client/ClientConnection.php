@@ -319,7 +319,7 @@ final class ClientConnection
         }
         if ($this->isSecure) {
             [$bytes, $this->readFailure] = Warnings::readWithReason($this->stream, $this->readBytes);
-        } else { // this function is faster, has no warnings, and returns '' only at the end
+        } else { // faster than fread(), without warnings, and '' only at the end
             $bytes = stream_socket_recvfrom($this->stream, $this->readBytes);
         }
         if ($bytes !== false && $bytes !== '') {
