@@ -94,7 +94,11 @@ final class SpindlePhar
         }
         for ($attempt = 0; $attempt < 3; ++$attempt) {
             // Close-on-exec, so that no command inherits the descriptor.
-            $lock = @fopen("{$folder}/" . self::LOCK, 'ce');
+            $path = "{$folder}/" . self::LOCK;
+            $lock = @fopen($path, 'ce');
+            if ($lock === false && is_file($path)) {
+                $lock = @fopen($path, 're'); // on a read-only file system
+            }
             if ($lock !== false && flock($lock, LOCK_SH) && self::isComplete($folder)) {
                 self::$lock = $lock;
 

@@ -89,6 +89,7 @@ final readonly class SupervisorOptions
     private static function isMemoryLimit(string $limit): bool
     {
         return $limit === '-1'
-            || preg_match('/^[1-9]\d{0,11}[KMG]?$/D', $limit) === 1 && ini_parse_quantity($limit) >= 32 << 20;
+            || preg_match('/^[1-9](?:\d{0,17}|\d{0,8}[KMG])$/D', $limit) === 1
+                && ini_parse_quantity($limit) >= 32 << 20;
     }
 }

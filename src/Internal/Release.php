@@ -27,18 +27,27 @@ final readonly class Release
     }
 
     /**
-     * If the working directory is in the previous release, changes it to the current release.
+     * If the working directory at the start was in a release, changes it to the same directory of the current release.
      *
      * @throws ReleaseMismatchException when libraries of the previous release were loaded: classes would be mixed
      */
     public function follow(): void
     {
         clearstatcache(true); // realpath() caches where a link leads
+        $folder = $this->folder;
+        $release = null;
         foreach ($this->paths as $name => $before) {
             $now = realpath($name);
             if ($now !== false && $now !== $before) {
-                $this->move(...self::difference($before, $now));
+                [$oldRelease, $release] = self::difference($before, $now);
+                self::refuseLibrariesOf($oldRelease, $release);
+                $isInRelease = self::isIn($oldRelease, $this->folder);
+                $folder = $isInRelease ? $release . substr($this->folder, \strlen($oldRelease)) : $folder;
             }
+        }
+        // An earlier call may have moved this process to a release from which the links have now come back.
+        if (getcwd() !== $folder && !Warnings::suppressed(static fn(): bool => chdir($folder)) && $release !== null) {
+            throw new ReleaseMismatchException($release, "its working directory can't be {$folder}");
         }
     }
 
@@ -52,7 +61,7 @@ final readonly class Release
         return [$before, $now];
     }
 
-    private function move(string $oldRelease, string $newRelease): void
+    private static function refuseLibrariesOf(string $oldRelease, string $newRelease): void
     {
         $hasComposer = class_exists(ClassLoader::class, false);
         foreach ($hasComposer ? array_keys(ClassLoader::getRegisteredLoaders()) : [] as $vendor) {
@@ -62,10 +71,6 @@ final readonly class Release
                     "its libraries were loaded from {$vendor}, which a reload does not change",
                 );
             }
-        }
-        $folder = $newRelease . substr($this->folder, \strlen($oldRelease));
-        if (self::isIn($oldRelease, $this->folder) && !Warnings::suppressed(static fn(): bool => chdir($folder))) {
-            throw new ReleaseMismatchException($newRelease, "its working directory can't be {$folder}");
         }
     }
 

@@ -109,6 +109,35 @@ final class Warnings
     }
 
     /**
+     * Reads from a stream of the application. The stream's wrapper may be code of the application, which may suspend
+     * this fiber. Error handlers are global, so none may be set until then. `@` applies only to this fiber.
+     *
+     * @param resource     $stream
+     * @param positive-int $bytes
+     */
+    public static function readForeign(mixed $stream, int $bytes): string|false
+    {
+        return self::hasUserWrapper($stream) ? @fread($stream, $bytes) : self::read($stream, $bytes);
+    }
+
+    /**
+     * Writes to a stream of the application, under the conditions of {@see readForeign()}.
+     *
+     * @param resource $stream
+     */
+    public static function writeForeign(mixed $stream, string $bytes): int|false
+    {
+        return self::hasUserWrapper($stream) ? @fwrite($stream, $bytes) : self::write($stream, $bytes);
+    }
+
+    /** @param resource $stream */
+    private static function hasUserWrapper(mixed $stream): bool
+    {
+        // @phpstan-ignore nullCoalesce.offset (sockets have no wrapper)
+        return (stream_get_meta_data($stream)['wrapper_type'] ?? '') === 'user-space';
+    }
+
+    /**
      * Calls a closure, and returns its last warning instead of passing it to an error handler.
      *
      * @template T

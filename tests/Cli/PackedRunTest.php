@@ -32,6 +32,15 @@ final class PackedRunTest extends SpindleCommandTestCase
         self::assertSame($ofXargs, $ours, $process->getErrorOutput());
     }
 
+    public function testAShellLineHasAsManyValuesAsTheSystemAccepts(): void
+    {
+        foreach (['-m', '-X', '--xargs'] as $option) {
+            $process = $this->shell("ulimit -s 256; seq 30000 | php \$SPINDLE run -j1 {$option} 'echo {}' | wc -w");
+
+            self::assertOutcome(0, "30000\n", $process);
+        }
+    }
+
     public function testAValueThatNeedsMoreThan128KiBAloneHasItsOwnCommand(): void
     {
         $long = str_repeat('x', 131_060);

@@ -141,6 +141,21 @@ final class PharTest extends TestCase
         self::assertFileExists($file);
     }
 
+    public function testAnUnpackedProgramRunsOnAReadOnlyFileSystem(): void
+    {
+        $unshare = ['unshare', '--mount'];
+        if ((new Process([...$unshare, 'true']))->run() !== 0) {
+            self::markTestSkipped('This user may not mount file systems of its own');
+        }
+        $this->ran(['--version']);
+        $script = 'mount --bind "$0" "$0" && mount -o remount,ro,bind "$0" && exec "$@"';
+        $command = [\PHP_BINARY, self::built(), 'run', ':::', 'echo hi'];
+        $run = new Process([...$unshare, 'sh', '-c', $script, self::$built, ...$command], env: ['TMPDIR' => '/proc']);
+        $run->run();
+
+        self::assertOutcome(0, "hi\n", $run);
+    }
+
     public function testNoEmptyFilesAreUnpackedWithoutTemporaryFiles(): void
     {
         $cache = ['HOME' => '', 'XDG_CACHE_HOME' => $this->path('cache')];

@@ -118,6 +118,16 @@ final class PipeTest extends SpindleCommandTestCase
         self::assertSame("a\nb\na\n", $process->getOutput());
     }
 
+    public function testTheNameOfTheFolderMayHaveAnyBytes(): void
+    {
+        $process = $this->shell(<<<'SHELL'
+            folder=$PWD/$(printf 't\351mp'); mkdir "$folder"
+            seq 3 | LC_ALL=C.UTF-8 TMPDIR=$folder $SPINDLE run --pipe --tee -k 'grep -c {}' ::: 1
+            SHELL);
+
+        self::assertOutcome(0, "1\n", $process);
+    }
+
     public function testMemoryDoesNotGrowWithTheInput(): void
     {
         $process = $this->shell(

@@ -264,6 +264,10 @@ final class QueueTest extends TestCase
             ['retry', 'q', str_repeat('x', 129)],
             "argument '" . str_repeat('x', 129) . "': no job has an id of more than 128 characters",
         ];
+        yield 'an id with a space' => [
+            ['delete', 'q', ' 1'],
+            'The id of a job must have 1 to 128 printable ASCII characters without spaces, not " 1"',
+        ];
         yield 'a purge by accident' => [
             ['purge', 'q'],
             'spindle queue purge: this removes all waiting jobs for good; confirm it with --yes',

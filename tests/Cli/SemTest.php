@@ -130,6 +130,20 @@ final class SemTest extends TestCase
         self::assertLessThanOrEqual(3, $highest);
     }
 
+    public function testMoreHoldersThanDescriptorsAreReported(): void
+    {
+        $process = $this->sem(
+            self::FUNCTIONS . 'for i in $(seq 20); do sem --id a -j 30 "$hold"; done;'
+                . ' (ulimit -n 16; sem --id a -j 20 --st -1 --fg echo hi); echo $?; go; sem --id a --wait',
+        );
+
+        self::assertSame("255\n", $process->getOutput());
+        self::assertMatchesRegularExpression(
+            "/^spindle: can't open '.+'; raise the limit of open files\n\$/D",
+            $process->getErrorOutput(),
+        );
+    }
+
     public function testAHolderThatIsKilledReleasesTheSemaphore(): void
     {
         // The command starts no process after the file appears. During exec, no environment shows the mark of the test.

@@ -301,6 +301,21 @@ final class UsageTest extends SpindleCommandTestCase
         self::assertSame(['.', '..'], scandir($this->path()));
     }
 
+    public function testALimitOfDescriptorsWithWhichNoJobCanRunIsReported(): void
+    {
+        foreach (['-j 8', '-j 0', ''] as $option) {
+            $process = $this->shell(Program::CLOSE_ALL . "ulimit -n 16; \$SPINDLE run {$option} 'touch ran' ::: a");
+
+            self::assertOutcome(
+                255,
+                '',
+                $process,
+                "spindle: no job can run with this limit of open files; raise it (ulimit -n)\n",
+            );
+        }
+        self::assertSame(['.', '..'], scandir($this->path()));
+    }
+
     public function testATerminalIsNoInputUnlessItIsAskedFor(): void
     {
         $process = $this->shell('script -qefc "$SPINDLE run echo" /dev/null < /dev/null');

@@ -19,7 +19,7 @@ final class Duration
     /** @return float|null seconds; null when the text is invalid or exceeds {@see NumberRange::MAX_SECONDS} */
     public static function parse(string $text): ?float
     {
-        if (preg_match('/^(\d{1,9}(?:\.\d+)?|\.\d+)([smhd]?)$/D', $text, $match) !== 1) {
+        if (preg_match('/^(\d{1,10}(?:\.\d+)?|\.\d+)([smhd]?)$/D', $text, $match) !== 1) {
             return null;
         }
 

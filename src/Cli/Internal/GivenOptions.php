@@ -56,7 +56,9 @@ final class GivenOptions
     {
         $value = $this->text($name);
         if ($value !== null && preg_match('/^\d{1,9}$/D', $value) !== 1) {
-            throw UsageException::option("--{$name}", $value, $allowed);
+            $isLarge = preg_match('/^\d+$/D', $value) === 1;
+
+            throw UsageException::option("--{$name}", $value, $isLarge ? "{$allowed}, at most 999999999" : $allowed);
         }
 
         return $value === null ? null : (int) $value;

@@ -137,7 +137,7 @@ final class InputFeeder
                     return;
                 }
                 error_clear_last();
-                $piece = Warnings::read(self::ensureOpen($stream), self::MAX_PIECE_BYTES);
+                $piece = Warnings::readForeign(self::ensureOpen($stream), self::MAX_PIECE_BYTES);
                 if ($piece === false) {
                     throw SpoolException::fromStream();
                 }

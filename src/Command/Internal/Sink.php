@@ -133,7 +133,7 @@ final class Sink
         $blocks = !FileType::isAlwaysReady($stream)
             && stream_get_meta_data($stream)['blocked']
             && stream_set_blocking($stream, false);
-        $written = Warnings::write($stream, $bytes);
+        $written = Warnings::writeForeign($stream, $bytes);
         if ($blocks) {
             stream_set_blocking($stream, true);
         }

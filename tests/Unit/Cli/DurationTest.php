@@ -20,6 +20,8 @@ final class DurationTest extends TestCase
         yield 'minutes' => ['10m', 600.0];
         yield 'hours' => ['1.5h', 5400.0];
         yield 'days' => ['2d', 172_800.0];
+        yield 'the longest' => ['1000000000', 1e9];
+        yield 'a longer one' => ['1000000001', null];
         yield 'nothing' => ['', null];
         yield 'less than nothing' => ['-1', null];
         yield 'a word' => ['soon', null];

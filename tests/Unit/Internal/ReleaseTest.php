@@ -47,6 +47,24 @@ final class ReleaseTest extends TestCase
         }
     }
 
+    public function testTheWorkingDirectoryFollowsALinkThatLeadsBack(): void
+    {
+        chdir("{$this->root}/1/public");
+        $release = new Release("{$this->root}/current/public/app.php");
+        foreach (['2', '1', '2'] as $current) {
+            $this->lead($current);
+            $release->follow();
+
+            self::assertSame("{$this->root}/{$current}/public", getcwd());
+        }
+        unlink("{$this->root}/2/public/app.php");
+        rmdir("{$this->root}/2/public");
+        $this->lead('1');
+        $release->follow();
+
+        self::assertSame("{$this->root}/1/public", getcwd());
+    }
+
     public function testTheWorkingDirectoryFollowsItsOwnLink(): void
     {
         chdir("{$this->root}/1");

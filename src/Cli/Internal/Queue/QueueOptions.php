@@ -116,7 +116,11 @@ final class QueueOptions
             }
         }
 
-        return $ids === [] ? null : array_values(array_unique(array_map(Job::storedId(...), $ids)));
+        try {
+            return $ids === [] ? null : array_values(array_unique(array_map(Job::storedId(...), $ids)));
+        } catch (\ValueError $invalid) {
+            throw new UsageException($invalid->getMessage());
+        }
     }
 
     /** @return list<JobStatus> */

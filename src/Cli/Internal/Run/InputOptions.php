@@ -268,7 +268,11 @@ final class InputOptions
     private static function packing(GivenOptions $given, ?int $maxRecords, JobFormat $format): Packing
     {
         $isRemote = $given->text('queue') !== null;
-        $limit = $isRemote || $format->isShellLine() ? CommandLimit::ARGUMENT_BYTES : CommandLimit::bytes();
+        $limit = match (true) {
+            $isRemote => CommandLimit::ARGUMENT_BYTES,
+            $format->isShellLine() => CommandLimit::shellLineBytes(),
+            default => CommandLimit::bytes(),
+        };
         $allowed = "a number of bytes, at most {$limit}";
         $bytes = $given->number('max-chars', $allowed);
         if ($bytes === 0 || $bytes > $limit) {

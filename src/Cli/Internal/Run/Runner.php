@@ -139,6 +139,9 @@ final class Runner
 
     private function setConcurrency(): void
     {
+        if ($this->maxConcurrency < 1) {
+            throw new UsageException('no job can run with this limit of open files; raise it (ulimit -n)');
+        }
         $concurrency = $this->options->start->jobs->current();
         if ($concurrency > $this->maxConcurrency) {
             throw UsageException::option(

@@ -4,10 +4,12 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Conformance\Command\Contract;
 
+use Revolt\EventLoop;
 use Spindle\Command\Command;
 use Spindle\Command\CommandResult;
 use Spindle\Tests\Async;
 use Spindle\Tests\Conformance\Command\CommandPoolTestCase;
+use Spindle\Tests\Conformance\Command\SuspendingStream;
 use Spindle\Tests\Streams;
 
 use function Amp\delay;
@@ -19,6 +21,35 @@ use function Amp\delay;
  */
 trait ReadsInput
 {
+    public function testErrorHandlersOfOtherFibersStaySetWhileAStreamOfTheApplicationWaits(): void
+    {
+        stream_wrapper_register(SuspendingStream::PROTOCOL, SuspendingStream::class);
+        $warnings = 0;
+        set_error_handler(static function () use (&$warnings): bool {
+            ++$warnings;
+
+            return true;
+        }, \E_USER_WARNING);
+        $calls = 0;
+        $timer = EventLoop::repeat(0.001, static function () use (&$calls): void {
+            ++$calls;
+            trigger_error('a warning of another fiber', \E_USER_WARNING);
+        });
+        try {
+            $stream = fopen(SuspendingStream::PROTOCOL . '://', 'r+');
+            \assert($stream !== false);
+            $this->pool(1)->execute(Command::of('cat')->withInput($stream)->withStdout($stream));
+        } finally {
+            EventLoop::cancel($timer);
+            restore_error_handler();
+            stream_wrapper_unregister(SuspendingStream::PROTOCOL);
+        }
+
+        self::assertSame('read', SuspendingStream::$written);
+        self::assertGreaterThan(0, $calls);
+        self::assertSame($calls, $warnings);
+    }
+
     public function testAFileIsReadFromItsCurrentPosition(): void
     {
         $file = Streams::open($this->file('input', str_repeat('0123456789', 100_000)), 'r');

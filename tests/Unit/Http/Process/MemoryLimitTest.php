@@ -96,6 +96,7 @@ final class MemoryLimitTest extends TestCase
         yield 'too little' => ['31M'];
         yield 'too little in bytes' => ['1000000'];
         yield 'another negative number' => ['-2'];
+        yield 'too much' => ['9999999999G'];
         yield 'more behind it' => ["64M\n"];
     }
 

@@ -32,6 +32,14 @@ final class CommandLimit
 
     private function __construct() {}
 
+    /** Returns the largest size of a line that `/bin/sh -c --` runs, in bytes, including the byte for its end. */
+    public static function shellLineBytes(): int
+    {
+        $words = array_sum(array_map(\strlen(...), ['/bin/sh', '-c', '--'])) + 3 + 4 * self::POINTER_BYTES;
+
+        return min(self::ARGUMENT_BYTES, self::bytes() - $words);
+    }
+
     /** Returns the largest size of a command in bytes: its words, plus one byte and one pointer for each word. */
     public static function bytes(): int
     {

@@ -40,7 +40,7 @@ final class BlockFiles
     {
         return $command->line === null
             ? Command::ofJoined('/bin/sh', '-c', self::READING_PROGRAM, 'sh', $path, ...$command->arguments)
-            : Command::shell('exec <' . escapeshellarg($path) . "\n{$command->line}");
+            : Command::shell("exec <'" . str_replace("'", "'\\''", $path) . "'\n{$command->line}");
     }
 
     /**

@@ -72,6 +72,7 @@ final class Semaphore
         while (true) {
             flock($this->lock, \LOCK_EX);
             try {
+                $holders = []; // closes the pipes of the last attempt
                 $holders = $this->holders();
                 if (\count($holders) < $limit) {
                     return $this->hold();
@@ -119,6 +120,7 @@ final class Semaphore
             }
             $pipe = @fopen("{$this->folder}/{$file}", 'rne');
             if ($pipe === false) {
+                $holders = []; // closes the pipes, so that PHP can load the class of the exception
                 throw new UsageException("can't open '{$this->folder}/{$file}'; raise the limit of open files");
             }
             // A pipe without a writer is at its end. A pipe with a writer is empty, but not at its end.
