@@ -102,7 +102,8 @@ final class GuzzleHandler
         try {
             $response = self::asGuzzle($request, $this->client->send($request, $settings, $cancellation));
             $this->callOnHeaders($request, $response, $options);
-            $response = $options->isStream() ? $response : $this->receive($request, $response, $options);
+            $maxBytes = $options->sink() === null ? $settings->maxBodyBytes : \PHP_INT_MAX;
+            $response = $options->isStream() ? $response : $this->receive($request, $response, $options, $maxBytes);
         } catch (\Throwable $thrown) {
             $failure = self::translate($request, $response, $thrown);
             $response?->getBody()->close();
@@ -148,6 +149,7 @@ final class GuzzleHandler
         RequestInterface $request,
         ResponseInterface $response,
         GuzzleOptions $options,
+        int $maxBytes,
     ): ResponseInterface {
         $sink = $this->sink($options);
         $body = $response->getBody();
@@ -157,6 +159,11 @@ final class GuzzleHandler
         $options->call(Guzzle::PROGRESS, $total, 0, $uploaded, $uploaded);
         while (!$body->eof()) {
             $bytes = $body->read(self::READ_BYTES);
+            if (max($total, $received + \strlen($bytes)) > $maxBytes) {
+                $message = "The response's body is longer than {$maxBytes} bytes (RequestOptions::\$maxBodyBytes)";
+
+                throw self::failure($message, $request, $response, null);
+            }
             $written = $sink->write($bytes);
             $received += $written;
             if ($written < \strlen($bytes)) {

@@ -33,7 +33,8 @@ use Symfony\Component\HttpClient\Exception\TransportException;
  */
 final class SymfonyReceiver
 {
-    private const READ_BYTES = 65_536;
+    /** Symfony decompresses these bytes at once, to at most about 16 MiB. */
+    private const READ_BYTES = 16_384;
 
     public bool $hasHead = false;
 

@@ -7,6 +7,7 @@ namespace Spindle\Http\Internal\Client;
 use Amp\DeferredCancellation;
 use Psr\Log\LoggerInterface;
 use Revolt\EventLoop;
+use Spindle\Internal\FreeMemory;
 use Symfony\Component\HttpClient\Exception\TransportException;
 use Symfony\Component\HttpClient\Internal\Canary;
 use Symfony\Component\HttpClient\Internal\ClientState;
@@ -23,8 +24,12 @@ use Symfony\Contracts\HttpClient\ResponseInterface;
  */
 final class SymfonyResponse implements ResponseInterface, StreamableInterface
 {
-    use CommonResponseTrait;
-    use TransportResponseTrait;
+    use CommonResponseTrait {
+        getContent as private getUnlimitedContent;
+    }
+    use TransportResponseTrait {
+        stream as private streamUnlimited;
+    }
 
     private static int $lastId = 0;
 
@@ -32,6 +37,11 @@ final class SymfonyResponse implements ResponseInterface, StreamableInterface
     private \Closure $onProgress;
 
     private SymfonyReceiver $receiver;
+
+    private readonly int $maxBodyBytes;
+
+    /** Whether getContent() was called. Without it, the caller reads the body in pieces, and no limit applies. */
+    private bool $isLimited = false;
 
     /** @param array<string, mixed> $options */
     public function __construct(
@@ -42,6 +52,7 @@ final class SymfonyResponse implements ResponseInterface, StreamableInterface
         ?LoggerInterface $logger,
     ) {
         $this->logger = $logger;
+        $this->maxBodyBytes = $transfer->maxBodyBytes();
         $timeout = $options['timeout'];
         $this->timeout = \is_float($timeout) || \is_int($timeout)
             ? (float) $timeout
@@ -123,6 +134,42 @@ final class SymfonyResponse implements ResponseInterface, StreamableInterface
     public function getInfo(?string $type = null): mixed
     {
         return $type === null ? $this->info : $this->info[$type] ?? null;
+    }
+
+    public function getContent(bool $throw = true): string
+    {
+        $this->getHeaders($throw);
+        $this->isLimited = true;
+        $this->checkLength();
+
+        return $this->getUnlimitedContent($throw);
+    }
+
+    /** @param iterable<array-key, self> $responses */
+    public static function stream(iterable $responses, ?float $timeout = null): \Generator
+    {
+        foreach (self::streamUnlimited($responses, $timeout) as $response => $chunk) {
+            \assert($response instanceof self);
+            $response->checkLength();
+            yield $response => $chunk;
+        }
+    }
+
+    /** @throws TransportException when getContent() would return too many bytes */
+    private function checkLength(): void
+    {
+        $length = $this->offset;
+        $why = match (true) {
+            !$this->isLimited => '',
+            $length > $this->maxBodyBytes => "longer than {$this->maxBodyBytes} bytes (RequestOptions::\$maxBodyBytes)",
+            $length > 0 && !(new FreeMemory())->allowsPart($length, $length) => 'too long for PHP\'s memory_limit',
+            default => '',
+        };
+        if ($why !== '') {
+            $this->cancel();
+
+            throw new TransportException("The response's body is {$why}");
+        }
     }
 
     /** @param array<mixed> $runningResponses states, each with its responses */

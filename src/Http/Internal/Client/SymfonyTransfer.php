@@ -76,6 +76,11 @@ final class SymfonyTransfer
         }
     }
 
+    public function maxBodyBytes(): int
+    {
+        return $this->client->requestOptions()->maxBodyBytes;
+    }
+
     /** Ends the use of the body, after the response was received or the request has failed. */
     public function end(): void
     {

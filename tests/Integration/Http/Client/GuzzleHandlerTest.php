@@ -19,6 +19,7 @@ use GuzzleHttp\Psr7\Request;
 use GuzzleHttp\Psr7\Utils;
 use GuzzleHttp\TransferStats;
 use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\Attributes\TestWith;
 use PHPUnit\Framework\TestCase;
 use Psr\Http\Message\ResponseInterface;
 use Psr\Http\Message\ServerRequestInterface;
@@ -80,6 +81,27 @@ final class GuzzleHandlerTest extends TestCase
         $this->expectException(ConnectException::class);
         $this->expectExceptionMessage('its address is not public');
         $guzzle->get('http://127.0.0.1:1/');
+    }
+
+    #[TestWith([true])]
+    #[TestWith([false])]
+    public function testABodyWithoutASinkHasALimit(bool $isCompressed): void
+    {
+        $body = str_repeat('x', 2_000_000);
+        $this->serve(static fn(): Response => new Response(
+            200,
+            $isCompressed ? ['Content-Encoding' => 'gzip'] : [],
+            $isCompressed ? (string) gzencode($body) : $body,
+        ));
+        $options = new HttpClientOptions(request: new RequestOptions(maxBodyBytes: 100_000));
+        $this->httpClient = new HttpClient($options);
+        $sink = Utils::streamFor('');
+        $this->guzzle()->get('/', ['sink' => $sink]);
+
+        self::assertSame($body, (string) $sink);
+        $this->expectException(RequestException::class);
+        $this->expectExceptionMessage('is longer than 100000 bytes (RequestOptions::$maxBodyBytes)');
+        $this->guzzle()->get('/');
     }
 
     public function testASinkThatDoesNotTakeAllBytesFails(): void

@@ -147,6 +147,32 @@ final class SymfonyClientTest extends HttpClientTestCase
         self::assertIsResource($file);
     }
 
+    #[TestWith(['text/plain', false])]
+    #[TestWith(['text/plain', true])]
+    #[TestWith(['image/png', false])]
+    #[TestWith(['image/png', true])]
+    public function testABodyThatIsReadAtOnceHasALimit(string $type, bool $isCompressed): void
+    {
+        $body = str_repeat('x', 2_000_000);
+        $this->serve(static fn(): Response => new Response(
+            200,
+            ['Content-Type' => $type] + ($isCompressed ? ['Content-Encoding' => 'gzip'] : []),
+            $isCompressed ? (string) gzencode($body) : $body,
+        ));
+        $limited = new HttpClient(new HttpClientOptions(request: new RequestOptions(maxBodyBytes: 100_000)));
+        $client = new SymfonyClient($limited);
+        $streamed = '';
+        $response = $client->request('GET', $this->url('/'));
+        foreach ($client->stream($response) as $chunk) {
+            $streamed .= $chunk->getContent();
+        }
+
+        self::assertSame($body, $streamed);
+        $this->expectException(TransportExceptionInterface::class);
+        $this->expectExceptionMessage('is longer than 100000 bytes (RequestOptions::$maxBodyBytes)');
+        $client->request('GET', $this->url('/'))->getContent();
+    }
+
     public function testATimeOutDoesNotCountForLaterRequests(): void
     {
         $this->serve(static fn(): Response => Response::text('ok'));
