@@ -7,6 +7,7 @@ namespace Spindle\Http\Internal\Middleware;
 use Psr\Http\Message\StreamInterface;
 use Spindle\Http\Internal\Message\IterableStream;
 use Spindle\Http\Internal\Message\ReadOnlyStream;
+use Spindle\Http\Internal\Message\StreamEnd;
 
 /** Compresses a body while it is read. If the body's size is unknown, clients can decompress each piece on arrival. */
 final class GzipStream implements StreamInterface
@@ -53,7 +54,8 @@ final class GzipStream implements StreamInterface
     /**
      * Returns '' only when the source has ended, or has no bytes at present.
      *
-     * @throws \LengthException when the source has fewer than $size bytes: the compressed body would look complete
+     * @throws \LengthException when the source is shorter than $size, or longer than its own size: the compressed body
+     *         would look complete
      */
     public function read(int $length): string
     {
@@ -94,6 +96,7 @@ final class GzipStream implements StreamInterface
     private function readSource(): ?string
     {
         if ($this->inputBytes === $this->size) {
+            $this->ended ? null : StreamEnd::check($this->source, $this->size);
             IterableStream::finish($this->source);
 
             return '';

@@ -9,6 +9,7 @@ use Psr\Http\Message\StreamInterface;
 use Spindle\Http\Internal\Answer\EventStream;
 use Spindle\Http\Internal\Message\Head;
 use Spindle\Http\Internal\Message\IterableStream;
+use Spindle\Http\Internal\Message\StreamEnd;
 use Spindle\Internal\Async\Condition;
 use Spindle\Internal\Async\LoopTurn;
 
@@ -105,7 +106,7 @@ final class OutgoingBody
      *
      * @return \Generator<int, string>
      *
-     * @throws \LengthException when the body is shorter than $length
+     * @throws \LengthException when the body is shorter than $length, or longer than its size; before the last piece
      */
     public function pieces(?int $length, bool $chunked): \Generator
     {
@@ -128,6 +129,7 @@ final class OutgoingBody
             }
             $empty = 0;
             $sent += \strlen($piece);
+            $sent === $length ? StreamEnd::check($this->stream, $length) : null;
             yield $chunked ? dechex(\strlen($piece)) . "\r\n{$piece}\r\n" : $piece;
             if (hrtime(true) - $turnStart > self::TURN_NANOSECONDS) {
                 LoopTurn::await();

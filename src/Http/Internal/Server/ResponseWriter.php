@@ -9,6 +9,7 @@ use Psr\Http\Message\StreamInterface;
 use Spindle\Http\Internal\Message\Fields;
 use Spindle\Http\Internal\Message\Head;
 use Spindle\Http\Internal\Message\Status;
+use Spindle\Http\Internal\Message\StreamEnd;
 use Spindle\Http\Response;
 
 /**
@@ -122,7 +123,11 @@ final class ResponseWriter
         return !isset(self::BODILESS_STATUSES[$status]) && $request->method !== 'HEAD';
     }
 
-    /** Returns the contents of a short body that can be read again; null for any other body. */
+    /**
+     * Returns the contents of a short body that can be read again; null for any other body.
+     *
+     * @throws \LengthException when the body is longer than its size
+     */
     public static function shortBody(StreamInterface $body): ?string
     {
         $size = $body->getSize();
@@ -130,7 +135,11 @@ final class ResponseWriter
             return null;
         }
         $body->rewind();
-        $bytes = $size === 0 ? '' : $body->read($size);
+        $bytes = $size === 0 ? '' : $body->read($size + 1);
+        if (\strlen($bytes) > $size) {
+            StreamEnd::refuse($body, $size);
+            $bytes = substr($bytes, 0, $size);
+        }
 
         return \strlen($bytes) === $size ? $bytes : null;
     }

@@ -7,6 +7,7 @@ namespace Spindle\Tests\Integration\Http\Server;
 use Nyholm\Psr7\Response as ForeignResponse;
 use Nyholm\Psr7\Stream;
 use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\Attributes\TestWith;
 use Psr\Http\Message\ResponseInterface;
 use Psr\Http\Message\ServerRequestInterface;
 use Spindle\Http\HttpException;
@@ -149,6 +150,53 @@ final class AnswerFramingTest extends HttpServerTestCase
         self::assertMatchesRegularExpression('/^Content-Length: [1-9]\d*\r$/m', $bytes);
         self::assertStringEndsWith("\r\n\r\n", $bytes);
         self::assertStringEndsNotWith("\r\n\r\n", $other, 'other methods get one');
+    }
+
+    #[TestWith([100, true])]
+    #[TestWith([300_000, false])]
+    public function testAStreamThatIsLongerThanItsSizeIsNotComplete(int $size, bool $isShort): void
+    {
+        $file = (string) tempnam(sys_get_temp_dir(), 'spindle-');
+        file_put_contents($file, str_repeat("\xe4", $size));
+        try {
+            $this->serve(static function () use ($file): ForeignResponse {
+                $stream = Streams::open($file, 'r');
+                stream_filter_append($stream, 'convert.iconv.ISO-8859-1.UTF-8', \STREAM_FILTER_READ);
+
+                return new ForeignResponse(200, [], Stream::create($stream));
+            });
+            $bytes = $this->client()->get('/')->end()->rest();
+        } finally {
+            unlink($file);
+        }
+        $body = substr((string) strstr($bytes, "\r\n\r\n"), 4);
+
+        self::assertStringStartsWith($isShort ? 'HTTP/1.1 500 ' : 'HTTP/1.1 200 ', $bytes);
+        self::assertTrue($isShort || \strlen($body) < $size);
+        self::assertCount(1, $this->log()->failures());
+    }
+
+    #[TestWith([100])]
+    #[TestWith([300_000])]
+    public function testAFileThatHasGrownIsSentUpToItsFirstSize(int $size): void
+    {
+        $file = (string) tempnam(sys_get_temp_dir(), 'spindle-');
+        file_put_contents($file, str_repeat('x', $size));
+        try {
+            $this->serve(static function () use ($file): ForeignResponse {
+                $stream = Stream::create(Streams::open($file, 'r'));
+                $stream->getSize();
+                file_put_contents($file, 'more', \FILE_APPEND);
+
+                return new ForeignResponse(200, [], $stream);
+            });
+            $bytes = $this->client()->get('/')->end()->rest();
+        } finally {
+            unlink($file);
+        }
+
+        self::assertStringEndsWith("\r\n\r\n" . str_repeat('x', $size), $bytes);
+        self::assertSame([], $this->log()->failures());
     }
 
     /** @param \Closure(array<string, string>, int): ResponseInterface $of */

@@ -191,6 +191,19 @@ final class CompressionTest extends TestCase
         $body->getContents();
     }
 
+    public function testABodyThatIsLongerThanItsSizeIsNotComplete(): void
+    {
+        $source = self::createStub(StreamInterface::class);
+        $source->method('getSize')->willReturn(100_000);
+        $source->method('eof')->willReturn(false);
+        $source->method('read')->willReturnCallback(static fn(int $length): string => str_repeat('x', $length));
+        $body = self::answer(new Response(200, ['Content-Type' => 'text/plain'], $source))->getBody();
+
+        $this->expectException(\LengthException::class);
+        $this->expectExceptionMessage('The body is longer than 100000 bytes');
+        $body->getContents();
+    }
+
     /** @return iterable<string, array{positive-int, \Closure(string): StreamInterface}> */
     public static function sizes(): iterable
     {
