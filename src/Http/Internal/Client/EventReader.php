@@ -20,10 +20,10 @@ final class EventReader
     /** Whether the last received byte was "\r". If "\n" follows, both are one line end. */
     private bool $isAfterReturn = false;
 
-    /** @var list<string> data lines of the current event */
-    private array $data = [];
+    /** Data lines of the current event, each with a line end. */
+    private string $data = '';
 
-    /** Bytes of the lines in $data. */
+    /** Bytes of the lines in $data, with their field names. */
     private int $size = 0;
 
     private ?string $event = null;
@@ -89,9 +89,9 @@ final class EventReader
         while (($line = $this->nextLine($start, $searchFrom)) !== null) {
             if ($line !== '') {
                 $this->readLine($line);
-            } elseif ($this->data !== []) {
-                yield new ServerSentEvent(implode("\n", $this->data), $this->event, $this->id, $this->retry);
-                [$this->data, $this->event, $this->retry, $this->size] = [[], null, null, 0];
+            } elseif ($this->data !== '') {
+                yield new ServerSentEvent(substr($this->data, 0, -1), $this->event, $this->id, $this->retry);
+                [$this->data, $this->event, $this->retry, $this->size] = ['', null, null, 0];
             } else {
                 $this->event = null;
             }
@@ -127,7 +127,7 @@ final class EventReader
         [$name, $value] = explode(':', $line, 2) + [1 => ''];
         $value = str_starts_with($value, ' ') ? substr($value, 1) : $value;
         if ($name === 'data') {
-            $this->data[] = $value;
+            $this->data .= "{$value}\n";
             $this->size += \strlen($line);
         } elseif ($name === 'event') {
             $this->event = $value === '' ? null : str_replace("\0", "\u{fffd}", $value);

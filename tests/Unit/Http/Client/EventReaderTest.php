@@ -68,6 +68,20 @@ final class EventReaderTest extends TestCase
         self::assertSame([4_000_000], array_map(static fn($event): int => \strlen($event->data), $events));
     }
 
+    public function testTheMemoryForAnEventFollowsItsBytes(): void
+    {
+        $reader = new EventReader();
+        $piece = str_repeat("data\n", 10_000);
+        $before = memory_get_usage();
+        for ($i = 0; $i < 50; ++$i) {
+            iterator_to_array($reader->read($piece), false);
+        }
+
+        self::assertLessThan(50 * \strlen($piece), memory_get_usage() - $before);
+        $events = iterator_to_array($reader->read("\n"), false);
+        self::assertSame([str_repeat("\n", 499_999)], array_column($events, 'data'));
+    }
+
     public function testANulInTheTypeOfAnEventIsReplaced(): void
     {
         $events = iterator_to_array((new EventReader())->read("event: a\0b\ndata: x\n\n"), false);
