@@ -18,15 +18,16 @@ final class Body
         return $response instanceof Response ? $response->body() : $response->getBody();
     }
 
-    /** Returns the size in bytes; null when unknown. */
+    /** Returns the size in bytes: the body's own, or that of Content-Length if it is empty; null when unknown. */
     public static function size(ResponseInterface $response): ?int
     {
-        $length = $response->getHeaderLine('Content-Length');
-        if (preg_match('/^\d{1,18}$/D', $length) === 1) {
-            return (int) $length;
-        }
         $body = self::of($response);
+        $size = \is_string($body) ? \strlen($body) : $body->getSize();
+        if ($size > 0) {
+            return $size;
+        }
+        $length = $response->getHeaderLine('Content-Length');
 
-        return \is_string($body) ? \strlen($body) : $body->getSize();
+        return preg_match('/^\d{1,18}$/D', $length) === 1 ? (int) $length : $size;
     }
 }

@@ -36,7 +36,9 @@ final class SapiBody
     {
         $content = $response instanceof Response ? $response->body() : null;
         $this->stream = $response->getBody();
-        $this->length = \is_string($content) ? \strlen($content) : ResponseWriter::length($response, $this->stream);
+        $this->length = \is_string($content)
+            ? \strlen($content)
+            : ResponseWriter::length($response, $this->stream, $head);
         $this->isSent = ResponseWriter::hasBody($response->getStatusCode(), $head);
         $this->pieces = (new OutgoingBody($this->stream))->pieces($this->length, false);
     }

@@ -47,7 +47,7 @@ final class OutgoingBody
      */
     public function prepare(ResponseInterface $response, Head $head): \Generator
     {
-        $this->length = ResponseWriter::length($response, $this->stream);
+        $this->length = ResponseWriter::length($response, $this->stream, $head);
         $this->chunked = $this->length === null && $head->version !== '1.0';
         $this->isSent = ResponseWriter::hasBody($response->getStatusCode(), $head);
         $this->isSent ? self::checkUnread($this->stream) : null;

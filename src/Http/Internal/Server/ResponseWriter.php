@@ -145,10 +145,10 @@ final class ResponseWriter
     }
 
     /**
-     * Returns the length of a streamed body in bytes: the handler's Content-Length, or the stream's size. Null when
+     * Returns the length of a streamed body in bytes: the stream's size, or the handler's Content-Length. Null when
      * neither is known. Rewinds a seekable stream.
      */
-    public static function length(ResponseInterface $response, StreamInterface $body): ?int
+    public static function length(ResponseInterface $response, StreamInterface $body, Head $request): ?int
     {
         $size = $body->getSize();
         if ($body->isSeekable()) {
@@ -157,7 +157,8 @@ final class ResponseWriter
             $size = null; // fstat() reports 0 for every pipe
         }
 
-        return self::givenLength($response) ?? $size;
+        // The handler may have emptied the body, because the request is HEAD.
+        return $size > 0 || $size === 0 && $request->method !== 'HEAD' ? $size : self::givenLength($response) ?? $size;
     }
 
     private static function givenLength(ResponseInterface $response): ?int
@@ -334,9 +335,9 @@ final class ResponseWriter
         $length = match (true) {
             $status === 204 => null,
             $status === 205 => 0,
+            $status !== 304 && $length > 0 => $length,
             $given !== null && preg_match('/^\d{1,18}$/D', $given) === 1 => (int) $given,
-            $status === 304, $length === 0 => null,
-            default => $length,
+            default => null,
         };
 
         return $length === null ? '' : "Content-Length: {$length}\r\n";

@@ -124,6 +124,22 @@ abstract class AppContract extends TestCase
             ['Content-Length' => '15'],
         ];
         yield 'a wrong length' => ['GET /wrong-length', '200 OK', 'longer', ['Content-Length' => '6']];
+        yield 'a wrong length to HEAD' => ['HEAD /wrong-length', '200 OK', '', ['Content-Length' => '6']];
+        foreach (['3', '9'] as $length) {
+            $target = "/wrong-stream-length?{$length}";
+            yield "the wrong length {$length} of a stream" => [
+                "GET {$target}",
+                '200 OK',
+                'longer',
+                ['Content-Length' => '6'],
+            ];
+            yield "the wrong length {$length} of a stream to HEAD" => [
+                "HEAD {$target}",
+                '200 OK',
+                '',
+                ['Content-Length' => '6'],
+            ];
+        }
         yield 'a stream' => ['GET /stream', '200 OK', 'one,two', ['Content-Type' => 'text/plain']];
         yield 'a stream that has nothing at times' => ['GET /hesitant', '200 OK', 'one,two', []];
         yield 'no length to HEAD where there is no body' => ['HEAD /empty', '200 OK', '', ['X-Kept' => 'yes']];

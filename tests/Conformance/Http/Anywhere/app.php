@@ -129,6 +129,8 @@ $routes = [
     '/cookies' => static fn(): ResponseInterface => new Response(200, ['Set-Cookie' => ['a=1; Path=/', 'b=2']], 'two'),
     '/teapot' => static fn(): ResponseInterface => new Response(418, [], 'short and stout', "I'm a teapot"),
     '/wrong-length' => static fn(): ResponseInterface => new Response(200, ['Content-Length' => '3'], 'longer'),
+    '/wrong-stream-length' => static fn(ServerRequestInterface $request): ResponseInterface
+        => new ForeignResponse(200, ['Content-Length' => $request->getUri()->getQuery()], Stream::create('longer')),
     '/stream' => static fn(): ResponseInterface => Response::stream((static function (): Generator {
         yield 'one,';
         delay(0.001);
