@@ -31,6 +31,14 @@ class ConnectionLostException extends \RuntimeException implements PostgresExcep
         return new self("Nothing was sent: {$loss->getMessage()}", $loss->sqlState, $loss);
     }
 
+    /** @internal Returns the exception for a call that had sent a statement before the connection was lost. */
+    final public function afterSending(): self
+    {
+        $previous = $this->getPrevious();
+
+        return $previous instanceof self ? $previous : $this;
+    }
+
     /** @internal */
     final public static function committing(self|ConnectionClosedException $loss): CommitUnknownException
     {

@@ -307,7 +307,8 @@ final class TransactionRun
     /** Commits. A cancellation limits the wait for the answer, but does not stop the COMMIT on the server. */
     private static function commit(Session $session, SessionLender $lender, ?Cancellation $cancellation): void
     {
-        if ($session->discardUnsentBegin() && $session->isOpen()) {
+        $isUnsent = $session->discardUnsentBegin();
+        if ($isUnsent && $session->isOpen()) {
             return;
         }
         if ($session->transactionStatus() === 'E') {
@@ -320,7 +321,11 @@ final class TransactionRun
         try {
             PendingCommit::await($session, $lender->warn(...), $cancellation);
         } catch (ConnectionLostException|ConnectionClosedException $loss) {
-            throw $wasOpen ? ConnectionLostException::committing($loss) : $loss;
+            throw match (true) {
+                $wasOpen => ConnectionLostException::committing($loss),
+                $loss instanceof ConnectionLostException && !$isUnsent => $loss->afterSending(),
+                default => $loss,
+            };
         }
         if ($session->commandTag() !== 'COMMIT') {
             throw TransactionAbortedException::atCommit();

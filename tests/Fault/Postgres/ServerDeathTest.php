@@ -397,6 +397,11 @@ final class ServerDeathTest extends TidyTestCase
                     }
                 }
             },
+            'the commit of a stream' => static function (PostgresConnection $connection) use ($end): void {
+                foreach ($connection->stream('SELECT 1') as $_) {
+                    $end($connection);
+                }
+            },
             'a copy in' => static fn(PostgresConnection $connection): int
                 => $connection->copyFrom(
                     'COPY death FROM STDIN',
@@ -431,6 +436,7 @@ final class ServerDeathTest extends TidyTestCase
             $connection = self::link(PostgresConnection::connect(...));
             $lost = Outcome::of(static fn(): mixed => $transfer($connection));
             self::assertInstanceOf(ConnectionLostException::class, $lost, "{$name}: " . Outcome::describe($lost));
+            self::assertStringStartsWith('The connection to PostgreSQL was lost: ', $lost->getMessage(), $name);
             self::assertNothingStayed($name);
         }
     }

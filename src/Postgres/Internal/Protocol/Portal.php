@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Postgres\Internal\Protocol;
 
 use Amp\Cancellation;
+use Spindle\Postgres\ConnectionLostException;
 use Spindle\Postgres\Internal\Columns;
 use Spindle\Postgres\Internal\ServerError;
 use Spindle\Postgres\Result;
@@ -119,14 +120,13 @@ final readonly class Portal
         $rows = self::FETCH_BYTES / ($last->size / max(1, $last->rowCount) + 1);
 
         $exchange = $this->exchange();
-        $this->pipeline->submit(
-            $exchange,
-            [
-                FrontendMessages::execute($this->name, (int) max(1, min(self::MAX_ROWS, $rows)))
-                    . FrontendMessages::SYNC,
-            ],
-            $cancellation,
-        );
+        $count = (int) max(1, min(self::MAX_ROWS, $rows));
+        $messages = FrontendMessages::execute($this->name, $count) . FrontendMessages::SYNC;
+        try {
+            $this->pipeline->submit($exchange, [$messages], $cancellation);
+        } catch (ConnectionLostException $lost) {
+            throw $lost->afterSending();
+        }
 
         return $exchange;
     }
