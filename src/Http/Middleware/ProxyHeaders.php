@@ -9,14 +9,6 @@ enum ProxyHeaders
 {
     case Forwarded;
 
+    /** X-Forwarded-For, -Proto, -Host and -Port */
     case XForwarded;
-
-    /** @return non-empty-list<string> */
-    public function names(): array
-    {
-        return match ($this) {
-            self::Forwarded => ['Forwarded'],
-            self::XForwarded => ['X-Forwarded-For', 'X-Forwarded-Proto', 'X-Forwarded-Host', 'X-Forwarded-Port'],
-        };
-    }
 }

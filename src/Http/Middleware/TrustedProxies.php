@@ -23,8 +23,9 @@ use Spindle\Http\Internal\Middleware\XForwardedFields;
  * At a hidden address ("unknown", "_name"), the search ends, and the client's address is the last one found. The search
  * also ends before a malformed entry. Scheme, host and port come from the entry at which the search ended.
  *
- * If the sender is not a trusted proxy, all forwarding headers are removed from the request. If the sender is a trusted
- * proxy, only headers of the other kind ({@see ProxyHeaders}) are removed: they may come unchanged from a client.
+ * If the sender is not a trusted proxy, all forwarding headers are removed: Forwarded, and each header X-Forwarded-…,
+ * such as X-Forwarded-Prefix. If the sender is a trusted proxy, only headers of the other kind ({@see ProxyHeaders}) are
+ * removed: they may come unchanged from a client.
  *
  * A proxy must set or remove each header of its own kind, because the middleware trusts these headers. Headers such as
  * X_Forwarded_For are always removed: proxies forward them unchanged, and CGI and Symfony treat "_" like "-".
@@ -102,21 +103,17 @@ final readonly class TrustedProxies implements MiddlewareInterface
 
     private function withoutUntrustedHeaders(ServerRequestInterface $request, bool $isProxy): ServerRequestInterface
     {
-        foreach (ProxyHeaders::cases() as $kind) {
-            foreach ($isProxy && $kind === $this->headers ? [] : $kind->names() as $name) {
-                $request = $request->hasHeader($name) ? $request->withoutHeader($name) : $request;
-            }
-        }
-
-        return self::withoutUnderscoreVariants($request);
-    }
-
-    private static function withoutUnderscoreVariants(ServerRequestInterface $request): ServerRequestInterface
-    {
+        $trusted = $isProxy ? $this->headers : null;
         foreach (array_keys($request->getHeaders()) as $name) {
-            $isDisguised = str_contains((string) $name, '_')
-                && str_starts_with(strtr(strtolower((string) $name), '_', '-'), self::X_FORWARDED_PREFIX);
-            $request = $isDisguised ? $request->withoutHeader((string) $name) : $request;
+            $name = (string) $name;
+            $lowercase = strtolower($name);
+            $isUntrusted = match (true) {
+                $lowercase === 'forwarded' => $trusted !== ProxyHeaders::Forwarded,
+                str_starts_with(strtr($lowercase, '_', '-'), self::X_FORWARDED_PREFIX)
+                    => $trusted !== ProxyHeaders::XForwarded || str_contains($name, '_'),
+                default => false,
+            };
+            $request = $isUntrusted ? $request->withoutHeader($name) : $request;
         }
 
         return $request;

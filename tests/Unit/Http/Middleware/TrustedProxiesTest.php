@@ -364,6 +364,8 @@ final class TrustedProxiesTest extends TestCase
             'x-forwarded-host' => 'evil.example',
             'X-Forwarded-Proto' => 'https',
             'X-Forwarded-Port' => '1',
+            'x-forwarded-prefix' => '/evil',
+            'X-Forwarded-Server' => 'evil.example',
             'X-Other' => 'x',
         ];
         $names = static fn(ServerRequestInterface $request): array => array_keys($request->getHeaders());
@@ -377,6 +379,7 @@ final class TrustedProxiesTest extends TestCase
         self::assertSame('https://evil.example:1/p?q', (string) $request->getUri());
         self::assertNotContains('Forwarded', $names($request));
         self::assertContains('X-Forwarded-For', $names($request));
+        self::assertContains('x-forwarded-prefix', $names($request));
 
         $request = self::passed($headers, peer: '203.0.113.1');
         self::assertSame('203.0.113.1', $request->getAttribute('client-ip'));
