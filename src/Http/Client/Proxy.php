@@ -20,7 +20,7 @@ final class Proxy
 {
     private const EXPECTED = 'must be an http:// URL, such as http://proxy:3128';
 
-    /** @var array<string, Url|string> by scheme; a string names an environment variable with an unsupported value */
+    /** @var array<string, Url|string> by scheme; a string names a variable or an option with an unsupported value */
     private array $proxies = [];
 
     /** @var list<ProxyBypass> */
@@ -82,12 +82,23 @@ final class Proxy
         return $self;
     }
 
+    /** @internal Returns a copy whose error messages name an option instead of an environment variable. */
+    public function ofOption(string $option): self
+    {
+        $copy = clone $this;
+        foreach ($copy->proxies as $scheme => $proxy) {
+            $copy->proxies[$scheme] = \is_string($proxy) ? "the option {$option}" : $proxy;
+        }
+
+        return $copy;
+    }
+
     /**
      * Returns the proxy for a request; null for a direct connection.
      *
      * @internal
      *
-     * @throws ConnectFailedException when the proxy of the environment is not supported
+     * @throws ConnectFailedException when the proxy of the environment or option is not supported
      */
     public function for(OutgoingRequest $request): ?Url
     {

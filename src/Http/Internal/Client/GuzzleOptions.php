@@ -144,7 +144,7 @@ final readonly class GuzzleOptions
 
         // If a proxy is not supported, only requests that need this proxy fail: Guzzle may have read it from the
         // environment.
-        return Proxy::fromEnvironment(preg_replace('~^tcp://~i', 'http://', $variables));
+        return Proxy::fromEnvironment(preg_replace('~^tcp://~i', 'http://', $variables))->ofOption(Guzzle::PROXY);
     }
 
     private function file(string $name): ?string

@@ -166,7 +166,9 @@ final class SymfonyTransfer
             'no_proxy' => $this->text('no_proxy'),
         ], \is_string(...));
 
-        return Proxy::fromEnvironment($given + $_SERVER);
+        $proxy = Proxy::fromEnvironment($given + $_SERVER);
+
+        return ($given['http_proxy'] ?? '') !== '' ? $proxy->ofOption('proxy') : $proxy;
     }
 
     /**

@@ -395,7 +395,7 @@ final class GuzzleHandlerTest extends TestCase
 
         self::assertSame('direct', (string) $this->guzzle()->get('/', ['proxy' => $proxies])->getBody());
         $this->expectException(ConnectException::class);
-        $this->expectExceptionMessage('the proxy for https (https_proxy) must be an http:// URL');
+        $this->expectExceptionMessage('the proxy for https (the option proxy) must be an http:// URL');
         $this->guzzle()->get('https://127.0.0.1:1/', ['proxy' => $proxies]);
     }
 

@@ -78,7 +78,7 @@ final class SymfonyClientTest extends HttpClientTestCase
         (new SymfonyClient())->request('GET', 'http://localhost:1/', $optionOfThatClient);
     }
 
-    #[TestWith(['proxy', 'socks5://127.0.0.1:1', 'the proxy for http (http_proxy) must be an http:// URL'])]
+    #[TestWith(['proxy', 'socks5://127.0.0.1:1', 'the proxy for http (the option proxy) must be an http:// URL'])]
     #[TestWith(['cafile', '/missing.pem', "can't read the file '/missing.pem'"])]
     public function testAnInvalidOptionFailsAsSymfonyDocumentsIt(string $name, string $value, string $why): void
     {
