@@ -8,10 +8,11 @@ use Amp\Cancellation;
 use Amp\Dns\DnsRecord;
 use Amp\Dns\DnsResolver;
 
-/** Resolves all names to one address, which a test can change. */
+/** Resolves all names to the same addresses, which a test can change. */
 final class ChangingNames implements DnsResolver
 {
-    public string $address = '127.0.0.1';
+    /** @var non-empty-list<string> */
+    public array $addresses = ['127.0.0.1'];
 
     /** @var list<string> names that were looked up */
     public array $names = [];
@@ -21,7 +22,7 @@ final class ChangingNames implements DnsResolver
     {
         $this->names[] = $name;
 
-        return [new DnsRecord($this->address, DnsRecord::A)];
+        return array_map(static fn(string $ip): DnsRecord => new DnsRecord($ip, DnsRecord::A), $this->addresses);
     }
 
     /** @return non-empty-list<DnsRecord> */

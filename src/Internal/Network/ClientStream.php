@@ -35,6 +35,9 @@ final class ClientStream
 
     private const READ_BYTES = 0x1_0000;
 
+    /** Seconds after which another address is tried, too. */
+    private const ATTEMPT_DELAY = 0.25;
+
     /** @var resource|null null once the stream was closed or released */
     private $stream;
 
@@ -72,6 +75,20 @@ final class ClientStream
      */
     public static function open(string $uri, ?ClientTls $tls, Deadline $deadline, ?\Closure $open = null): self
     {
+        $self = self::begin($uri, $tls, $open);
+        if (!$self->isReused) {
+            $deadline->writable($self->stream(), 'the connection');
+            if (str_starts_with($uri, 'tcp:')) {
+                $self->finishConnecting();
+            }
+        }
+
+        return $self;
+    }
+
+    /** @param \Closure(resource): (resource|false)|null $open as for {@see open()} */
+    private static function begin(string $uri, ?ClientTls $tls, ?\Closure $open = null): self
+    {
         $stream = self::start($uri, $tls, $open);
         $self = new self($stream, $tls);
         if (ftell($stream) > 0) { // PHP has kept the stream since an earlier request
@@ -90,15 +107,18 @@ final class ClientStream
                     . 'Install ext-ev, ext-event or ext-uv, or use several processes',
             );
         }
-        $deadline->writable($stream, 'the connection');
-        if (str_starts_with($uri, 'tcp:')) {
-            if (stream_socket_get_name($stream, true) === false) {
-                throw NetworkException::because(self::connectError($stream));
-            }
-            KeepAlive::set($stream);
-        }
 
         return $self;
+    }
+
+    /** @throws NetworkException when the stream is writable because connecting has failed */
+    private function finishConnecting(): void
+    {
+        $stream = $this->stream();
+        if (stream_socket_get_name($stream, true) === false) {
+            throw NetworkException::because(self::connectError($stream));
+        }
+        KeepAlive::set($stream);
     }
 
     /**
@@ -143,8 +163,7 @@ final class ClientStream
     /**
      * Looks up a host, and connects to one of its addresses with {@see connectToFirst()}.
      *
-     * @throws NetworkException the last address's failure
-     * @throws CancelledException
+     * @throws NetworkException|CancelledException
      */
     public static function connectToHost(string $host, int $port, ?ClientTls $tls, Deadline $deadline): self
     {
@@ -152,25 +171,43 @@ final class ClientStream
     }
 
     /**
-     * Tries the addresses in order, and connects to the first that accepts. Each try gets part of the remaining time.
+     * Connects to the first address that accepts. The next attempt starts when one has failed, or after 0.25 s (RFC
+     * 8305, 5). Earlier attempts continue until one succeeds.
      *
      * @param non-empty-list<string> $ips
      *
-     * @throws NetworkException the last address's failure
+     * @throws NetworkException the last failure
      * @throws CancelledException
      */
     public static function connectToFirst(array $ips, int $port, ?ClientTls $tls, Deadline $deadline): self
     {
-        $last = array_pop($ips);
-        foreach ($ips as $i => $ip) {
-            try {
-                return self::open(self::uri($ip, $port), $tls, $deadline->share(\count($ips) + 1 - $i));
-            } catch (NetworkException) {
-                // The next address may accept the connection.
+        $attempts = [];
+        try {
+            while (true) {
+                $ip = array_shift($ips);
+                $wait = $ips === [] ? $deadline : $deadline->share(\count($ips) + 1)->within(self::ATTEMPT_DELAY);
+                try {
+                    if ($ip !== null) {
+                        $attempts[] = self::begin(self::uri($ip, $port), $tls);
+                    }
+                    $streams = array_map(static fn(self $attempt) => $attempt->stream(), $attempts);
+                    $key = $wait->firstWritable($streams, 'the connection');
+                    $stream = $attempts[$key];
+                    unset($attempts[$key]);
+                    $stream->finishConnecting();
+
+                    return $stream;
+                } catch (NetworkException $failure) {
+                    if ($ips === [] && ($attempts === [] || $failure instanceof NetworkTimeoutException)) {
+                        throw $failure;
+                    }
+                }
+            }
+        } finally {
+            foreach ($attempts as $attempt) {
+                $attempt->close();
             }
         }
-
-        return self::open(self::uri($last, $port), $tls, $deadline);
     }
 
     /** Returns an address in the form of PHP's stream functions. */

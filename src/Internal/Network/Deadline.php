@@ -53,7 +53,7 @@ final readonly class Deadline
      */
     public function readable($stream, string $for): void
     {
-        $this->wait(static fn(\Closure $resume): string => EventLoop::onReadable($stream, $resume), $for);
+        $this->wait(static fn(\Closure $resume): array => [EventLoop::onReadable($stream, $resume)], $for);
     }
 
     /**
@@ -63,13 +63,40 @@ final readonly class Deadline
      */
     public function writable($stream, string $for): void
     {
-        $this->wait(static fn(\Closure $resume): string => EventLoop::onWritable($stream, $resume), $for);
+        $this->wait(static fn(\Closure $resume): array => [EventLoop::onWritable($stream, $resume)], $for);
+    }
+
+    /**
+     * Suspends until one of the streams is writable.
+     *
+     * @param array<int, resource> $streams
+     *
+     * @return int key of the stream
+     *
+     * @throws NetworkException|CancelledException
+     */
+    public function firstWritable(array $streams, string $for): int
+    {
+        $first = -1;
+        $this->wait(static function (\Closure $resume) use ($streams, &$first): array {
+            $watchers = [];
+            foreach ($streams as $key => $stream) {
+                $watchers[] = EventLoop::onWritable($stream, static function () use ($resume, $key, &$first): void {
+                    $first = $key;
+                    $resume();
+                });
+            }
+
+            return $watchers;
+        }, $for);
+
+        return $first;
     }
 
     /** Suspends for one iteration of the event loop. */
     public function tick(string $for): void
     {
-        $this->wait(static fn(\Closure $resume): string => EventLoop::delay(0, $resume), $for);
+        $this->wait(static fn(\Closure $resume): array => [EventLoop::delay(0, $resume)], $for);
     }
 
     /** Returns a cancellation that is requested when the deadline has passed, or when the caller cancels. */
@@ -93,7 +120,7 @@ final readonly class Deadline
         $this->cancellation?->throwIfRequested();
     }
 
-    /** @param \Closure(\Closure(): void): string $watch registers the callback with the event loop; returns the id */
+    /** @param \Closure(\Closure(): void): list<string> $watch registers callbacks with the event loop; returns the ids */
     private function wait(\Closure $watch, string $for): void
     {
         $this->cancellation?->throwIfRequested();
@@ -102,7 +129,7 @@ final readonly class Deadline
             throw NetworkTimeoutException::waitingFor($for, $this->seconds);
         }
         $condition = new Condition();
-        $watchers = [$watch(static fn() => $condition->notify())];
+        $watchers = $watch(static fn() => $condition->notify());
         if ($left < self::MAX_TIMER_SECONDS) {
             $late = fn() => $condition->fail(NetworkTimeoutException::waitingFor($for, $this->seconds));
             $watchers[] = EventLoop::delay($left, $late);

@@ -944,9 +944,9 @@ final class ServerFaultsTest extends TestCase
         $second = new ScriptedServer(self::answeringOnce('second'), "127.0.0.3:{$port}");
         dnsResolver($resolver);
         try {
-            $resolver->address = '127.0.0.2';
+            $resolver->addresses = ['127.0.0.2'];
             self::assertSame('first', (string) $this->client()->get("http://moving.test:{$port}/")->getBody());
-            $resolver->address = '127.0.0.3';
+            $resolver->addresses = ['127.0.0.3'];
             self::assertSame('second', (string) $this->client()->get("http://moving.test:{$port}/")->getBody());
         } finally {
             dnsResolver(createDefaultResolver());

@@ -18,6 +18,8 @@ use Spindle\Http\Client\RequestOptions;
 use Spindle\Tests\Async;
 use Spindle\Tests\CatchesThrown;
 use Spindle\Tests\EndsInTime;
+use Spindle\Tests\Eventually;
+use Spindle\Tests\Http\ChangingNames;
 use Spindle\Tests\Http\ScriptedServer;
 use Spindle\Tests\Http\SilentNames;
 
@@ -122,6 +124,59 @@ final class StalledConnectionsTest extends TestCase
 
         self::assertFalse($stalled->isComplete());
         $stalled->await(new TimeoutCancellation(5));
+    }
+
+    public function testAnAddressThatDoesNotAnswerDelaysTheOthersByAQuarterOfASecond(): void
+    {
+        [$url, $names] = $this->withFirstAddressFull();
+        $port = (int) parse_url($url, \PHP_URL_PORT);
+        $names->addresses = ['127.0.0.1', '127.0.0.2', '127.0.0.3']; // the second refuses connections
+        $this->kept(new ScriptedServer(
+            ScriptedServer::answering("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"),
+            "127.0.0.3:{$port}",
+        ));
+        $before = \count(get_resources('stream'));
+        $request = Async::run(fn() => (string) $this->client->get(
+            $url,
+            options: new RequestOptions(connectTimeout: 3000),
+        )->getBody());
+
+        self::assertSame('ok', $request->await(new TimeoutCancellation(20)));
+        $this->client->close();
+        Eventually::holds(static fn(): bool => \count(get_resources('stream')) === $before, 'all attempts are closed');
+    }
+
+    public function testAnAddressThatRefusesDoesNotEndTheWaitForAnEarlierOne(): void
+    {
+        [$url] = $this->withFirstAddressFull();
+        $options = new RequestOptions(connectTimeout: 0.5);
+        $failure = self::thrown(ConnectFailedException::class, fn() => $this->client->get($url, options: $options));
+
+        self::assertStringContainsString('while waiting for the connection', $failure->getMessage());
+    }
+
+    public function testACancellationClosesAllAttempts(): void
+    {
+        [$url, $names] = $this->withFirstAddressFull();
+        $names->addresses = ['127.0.0.1', '127.0.0.1', '127.0.0.1'];
+        $before = \count(get_resources('stream'));
+        $failure = self::thrown(
+            CancelledException::class,
+            fn() => $this->client->get($url, cancellation: new TimeoutCancellation(0.4)),
+        );
+
+        self::assertCount($before, get_resources('stream'), $failure->getMessage());
+    }
+
+    /** @return array{string, ChangingNames} */
+    private function withFirstAddressFull(): array
+    {
+        [$url] = $this->withFullServer();
+        $names = new ChangingNames();
+        $names->addresses = ['127.0.0.1', '127.0.0.2'];
+        dnsResolver($names);
+
+        return [str_replace('127.0.0.1', 'several.test', $url), $names];
     }
 
     /** @return array{string, null} */
