@@ -24,8 +24,8 @@ use Spindle\Http\Internal\Middleware\XForwardedFields;
  * also ends before a malformed entry. Scheme, host and port come from the entry at which the search ended.
  *
  * If the sender is not a trusted proxy, all forwarding headers are removed: Forwarded, and each header X-Forwarded-…,
- * such as X-Forwarded-Prefix. If the sender is a trusted proxy, only headers of the other kind ({@see ProxyHeaders}) are
- * removed: they may come unchanged from a client.
+ * such as X-Forwarded-Prefix. If the sender is a trusted proxy, only headers of the other kind ({@see ProxyHeaders})
+ * are removed: they may come unchanged from a client.
  *
  * A proxy must set or remove each header of its own kind, because the middleware trusts these headers. Headers such as
  * X_Forwarded_For are always removed: proxies forward them unchanged, and CGI and Symfony treat "_" like "-".

@@ -120,7 +120,7 @@ final readonly class Deadline
         $this->cancellation?->throwIfRequested();
     }
 
-    /** @param \Closure(\Closure(): void): list<string> $watch registers callbacks with the event loop; returns the ids */
+    /** @param \Closure(\Closure(): void): list<string> $watch registers callbacks with the event loop; returns ids */
     private function wait(\Closure $watch, string $for): void
     {
         $this->cancellation?->throwIfRequested();
