@@ -136,7 +136,11 @@ final class TransactionRun
             }
             $cancellation?->throwIfRequested();
             // A stopped RELEASE would leave open whether the savepoint exists.
-            self::queryUnstopped($session, "RELEASE SAVEPOINT {$name}", $cancellation);
+            try {
+                self::queryUnstopped($session, "RELEASE SAVEPOINT {$name}", $cancellation);
+            } catch (ConnectionLostException $lost) {
+                throw $lost->afterSending();
+            }
             $isOver = true;
 
             return $result;

@@ -402,6 +402,23 @@ final class ServerDeathTest extends TidyTestCase
                     $end($connection);
                 }
             },
+            'the commit of a transaction' => static fn(PostgresConnection $connection): mixed
+                => $connection->transaction(static function (Transaction $transaction) use ($connection, $end): bool {
+                    $transaction->query('SELECT 1');
+                    $end($connection);
+
+                    return true;
+                }),
+            'the end of a savepoint' => static fn(PostgresConnection $connection): mixed
+                => $connection->transaction(
+                    static fn(Transaction $outer): mixed
+                        => $outer->transaction(static function (Transaction $inner) use ($connection, $end): bool {
+                            $inner->query('SELECT 1');
+                            $end($connection);
+
+                            return true;
+                        }),
+                ),
             'a copy in' => static fn(PostgresConnection $connection): int
                 => $connection->copyFrom(
                     'COPY death FROM STDIN',
