@@ -11,7 +11,7 @@ final class SelfWaitException extends \LogicException
      * @param string $reason clause with the reason why close() would wait for the current fiber
      * @param string $advice beginning of a sentence that says what to do instead of the call
      */
-    public static function ofClose(string $reason, string $advice): self
+    public static function ofClose(string $reason, string $advice = 'Call close() in another fiber'): self
     {
         return new self("{$reason}, so close() would wait for itself. {$advice}, or call kill()");
     }

@@ -56,9 +56,7 @@ final class GivenOptions
     {
         $value = $this->text($name);
         if ($value !== null && preg_match('/^\d{1,9}$/D', $value) !== 1) {
-            $isLarge = preg_match('/^\d+$/D', $value) === 1;
-
-            throw UsageException::option("--{$name}", $value, $isLarge ? "{$allowed}, at most 999999999" : $allowed);
+            throw UsageException::option("--{$name}", $value, $allowed);
         }
 
         return $value === null ? null : (int) $value;

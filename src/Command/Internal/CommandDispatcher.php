@@ -269,10 +269,7 @@ final class CommandDispatcher implements AttemptEvents
         foreach ($this->allCommands() as $pending) {
             if ($pending->callbackRunsInCurrentFiber()) {
                 EventLoop::queue($this->close(...), null);
-                throw SelfWaitException::ofClose(
-                    'An output callback or the input of a command calls close()',
-                    'Call close() in another fiber',
-                );
+                throw SelfWaitException::ofClose('An output callback or the input of a command calls close()');
             }
         }
         if ($this->withoutOutcome !== []) {

@@ -229,7 +229,7 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
         $this->pools->close();
         if ($this->pools->uploadsInCurrentFiber()) {
             EventLoop::queue($this->close(...));
-            throw SelfWaitException::ofClose('The body of a request calls close()', 'Call close() in another fiber');
+            throw SelfWaitException::ofClose('The body of a request calls close()');
         }
         $unread = new ClosedException('the client was closed while no fiber read the body');
         // The timer also keeps the event loop running. Without it, the loop could end while this fiber waits.

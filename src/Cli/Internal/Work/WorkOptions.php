@@ -24,7 +24,8 @@ final class WorkOptions
     private const MAX_WORKERS = 10_000;
 
     private const ADDRESS_PATTERN = '~^(?:(?:\[[0-9A-Fa-f:.]+\]|[^\s:\[\]/]+):(\d{1,5})|unix://.+)$~Ds';
-    private const ALLOWED_BYTES = 'a number of bytes from 1 on';
+    private const ALLOWED_BYTES = 'a number of bytes from 1 to 999999999';
+    private const ALLOWED_DEAD_LETTERS = 'a number of dead letters from 1 to 999999999';
 
     /** Default --stop-timeout in seconds: below the default stop timeouts of Kubernetes (30 s) and systemd (90 s). */
     private const DEFAULT_STOP_TIMEOUT = 25.0;
@@ -152,7 +153,7 @@ final class WorkOptions
                 $given->number('max-result', self::ALLOWED_BYTES) ?? $defaults->maxResult,
                 $given->duration('stop-timeout') ?? self::DEFAULT_STOP_TIMEOUT,
                 !$given->flag('no-lease-guard'),
-                $given->number('max-dead-letters', 'a number of dead letters from 1 on') ?? $defaults->maxDeadLetters,
+                $given->number('max-dead-letters', self::ALLOWED_DEAD_LETTERS) ?? $defaults->maxDeadLetters,
                 $given->duration('dead-retention') ?? $defaults->deadLetterRetention,
             );
         } catch (\ValueError $invalid) {
