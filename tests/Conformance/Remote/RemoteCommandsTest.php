@@ -64,6 +64,8 @@ final class RemoteCommandsTest extends CommandPoolContract
         'testAnExitedCommandWithUndeliveredOutputIsNotRetriedAfterCancelAllOrKill' => self::STREAMS,
         'testAClosureGetsTheOutputOfEachAttempt' => self::STREAMS,
         'testTheOutputOfARunningCommandCanBeReadAndTheCommandEnded' => self::STREAMS,
+        'testCloseIsRefusedInACallbackOrInputOfTheSamePool' => self::STREAMS,
+        'testErrorHandlersOfOtherFibersStaySetWhileAStreamOfTheApplicationWaits' => self::STREAMS,
         'testTheEnvironmentIsThisProcessesAtTheTimeOfTheRun' => self::PLACE,
         'testAWaitingOrRetriedCommandHasTheConditionsOfItsSubmission' => self::PLACE,
         'testAllCommandsOfARunHaveTheEnvironmentOfItsStart' => self::PLACE,
@@ -75,6 +77,7 @@ final class RemoteCommandsTest extends CommandPoolContract
         'testTheResultComesAtTheExitNotWhenADescendantClosesThePipe' => self::LAUNCHERS,
         'testALoggerGetsEachStepButNoSecrets' => self::LAUNCHERS,
         'testALoggerThatThrowsChangesNoOutcome' => self::LAUNCHERS,
+        'testALoggerCanCallThePoolWhileALauncherStarts' => self::LAUNCHERS,
         'testAnInputThatBlocksDoesNotDelayResults' => self::LOOP,
         'testASlowLoopBodyLeavesThePoolBusy' => self::LOOP,
     ];
