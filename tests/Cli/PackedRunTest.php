@@ -35,7 +35,7 @@ final class PackedRunTest extends SpindleCommandTestCase
     public function testAShellLineHasAsManyValuesAsTheSystemAccepts(): void
     {
         foreach (['-m', '-X', '--xargs'] as $option) {
-            $process = $this->shell("ulimit -s 256; seq 30000 | php \$SPINDLE run -j1 {$option} 'echo {}' | wc -w");
+            $process = $this->shell("seq 30000 | (ulimit -s 512; php \$SPINDLE run -j1 {$option} 'echo {}') | wc -w");
 
             self::assertOutcome(0, "30000\n", $process);
         }
