@@ -115,30 +115,17 @@ final class RedisBroker implements Broker
     {
         $decode = static fn(string $answer): array => Codec::decodeAttachResults($answer, $ids);
 
-        return $this->run($decode, 'attach', $queue, Codec::encodeIds($ids), (string) \count($ids), $mailbox);
+        return $this->runOnIds($decode, 'attach', $queue, $ids, $mailbox);
     }
 
     public function cancel(string $queue, array $ids): array
     {
-        return $this->run(
-            Codec::decodeIds(...),
-            'cancel',
-            $queue,
-            Codec::encodeIds($ids),
-            (string) \count($ids),
-        );
+        return $this->runOnIds(Codec::decodeIds(...), 'cancel', $queue, $ids);
     }
 
     public function cancelUnclaimed(string $queue, array $ids): array
     {
-        return $this->run(
-            Codec::decodeIds(...),
-            'cancel',
-            $queue,
-            Codec::encodeIds($ids),
-            (string) \count($ids),
-            'unclaimed',
-        );
+        return $this->runOnIds(Codec::decodeIds(...), 'cancel', $queue, $ids, 'unclaimed');
     }
 
     public function dropOutcomes(string $queue, array $ids): void
@@ -252,14 +239,7 @@ final class RedisBroker implements Broker
 
     public function takeItems(string $queue, string $id, int $offset, int $limit): array
     {
-        return $this->run(
-            Codec::decodeStrings(...),
-            'take-items',
-            $queue,
-            $id,
-            (string) $offset,
-            (string) $limit,
-        );
+        return $this->run(Codec::decodeStrings(...), 'take-items', $queue, $id, (string) $offset, (string) $limit);
     }
 
     public function stopTakingItems(string $queue, string $id): void
@@ -301,24 +281,12 @@ final class RedisBroker implements Broker
 
     public function retryDeadLetters(string $queue, array $ids): int
     {
-        return $this->run(
-            Codec::decodeInteger(...),
-            'retry-dead-letters',
-            $queue,
-            Codec::encodeIds($ids),
-            (string) \count($ids),
-        );
+        return $this->runOnIds(Codec::decodeInteger(...), 'retry-dead-letters', $queue, $ids);
     }
 
     public function deleteDeadLetters(string $queue, array $ids): int
     {
-        return $this->run(
-            Codec::decodeInteger(...),
-            'delete',
-            $queue,
-            Codec::encodeIds($ids),
-            (string) \count($ids),
-        );
+        return $this->runOnIds(Codec::decodeInteger(...), 'delete', $queue, $ids);
     }
 
     public function repair(string $queue): int
@@ -357,6 +325,27 @@ final class RedisBroker implements Broker
         string ...$arguments,
     ): mixed {
         return $this->decode($decode, $script, $this->engine->run($script, $queue, ...$arguments));
+    }
+
+    /**
+     * Runs a script whose first arguments are ids of jobs, and their number.
+     *
+     * @template T
+     *
+     * @param \Closure(string): T $decode
+     * @param list<string> $ids
+     *
+     * @return T
+     */
+    private function runOnIds(
+        \Closure $decode,
+        string $script,
+        string $queue,
+        array $ids,
+        #[\SensitiveParameter]
+        string ...$arguments,
+    ): mixed {
+        return $this->run($decode, $script, $queue, Codec::encodeIds($ids), (string) \count($ids), ...$arguments);
     }
 
     /**

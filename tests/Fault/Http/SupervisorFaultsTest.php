@@ -353,15 +353,7 @@ final class SupervisorFaultsTest extends ServeTestCase
     #[RequiresPhpExtension('FFI')]
     public function testABlockedProcessEndsWhenTheSupervisorIsKilled(): void
     {
-        $server = $this->serve(self::UNRULY, ['--processes', '1']);
-        [$worker] = $this->workers();
-        $this->client()->get('/loop');
-        Eventually::holds(fn(): bool => file_exists($this->path('looping')), 'it loops');
-
-        $server->signal(\SIGKILL);
-        $server->wait();
-
-        Eventually::holds(static fn(): bool => !Processes::isAlive($worker), 'it is gone');
+        $this->assertABlockedProcessEndsWithTheSupervisor(self::UNRULY);
     }
 
     public function testAProcessServesOnAfterAFileHasReachedItsSizeLimit(): void
@@ -386,15 +378,7 @@ final class SupervisorFaultsTest extends ServeTestCase
         if (posix_geteuid() !== 0) {
             self::markTestSkipped('Only root can change the group');
         }
-        $server = $this->serve('posix_setegid(65534);' . self::UNRULY, ['--processes', '1']);
-        [$worker] = $this->workers();
-        $this->client()->get('/loop');
-        Eventually::holds(fn(): bool => file_exists($this->path('looping')), 'it loops');
-
-        $server->signal(\SIGKILL);
-        $server->wait();
-
-        Eventually::holds(static fn(): bool => !Processes::isAlive($worker), 'it is gone');
+        $this->assertABlockedProcessEndsWithTheSupervisor('posix_setegid(65534);' . self::UNRULY);
     }
 
     public function testAProcessEndsWithTheSupervisorAlsoWithoutFfi(): void
@@ -576,6 +560,19 @@ final class SupervisorFaultsTest extends ServeTestCase
         self::assertSame(200, $this->get('/livez', $this->adminAddress)->status);
 
         self::assertLessThan(4.0, $this->stopAndMeasure($server));
+    }
+
+    private function assertABlockedProcessEndsWithTheSupervisor(string $app): void
+    {
+        $server = $this->serve($app, ['--processes', '1']);
+        [$worker] = $this->workers();
+        $this->client()->get('/loop');
+        Eventually::holds(fn(): bool => file_exists($this->path('looping')), 'it loops');
+
+        $server->signal(\SIGKILL);
+        $server->wait();
+
+        Eventually::holds(static fn(): bool => !Processes::isAlive($worker), 'it is gone');
     }
 
     /** @return float seconds from SIGTERM to the end */

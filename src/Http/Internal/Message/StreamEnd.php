@@ -20,7 +20,9 @@ final class StreamEnd
     {
         // If the size is not the stream's own, a read could block.
         $mayRead = !$stream instanceof IterableStream && !$stream->eof() && $stream->getSize() === $size;
-        $mayRead && $stream->read(1) !== '' ? self::refuse($stream, $size) : null;
+        if ($mayRead && $stream->read(1) !== '') {
+            self::refuse($stream, $size);
+        }
     }
 
     /** @throws \LengthException unless the stream is a file that has grown since its size was read */
