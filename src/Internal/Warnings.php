@@ -6,7 +6,7 @@ namespace Spindle\Internal;
 
 /**
  * Calls functions that may cause warnings. PHP's stream functions report the reason for a failure only in a warning.
- * The application's error handler gets none of these warnings.
+ * The application's error handler gets none of these warnings, unless a method says otherwise.
  */
 final class Warnings
 {
@@ -110,7 +110,7 @@ final class Warnings
 
     /**
      * Reads from a stream of the application. The stream's wrapper may be code of the application, which may suspend
-     * this fiber. Error handlers are global, so none may be set until then. `@` applies only to this fiber.
+     * this fiber. All fibers share the error handler, so this method sets none. `@` applies only to this fiber.
      *
      * @param resource     $stream
      * @param positive-int $bytes
