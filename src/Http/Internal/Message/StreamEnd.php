@@ -18,8 +18,11 @@ final class StreamEnd
      */
     public static function check(StreamInterface $stream, int $size): void
     {
-        // If the size is not the stream's own, a read could block.
-        $mayRead = !$stream instanceof IterableStream && !$stream->eof() && $stream->getSize() === $size;
+        // At the end of a pipe or a network stream, a read could block.
+        $mayRead = !$stream instanceof IterableStream
+            && ($stream->isSeekable() || $stream->getMetadata('seekable') === true)
+            && !$stream->eof()
+            && $stream->getSize() === $size;
         if ($mayRead && $stream->read(1) !== '') {
             self::refuse($stream, $size);
         }
@@ -28,17 +31,25 @@ final class StreamEnd
     /** @throws \LengthException unless the stream is a file that has grown since its size was read */
     public static function refuse(StreamInterface $stream, int $size): void
     {
-        $path = $stream->getMetadata('uri');
-        if (\is_string($path)) {
-            clearstatcache(true, $path);
-            if (is_file($path) && filesize($path) > $size) {
-                return;
-            }
+        if ($stream->getMetadata('stream_type') === 'STDIO' && self::isLonger($stream, $size)) {
+            return;
         }
 
         throw new \LengthException(
             "The body is longer than {$size} bytes, the size that its stream reports. If the stream has a filter, pass"
                 . ' its bytes to Response::stream() instead',
         );
+    }
+
+    /** Measures the open file, because its path may lead to another file now. Filters do not change its end. */
+    private static function isLonger(StreamInterface $stream, int $size): bool
+    {
+        try {
+            $stream->seek(0, \SEEK_END);
+
+            return $stream->tell() > $size;
+        } catch (\RuntimeException) {
+            return false; // since PHP 8.5, some filters do not support seek()
+        }
     }
 }

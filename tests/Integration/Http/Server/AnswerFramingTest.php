@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Integration\Http\Server;
 
+use GuzzleHttp\Psr7\Utils;
 use Nyholm\Psr7\Response as ForeignResponse;
 use Nyholm\Psr7\Stream;
 use PHPUnit\Framework\Attributes\DataProvider;
@@ -176,26 +177,40 @@ final class AnswerFramingTest extends HttpServerTestCase
         self::assertCount(1, $this->log()->failures());
     }
 
-    #[TestWith([100])]
-    #[TestWith([300_000])]
-    public function testAFileThatHasGrownIsSentUpToItsFirstSize(int $size): void
+    #[TestWith([100, false])]
+    #[TestWith([300_000, false])]
+    #[TestWith([100, true])]
+    #[TestWith([300_000, true])]
+    public function testAFileThatHasGrownIsSentUpToItsFirstSize(int $size, bool $isRenamed): void
     {
         $file = (string) tempnam(sys_get_temp_dir(), 'spindle-');
         file_put_contents($file, str_repeat('x', $size));
         try {
-            $this->serve(static function () use ($file): ForeignResponse {
+            $this->serve(static function () use ($file, $isRenamed): ForeignResponse {
                 $stream = Stream::create(Streams::open($file, 'r'));
                 $stream->getSize();
                 file_put_contents($file, 'more', \FILE_APPEND);
+                $isRenamed ? rename($file, "{$file}.1") : null;
 
                 return new ForeignResponse(200, [], $stream);
             });
             $bytes = $this->client()->get('/')->end()->rest();
         } finally {
-            unlink($file);
+            unlink($isRenamed ? "{$file}.1" : $file);
         }
 
         self::assertStringEndsWith("\r\n\r\n" . str_repeat('x', $size), $bytes);
+        self::assertSame([], $this->log()->failures());
+    }
+
+    /** A read beyond the length could wait for the other side of the connection. */
+    public function testBytesAfterABodyFromAConnectionStayUnread(): void
+    {
+        [$here, $there] = Streams::pair();
+        fwrite($there, 'hello and more');
+        $body = Utils::streamFor($here, ['size' => 5]);
+
+        self::assertSame('hello', $this->answer(new ForeignResponse(200, [], $body))->body);
         self::assertSame([], $this->log()->failures());
     }
 
