@@ -8,6 +8,7 @@ declare(strict_types=1);
 
 use GuzzleHttp\Client;
 use GuzzleHttp\Pool;
+use GuzzleHttp\Promise\Create;
 use Psr\Http\Message\ResponseInterface;
 use Spindle\Bench\Support\ProcessStatus;
 use Spindle\Http\Client\HttpClient;
@@ -53,7 +54,7 @@ $guzzle = static function (int $count) use ($guzzleClient, $url, $fibers, $check
     (new Pool($guzzleClient, $requests(), [
         'concurrency' => $fibers,
         'fulfilled' => $check,
-        'rejected' => static fn(Throwable $failure) => throw $failure,
+        'rejected' => static fn(mixed $failure) => throw Create::exceptionFor($failure),
     ]))->promise()->wait();
 };
 $gather = static function () use ($client, $url): int {

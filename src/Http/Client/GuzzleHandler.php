@@ -8,6 +8,7 @@ use Amp\Cancellation;
 use Amp\DeferredCancellation;
 use GuzzleHttp\Exception\ConnectException;
 use GuzzleHttp\Exception\RequestException;
+use GuzzleHttp\Exception\ResponseTransferException;
 use GuzzleHttp\Promise\PromiseInterface;
 use GuzzleHttp\Psr7\LazyOpenStream;
 use GuzzleHttp\Psr7\Utils as StreamUtils;
@@ -34,10 +35,6 @@ use function Amp\async;
 final class GuzzleHandler
 {
     private const READ_BYTES = 65_536;
-
-    /** Guzzle's exception for a failure after the head of the response has arrived. Guzzle 7 has no such class. */
-    private const FAILURE_WITH_RESPONSE = 'GuzzleHttp\Exception\ResponseTransferException';
-
     /**
      * Holds the cancellation of each response with the option `stream`, while the response's body exists. Without this
      * reference, PHP would destroy the DeferredCancellation, whose destructor cancels the request.
@@ -217,12 +214,19 @@ final class GuzzleHandler
         ?ResponseInterface $response,
         ?\Throwable $previous,
     ): \Throwable {
-        $class = self::FAILURE_WITH_RESPONSE;
+        if ($response === null) {
+            return new RequestException($message, $request, previous: $previous);
+        }
+        $class = self::classOfFailureWithResponse();
 
-        return match (true) {
-            $response === null => new RequestException($message, $request, previous: $previous),
-            is_subclass_of($class, RequestException::class) => new $class($message, $request, $response, $previous),
-            default => new RequestException($message, $request, $response, $previous),
-        };
+        return new $class($message, $request, $response, $previous);
+    }
+
+    /** @return class-string<\Throwable> that of Guzzle 8 or 7; both have the same parameters */
+    private static function classOfFailureWithResponse(): string
+    {
+        return class_exists(ResponseTransferException::class)
+            ? ResponseTransferException::class
+            : RequestException::class;
     }
 }

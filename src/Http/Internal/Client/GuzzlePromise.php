@@ -20,6 +20,7 @@ use function Amp\Future\await;
  */
 final class GuzzlePromise implements PromiseInterface
 {
+    /** @var self::FULFILLED|self::REJECTED|self::PENDING */
     private string $state = self::PENDING;
 
     /** The value or the reason, once the promise is settled. */
@@ -71,7 +72,7 @@ final class GuzzlePromise implements PromiseInterface
     }
 
     /** The callbacks run in the calling fiber. */
-    public function resolve($value): void
+    public function resolve($value = null): void
     {
         $this->ensurePending();
         $this->follow(self::FULFILLED, $value);
@@ -130,6 +131,7 @@ final class GuzzlePromise implements PromiseInterface
         }
     }
 
+    /** @param self::FULFILLED|self::REJECTED|self::PENDING $state */
     private function settleWith(?callable $callback, string $state, mixed $result): void
     {
         if ($this->state !== self::PENDING) {
@@ -145,7 +147,11 @@ final class GuzzlePromise implements PromiseInterface
         $this->follow($state, $result);
     }
 
-    /** Settles the promise, or makes it depend on the promise that is its value. */
+    /**
+     * Settles the promise, or makes it depend on the promise that is its value.
+     *
+     * @param self::FULFILLED|self::REJECTED|self::PENDING $state
+     */
     private function follow(string $state, mixed $result): void
     {
         if ($this->state !== self::PENDING) {
@@ -170,6 +176,7 @@ final class GuzzlePromise implements PromiseInterface
         self::scheduleQueue();
     }
 
+    /** @param self::FULFILLED|self::REJECTED|self::PENDING $state */
     private function settle(string $state, mixed $result): void
     {
         [$this->state, $this->result, $this->onCancel, $this->source] = [$state, $result, null, null];

@@ -42,17 +42,16 @@ final class GuzzlePromiseTest extends TestCase
         });
 
         self::assertSame('refused', self::thrown(\RuntimeException::class, $failing->wait(...))->getMessage());
-        $message = static fn(\Throwable $thrown): string => $thrown->getMessage();
-        self::assertSame('refused', $failing->otherwise($message)->wait());
+        self::assertSame('refused', $failing->otherwise(self::message(...))->wait());
     }
 
-    /** @param \Closure(list<PromiseInterface>, \Closure(int): int): PromiseInterface $combine */
+    /** @param \Closure(list<PromiseInterface>, \Closure(mixed): int): PromiseInterface $combine */
     #[DataProvider('combinations')]
     public function testCallbacksOfGuzzlesCombinationsMaySuspend(\Closure $combine): void
     {
         $run = static function () use ($combine): array {
             $seen = [];
-            $combine([self::later(1), self::later(3), self::later(5)], static function (int $value) use (&$seen): int {
+            $combine([self::later(1), self::later(3), self::later(5)], static function (mixed $value) use (&$seen): int {
                 return $seen[] = self::addOne($value);
             })->wait();
             sort($seen);
@@ -63,7 +62,7 @@ final class GuzzlePromiseTest extends TestCase
         self::assertSame([[2, 4, 6], [2, 4, 6]], await([Async::run($run), Async::run($run)]));
     }
 
-    /** @return iterable<string, array{\Closure(list<PromiseInterface>, \Closure(int): int): PromiseInterface}> */
+    /** @return iterable<string, array{\Closure(list<PromiseInterface>, \Closure(mixed): int): PromiseInterface}> */
     public static function combinations(): iterable
     {
         yield 'Each' => [Each::of(...)];
@@ -72,10 +71,15 @@ final class GuzzlePromiseTest extends TestCase
         ];
         yield 'Utils::all' => [static function (array $promises, \Closure $callback): PromiseInterface {
             /** @var list<PromiseInterface> $promises */
-            return Utils::all(array_map(static fn($promise) => $promise->then($callback), $promises));
+            return Utils::all(array_map(
+                static fn(PromiseInterface $promise): PromiseInterface => $promise->then($callback),
+                $promises,
+            ));
         }];
-        yield 'a callback of Utils::all' => [static fn(array $promises, \Closure $callback) => Utils::all($promises)
-            ->then(static fn(array $values) => array_map($callback, $values))];
+        yield 'a callback of Utils::all' => [static function (array $promises, \Closure $callback): PromiseInterface {
+            /** @var list<PromiseInterface> $promises */
+            return Utils::all($promises)->then(static fn(array $values) => array_map($callback, $values));
+        }];
     }
 
     public function testSeveralFibersCanWaitForOnePromise(): void
@@ -93,7 +97,7 @@ final class GuzzlePromiseTest extends TestCase
     {
         $promise = self::later(1);
         $seen = [];
-        $promise->then(self::addOne(...))->then(static function (int $value) use (&$seen): void {
+        $promise->then(self::addOne(...))->then(static function (mixed $value) use (&$seen): void {
             $seen[] = $value;
         });
         $promise->wait();
@@ -167,9 +171,8 @@ final class GuzzlePromiseTest extends TestCase
     public function testARejectionIsPassedOn(): void
     {
         $next = self::later(1)->then(static fn() => Create::rejectionFor(new \RuntimeException('refused')));
-        $message = static fn(\Throwable $thrown): string => $thrown->getMessage();
 
-        self::assertSame('refused', $next->then(self::addOne(...))->otherwise($message)->wait());
+        self::assertSame('refused', $next->then(self::addOne(...))->otherwise(self::message(...))->wait());
         self::assertSame(PromiseInterface::REJECTED, $next->getState());
     }
 
@@ -180,7 +183,7 @@ final class GuzzlePromiseTest extends TestCase
             ++$cancelled;
         });
         $next = $promise->then(self::addOne(...));
-        $other = $promise->otherwise(static fn(\Throwable $thrown): string => self::addOne(1) . $thrown::class);
+        $other = $promise->otherwise(static fn(mixed $thrown): string => self::addOne(1) . get_debug_type($thrown));
         $next->cancel();
         $next->cancel();
 
@@ -232,8 +235,14 @@ final class GuzzlePromiseTest extends TestCase
         return $promise;
     }
 
-    private static function addOne(int $value): int
+    private static function message(mixed $thrown): string
     {
+        return Create::exceptionFor($thrown)->getMessage();
+    }
+
+    private static function addOne(mixed $value): int
+    {
+        \assert(\is_int($value));
         delay(0);
 
         return $value + 1;
