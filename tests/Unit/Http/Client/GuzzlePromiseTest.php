@@ -51,9 +51,10 @@ final class GuzzlePromiseTest extends TestCase
     {
         $run = static function () use ($combine): array {
             $seen = [];
-            $combine([self::later(1), self::later(3), self::later(5)], static function (mixed $value) use (&$seen): int {
+            $callback = static function (mixed $value) use (&$seen): int {
                 return $seen[] = self::addOne($value);
-            })->wait();
+            };
+            $combine([self::later(1), self::later(3), self::later(5)], $callback)->wait();
             sort($seen);
 
             return $seen;
