@@ -91,6 +91,30 @@ trait EndsWithItsOwner
         $server->stop();
     }
 
+    public function testTheNameOfTheTemporaryDirectoryMayHaveAnyBytes(): void
+    {
+        $temporary = $this->path("it's t\xE9mporary");
+        mkdir($temporary);
+        chmod($this->path(), 0o777); // the server may have to run as another user
+        chmod($temporary, 0o777);
+        $environment = ['TMPDIR' => $temporary, 'LC_ALL' => 'C.UTF-8'];
+        $directory = Host::call(self::class . '::startAndStop', environment: $environment);
+        \assert(\is_string($directory));
+
+        self::assertStringStartsWith("{$temporary}/spindle-", rawurldecode($directory));
+        self::assertNothingLeft(rawurldecode($directory));
+    }
+
+    /** Runs in another process: returns the directory that the server had, encoded for JSON. */
+    public static function startAndStop(): string
+    {
+        $server = self::startOne();
+        $directory = self::directoryOf($server);
+        $server->stop();
+
+        return rawurlencode($directory);
+    }
+
     public function testAForkThatInheritsItDoesNotEndIt(): void
     {
         $server = self::startOne();

@@ -47,7 +47,7 @@ final class Program
      */
     public static function start(array $command, string $output): mixed
     {
-        return self::open($command, 'exec >>' . escapeshellarg($output) . ' 2>&1; ' . self::DETACH_SCRIPT, [])[0];
+        return self::open($command, 'exec >>"$0" 2>&1; ' . self::DETACH_SCRIPT, [], $output)[0];
     }
 
     /**
@@ -71,16 +71,17 @@ final class Program
     /**
      * @param list<string>                              $command
      * @param array<int, array{0: string, 1?: string}> $descriptors
+     * @param string                                   $name        value of `$0` in the shell script
      *
      * @return array{resource, array<int, resource>} process and pipes
      */
-    private static function open(array $command, string $shell, array $descriptors): array
+    private static function open(array $command, string $shell, array $descriptors, string $name = 'sh'): array
     {
         foreach ([0, 1, 2, 3, ...Descriptors::toReplace()] as $descriptor) {
             $descriptors[$descriptor] ??= self::NULL_DEVICE;
         }
         error_clear_last();
-        $words = ['/bin/sh', '-c', $shell, 'sh', ...$command];
+        $words = ['/bin/sh', '-c', $shell, $name, ...$command];
         $process = Warnings::suppressed(static function () use ($words, $descriptors, &$pipes): mixed {
             return proc_open($words, $descriptors, $pipes, '/', self::environment());
         });

@@ -72,7 +72,7 @@ final class TestServerState
             if ($afterKill !== null) {
                 $afterKill();
             }
-            exec('rm -rf -- ' . escapeshellarg($this->directory) . ' 2>&1');
+            Program::run(['rm', '-rf', '--', $this->directory]);
             clearstatcache();
 
             return !file_exists($this->directory);

@@ -10,9 +10,12 @@ declare(strict_types=1);
  *   fork of the owner may keep the pipe open. So the guardian also checks the pid of its parent.
  */
 
+use Spindle\Internal\Launcher\Descriptors;
 use Spindle\Internal\Launcher\Process\Files;
 use Spindle\Internal\Launcher\Process\Signals;
+use Spindle\Internal\Testing\Program;
 use Spindle\Internal\Testing\Removal;
+use Spindle\Internal\Testing\ServerException;
 use Spindle\Internal\Testing\TestServerState;
 use Spindle\Internal\Testing\Wait;
 use Spindle\Internal\Warnings;
@@ -21,8 +24,18 @@ use Spindle\Internal\Warnings;
 [, $owner, $removal, $directory] = $argv;
 
 // The files are loaded now, because they may be deleted later.
-$classes = [Files::class, Signals::class, Warnings::class, Wait::class, TestServerState::class, Removal::class];
-foreach ([...$classes, $removal] as $class) {
+foreach ([
+    Files::class,
+    Signals::class,
+    Warnings::class,
+    Wait::class,
+    Descriptors::class,
+    ServerException::class,
+    Program::class,
+    TestServerState::class,
+    Removal::class,
+    $removal,
+] as $class) {
     require dirname(__DIR__, 2) . strtr(substr($class, strlen('Spindle')), '\\', '/') . '.php';
 }
 

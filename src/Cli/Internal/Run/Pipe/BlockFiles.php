@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Cli\Internal\Run\Pipe;
 
 use Spindle\Cli\Internal\OutputFailedException;
+use Spindle\Cli\Internal\Run\Input\ShellQuotes;
 use Spindle\Command\Command;
 use Spindle\Internal\UnlinkedFile;
 
@@ -40,7 +41,7 @@ final class BlockFiles
     {
         return $command->line === null
             ? Command::ofJoined('/bin/sh', '-c', self::READING_PROGRAM, 'sh', $path, ...$command->arguments)
-            : Command::shell("exec <'" . str_replace("'", "'\\''", $path) . "'\n{$command->line}");
+            : Command::shell('exec <' . ShellQuotes::around($path) . "\n{$command->line}");
     }
 
     /**
