@@ -78,7 +78,7 @@ final class AppException extends \RuntimeException implements SpindleException
     /** @internal */
     public static function moved(string $app, ReleaseMismatchException $moved): self
     {
-        return new self($app, "{$moved->getMessage()}. Restart the server", $moved);
+        return new self($app, $moved->getMessage(), $moved);
     }
 
     /** @internal Creates the exception for an error that a worker process has reported. */

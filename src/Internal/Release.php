@@ -29,15 +29,19 @@ final readonly class Release
     /**
      * If the working directory at the start was in a release, changes it to the same directory of the current release.
      *
-     * @throws ReleaseMismatchException when libraries of the previous release were loaded: classes would be mixed
+     * @throws ReleaseMismatchException when libraries of the previous release were loaded, because classes would be
+     *     mixed, or when the current release lacks a path
      */
     public function follow(): void
     {
         clearstatcache(true); // realpath() caches where a link leads
         $folder = $this->folder;
-        $release = null;
+        $release = $missing = null;
         foreach ($this->paths as $name => $before) {
             $now = realpath($name);
+            if ($now === false && $name !== $before) { // a path without links can be in a release that was removed
+                $missing ??= $name;
+            }
             if ($now !== false && $now !== $before) {
                 [$oldRelease, $release] = self::difference($before, $now);
                 self::refuseLibrariesOf($oldRelease, $release);
@@ -45,9 +49,12 @@ final readonly class Release
                 $folder = $isInRelease ? $release . substr($this->folder, \strlen($oldRelease)) : $folder;
             }
         }
+        if ($missing !== null && ($release === null || is_dir($folder))) {
+            throw ReleaseMismatchException::missing($missing);
+        }
         // An earlier call may have moved this process to a release from which the links have now come back.
         if (getcwd() !== $folder && !Warnings::suppressed(static fn(): bool => chdir($folder)) && $release !== null) {
-            throw new ReleaseMismatchException($release, "its working directory can't be {$folder}");
+            throw ReleaseMismatchException::moved($release, "its working directory can't be {$folder}");
         }
     }
 
@@ -66,7 +73,7 @@ final readonly class Release
         $hasComposer = class_exists(ClassLoader::class, false);
         foreach ($hasComposer ? array_keys(ClassLoader::getRegisteredLoaders()) : [] as $vendor) {
             if (self::isIn($oldRelease, $vendor)) {
-                throw new ReleaseMismatchException(
+                throw ReleaseMismatchException::moved(
                     $newRelease,
                     "its libraries were loaded from {$vendor}, which a reload does not change",
                 );

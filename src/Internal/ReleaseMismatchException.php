@@ -4,12 +4,26 @@ declare(strict_types=1);
 
 namespace Spindle\Internal;
 
-/** A process can't load another release of its application, because it keeps a part of the previous release. */
+/** A process can't load the current release of its application, so it has not changed its working directory. */
 final class ReleaseMismatchException extends \RuntimeException
 {
-    /** @param string $release folder of the other release */
-    public function __construct(string $release, string $reason)
+    private function __construct(string $message)
     {
-        parent::__construct("The application has moved to {$release}, but {$reason}");
+        parent::__construct($message);
+    }
+
+    /**
+     * @param string $release folder of the current release
+     * @param string $reason names the part of the previous release that the process keeps
+     */
+    public static function moved(string $release, string $reason): self
+    {
+        return new self("The application has moved to {$release}, but {$reason}. Restart this command");
+    }
+
+    /** @param string $path file or directory of the application, such as a symbolic link that leads nowhere */
+    public static function missing(string $path): self
+    {
+        return new self("{$path} does not exist. Create it and reload again");
     }
 }

@@ -426,6 +426,32 @@ final class WorkTest extends TestCase
         self::assertSame($expected(2), $executor->submit($task)->await());
     }
 
+    public function testAMissingLinkAtSighupKeepsTheReleaseThatWasFollowedLast(): void
+    {
+        $queue = self::newQueue();
+        $this->makeReleases();
+        $process = $this->work($queue, folder: $this->path('current'));
+        $this->switchRelease();
+        $process->signal(\SIGHUP);
+        Eventually::holds(
+            static fn(): bool => str_contains($process->getErrorOutput(), 'Reloaded'),
+            'the agent reloads',
+        );
+
+        unlink($this->path('current'));
+        $process->signal(\SIGHUP);
+        Eventually::holds(
+            fn(): bool => str_contains(
+                $process->getErrorOutput(),
+                "Not reloaded: {$this->path('current')} does not exist. Create it and reload again",
+            ),
+            'the agent refuses',
+        );
+
+        $task = static fn(): string|false => getcwd();
+        self::assertSame(realpath($this->path('release 2')), $this->executor($queue)->submit($task)->await());
+    }
+
     public function testAReleaseWithoutTheWorkingDirectoryIsNotLoadedAfterSighup(): void
     {
         $this->makeReleases();

@@ -153,7 +153,7 @@ final class ServeReloadTest extends ServeTestCase
         $folder = (string) realpath($this->path());
         self::assertStringContainsString(
             "The application has moved to {$folder}/new, but its libraries were loaded from {$folder}/old/vendor,"
-                . " which a reload does not change. Restart the server\n",
+                . " which a reload does not change. Restart this command\n",
             $server->getErrorOutput(),
         );
         self::assertSame('old', $this->get('/', "unix://{$this->path('socket')}")->body);

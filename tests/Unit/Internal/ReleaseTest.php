@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Tests\Unit\Internal;
 
 use Composer\Autoload\ClassLoader;
+use PHPUnit\Framework\Attributes\TestWith;
 use PHPUnit\Framework\TestCase;
 use Spindle\Internal\Release;
 use Spindle\Internal\ReleaseMismatchException;
@@ -97,6 +98,59 @@ final class ReleaseTest extends TestCase
             "The application has moved to {$this->root}/2, but its working directory can't be {$this->root}/2/var",
         );
         $release->follow();
+    }
+
+    #[TestWith([''])]
+    #[TestWith(['/public'])]
+    public function testALinkThatLeadsNowhereIsAFailureAndTheWorkingDirectoryStays(string $folder): void
+    {
+        chdir("{$this->root}/1{$folder}");
+        $release = new Release("{$this->root}/current{$folder}");
+        $this->lead('2');
+        $release->follow();
+        $this->lead('3');
+        try {
+            $release->follow();
+            self::fail('It followed a link that leads nowhere');
+        } catch (ReleaseMismatchException $missing) {
+            $message = "{$this->root}/current{$folder} does not exist. Create it and reload again";
+            self::assertSame($message, $missing->getMessage());
+        }
+        self::assertSame("{$this->root}/2{$folder}", getcwd());
+        $this->lead('1');
+        $release->follow();
+
+        self::assertSame("{$this->root}/1{$folder}", getcwd());
+    }
+
+    public function testAnApplicationThatTheNewReleaseLacksIsAFailureAndTheWorkingDirectoryStays(): void
+    {
+        chdir("{$this->root}/1/public");
+        $release = new Release("{$this->root}/current/public", "{$this->root}/current/public/app.php");
+        unlink($this->path('2/public/app.php'));
+        $this->lead('2');
+        try {
+            $release->follow();
+            self::fail('It followed a link to a release without the application');
+        } catch (ReleaseMismatchException $missing) {
+            $message = "{$this->root}/current/public/app.php does not exist. Create it and reload again";
+            self::assertSame($message, $missing->getMessage());
+        }
+
+        self::assertSame("{$this->root}/1/public", getcwd());
+    }
+
+    public function testAWorkingDirectoryInARemovedReleaseIsNoFailure(): void
+    {
+        mkdir($this->path('1/var'));
+        mkdir($this->path('2/var'));
+        chdir("{$this->root}/1/var");
+        $release = new Release("{$this->root}/current/public/app.php", "{$this->root}/1/var");
+        $this->lead('2');
+        rmdir($this->path('1/var'));
+        $release->follow();
+
+        self::assertSame("{$this->root}/2/var", getcwd());
     }
 
     public function testLibrariesOfTheOldReleaseAreAFailure(): void

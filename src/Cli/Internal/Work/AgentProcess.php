@@ -181,7 +181,7 @@ final class AgentProcess
         try {
             $this->release->follow();
         } catch (ReleaseMismatchException $moved) {
-            $this->log->error("Not reloaded: {$moved->getMessage()}. Restart this command");
+            $this->log->error("Not reloaded: {$moved->getMessage()}");
 
             return;
         }
