@@ -20,7 +20,8 @@ use Symfony\Contracts\Service\ResetInterface;
 /**
  * Implements Symfony's HttpClientInterface with an {@see HttpClient}. A call that waits, such as `getContent()`,
  * suspends only the calling fiber. Needs symfony/http-client. docs/how-to/call-http.md lists the options that differ
- * from those of Symfony's own clients.
+ * from those of Symfony's own clients. `RequestOptions::$maxBodyBytes` limits `getContent()` and `toArray()`, but not
+ * those of decorators that read this client with `stream()`, such as RetryableHttpClient.
  */
 final class SymfonyClient implements HttpClientInterface, LoggerAwareInterface, ResetInterface
 {

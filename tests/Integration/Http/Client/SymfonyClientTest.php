@@ -17,6 +17,7 @@ use Spindle\Http\Response;
 use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Http\ScriptedServer;
 use Spindle\Tests\Http\ServesHttp;
+use Symfony\Component\HttpClient\RetryableHttpClient;
 use Symfony\Contracts\HttpClient\Exception\TransportExceptionInterface;
 use Symfony\Contracts\HttpClient\HttpClientInterface;
 use Symfony\Contracts\HttpClient\Test\HttpClientTestCase;
@@ -171,6 +172,28 @@ final class SymfonyClientTest extends HttpClientTestCase
         $this->expectException(TransportExceptionInterface::class);
         $this->expectExceptionMessage('is longer than 100000 bytes (RequestOptions::$maxBodyBytes)');
         $client->request('GET', $this->url('/'))->getContent();
+    }
+
+    public function testALongBodyCanBeStreamedAndCancelledThroughADecorator(): void
+    {
+        $body = str_repeat('x', 2_000_000);
+        $this->serve(static fn(): Response => new Response(200, [], $body));
+        $limited = new HttpClient(new HttpClientOptions(request: new RequestOptions(maxBodyBytes: 100_000)));
+        $client = new RetryableHttpClient(new SymfonyClient($limited));
+        foreach ([\PHP_INT_MAX, 1_000_000] as $limit) {
+            $response = $client->request('GET', $this->url('/'), ['buffer' => false]);
+            $streamed = '';
+            foreach ($client->stream($response) as $chunk) {
+                $streamed .= $chunk->getContent();
+                if (\strlen($streamed) > $limit) {
+                    $response->cancel();
+                    break;
+                }
+            }
+
+            self::assertSame($limit > 2_000_000, $streamed === $body);
+            self::assertSame($limit < 2_000_000, $response->getInfo('canceled'));
+        }
     }
 
     public function testATimeOutDoesNotCountForLaterRequests(): void
