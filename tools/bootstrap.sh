@@ -106,7 +106,7 @@ apt_get() {
 }
 
 # Installs the Composer packages if they are missing, older than composer.json, or installed for another PHP.
-# SPINDLE_COMPOSER_WITH=PACKAGE:VERSIONS narrows the versions of a package.
+# SPINDLE_COMPOSER_WITH='PACKAGE:VERSIONS ...' narrows the versions of packages.
 install_vendor() {
     installed=vendor/composer/installed.json
     if [ -f "$installed" ] && [ ! composer.json -nt "$installed" ] && php vendor/autoload.php >/dev/null 2>&1; then
@@ -114,8 +114,11 @@ install_vendor() {
     fi
 
     say 'Installing the Composer packages into vendor/'
-    logged env COMPOSER_ALLOW_SUPERUSER=1 composer update --no-interaction --no-progress \
-        ${SPINDLE_COMPOSER_WITH:+"--with=$SPINDLE_COMPOSER_WITH"} ||
+    set --
+    for package in ${SPINDLE_COMPOSER_WITH:-}; do
+        set -- "$@" "--with=$package"
+    done
+    logged env COMPOSER_ALLOW_SUPERUSER=1 composer update --no-interaction --no-progress "$@" ||
         die "Composer could not install the packages: $(cat "$log")"
     forget_log
     touch "$installed"

@@ -33,6 +33,9 @@ final class SymfonyResponse implements ResponseInterface, StreamableInterface
 
     private static int $lastId = 0;
 
+    /** The trait has this property only in some versions of Symfony. */
+    private float $pauseExpiry = 0.0;
+
     /** @var \Closure(): void */
     private \Closure $onProgress;
 

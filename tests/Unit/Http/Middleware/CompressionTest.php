@@ -195,6 +195,7 @@ final class CompressionTest extends TestCase
     public function testABodyThatIsLongerThanItsSizeIsNotComplete(): void
     {
         $source = self::createStub(StreamInterface::class);
+        $source->method('isSeekable')->willReturn(true);
         $source->method('getSize')->willReturn(100_000);
         $source->method('eof')->willReturn(false);
         $source->method('read')->willReturnCallback(static fn(int $length): string => str_repeat('x', $length));
