@@ -8,7 +8,6 @@ use Amp\Cancellation;
 use Amp\DeferredCancellation;
 use GuzzleHttp\Exception\ConnectException;
 use GuzzleHttp\Exception\RequestException;
-use GuzzleHttp\Exception\ResponseTransferException;
 use GuzzleHttp\Promise\PromiseInterface;
 use GuzzleHttp\Psr7\LazyOpenStream;
 use GuzzleHttp\Psr7\Utils as StreamUtils;
@@ -35,6 +34,9 @@ use function Amp\async;
 final class GuzzleHandler
 {
     private const READ_BYTES = 65_536;
+
+    /** Guzzle's exception for a failure after the head of the response has arrived. Guzzle 7 has no such class. */
+    private const FAILURE_WITH_RESPONSE = 'GuzzleHttp\Exception\ResponseTransferException';
     /**
      * Holds the cancellation of each response with the option `stream`, while the response's body exists. Without this
      * reference, PHP would destroy the DeferredCancellation, whose destructor cancels the request.
@@ -225,8 +227,6 @@ final class GuzzleHandler
     /** @return class-string<\Throwable> that of Guzzle 8 or 7; both have the same parameters */
     private static function classOfFailureWithResponse(): string
     {
-        return class_exists(ResponseTransferException::class)
-            ? ResponseTransferException::class
-            : RequestException::class;
+        return class_exists(self::FAILURE_WITH_RESPONSE) ? self::FAILURE_WITH_RESPONSE : RequestException::class;
     }
 }

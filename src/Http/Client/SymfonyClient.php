@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Http\Client;
 
 use Psr\Log\LoggerAwareInterface;
-use Psr\Log\LoggerAwareTrait;
+use Psr\Log\LoggerInterface;
 use Spindle\Http\Internal\Client\SymfonyResponse;
 use Spindle\Http\Internal\Client\SymfonyState;
 use Spindle\Http\Internal\Client\SymfonyTransfer;
@@ -26,7 +26,6 @@ use Symfony\Contracts\Service\ResetInterface;
 final class SymfonyClient implements HttpClientInterface, LoggerAwareInterface, ResetInterface
 {
     use HttpClientTrait;
-    use LoggerAwareTrait;
 
     /** Options that cause an exception, because this client can't apply them. The texts are hints for the message. */
     private const UNSUPPORTED = [
@@ -56,6 +55,8 @@ final class SymfonyClient implements HttpClientInterface, LoggerAwareInterface, 
 
     private readonly SymfonyState $state;
 
+    private ?LoggerInterface $logger = null;
+
     /** @param array<string, mixed> $defaultOptions as for {@see request()} */
     public function __construct(?HttpClient $client = null, #[\SensitiveParameter] array $defaultOptions = [])
     {
@@ -67,6 +68,11 @@ final class SymfonyClient implements HttpClientInterface, LoggerAwareInterface, 
             [, $prepared] = self::prepareRequest(null, null, $defaultOptions, $this->defaultOptions);
             $this->defaultOptions = $prepared;
         }
+    }
+
+    public function setLogger(LoggerInterface $logger): void
+    {
+        $this->logger = $logger;
     }
 
     /** @param array<mixed> $options */
