@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Spindle\Internal;
 
+use Spindle\Internal\Launcher\Process\Files;
+
 /**
  * Finds out whether a file may have changed since PHP loaded it.
  * PHP reports which files are loaded, but not when it loaded them. So this class uses the earliest possible time: the
@@ -22,6 +24,9 @@ final class LoadedFiles
     /** Time of the last call of {@see record()}, in seconds since 1970; null before the first call. */
     private static ?float $lastRecordAt = null;
 
+    /** @var array<string, string> texts that PHP has loaded, by file */
+    private static array $texts = [];
+
     /** Records which files are loaded now. A file that only a later call finds was loaded after this call. */
     public static function record(): void
     {
@@ -30,6 +35,21 @@ final class LoadedFiles
             self::$known[$file] ??= [self::$lastRecordAt ?? self::startTime(), self::identity($file)];
         }
         self::$lastRecordAt = $now;
+    }
+
+    /** Keeps the text of a loaded file that PHP does not load again. Keeps nothing if the file may have changed. */
+    public static function keepText(string $file): void
+    {
+        $text = Files::read($file);
+        if ($text !== false && self::changedSinceLoad($file) === null) {
+            self::$texts[$file] = $text;
+        }
+    }
+
+    /** Returns the text that {@see keepText()} has kept. */
+    public static function keptText(string $file): ?string
+    {
+        return self::$texts[$file] ?? null;
     }
 
     /** Returns the earliest time at which PHP may have loaded the file, in seconds since 1970. */

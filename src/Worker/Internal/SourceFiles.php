@@ -24,7 +24,7 @@ final class SourceFiles
     /** Start of the name of the closure that `f(?)` creates in PHP 8.6. Reflection does not name the function f. */
     private const PARTIAL_APPLICATION_PREFIX = '{closure:pfa:';
 
-    private const ALTERNATIVE = 'submit a named function or a static method, whose code the worker loads itself';
+    private const ALTERNATIVE = 'submit an invokable object, whose class the worker loads itself';
 
     /** @var array<string, array{SourceFile, ?string, float}> source, identity and time of reading, by file */
     private static array $files = [];
@@ -73,7 +73,7 @@ final class SourceFiles
                 $place,
                 'a closure that is not found ' . self::position($file, $line),
                 null,
-                'make it a named function or a static method',
+                'make it an invokable object, a named function or a static method',
             )
             : UnserializableException::at(
                 $place,
@@ -125,7 +125,7 @@ final class SourceFiles
     private static function capture(string $file, string $place): array
     {
         self::$files = \count(self::$files) < self::MAX_CACHED_FILES ? self::$files : [];
-        $text = ClosureStream::source($file) ?? self::commandLine($file);
+        $text = ClosureStream::source($file) ?? LoadedFiles::keptText($file) ?? self::commandLine($file);
         if ($text !== null) {
             return self::$files[$file] = [new SourceFile($file, $text), null, 0.0];
         }

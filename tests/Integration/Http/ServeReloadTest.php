@@ -65,6 +65,23 @@ final class ServeReloadTest extends ServeTestCase
         self::assertCount(2, $this->workersInTheEnd());
     }
 
+    public function testAClosureOfTheApplicationIsSentAsItWasLoadedUntilTheReload(): void
+    {
+        $code = static fn(string $version): string => <<<PHP
+            return static function (\$request) {
+                \$task = static fn(): string => '{$version}';
+                \$future = (new Spindle\Worker\InlineExecutor())->submit(\$task);
+                return Spindle\Http\Response::text(\$future->await());
+            };
+            PHP;
+        $this->serve($code('old'), ['--processes', '1']);
+        $this->app($code('new'));
+
+        self::assertSame('old', $this->get()->body);
+        $this->reload();
+        Eventually::holds(fn(): bool => $this->get()->body === 'new', 'the new code answers');
+    }
+
     public function testAReloadServesTheReleaseOfTheLink(): void
     {
         foreach (['old', 'new'] as $release) {

@@ -7,6 +7,7 @@ namespace Spindle\Tests\Unit\Worker;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\Attributes\RequiresPhp;
 use PHPUnit\Framework\TestCase;
+use Spindle\Internal\LoadedFiles;
 use Spindle\Tests\LoadsSource;
 use Spindle\Worker\Internal\SourceFiles;
 use Spindle\Worker\Internal\TaskCode;
@@ -274,8 +275,30 @@ final class TaskCodeTest extends TestCase
         $this->expectException(UnserializableException::class);
         $this->expectExceptionMessageMatches(
             '~changing\.php, which changed at [\d-]+ [\d:]+,'
-            . ' but may have been loaded before \([^)]* [\d:]+ or later\).*: restart~',
+            . ' but may have been loaded before \([^)]* [\d:]+ or later\).*'
+            . ': restart this process, or submit an invokable object,~',
         );
+        TaskCode::encode($closure, self::KEY);
+    }
+
+    public function testAClosureIsSentFromTheKeptTextOfItsFile(): void
+    {
+        /** @var \Closure $closure */
+        $closure = $this->loaded('changing.php', '<?php return static fn(): int => 1;');
+        LoadedFiles::keepText($this->path('changing.php'));
+        $this->change('changing.php', '<?php return static fn(): int => 22;');
+
+        self::assertSame(1, TaskCode::decode(TaskCode::encode($closure, self::KEY), self::KEY)());
+    }
+
+    public function testNoTextIsKeptOfAFileThatHasChanged(): void
+    {
+        /** @var \Closure $closure */
+        $closure = $this->loaded('changing.php', '<?php return static fn(): int => 1;');
+        $this->change('changing.php', '<?php return static fn(): int => 22;');
+        LoadedFiles::keepText($this->path('changing.php'));
+
+        $this->expectException(UnserializableException::class);
         TaskCode::encode($closure, self::KEY);
     }
 

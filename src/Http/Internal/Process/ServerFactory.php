@@ -13,6 +13,7 @@ use Spindle\Http\HttpServer;
 use Spindle\Http\HttpServerOptions;
 use Spindle\Http\Internal\App\AppLoader;
 use Spindle\Http\SupervisorOptions;
+use Spindle\Internal\LoadedFiles;
 use Spindle\Internal\Release;
 use Spindle\Internal\ReleaseMismatchException;
 
@@ -45,6 +46,7 @@ final readonly class ServerFactory
             throw AppException::moved($this->app, $moved);
         }
         $application = AppLoader::load($this->app);
+        LoadedFiles::keepText((string) realpath($this->app)); // for closures that are sent after a deployment
         if ($link !== null && ($this->options->maxRequests ?? $this->options->maxMemory) !== null) {
             $countedHandler = ProcessLifetime::of(
                 $application->handler,
