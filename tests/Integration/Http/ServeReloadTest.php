@@ -191,6 +191,23 @@ final class ServeReloadTest extends ServeTestCase
         );
     }
 
+    public function testEventStreamsOfAReplacedProcessEnd(): void
+    {
+        $this->serve(<<<'PHP'
+            return static fn($request) => Spindle\Http\Response::serverSentEvents((static function () {
+                yield 'first';
+                Amp\delay(300);
+            })());
+            PHP, ['--processes', '1']);
+        $client = $this->client()->get('/');
+        $client->until('data: first');
+        $this->serve?->signal(\SIGHUP);
+
+        self::assertSame("\n\n", $client->until("\r\n0\r\n\r\n"));
+        $this->awaitLogged(' Reloaded');
+        self::assertSame(0, $this->timesLogged(' warning '));
+    }
+
     public function testUnansweredRequestsOfAnOldProcessAreAWarning(): void
     {
         $this->serve(<<<'PHP'
