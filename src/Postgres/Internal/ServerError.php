@@ -17,6 +17,11 @@ final readonly class ServerError
     /** Parameter values of at least this many bytes are hidden anywhere in a message, shorter ones only in quotes. */
     private const MIN_DISTINCTIVE_BYTES = 4;
 
+    /** In these errors, the server shows bytes of values in hexadecimal, and quotes only names of encodings. */
+    private const ENCODING_STATES = ['22021', '22P05'];
+
+    private const BYTES_PATTERN = '/0x[0-9a-f]{2}(?: 0x[0-9a-f]{2})*+/';
+
     /** Fields by their letters. They may quote values, so they are hidden from dumps. */
     private \SensitiveParameterValue $fields;
 
@@ -56,10 +61,7 @@ final readonly class ServerError
     public function hidingData(): self
     {
         $fields = $this->fields();
-        $message = $this->message();
-        if (str_starts_with($this->sqlState(), '22')) {
-            $message = (string) preg_replace('/"[^"]*+"/', '"…"', $message);
-        }
+        $message = $this->withoutQuotes($this->message(), '/"[^"]*+"/');
         if (preg_match('/, line \d+(?:, column .*?)?: "(.*)"$/Ds', $fields['W'] ?? '', $match) === 1) {
             $message = self::withoutData($message, $match[1]);
         }
@@ -134,10 +136,7 @@ final readonly class ServerError
         }
         $message = strtr($message, $hidden);
 
-        // In errors of class 22, the server may quote parts of values, or change their notation: hide all quoted text.
-        return $values !== [] && str_starts_with($this->sqlState(), '22')
-            ? (string) preg_replace('/".*"/s', '"…"', $message)
-            : $message;
+        return $values === [] ? $message : $this->withoutQuotes($message, '/".*"/s');
     }
 
     public function isReadOnly(): bool
@@ -173,6 +172,19 @@ final readonly class ServerError
         // A time limit has the same SQLSTATE, so only the message shows the difference. A translated message of a time
         // limit is not recognized, and is taken for a cancel request.
         return $this->sqlState() === '57014' && !str_contains($this->field('M') ?? '', 'timeout');
+    }
+
+    /** Hides quoted text in errors of class 22: the server may quote parts of values, or change their notation. */
+    private function withoutQuotes(#[\SensitiveParameter] string $message, string $quotedPattern): string
+    {
+        $isOfEncoding = \in_array($this->sqlState(), self::ENCODING_STATES, true);
+        if ($isOfEncoding && preg_match(self::BYTES_PATTERN, $message) === 1) {
+            return (string) preg_replace(self::BYTES_PATTERN, '…', $message);
+        }
+
+        return str_starts_with($this->sqlState(), '22')
+            ? (string) preg_replace($quotedPattern, '"…"', $message)
+            : $message;
     }
 
     /** @param string $data line or value that the context of an error quotes; the server ends long data with "..." */

@@ -158,6 +158,40 @@ final class ServerErrorTest extends TestCase
         );
     }
 
+    /** @return iterable<string, array{string, string, string}> SQLSTATE, message, what is shown */
+    public static function encodingErrors(): iterable
+    {
+        yield 'invalid bytes' => [
+            '22021',
+            'invalid byte sequence for encoding "UTF8": 0xe9 0x09 0x78',
+            'invalid byte sequence for encoding "UTF8": …',
+        ];
+        yield 'a translation' => [
+            '22021',
+            'ungültige Byte-Sequenz für Kodierung »UTF8«: 0xff',
+            'ungültige Byte-Sequenz für Kodierung »UTF8«: …',
+        ];
+        yield 'no equivalent' => [
+            '22P05',
+            'character with byte sequence 0xe2 0x82 0xac in encoding "UTF8" has no equivalent in encoding "LATIN1"',
+            'character with byte sequence … in encoding "UTF8" has no equivalent in encoding "LATIN1"',
+        ];
+        yield 'no bytes' => ['22021', 'bad: "secret"', 'bad: "…"'];
+        yield 'another error' => ['22P02', 'invalid input "secret" 0xe9', 'invalid input "…" 0xe9'];
+    }
+
+    #[DataProvider('encodingErrors')]
+    public function testErrorsOfEncodingsNameTheEncodingAndShowNoBytes(
+        string $sqlState,
+        string $message,
+        string $shown,
+    ): void {
+        $error = new ServerError(['C' => $sqlState, 'M' => $message]);
+
+        self::assertSame($shown, $error->hidingData()->message());
+        self::assertSame($shown, $error->hidingValues(['other'])->message());
+    }
+
     public function testDataThatTheContextOfACopyQuotesIsHiddenInTheMessage(): void
     {
         foreach ([

@@ -182,6 +182,21 @@ trait CopiesIn
         self::assertSame(0, $link->query("SELECT count(*) FROM {$table}")->value());
     }
 
+    public function testTheMessageForTextInAnotherEncodingNamesTheEncodingAndShowsNoBytes(): void
+    {
+        $table = self::table('id int, name text');
+        foreach (["1\t\xE9secret\n", [1, "\xE9secret"]] as $row) {
+            $thrown = self::refused(
+                QueryException::class,
+                $this->link(),
+                static fn(PostgresLink $link) => $link->copyFrom("COPY {$table} FROM STDIN", [$row]),
+            );
+            self::assertSame('22021', $thrown->sqlState);
+            self::assertStringContainsString('invalid byte sequence for encoding "UTF8": …', $thrown->getMessage());
+            self::assertStringNotContainsString('0x', $thrown->getMessage());
+        }
+    }
+
     public function testWhatTheServerRefusesEndsTheInput(): void
     {
         $link = $this->link();
