@@ -28,10 +28,15 @@ final class InvalidParameterException extends \InvalidArgumentException implemen
         return self::of("The parameter \${$position}", $position, $phpType, $postgresType, $reason);
     }
 
-    /** @internal `$reason` is as for {@see parameter()}. */
-    public static function column(int $position, string $phpType, string $postgresType, string $reason): self
-    {
-        return self::of("Column {$position} of a row", $position, $phpType, $postgresType, $reason);
+    /** @internal `$row` starts at 1. `$reason` is as for {@see parameter()}. */
+    public static function column(
+        int $row,
+        int $position,
+        string $phpType,
+        string $postgresType,
+        string $reason,
+    ): self {
+        return self::of("Column {$position} of row {$row}", $position, $phpType, $postgresType, $reason);
     }
 
     /** @internal */
@@ -47,9 +52,9 @@ final class InvalidParameterException extends \InvalidArgumentException implemen
     }
 
     /** @internal */
-    public static function columnCount(int $given, int $wanted): self
+    public static function columnCount(int $row, int $given, int $wanted): self
     {
-        return new self("The number of values of a row is {$given}, but must be {$wanted}");
+        return new self("The number of values of row {$row} is {$given}, but must be {$wanted}");
     }
 
     /** @internal */

@@ -58,12 +58,16 @@ final class CopyRows
      */
     private static function encode(#[\SensitiveParameter] \Generator $items, Types $types, ?array $oids): \Generator
     {
-        for (; $items->valid(); $items->next()) {
+        for ($number = 1; $items->valid(); $items->next(), ++$number) {
             $item = $items->current();
-            if (\is_array($item) ? $oids === null : !\is_string($item) || $oids !== null) {
-                throw new \LogicException('The rows of a COPY must be either all strings or all arrays');
-            }
-            yield \is_array($item) ? $types->copyRow($oids, $item) : $item;
+            yield match (true) {
+                $oids !== null && \is_array($item) => $types->copyRow($oids, $item, $number),
+                $oids === null && \is_string($item) => $item,
+                default => throw new \LogicException(
+                    "The rows of a COPY must be either all strings or all arrays, but row {$number} is of the type "
+                        . get_debug_type($item),
+                ),
+            };
         }
     }
 }

@@ -200,13 +200,14 @@ final class Types
      *
      * @param list<int> $oids types of the columns
      * @param array<array-key, mixed> $row values in the order of the columns; keys are ignored
+     * @param int $number number of the row, starting at 1
      *
      * @throws InvalidParameterException
      */
-    public function copyRow(array $oids, #[\SensitiveParameter] array $row): string
+    public function copyRow(array $oids, #[\SensitiveParameter] array $row, int $number): string
     {
         if (\count($row) !== \count($oids)) {
-            throw InvalidParameterException::columnCount(\count($row), \count($oids));
+            throw InvalidParameterException::columnCount($number, \count($row), \count($oids));
         }
         $line = [];
         foreach ($row as $value) {
@@ -219,6 +220,7 @@ final class Types
                 };
             } catch (UnencodableException $reason) {
                 throw InvalidParameterException::column(
+                    $number,
                     \count($line) + 1,
                     $reason->phpType,
                     $this->name($oid),

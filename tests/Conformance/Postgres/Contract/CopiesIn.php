@@ -177,6 +177,7 @@ trait CopiesIn
                 static fn(PostgresLink $link) => $link->copyFrom("COPY {$table} FROM STDIN", [[1, 'a'], $row]),
             );
             self::assertSame($position, $thrown->position);
+            self::assertStringContainsString(' of row 2 is ', $thrown->getMessage());
             self::assertStringNotContainsString('secret', $thrown->getMessage());
         }
         self::assertSame(0, $link->query("SELECT count(*) FROM {$table}")->value());
@@ -274,11 +275,13 @@ trait CopiesIn
         $link = $this->link();
         $table = self::table('id int');
         foreach ([[[1], "2\n"], ["1\n", [2]]] as $mixed) {
-            self::refused(
+            $thrown = self::refused(
                 \LogicException::class,
                 $link,
                 static fn(PostgresLink $link) => $link->copyFrom("COPY {$table} FROM STDIN", $mixed),
             );
+            $type = get_debug_type($mixed[1]);
+            self::assertStringEndsWith(", but row 2 is of the type {$type}", $thrown->getMessage());
         }
         self::refused(
             \LogicException::class,

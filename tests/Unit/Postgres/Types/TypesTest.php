@@ -78,17 +78,17 @@ final class TypesTest extends TestCase
     public function testAnUnencodableValueOfACopyIsReportedWithItsColumn(): void
     {
         $this->expectException(InvalidParameterException::class);
-        $this->expectExceptionMessage("Column 2 of a row is of the type stdClass, which can't be sent as integer[]");
+        $this->expectExceptionMessage("Column 2 of row 5 is of the type stdClass, which can't be sent as integer[]");
 
-        (new Types())->copyRow([23, 1007], [1, new \stdClass()]);
+        (new Types())->copyRow([23, 1007], [1, new \stdClass()], 5);
     }
 
     public function testARowForCopyHasAsManyValuesAsColumns(): void
     {
         $this->expectException(InvalidParameterException::class);
-        $this->expectExceptionMessage('The number of values of a row is 1, but must be 2');
+        $this->expectExceptionMessage('The number of values of row 5 is 1, but must be 2');
 
-        (new Types())->copyRow([23, 23], [1]);
+        (new Types())->copyRow([23, 23], [1], 5);
     }
 
     public function testDelimitersInARowForCopyAreEscaped(): void
@@ -98,6 +98,7 @@ final class TypesTest extends TestCase
             (new Types())->copyRow(
                 [23, 25, 25, 17, 1001, 16],
                 ['id' => 1, 'b' => null, 'c' => "a\tb\nc\rd\\N", 'd' => "\n", 'e' => ["\n"], 'f' => true],
+                1,
             ),
         );
     }
