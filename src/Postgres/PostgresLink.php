@@ -79,7 +79,7 @@ interface PostgresLink
      *
      * @param string $sql statement such as "COPY items (id, name) FROM STDIN"
      * @param iterable<string|array<array-key, mixed>> $data a string is sent unchanged, so it must have the statement's
-     *     format; an array is a row in the order of the columns, and needs COPY's default format
+     *     format; an array is a row in the order of the columns, and needs COPY's default format. Its keys are ignored
      *
      * @return int number of copied rows
      */
