@@ -45,6 +45,12 @@ final class Relay
         return $types;
     }
 
+    /** Sends bytes to the server that the client has not sent. */
+    public function inject(string $bytes): void
+    {
+        fwrite($this->streams[2], $bytes);
+    }
+
     /** Closes the client's connection with a TCP reset, and the other sockets without one. Needs ext-sockets. */
     public function reset(): void
     {

@@ -38,7 +38,7 @@ final class Transport
     /** Whether the connection will end like one whose response is incomplete: {@see markIncomplete()}. */
     private bool $isIncomplete = false;
 
-    /** Whether the other side has reset the connection, or bytes could not be sent. */
+    /** Whether the other side has reset the connection, TLS has failed, or bytes could not be sent. */
     private bool $broken = false;
 
     /**
@@ -107,18 +107,20 @@ final class Transport
     {
         if ($this->secure) {
             // Reads a whole record, because the event loop does not report decrypted unread bytes: RFC 8446, 5.1.
-            [$bytes] = Warnings::of(fn() => fread($this->stream, max($size, self::TLS_RECORD_BYTES)));
+            [$bytes, $failure] = Warnings::of(fn() => fread($this->stream, max($size, self::TLS_RECORD_BYTES)));
         } else {
             // Faster than fread(). Causes no warnings, and distinguishes the end from no data.
             $bytes = stream_socket_recvfrom($this->stream, $size);
             if ($bytes === '') {
                 return '';
             }
+            $failure = '';
         }
         if ($bytes === false || $bytes === '') {
             $ended = feof($this->stream);
-            // the regular end of a plain connection was handled above
-            $this->broken = $this->broken || $ended && (!$this->secure || $this->wasReset());
+            // The regular end of a plain connection was handled above. That of TLS causes no warning, unlike an alert
+            // about an error, after which nothing can be sent (RFC 8446, 6.2).
+            $this->broken = $this->broken || $ended && (!$this->secure || $failure !== '' || $this->wasReset());
 
             return $ended ? '' : null;
         }

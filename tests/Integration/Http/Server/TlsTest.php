@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Integration\Http\Server;
 
+use Amp\Cancellation;
+use Amp\DeferredFuture;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
 use Psr\Http\Message\ServerRequestInterface;
@@ -334,6 +336,68 @@ final class TlsTest extends HttpServerTestCase
         stream_socket_shutdown($client->stream(), \STREAM_SHUT_WR);
 
         self::assertSame('still answered', $client->response()->body);
+    }
+
+    public function testAClientThatEndsItsSideWithAnAlertStillGetsTheResponse(): void
+    {
+        $gate = new DeferredFuture();
+        $this->serveSecurely(static function (ServerRequestInterface $request) use ($gate): Response {
+            $cancellation = $request->getAttribute(Cancellation::class);
+            self::assertInstanceOf(Cancellation::class, $cancellation);
+            $cancellation->subscribe($gate->complete(...));
+            $gate->getFuture()->await();
+
+            return Response::text('still answered');
+        });
+        $relay = new Relay($this->address);
+        $client = $this->clients[] = RawClient::connectSecurely(
+            $relay->address,
+            method: \STREAM_CRYPTO_METHOD_TLSv1_2_CLIENT,
+        );
+        $client->get('/');
+        Eventually::holds(fn(): bool => $this->server()->statistics()->inFlight === 1, 'the handler runs');
+        $before = \count($relay->records());
+        stream_socket_enable_crypto($client->stream(), false);
+        Eventually::holds(fn(): bool => $this->server()->statistics()->connections === 0, 'the connection ends');
+
+        Eventually::holds(
+            static fn(): bool => \array_slice($relay->records(), $before) === [23, 21],
+            'the response and the closing alert arrive',
+        );
+        $relay->close();
+    }
+
+    /** @return iterable<string, array{string}> */
+    public static function brokenRecords(): iterable
+    {
+        yield 'a record that was changed' => ["\x17\x03\x03\x00\x20" . str_repeat('x', 32)];
+        yield 'bytes without encryption' => ["GET / HTTP/1.1\r\n\r\n"];
+    }
+
+    #[DataProvider('brokenRecords')]
+    public function testABrokenRecordClosesTheConnectionOfARunningHandler(string $bytes): void
+    {
+        $gate = new DeferredFuture();
+        $isCancelled = false;
+        $this->serveSecurely(static function (ServerRequestInterface $request) use ($gate, &$isCancelled): Response {
+            $cancellation = $request->getAttribute(Cancellation::class);
+            self::assertInstanceOf(Cancellation::class, $cancellation);
+            $gate->getFuture()->await();
+            $isCancelled = $cancellation->isRequested();
+
+            return Response::text('too late');
+        });
+        $relay = new Relay($this->address);
+        $client = $this->clients[] = RawClient::connectSecurely($relay->address);
+        $client->get('/');
+        Eventually::holds(fn(): bool => $this->server()->statistics()->inFlight === 1, 'the handler runs');
+        $relay->inject($bytes);
+
+        Eventually::holds(fn(): bool => $this->server()->statistics()->connections === 0, 'the connection is closed');
+        $gate->complete();
+        Eventually::holds(fn(): bool => $this->server()->statistics()->inFlight === 0, 'the handler returns');
+        self::assertTrue($isCancelled);
+        $relay->close();
     }
 
     /** @param \Closure(ServerRequestInterface): Response|null $handler */
