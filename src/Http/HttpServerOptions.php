@@ -16,7 +16,8 @@ final readonly class HttpServerOptions
     /**
      * @param string|null $certificate   path of the PEM file with the certificate chain for tls:// addresses. The file
      *                                   is read for each connection, so it can be replaced
-     * @param string|null $key           path of the private key (PEM); null if $certificate contains the key
+     * @param string|null $key           path of the private key (PEM), without a passphrase; null if $certificate
+     *                                   contains the key
      * @param array<string, string> $certificates paths of PEM files with another chain and its key, by the host name
      *                                            that a client requests (SNI)
      * @param int   $maxTarget           bytes of a request target; 414 beyond

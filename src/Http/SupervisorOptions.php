@@ -22,7 +22,8 @@ final readonly class SupervisorOptions
      * @param bool        $statusPage   whether the admin address has the status page too
      * @param string|null $certificate  path of the certificate chain for tls:// addresses, PEM; read for each
      *                                  connection, so the file can be replaced
-     * @param string|null $key          path of the private key, PEM; null when the certificate's file contains the key
+     * @param string|null $key          path of the private key, PEM, without a passphrase; null when the certificate's
+     *                                  file contains the key
      * @param array<string, string> $certificates paths of PEM files with another chain and its key, by the name that
      *                                            a client requests (SNI)
      * @param int|null    $maxRequests  requests after which a process is replaced; null for no limit. For each

@@ -52,6 +52,17 @@ final class Certificates
         return $this->issue($host, self::server($host), 1, 'sha256', isSelfSigned: true);
     }
 
+    /** @return array{string, string} the files of a server's certificate and of its key, encrypted with a passphrase */
+    public function withEncryptedKey(string $host): array
+    {
+        [$certificate, $key] = $this->forServer($host);
+        $private = openssl_pkey_get_private((string) file_get_contents($key));
+        \assert($private !== false);
+        openssl_pkey_export_to_file($private, $key, 'secret');
+
+        return [$certificate, $key];
+    }
+
     /** @return array{string, string} the files of the certificate and of its key */
     public function forClient(string $user): array
     {

@@ -7,10 +7,17 @@ namespace Spindle\Http\Internal\Server;
 use Spindle\Http\HttpServerOptions;
 use Spindle\Http\ListenException;
 use Spindle\Internal\Launcher\Process\Files;
+use Spindle\Internal\Warnings;
 
 /** Checks certificates, and returns PHP's TLS options. PHP reads the files again for each connection. */
 final class Certificates
 {
+    /** Key of a stream context for the files of all names; PHP's own option has only those without a fault. */
+    private const ALL_NAMES = 'spindle_certificates';
+
+    /** @var array<string, list<int>> state of files in which the last check found no fault, by path */
+    private static array $checked = [];
+
     private function __construct() {}
 
     /**
@@ -26,38 +33,91 @@ final class Certificates
         if ($options->certificate === null) {
             throw ListenException::withoutCertificate($address);
         }
-        self::check($options->certificate, $options->key ?? $options->certificate, $address);
-        foreach ($options->certificates as $path) {
-            self::check($path, $path, $address);
+        $certificate = $options->certificate;
+        $key = $options->key ?? $certificate;
+        $names = $options->certificates;
+        $fault = self::fault($certificate, $key) ?? array_values(self::faults($names))[0] ?? null;
+        if ($fault !== null) {
+            throw ListenException::because($address, $fault);
         }
 
         return [
-            'local_cert' => $options->certificate,
-            'local_pk' => $options->key ?? $options->certificate,
-            'SNI_server_certs' => $options->certificates,
+            'local_cert' => $certificate,
+            'local_pk' => $key,
+            // If no passphrase were set, OpenSSL would ask for one at the terminal, which blocks the process.
+            'passphrase' => '',
+            'SNI_enabled' => $names !== [],
+            'SNI_server_certs' => $names,
+            self::ALL_NAMES => $names,
             'verify_peer' => false,
             'disable_compression' => true,
             'honor_cipher_order' => true,
             'alpn_protocols' => 'http/1.1',
-        ] + ($options->certificates === [] ? ['SNI_enabled' => false] : []);
+        ];
     }
 
-    /** @throws ListenException */
-    private static function check(string $certificate, string $key, string $address): void
+    /**
+     * Excludes the names (SNI) whose files have a fault now. With these files, PHP would refuse the connections of all
+     * names, or OpenSSL would ask for a passphrase at the terminal.
+     *
+     * @param resource $stream a connection whose handshake has not begun
+     *
+     * @return array<string, string> faults, by name
+     */
+    public static function excludeFaultyNames($stream): array
+    {
+        /** @var array{ssl: array<string, array<string, string>>} */
+        $options = stream_context_get_options($stream);
+        $names = $options['ssl'][self::ALL_NAMES];
+        $faults = self::faults($names);
+        $usable = array_diff_key($names, $faults);
+        if ($usable !== $options['ssl']['SNI_server_certs']) {
+            stream_context_set_option($stream, 'ssl', 'SNI_enabled', $usable !== []);
+            stream_context_set_option($stream, 'ssl', 'SNI_server_certs', $usable);
+        }
+
+        return $faults;
+    }
+
+    /**
+     * Checks the files again that have changed or had a fault. A check needs as much time as PHP needs to load a file.
+     *
+     * @param array<string, string> $files files with a certificate and its key, by name
+     *
+     * @return array<string, string> faults, by name
+     */
+    private static function faults(array $files): array
+    {
+        $faults = [];
+        foreach ($files as $name => $file) {
+            clearstatcache();
+            $stat = Warnings::suppressed(static fn() => stat($file));
+            // Another change in the same second might not change the state.
+            $isSettled = $stat !== false && $stat['ctime'] < time() - 1;
+            $state = $isSettled ? [$stat['dev'], $stat['ino'], $stat['size'], $stat['ctime']] : [];
+            if ($state === [] || $state !== (self::$checked[$file] ?? [])) {
+                $fault = self::fault($file, $file);
+                $fault === null ? self::$checked[$file] = $state : $faults[$name] = $fault;
+            }
+        }
+
+        return $faults;
+    }
+
+    private static function fault(string $certificate, string $key): ?string
     {
         $chain = Files::read($certificate);
         $private = Files::read($key);
-        if ($chain === false || $private === false) {
-            throw ListenException::because(
-                $address,
-                'the file ' . ($chain === false ? $certificate : $key) . " can't be read",
-            );
-        }
-        if (!openssl_x509_check_private_key($chain, $private)) {
-            throw ListenException::because(
-                $address,
-                "{$certificate} is not a PEM certificate, or {$key} is not its private key",
-            );
-        }
+
+        return match (true) {
+            $chain === false => "the file {$certificate} can't be read",
+            $private === false => "the file {$key} can't be read",
+            substr_count($chain, '-----BEGIN ') !== substr_count($chain, '-----END ')
+                => "the file {$certificate} is incomplete",
+            openssl_x509_check_private_key($chain, $private) => null,
+            str_contains($private, 'ENCRYPTED')
+                => "the private key in {$key} is encrypted. The server needs a key without a passphrase",
+            default => "{$certificate} is not a PEM certificate, or {$key} is not its private key",
+        };
     }
 }

@@ -231,6 +231,9 @@ final class Connection implements TransportEvents
 
     private function handshake(): void
     {
+        foreach (Certificates::excludeFaultyNames($this->transport->stream()) as $name => $fault) {
+            $this->service->warnOnce("The certificate for {$name} is not used: {$fault}");
+        }
         $done = $this->transport->handshake();
         if ($done === false) {
             ++$this->service->counters->handshakesFailed;

@@ -95,7 +95,7 @@ final class Transport
     /** Returns what is wrong with this side's certificate; null when the handshake failed for another reason. */
     public function certificateFault(): ?string
     {
-        return str_contains($this->warning, 'Unable to set ') ? explode(';', $this->warning)[0] : null;
+        return preg_match('~(?:Unable to set|Failed setting) [^;]+~', $this->warning, $fault) === 1 ? $fault[0] : null;
     }
 
     /**

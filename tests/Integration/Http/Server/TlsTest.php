@@ -18,6 +18,7 @@ use Spindle\Tests\Eventually;
 use Spindle\Tests\Http\HttpServerTestCase;
 use Spindle\Tests\Http\RawClient;
 use Spindle\Tests\Http\Relay;
+use Spindle\Tests\Http\StartsServers;
 use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\Postgres\Certificates;
 
@@ -28,6 +29,7 @@ use function Amp\delay;
 final class TlsTest extends HttpServerTestCase
 {
     use OwnDirectory;
+    use StartsServers;
 
     private const MIB = 1_048_576;
 
@@ -164,6 +166,89 @@ final class TlsTest extends HttpServerTestCase
         self::assertStringContainsString($path, $this->log()->messages()[0]);
     }
 
+    /** @return iterable<string, array{\Closure(string, Certificates): mixed, string}> */
+    public static function faults(): iterable
+    {
+        yield 'a missing file' => [static fn(string $path) => unlink($path), "can't be read"];
+        yield 'a half-written file' => [
+            static fn(string $path) => file_put_contents($path, substr((string) file_get_contents($path), 0, 100)),
+            'is incomplete',
+        ];
+        yield 'a key of another certificate' => [
+            static fn(string $path, Certificates $authority) => file_put_contents(
+                $path,
+                file_get_contents($authority->forServer('two.test')[0])
+                    . file_get_contents($authority->forServer('two.test')[1]),
+            ),
+            'is not its private key',
+        ];
+        yield 'an encrypted key' => [
+            static fn(string $path, Certificates $authority) => file_put_contents(
+                $path,
+                implode('', array_map(file_get_contents(...), $authority->withEncryptedKey('two.test'))),
+            ),
+            'is encrypted',
+        ];
+    }
+
+    /** @param \Closure(string, Certificates): mixed $spoil */
+    #[DataProvider('faults')]
+    public function testAFaultyCertificateOfANameAffectsNoOtherName(\Closure $spoil, string $message): void
+    {
+        $path = $this->certificate('two.test');
+        $good = (string) file_get_contents($path);
+        $this->serveSecurely(
+            options: new HttpServerOptions(
+                $this->certificate('default.test'),
+                certificates: ['one.test' => $this->certificate('one.test'), 'two.test' => $path],
+            ),
+        );
+        $name = fn(string $requested): string => self::nameOf($this->secureClient(['peer_name' => $requested]));
+        $names = fn(): array => array_map($name, ['one.test', 'two.test', 'unknown.test']);
+        $all = ['one.test', 'two.test', 'default.test'];
+        self::assertSame($all, $names());
+        $spoil($path, new Certificates($this->path()));
+
+        self::assertSame(['one.test', 'default.test', 'default.test'], $names());
+        self::assertSame(['one.test', 'default.test', 'default.test'], $names());
+        self::assertCount(1, $this->log()->all);
+        self::assertStringContainsString('The certificate for two.test is not used: ', $this->log()->messages()[0]);
+        self::assertStringContainsString($path, $this->log()->messages()[0]);
+        self::assertStringContainsString($message, $this->log()->messages()[0]);
+        file_put_contents($path, $good);
+        self::assertSame($all, $names(), 'the file is used again');
+    }
+
+    public function testTheServerDoesNotAskForThePassphraseOfAReplacedKey(): void
+    {
+        $paths = [$this->certificate('default.test'), $this->certificate('one.test')];
+        // Without a terminal, OpenSSL writes its question to standard error.
+        $server = $this->startServer(
+            new HttpServerOptions($paths[0], certificates: ['one.test' => $paths[1]]),
+            'set -- setsid "$@"',
+        );
+        $encrypted = (new Certificates($this->path()))->withEncryptedKey('any.test');
+        $pem = implode('', array_map(file_get_contents(...), $encrypted));
+        file_put_contents($paths[1], $pem);
+        $server->client()->close();
+        file_put_contents($paths[0], $pem);
+        try {
+            $server->client();
+            self::fail('The encrypted key is used');
+        } catch (\RuntimeException) {
+        }
+
+        Eventually::holds(static fn(): bool => \count($server->log()) >= 2, 'the faults are logged');
+        self::assertSame(
+            [
+                "The certificate for one.test is not used: the private key in {$paths[1]} is encrypted."
+                    . ' The server needs a key without a passphrase',
+                "TLS connections fail because of the certificate: Unable to set private key file `{$paths[0]}'",
+            ],
+            $server->log(),
+        );
+    }
+
     public function testAMismatchedCertificateIsReportedAtTheStart(): void
     {
         $authority = new Certificates($this->path());
@@ -171,6 +256,7 @@ final class TlsTest extends HttpServerTestCase
         [, $key] = $authority->forServer('b.test');
         $refusals = [
             'is not its private key' => new HttpServerOptions($certificate, $key),
+            'is encrypted' => new HttpServerOptions(...$authority->withEncryptedKey('e.test')),
             "can't be read" => new HttpServerOptions($this->path('missing.pem')),
             'is not a PEM certificate' => new HttpServerOptions($this->file('text.pem', 'no certificate')),
             'text.pem' => new HttpServerOptions(
