@@ -4,9 +4,17 @@ declare(strict_types=1);
 
 namespace Spindle;
 
-/** The certificates of a client's TLS connections. Each file is in PEM format. */
+use Spindle\Internal\WorkingDirectory;
+
+/** The certificates of a client's TLS connections. Each file is in PEM format, and its path becomes absolute. */
 final readonly class TlsOptions
 {
+    public ?string $caFile;
+
+    public ?string $certificate;
+
+    public ?string $key;
+
     /**
      * @param string|null $caFile      path of a file with the authorities to trust; null for the system's authorities
      * @param string|null $certificate path of a file with the client's certificate; null for none
@@ -18,9 +26,9 @@ final readonly class TlsOptions
      * @throws \ValueError when a file can't be read
      */
     public function __construct(
-        public ?string $caFile = null,
-        public ?string $certificate = null,
-        public ?string $key = null,
+        ?string $caFile = null,
+        ?string $certificate = null,
+        ?string $key = null,
         public ?string $serverName = null,
         public bool $verifyPeer = true,
     ) {
@@ -33,5 +41,9 @@ final readonly class TlsOptions
         if ($key !== null && $certificate === null) {
             throw new \ValueError('key: a private key needs a certificate; give the path of its PEM file too');
         }
+        // The files are read for each connection, and the program may change its working directory.
+        $this->caFile = WorkingDirectory::absolute($caFile);
+        $this->certificate = WorkingDirectory::absolute($certificate);
+        $this->key = WorkingDirectory::absolute($key);
     }
 }

@@ -15,10 +15,14 @@ final class WorkingDirectory
         return self::isNamedBy($pwd, '.') ? $pwd : (string) getcwd();
     }
 
-    /** Returns the absolute path. It contains the symbolic links of {@see named()}. */
-    public static function absolute(string $path): string
+    /**
+     * Returns the absolute path. It contains the symbolic links of {@see named()}.
+     *
+     * @return ($path is null ? null : string)
+     */
+    public static function absolute(?string $path): ?string
     {
-        return self::isAbsolute($path) ? $path : self::named() . "/{$path}";
+        return $path === null || self::isAbsolute($path) ? $path : self::named() . "/{$path}";
     }
 
     /** Returns whether the path is absolute, or the URL of a stream wrapper. */

@@ -6,6 +6,7 @@ namespace Spindle\Postgres;
 
 use Psr\Log\LoggerInterface;
 use Spindle\Internal\NumberRange;
+use Spindle\Internal\WorkingDirectory;
 use Spindle\Postgres\Internal\Connect\ConnectionString;
 use Spindle\Postgres\Internal\Connect\Keywords;
 use Spindle\Postgres\Internal\SizeLimits;
@@ -26,6 +27,14 @@ final readonly class PostgresOptions
     public string $user;
 
     public string $database;
+
+    public ?string $tlsCaFile;
+
+    public ?string $tlsCertificate;
+
+    public ?string $tlsKey;
+
+    public ?string $passwordFile;
 
     private ?\SensitiveParameterValue $password;
 
@@ -73,9 +82,9 @@ final readonly class PostgresOptions
         string|\SensitiveParameterValue|null $password = null,
         ?string $database = null,
         public ?TlsMode $tls = null,
-        public ?string $tlsCaFile = null,
-        public ?string $tlsCertificate = null,
-        public ?string $tlsKey = null,
+        ?string $tlsCaFile = null,
+        ?string $tlsCertificate = null,
+        ?string $tlsKey = null,
         public TargetSession $targetSession = TargetSession::Any,
         public float $connectTimeout = 10.0,
         public ?float $statementTimeout = null,
@@ -85,7 +94,7 @@ final readonly class PostgresOptions
         public array $authentication = [AuthenticationMethod::None, AuthenticationMethod::Scram],
         public ChannelBinding $channelBinding = ChannelBinding::Prefer,
         public ?int $statementCache = null,
-        public ?string $passwordFile = null,
+        ?string $passwordFile = null,
         public ?LoggerInterface $logger = null,
         public bool $persistent = false,
         public ?int $maxValueBytes = null,
@@ -99,6 +108,11 @@ final readonly class PostgresOptions
         $this->user = $user ?? self::systemUser();
         $this->database = $database ?? $this->user;
         $this->password = \is_string($password) ? new \SensitiveParameterValue($password) : $password;
+        // The files are read for each connection, and the program may change its working directory.
+        $this->tlsCaFile = WorkingDirectory::absolute($tlsCaFile);
+        $this->tlsCertificate = WorkingDirectory::absolute($tlsCertificate);
+        $this->tlsKey = WorkingDirectory::absolute($tlsKey);
+        $this->passwordFile = WorkingDirectory::absolute($passwordFile);
         $this->checkTexts();
         $this->checkNumbers();
         $this->checkFiles();

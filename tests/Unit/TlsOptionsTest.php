@@ -19,6 +19,23 @@ final class TlsOptionsTest extends TestCase
         new TlsOptions($this->path('missing.pem'));
     }
 
+    /** Renewals replace the link. */
+    public function testRelativePathsBecomeAbsoluteAndKeepSymbolicLinks(): void
+    {
+        $this->file('ca-1.pem', '');
+        symlink('ca-1.pem', $this->path('ca.pem'));
+        $directory = (string) getcwd();
+        chdir($this->path());
+        try {
+            $options = new TlsOptions('ca.pem', 'ca.pem', 'ca.pem');
+        } finally {
+            chdir($directory);
+        }
+
+        $path = realpath($this->path()) . '/ca.pem';
+        self::assertSame([$path, $path, $path], [$options->caFile, $options->certificate, $options->key]);
+    }
+
     public function testAKeyWithoutACertificateIsRefused(): void
     {
         $this->expectException(\ValueError::class);

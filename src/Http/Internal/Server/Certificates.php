@@ -8,6 +8,7 @@ use Spindle\Http\HttpServerOptions;
 use Spindle\Http\ListenException;
 use Spindle\Internal\Launcher\Process\Files;
 use Spindle\Internal\Warnings;
+use Spindle\Internal\WorkingDirectory;
 
 /** Checks certificates, and returns PHP's TLS options. PHP reads the files again for each connection. */
 final class Certificates
@@ -33,9 +34,10 @@ final class Certificates
         if ($options->certificate === null) {
             throw ListenException::withoutCertificate($address);
         }
-        $certificate = $options->certificate;
-        $key = $options->key ?? $certificate;
-        $names = $options->certificates;
+        // A handler may change the working directory.
+        $certificate = WorkingDirectory::absolute($options->certificate);
+        $key = WorkingDirectory::absolute($options->key ?? $options->certificate);
+        $names = array_map(WorkingDirectory::absolute(...), $options->certificates);
         $fault = self::fault($certificate, $key) ?? array_values(self::faults($names))[0] ?? null;
         if ($fault !== null) {
             throw ListenException::because($address, $fault);

@@ -219,6 +219,25 @@ final class TlsTest extends HttpServerTestCase
         self::assertSame($all, $names(), 'the file is used again');
     }
 
+    public function testAnotherDirectoryOfTheProcessDoesNotChangePathsOfCertificates(): void
+    {
+        $directory = (string) getcwd();
+        chdir($this->path());
+        try {
+            $this->serveSecurely(
+                options: new HttpServerOptions(
+                    basename($this->certificate('default.test')),
+                    certificates: ['one.test' => basename($this->certificate('one.test'))],
+                ),
+            );
+        } finally {
+            chdir($directory);
+        }
+
+        self::assertSame('default.test', self::nameOf($this->secureClient()));
+        self::assertSame('one.test', self::nameOf($this->secureClient(['peer_name' => 'one.test'])));
+    }
+
     public function testTheServerDoesNotAskForThePassphraseOfAReplacedKey(): void
     {
         $paths = [$this->certificate('default.test'), $this->certificate('one.test')];

@@ -443,6 +443,26 @@ final class PostgresOptionsTest extends TestCase
         ];
     }
 
+    public function testRelativePathsBecomeAbsolute(): void
+    {
+        $this->file('app.pem', '');
+        $directory = (string) getcwd();
+        chdir($this->path());
+        try {
+            $options = PostgresOptions::fromDsn(
+                'host=db sslrootcert=app.pem sslcert=app.pem sslkey=app.pem passfile=app.pem',
+            );
+        } finally {
+            chdir($directory);
+        }
+
+        self::assertSame(
+            array_fill(0, 4, realpath($this->path()) . '/app.pem'),
+            [$options->tlsCaFile, $options->tlsCertificate, $options->tlsKey, $options->passwordFile],
+        );
+        self::assertEquals($options, $options->with([]));
+    }
+
     #[DataProvider('tlsModes')]
     public function testEveryServerIsVerifiedUnlessItIsOnThisMachine(string $dsn, TlsMode $mode): void
     {
