@@ -55,13 +55,15 @@ final readonly class ClientTls
     /** @return array<string, mixed> options of a stream context, for its key 'ssl' */
     public function contextOptions(): array
     {
+        // RFC 6066, 3 allows neither a trailing dot in SNI nor IP addresses.
+        $name = preg_replace('~\.$~D', '', $this->serverName);
+
         return [
             'verify_peer' => $this->verifyPeer,
             'verify_peer_name' => $this->verifiesName,
             'allow_self_signed' => !$this->verifyPeer,
-            'peer_name' => $this->serverName,
-            // RFC 6066 does not allow IP addresses in SNI.
-            'SNI_enabled' => filter_var($this->serverName, \FILTER_VALIDATE_IP) === false,
+            'peer_name' => $name,
+            'SNI_enabled' => filter_var($name, \FILTER_VALIDATE_IP) === false,
             'disable_compression' => true,
             'capture_peer_cert' => true,
             // If no passphrase were set, OpenSSL would ask for one at the terminal, which blocks the process.

@@ -675,6 +675,21 @@ final class HttpClientTest extends TestCase
     }
 
     #[RequiresPhpExtension('openssl')]
+    public function testATrailingDotIsNotPartOfTheNameInACertificate(): void
+    {
+        $certificates = new Certificates($this->path());
+        [$default, $defaultKey] = $certificates->forServer('default.test');
+        $files = $certificates->forServer('named.test');
+        $named = $this->file('named.pem', implode('', array_map(file_get_contents(...), $files)));
+        $options = new HttpServerOptions($default, $defaultKey, ['named.test' => $named]);
+        $this->serve(static fn(): Response => Response::text('secret'), $options, 'tls://127.0.0.1:0');
+        $tls = new TlsOptions($certificates->authority, serverName: 'named.test.');
+        $response = $this->http()->get("https://{$this->authority()}/", options: new RequestOptions(tls: $tls));
+
+        self::assertSame('secret', (string) $response->getBody());
+    }
+
+    #[RequiresPhpExtension('openssl')]
     public function testRequestsAreSentThroughProxies(): void
     {
         $certificates = new Certificates($this->path());
