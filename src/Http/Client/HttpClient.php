@@ -402,7 +402,9 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
                     continue;
                 }
 
-                throw ConnectionLostException::of($request, $ended->getMessage(), $ended);
+                throw $ended->isUnanswered && $connection->hasRefusedCertificate()
+                    ? ConnectFailedException::of($request, $ended->getMessage(), $ended)
+                    : ConnectionLostException::of($request, $ended->getMessage(), $ended);
             } catch (TimedOutException $late) {
                 throw RequestTimeoutException::of($request, $late->getMessage(), $late);
             } catch (MalformedResponseException $malformed) {

@@ -78,6 +78,12 @@ final readonly class ClientTls
         ];
     }
 
+    /** Returns whether the server has refused the client's certificate. TLS 1.3 reports that after the handshake. */
+    public static function isCertificateAlert(string $reason): bool
+    {
+        return preg_match('/ alert (?:.*certificate|unknown ca)/', $reason) === 1;
+    }
+
     /** Returns a clause with the reason for a failed handshake, from PHP's warning. */
     public function explain(string $warning): string
     {

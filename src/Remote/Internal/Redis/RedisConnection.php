@@ -28,9 +28,6 @@ final class RedisConnection
     /** Seconds between two checks for an overdue answer. */
     private const CHECK_INTERVAL = 0.5;
 
-    /** Matches TLS alerts about the client's certificate. With TLS 1.3, they arrive after the handshake. */
-    private const CERTIFICATE_ALERT = '/ alert (?:.*certificate|unknown ca)/';
-
     /** @var array<int, self> connections with pending commands, so that PHP does not destroy these connections */
     private static array $busy = [];
 
@@ -286,7 +283,7 @@ final class RedisConnection
     private function closeAtEof(): void
     {
         $reason = $this->stream->failure();
-        if (preg_match(self::CERTIFICATE_ALERT, $reason) === 1) {
+        if (ClientTls::isCertificateAlert($reason)) {
             $advice = 'set TlsOptions::$certificate to a certificate that the server accepts';
             $this->close($reason, BrokerRefusedException::at((string) $this->address, $reason, $advice));
         } else {
