@@ -9,7 +9,10 @@ enum ChannelBinding: string
 {
     case Disable = 'disable';
 
-    /** Channel binding is used if the connection is encrypted and the server supports it. */
+    /**
+     * Channel binding is used if the connection is encrypted, the server supports it, and the signature of the server's
+     * certificate is neither Ed25519 nor RSA-PSS.
+     */
     case Prefer = 'prefer';
 
     case Require = 'require';

@@ -80,7 +80,8 @@ final class Tls
      *
      * @see https://www.rfc-editor.org/rfc/rfc5929#section-4.1
      *
-     * @return string|null null if there is no certificate, or its signature algorithm names no hash function (Ed25519)
+     * @return string|null null if there is no certificate, or its signature algorithm names no hash function (Ed25519,
+     *                     RSA-PSS)
      */
     public static function channelBindingHash(?\OpenSSLCertificate $certificate): ?string
     {
