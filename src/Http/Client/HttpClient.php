@@ -402,9 +402,7 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
                     continue;
                 }
 
-                throw $ended->isUnanswered && $connection->hasRefusedCertificate()
-                    ? ConnectFailedException::of($request, $ended->getMessage(), $ended)
-                    : ConnectionLostException::of($request, $ended->getMessage(), $ended);
+                throw $ended->asFailureOf($request);
             } catch (TimedOutException $late) {
                 throw RequestTimeoutException::of($request, $late->getMessage(), $late);
             } catch (MalformedResponseException $malformed) {

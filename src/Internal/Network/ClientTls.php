@@ -84,6 +84,18 @@ final readonly class ClientTls
         return preg_match('/ alert (?:.*certificate|unknown ca)/', $reason) === 1;
     }
 
+    /**
+     * Returns whether the server has refused the client's certificate before it has decrypted the first request. This
+     * is certain only with TLS 1.3. With TLS 1.2, a server may ask for a certificate after it has read the request.
+     *
+     * @param resource $stream
+     */
+    public static function isCertificateRefused($stream, string $reason): bool
+    {
+        return self::isCertificateAlert($reason)
+            && (stream_get_meta_data($stream)['crypto']['protocol'] ?? '') === 'TLSv1.3';
+    }
+
     /** Returns a clause with the reason for a failed handshake, from PHP's warning. */
     public function explain(string $warning): string
     {

@@ -9,7 +9,6 @@ use Revolt\EventLoop;
 use Spindle\Http\Client\RequestOptions;
 use Spindle\Internal\Async\CallbackFiber;
 use Spindle\Internal\Async\Condition;
-use Spindle\Internal\Network\ClientTls;
 use Spindle\Internal\Network\ForkedSockets;
 use Spindle\Internal\Network\WriteBuffer;
 use Spindle\Internal\Warnings;
@@ -196,17 +195,6 @@ final class ClientConnection
         $reason = $this->readFailure === null ? '' : ": {$this->readFailure}";
 
         return "the server closed the connection {$when}{$reason}";
-    }
-
-    /**
-     * Returns whether the server has refused the client's certificate with TLS 1.3. The server then has not decrypted
-     * the first request. With TLS 1.2, a server may ask for a certificate after it has read the request.
-     */
-    public function hasRefusedCertificate(): bool
-    {
-        return !$this->hasServedRequest
-            && ClientTls::isCertificateAlert((string) $this->readFailure)
-            && (stream_get_meta_data($this->stream)['crypto']['protocol'] ?? '') === 'TLSv1.3';
     }
 
     public function hasSent(): bool

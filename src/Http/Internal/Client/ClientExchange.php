@@ -7,6 +7,7 @@ namespace Spindle\Http\Internal\Client;
 use Psr\Http\Message\StreamInterface;
 use Spindle\Http\Client\RequestOptions;
 use Spindle\Http\Internal\Message\HeadReader;
+use Spindle\Internal\Network\ClientTls;
 
 /** Sends a request on a connection, and receives the head of its response. */
 final class ClientExchange
@@ -196,9 +197,13 @@ final class ClientExchange
                 $isUnanswered ? 'firstByteTimeout' : 'readTimeout',
                 $isFirst && $isUnanswered,
             )) {
+                $isRefused = !$connection->hasServedRequest
+                    && ClientTls::isCertificateRefused($connection->stream, (string) $connection->readFailure);
+
                 throw new ConnectionEndedException(
                     $connection->describeEnd($isUnanswered ? 'without an answer' : 'within the head of the response'),
                     $isUnanswered && !$this->hasInterimResponse,
+                    $isUnanswered && $isRefused,
                 );
             }
         }
