@@ -203,6 +203,37 @@ final class InterruptTest extends SpindleCommandTestCase
         self::assertIsResource($reader);
     }
 
+    #[TestWith([\SIGINT, 130, '2> pipe', 'head -c 1000000 /dev/zero >&2'])]
+    #[TestWith([\SIGTERM, 143, '2> pipe', 'head -c 1000000 /dev/zero >&2'])]
+    #[TestWith([\SIGINT, 130, '> pipe 2>&1', 'head -c 1000000 /dev/zero'])]
+    #[TestWith([\SIGTERM, 143, '> pipe 2>&1', 'head -c 1000000 /dev/zero'])]
+    public function testSignalsEndTheWaitForASlowReaderOfStandardError(
+        int $signal,
+        int $status,
+        string $redirection,
+        string $job,
+    ): void {
+        posix_mkfifo($this->path('pipe'), 0o600);
+        $pipe = fopen($this->path('pipe'), 'r+'); // never read from
+        self::assertIsResource($pipe);
+        $process = $this->redirected($redirection, ['-j2', "[ {} = 1 ] || exec sleep 60; {$job}", ':::', '1', '2']);
+        $pid = (int) $process->getPid();
+        Eventually::holdsByItself(static function () use ($pipe): bool {
+            [$none, $writable] = [null, [$pipe]];
+
+            return stream_select($none, $writable, $none, 0) === 0;
+        }, 'the pipe is full', 10.0);
+
+        Eventually::holdsByItself(
+            static fn(): bool => !$process->isRunning() || !posix_kill($pid, $signal),
+            'it has ended',
+            10.0,
+        );
+
+        self::assertSame($status, $process->getExitCode());
+        $this->assertNothingRuns();
+    }
+
     public function testWithoutPcntlAnInterruptEndsAllAtOnce(): void
     {
         $process = new Process(
@@ -268,19 +299,27 @@ final class InterruptTest extends SpindleCommandTestCase
      */
     private function runUntilEnded(int $jobs, string $redirection, array $arguments): Process
     {
+        $process = $this->redirected($redirection, ['-vvv', ...$arguments]);
+        Eventually::holdsByItself(
+            static fn(): bool => substr_count($process->getErrorOutput(), 'Ended: ') === $jobs,
+            'the jobs have ended',
+            10.0,
+        );
+
+        return $process;
+    }
+
+    /** @param list<string> $arguments after `spindle run` */
+    private function redirected(string $redirection, array $arguments): Process
+    {
         $process = new Process(
-            ['sh', '-c', "exec \"\$@\" {$redirection}", 'sh', Program::path(), 'run', '-vvv', ...$arguments],
+            ['sh', '-c', "exec \"\$@\" {$redirection}", 'sh', Program::path(), 'run', ...$arguments],
             $this->path(),
             [self::MARK => $this->mark],
             '',
             30.0,
         );
         $process->start();
-        Eventually::holdsByItself(
-            static fn(): bool => substr_count($process->getErrorOutput(), 'Ended: ') === $jobs,
-            'the jobs have ended',
-            10.0,
-        );
 
         return $process;
     }

@@ -142,10 +142,11 @@ final class Console implements ProgressConsole
         $this->progress->close();
     }
 
-    /** Stops waiting for a slow reader of standard output: such writes throw {@see OutputClosedException}. */
+    /** Stops waiting for slow readers: writes that would wait throw {@see OutputClosedException}. */
     public function abandonOutput(): void
     {
         $this->out->abandon();
+        $this->error->abandon();
     }
 
     /** Waits until no other fiber writes to standard error, and then writes the pending lines. */
