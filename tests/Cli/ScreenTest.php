@@ -6,6 +6,7 @@ namespace Spindle\Tests\Cli;
 
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
+use PHPUnit\Framework\Attributes\TestWith;
 use Spindle\Tests\Processes;
 
 #[RequiresPhpExtension('pcntl')]
@@ -139,11 +140,7 @@ final class ScreenTest extends SpindleCommandTestCase
     {
         $session = $this->screen("'" . self::JOB . "' ::: a; echo \"[\$?]\"; " . self::SETTINGS);
         $session->waitFor('~Ctrl-C stop$~D');
-        foreach (array_keys(Processes::withVariable(self::MARK, $this->mark)) as $pid) {
-            if (str_contains((string) @file_get_contents("/proc/{$pid}/cmdline"), "\0--progress\0")) {
-                posix_kill($pid, $signal);
-            }
-        }
+        $this->signal($signal);
         $session->waitFor("~^\\[{$status}\\]\n icanon\n echo\nmin = 1\$~m");
         $session->wait();
         $this->assertNothingRuns();
@@ -190,6 +187,24 @@ final class ScreenTest extends SpindleCommandTestCase
         $session->wait();
     }
 
+    #[TestWith([false])]
+    #[TestWith([true])]
+    public function testBgContinuesASuspendedRunInTheBackground(bool $isStopSignal): void
+    {
+        // The delay before the third job keeps the run in the background until the next frame is due.
+        $words = "-j1 --delay 0.2 '" . self::JOB . "' ::: a b c";
+        $session = $this->screen("{$words}; read line; bg; wait %1; echo \"[\$?]\"", true);
+        $session->waitFor('~Ctrl-C stop$~D');
+        $isStopSignal ? $this->signal(\SIGSTOP) : $session->type("\x1a");
+        $session->waitFor('~Stopped~');
+        $session->type("\n");
+        $session->waitFor('~ a b c &$~m');
+        $this->release('a', 'b', 'c');
+        $session->waitFor('~^\[\d+\]$~m');
+        $session->wait();
+        self::assertMatchesRegularExpression('~^\[0\]$~m', $session->terminal->text());
+    }
+
     public function testATerminalThatGoesAwayEndsTheRun(): void
     {
         $session = $this->screen("'" . self::JOB . "' ::: a b");
@@ -226,6 +241,16 @@ final class ScreenTest extends SpindleCommandTestCase
         self::assertLessThan(1000, \strlen($changes));
         $this->release('a', 'b');
         $session->wait();
+    }
+
+    /** Sends a signal to `spindle run`. */
+    private function signal(int $signal): void
+    {
+        foreach (array_keys(Processes::withVariable(self::MARK, $this->mark)) as $pid) {
+            if (str_contains((string) @file_get_contents("/proc/{$pid}/cmdline"), "\0--progress\0")) {
+                posix_kill($pid, $signal);
+            }
+        }
     }
 
     private function release(string ...$names): void

@@ -68,8 +68,8 @@ final class ScreenTerminal
                 $resized();
             },
             self::SIGCONT => function () use ($continued): void {
-                $this->size = null;
-                $this->nextCheck = 0;
+                [$this->size, $this->nextCheck] = [null, 0];
+                $this->restore(); // SIGSTOP has suspended this process without a call of $suspend.
                 $continued();
             },
         ];
@@ -139,13 +139,15 @@ final class ScreenTerminal
         return true;
     }
 
-    /** Restores the settings of the terminal that {@see readKeys()} has changed. */
+    /** Stops reading keys, and restores the settings. In the background, the shell has restored its own settings. */
     public function restore(): void
     {
         if ($this->settings !== null) {
             EventLoop::cancel($this->keyWatcher);
             [$settings, $this->settings] = [$this->settings, null];
-            $this->stty($settings);
+            if ($this->isInForeground()) {
+                $this->stty($settings);
+            }
         }
     }
 
@@ -220,6 +222,8 @@ final class ScreenTerminal
                 $this->restore();
                 EventLoop::cancel($watcher);
                 $this->watchers = array_values(array_diff($this->watchers, [$watcher]));
+                // A due timer may run before the handler of SIGCONT.
+                [$this->size, $this->nextCheck] = [null, 0];
                 // Suspends this process. The system ignores the signal if no shell could continue the process.
                 posix_kill((int) getmypid(), self::SIGTSTP);
                 $this->watchSuspension($suspend);
