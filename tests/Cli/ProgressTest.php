@@ -5,6 +5,9 @@ declare(strict_types=1);
 namespace Spindle\Tests\Cli;
 
 use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\Attributes\RequiresPhpExtension;
+use PHPUnit\Framework\Attributes\TestWith;
+use Spindle\Tests\Eventually;
 
 final class ProgressTest extends SpindleCommandTestCase
 {
@@ -130,6 +133,22 @@ final class ProgressTest extends SpindleCommandTestCase
             . ' --progress~m',
             $session->terminal->text(),
         );
+    }
+
+    #[RequiresPhpExtension('pcntl')]
+    #[TestWith(['bar'])]
+    #[TestWith(['screen'])]
+    public function testATerminationEndsARunWhoseTerminalIsStopped(string $mode): void
+    {
+        $session = $this->session("exec \$SPINDLE run --progress {$mode} sleep ::: 60");
+        $session->waitFor('~1 (of \d+ )?running~');
+        $session->type("\x13");
+        Eventually::holdsByItself(static fn(): bool => !$session->acceptsOutput(), 'it is stopped', 10.0);
+
+        $this->signalRun(\SIGTERM);
+
+        $this->assertNothingRuns();
+        self::assertSame(143, $session->wait());
     }
 
     public function testNothingIsShownUnlessItIsAskedFor(): void

@@ -104,6 +104,16 @@ trait RunsSpindle
         Eventually::holdsByItself(fn(): bool => file_exists($this->path($name)), "there is a file {$name}", 10.0);
     }
 
+    /** Sends a signal to each `spindle run` with the option `--progress`. */
+    protected function signalRun(int $signal): void
+    {
+        foreach (array_keys(Processes::withVariable(self::MARK, $this->mark)) as $pid) {
+            if (str_contains((string) @file_get_contents("/proc/{$pid}/cmdline"), "\0--progress\0")) {
+                posix_kill($pid, $signal);
+            }
+        }
+    }
+
     protected function assertNothingRuns(): void
     {
         Eventually::holdsByItself(

@@ -7,7 +7,6 @@ namespace Spindle\Tests\Cli;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
 use PHPUnit\Framework\Attributes\TestWith;
-use Spindle\Tests\Processes;
 
 #[RequiresPhpExtension('pcntl')]
 final class ScreenTest extends SpindleCommandTestCase
@@ -140,7 +139,7 @@ final class ScreenTest extends SpindleCommandTestCase
     {
         $session = $this->screen("'" . self::JOB . "' ::: a; echo \"[\$?]\"; " . self::SETTINGS);
         $session->waitFor('~Ctrl-C stop$~D');
-        $this->signal($signal);
+        $this->signalRun($signal);
         $session->waitFor("~^\\[{$status}\\]\n icanon\n echo\nmin = 1\$~m");
         $session->wait();
         $this->assertNothingRuns();
@@ -195,7 +194,7 @@ final class ScreenTest extends SpindleCommandTestCase
         $words = "-j1 --delay 0.2 '" . self::JOB . "' ::: a b c";
         $session = $this->screen("{$words}; read line; bg; wait %1; echo \"[\$?]\"", true);
         $session->waitFor('~Ctrl-C stop$~D');
-        $isStopSignal ? $this->signal(\SIGSTOP) : $session->type("\x1a");
+        $isStopSignal ? $this->signalRun(\SIGSTOP) : $session->type("\x1a");
         $session->waitFor('~Stopped~');
         $session->type("\n");
         $session->waitFor('~ a b c &$~m');
@@ -241,16 +240,6 @@ final class ScreenTest extends SpindleCommandTestCase
         self::assertLessThan(1000, \strlen($changes));
         $this->release('a', 'b');
         $session->wait();
-    }
-
-    /** Sends a signal to `spindle run`. */
-    private function signal(int $signal): void
-    {
-        foreach (array_keys(Processes::withVariable(self::MARK, $this->mark)) as $pid) {
-            if (str_contains((string) @file_get_contents("/proc/{$pid}/cmdline"), "\0--progress\0")) {
-                posix_kill($pid, $signal);
-            }
-        }
     }
 
     private function release(string ...$names): void

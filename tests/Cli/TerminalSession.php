@@ -61,8 +61,20 @@ final class TerminalSession
     public function resize(int $columns, int $rows): void
     {
         $this->terminal->resize($columns, $rows);
-        $tty = trim((string) file_get_contents("{$this->directory}/tty"));
-        exec("stty rows {$rows} cols {$columns} < {$tty}");
+        exec("stty rows {$rows} cols {$columns} < {$this->tty()}");
+    }
+
+    /** Returns whether a write to the terminal would not block now. */
+    public function acceptsOutput(): bool
+    {
+        if ($this->tty() === '') {
+            return true; // the shell has not started
+        }
+        $tty = fopen($this->tty(), 'w');
+        \assert($tty !== false);
+        [$none, $writable] = [null, [$tty]];
+
+        return stream_select($none, $writable, $none, 0) === 1;
     }
 
     /** Closes the terminal, as a window that is closed. */
@@ -109,6 +121,12 @@ final class TerminalSession
         $this->wait();
 
         return $this->bytes;
+    }
+
+    /** Returns the name of the terminal; '' before the shell has written it. */
+    private function tty(): string
+    {
+        return trim((string) @file_get_contents("{$this->directory}/tty"));
     }
 
     private function read(): void

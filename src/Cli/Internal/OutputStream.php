@@ -58,16 +58,22 @@ final class OutputStream
     /**
      * Writes all bytes. Suspends while the reader is slow, and while another fiber writes.
      *
+     * @param (\Closure(): void)|null $prepare called before the first byte, when the stream is writable
+     *
      * @throws OutputClosedException when the reader has closed the stream, or is slow after {@see abandon()}
      * @throws OutputFailedException when writing fails for another reason, such as a full disk
      */
-    public function write(string $bytes): void
+    public function write(string $bytes, ?\Closure $prepare = null): void
     {
         while ($this->writing) {
             $this->writers->wait(null, $this->writers->wakeFirst(...));
         }
         $this->writing = true;
         try {
+            if ($prepare !== null) {
+                $this->waitUntilWritable();
+                $prepare();
+            }
             $this->writeAll($bytes);
         } finally {
             $this->writing = false;

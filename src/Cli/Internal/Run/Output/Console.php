@@ -22,6 +22,9 @@ final class Console implements ProgressConsole
 {
     private readonly Progress $progress;
     private readonly bool $outIsTerminal;
+
+    /** Clears the progress from the terminal; null if the progress is not drawn. */
+    private readonly ?\Closure $hide;
     private bool $inGroup = false;
 
     /** @var list<string> lines that are written after the current group, or in the next turn of the event loop */
@@ -44,6 +47,7 @@ final class Console implements ProgressConsole
             $draws => new ScreenProgress(new ScreenTerminal(\STDERR), $control, $options, $this),
             default => new LineProgress($this, $options->mode === ProgressMode::Json),
         };
+        $this->hide = $draws ? $this->progress->hide(...) : null;
     }
 
     /** Passes the result of a job to the progress display. Must be called before the output of the job is written. */
@@ -87,10 +91,7 @@ final class Console implements ProgressConsole
         if ($bytes === '') {
             return;
         }
-        if ($this->outIsTerminal) {
-            $this->progress->hide();
-        }
-        $this->out->write($bytes);
+        $this->out->write($bytes, $this->outIsTerminal ? $this->hide : null);
         if ($this->outIsTerminal) {
             $this->progress->wrote($bytes);
         }
@@ -102,8 +103,7 @@ final class Console implements ProgressConsole
         if ($bytes === '') {
             return;
         }
-        $this->progress->hide();
-        $this->error->write($bytes);
+        $this->error->write($bytes, $this->hide);
         $this->progress->wrote($bytes);
     }
 

@@ -17,7 +17,7 @@ interface Progress
     /** Reports changed statistics. Called after each group of output; not every call shows them. */
     public function update(RunStatistics $statistics): void;
 
-    /** Clears the progress from the terminal, before other output is written. */
+    /** Clears the progress from the terminal, before other output is written. Must not wait for the terminal. */
     public function hide(): void;
 
     /** Reports that other output was written to the terminal. */

@@ -89,9 +89,8 @@ final class ScreenProgress implements Progress
 
     public function hide(): void
     {
-        $bytes = $this->lines->clear();
-        if ($bytes !== '') {
-            $this->terminal->write($bytes);
+        if ($this->lines->areVisible() && $this->terminal->isReady()) {
+            $this->terminal->write($this->lines->clear());
             $this->showSoon();
         }
     }
