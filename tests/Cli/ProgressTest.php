@@ -151,6 +151,21 @@ final class ProgressTest extends SpindleCommandTestCase
         self::assertSame(143, $session->wait());
     }
 
+    #[RequiresPhpExtension('pcntl')]
+    #[TestWith(['none'])]
+    #[TestWith(['bar'])]
+    #[TestWith(['screen'])]
+    public function testATerminationEndsARunWhoseTerminalIsFull(string $mode): void
+    {
+        $session = $this->session("exec \$SPINDLE run --progress {$mode} 'seq 100000 {}' ::: 200000");
+        Eventually::holdsByItself(static fn(): bool => !$session->acceptsOutput(), 'it is full', 10.0);
+
+        $this->signalRun(\SIGTERM);
+
+        $this->assertNothingRuns();
+        self::assertSame(143, $session->wait());
+    }
+
     public function testNothingIsShownUnlessItIsAskedFor(): void
     {
         self::assertOutcome(0, '', $this->spindle(['true', ':::', 'a']));

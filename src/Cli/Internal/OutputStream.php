@@ -8,19 +8,23 @@ use Revolt\EventLoop;
 use Spindle\Internal\Async\Condition;
 use Spindle\Internal\Async\FiberQueue;
 use Spindle\Internal\FileType;
+use Spindle\Internal\Warnings;
 
 /**
  * Standard output or standard error, unbuffered: when {@see write()} returns, all bytes are written.
  *
- * A write to a pipe or a terminal is split into pieces. Before each piece, the fiber waits in the event loop until the
- * stream is writable. So signals and timers are handled while the reader is slow. O_NONBLOCK is not used, because it
- * would affect other processes that share the open file, even after this process is killed.
+ * A write to a pipe is split into pieces. Before each piece, the fiber waits in the event loop until the stream is
+ * writable. So signals and timers are handled while the reader is slow. O_NONBLOCK would affect other processes that
+ * share the open file, even after this process is killed. A terminal is opened a second time, in non-blocking mode,
+ * because a write of any size can block there.
  */
 final class OutputStream
 {
     /** Bytes that a writable pipe accepts without blocking: PIPE_BUF on Linux; see pipe(7). */
     private const PIPE_BUF_BYTES = 4096;
 
+    /** @var resource */
+    public readonly mixed $stream;
     private readonly bool $isFile;
 
     /** Wakes the writing fiber when the stream is writable or abandoned. */
@@ -32,10 +36,11 @@ final class OutputStream
     private readonly FiberQueue $writers;
 
     /** @param resource $stream */
-    public function __construct(private readonly mixed $stream, private readonly string $name)
+    public function __construct(mixed $stream, private readonly string $name)
     {
+        $this->stream = self::openTerminal($stream) ?? $stream;
         $this->isFile = FileType::isRegular($stream);
-        stream_set_write_buffer($stream, 0);
+        stream_set_write_buffer($this->stream, 0);
         $this->writable = new Condition();
         $this->writers = new FiberQueue();
     }
@@ -58,21 +63,21 @@ final class OutputStream
     /**
      * Writes all bytes. Suspends while the reader is slow, and while another fiber writes.
      *
-     * @param (\Closure(): void)|null $prepare called before the first byte, when the stream is writable
+     * @param (\Closure(): string)|null $prefix called when the stream is writable; returns bytes to write first
      *
      * @throws OutputClosedException when the reader has closed the stream, or is slow after {@see abandon()}
      * @throws OutputFailedException when writing fails for another reason, such as a full disk
      */
-    public function write(string $bytes, ?\Closure $prepare = null): void
+    public function write(string $bytes, ?\Closure $prefix = null): void
     {
         while ($this->writing) {
             $this->writers->wait(null, $this->writers->wakeFirst(...));
         }
         $this->writing = true;
         try {
-            if ($prepare !== null) {
+            if ($prefix !== null) {
                 $this->waitUntilWritable();
-                $prepare();
+                $bytes = $prefix() . $bytes;
             }
             $this->writeAll($bytes);
         } finally {
@@ -81,11 +86,31 @@ final class OutputStream
         }
     }
 
+    public function isWriting(): bool
+    {
+        return $this->writing;
+    }
+
     /** Makes the pending write and all later writes throw {@see OutputClosedException} where they would wait. */
     public function abandon(): void
     {
         $this->abandoned = true;
         $this->writable->notify();
+    }
+
+    /**
+     * @param resource $stream
+     *
+     * @return resource|null the terminal in non-blocking mode; null if $stream is no terminal or can't be opened
+     */
+    private static function openTerminal(mixed $stream): mixed
+    {
+        $name = stream_isatty($stream) && \function_exists('posix_ttyname') ? posix_ttyname($stream) : false;
+        $open = static fn(string $path): mixed => Warnings::suppressed(static fn(): mixed => fopen($path, 'r+ne'));
+        // Without a controlling terminal, this process could get one by opening $name.
+        $terminal = $name !== false && $open('/dev/tty') !== false ? $open($name) : false;
+
+        return \is_resource($terminal) ? $terminal : null;
     }
 
     private function writeAll(string $bytes): void

@@ -23,7 +23,7 @@ final class Console implements ProgressConsole
     private readonly Progress $progress;
     private readonly bool $outIsTerminal;
 
-    /** Clears the progress from the terminal; null if the progress is not drawn. */
+    /** @var (\Closure(): string)|null {@see Progress::hide()}; null if the progress is not drawn */
     private readonly ?\Closure $hide;
     private bool $inGroup = false;
 
@@ -44,7 +44,7 @@ final class Console implements ProgressConsole
         $draws = \in_array($options->mode, [ProgressMode::Bar, ProgressMode::Screen], true) && self::canDraw($error);
         $this->progress = match (true) {
             $options->mode === ProgressMode::None => new NoProgress(),
-            $draws => new ScreenProgress(new ScreenTerminal(\STDERR), $control, $options, $this),
+            $draws => new ScreenProgress(new ScreenTerminal($error->stream), $control, $options, $this),
             default => new LineProgress($this, $options->mode === ProgressMode::Json),
         };
         $this->hide = $draws ? $this->progress->hide(...) : null;
@@ -80,7 +80,9 @@ final class Console implements ProgressConsole
         } finally {
             $this->inGroup = false;
         }
-        $this->progress->update($this->statistics);
+        if ($this->canShowProgress()) {
+            $this->progress->update($this->statistics);
+        }
 
         return $result;
     }
@@ -123,7 +125,7 @@ final class Console implements ProgressConsole
 
     public function showProgress(): void
     {
-        if (!$this->inGroup) {
+        if ($this->canShowProgress()) {
             $this->progress->show($this->statistics);
         }
     }
@@ -133,6 +135,7 @@ final class Console implements ProgressConsole
     {
         $this->flush();
         $this->progress->finish($this->statistics);
+        $this->error($this->progress->hide());
         $this->flush();
     }
 
@@ -147,6 +150,12 @@ final class Console implements ProgressConsole
     {
         $this->out->abandon();
         $this->error->abandon();
+    }
+
+    /** Returns whether no output is partly written. */
+    private function canShowProgress(): bool
+    {
+        return !$this->inGroup && !$this->error->isWriting() && !($this->outIsTerminal && $this->out->isWriting());
     }
 
     /** Waits until no other fiber writes to standard error, and then writes the pending lines. */

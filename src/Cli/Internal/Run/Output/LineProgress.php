@@ -31,7 +31,10 @@ final class LineProgress implements Progress
 
     public function update(RunStatistics $statistics): void {}
 
-    public function hide(): void {}
+    public function hide(): string
+    {
+        return '';
+    }
 
     public function wrote(string $bytes): void {}
 

@@ -14,7 +14,10 @@ final class NoProgress implements Progress
 
     public function update(RunStatistics $statistics): void {}
 
-    public function hide(): void {}
+    public function hide(): string
+    {
+        return '';
+    }
 
     public function wrote(string $bytes): void {}
 

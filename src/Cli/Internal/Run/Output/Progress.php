@@ -17,8 +17,8 @@ interface Progress
     /** Reports changed statistics. Called after each group of output; not every call shows them. */
     public function update(RunStatistics $statistics): void;
 
-    /** Clears the progress from the terminal, before other output is written. Must not wait for the terminal. */
-    public function hide(): void;
+    /** Returns the bytes that clear the progress from the terminal. The caller writes them before other output. */
+    public function hide(): string;
 
     /** Reports that other output was written to the terminal. */
     public function wrote(string $bytes): void;

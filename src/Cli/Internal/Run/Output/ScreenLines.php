@@ -57,11 +57,6 @@ final class ScreenLines
         return $this->output->fetch();
     }
 
-    public function areVisible(): bool
-    {
-        return $this->lines !== [];
-    }
-
     /** Returns the bytes that remove the visible lines; '' if there are none. */
     public function clear(): string
     {

@@ -60,7 +60,7 @@ final class ScreenProgress implements Progress
         $this->rates = new RateHistory();
         $this->report = new JobReport();
         $this->notices = new FailureNotices($console);
-        $terminal->watch($this->onResize(...), $this->hide(...), $this->onContinue(...));
+        $terminal->watch($this->onResize(...), $this->suspend(...), $this->onContinue(...));
         if ($this->keys !== null) {
             $terminal->watchEnds();
         }
@@ -87,12 +87,14 @@ final class ScreenProgress implements Progress
         }
     }
 
-    public function hide(): void
+    public function hide(): string
     {
-        if ($this->lines->areVisible() && $this->terminal->isReady()) {
-            $this->terminal->write($this->lines->clear());
+        $clear = $this->lines->clear();
+        if ($clear !== '') {
             $this->showSoon();
         }
+
+        return $this->terminal->take($clear);
     }
 
     public function show(RunStatistics $statistics): void
@@ -129,7 +131,7 @@ final class ScreenProgress implements Progress
 
     public function close(): void
     {
-        $this->hide();
+        $this->suspend();
         $this->terminal->close();
     }
 
@@ -137,6 +139,13 @@ final class ScreenProgress implements Progress
     {
         $this->isResized = true;
         $this->console->showProgress();
+    }
+
+    private function suspend(): void
+    {
+        if ($this->terminal->isReady()) {
+            $this->terminal->write($this->hide());
+        }
     }
 
     private function onContinue(): void

@@ -33,6 +33,9 @@ final class ScreenTerminal
 
     private bool $isGone = false;
 
+    /** Bytes of {@see write()} that the terminal has not accepted. */
+    private string $unsent = '';
+
     /** Time of the next check for the foreground, in nanoseconds of hrtime(); null in the foreground. */
     private int|float|null $nextCheck = 0;
 
@@ -178,20 +181,35 @@ final class ScreenTerminal
         if ($this->isGone || !$this->isInForeground()) {
             return false;
         }
+        $this->write('');
         $none = [];
         $streams = [$this->stream];
 
-        return Warnings::suppressed(static fn(): int|false => stream_select($none, $streams, $none, 0)) === 1;
+        return $this->unsent === ''
+            && Warnings::suppressed(static fn(): int|false => stream_select($none, $streams, $none, 0)) === 1;
     }
 
+    /** Writes what the terminal accepts. If $stream is in non-blocking mode, the rest is sent later. */
     public function write(string $bytes): void
     {
-        while ($bytes !== '' && !$this->isGone) {
+        $this->unsent .= $bytes;
+        while ($this->unsent !== '' && !$this->isGone) {
             error_clear_last();
-            $written = Warnings::write($this->stream, $bytes);
+            $written = Warnings::write($this->stream, $this->unsent);
             $this->isGone = $written === false && error_get_last() !== null;
-            $bytes = substr($bytes, (int) $written);
+            $this->unsent = substr($this->unsent, (int) $written);
+            if ($written === 0) {
+                break;
+            }
         }
+    }
+
+    /** Returns the bytes that are not sent, and $bytes, for the caller to write; '' if the terminal is gone. */
+    public function take(string $bytes): string
+    {
+        [$unsent, $this->unsent] = [$this->unsent, ''];
+
+        return $this->isGone ? '' : $unsent . $bytes;
     }
 
     private function isInForeground(): bool
