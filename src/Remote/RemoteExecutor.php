@@ -211,7 +211,9 @@ final class RemoteExecutor implements Executor
      * unless its input is an array and map() has read all its values. For a generator task, close() waits until the
      * generator has ended on its agent. The generator's items can be read even after close().
      *
-     * Then releases the broker. When the last executor of a broker object is closed, the connection for outcomes is
+     * Then waits at most a second until the engine has dropped the outcomes that were received.
+     *
+     * Finally releases the broker. When the last executor of a broker object is closed, the connection for outcomes is
      * closed. The connection for requests is closed when PHP destroys the broker object.
      *
      * Cancellation: ends unfinished tasks as {@see kill()} does, even tasks that {@see attach()} awaits.

@@ -69,6 +69,11 @@ final class RemoteRunTest extends TestCase
             $process,
         );
         self::assertSame(5, (new RedisBroker(Redis::shared()->url()))->statistics($queue)['done_total']);
+        $outcomes = "spindle:{{$queue}}:result:*";
+        Eventually::holds(
+            static fn(): bool => Redis::shared()->command('KEYS', $outcomes) === [],
+            'the outcomes that the two runs have received are dropped',
+        );
     }
 
     public function testFailuresAreTriedAgainAndHaltAsHere(): void

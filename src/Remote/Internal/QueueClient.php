@@ -316,7 +316,8 @@ final class QueueClient
     /**
      * Refuses new jobs. Waits until all outcomes have arrived, and the engine has answered all requests. Then waits for
      * the engine to confirm cancellations, but only `$brokerRetryTimeout` or CONFIRMATION_TIMEOUT, whichever is longer.
-     * Finally closes the mailbox, unless other executors use it.
+     * Finally waits at most CONFIRMATION_TIMEOUT until the engine has dropped the outcomes that were received, and
+     * closes the mailbox, unless other executors use it.
      *
      * Cancellation: ends the unfinished work as {@see kill()} does.
      *
@@ -337,6 +338,7 @@ final class QueueClient
             throw $cancelled;
         }
         $this->shared()?->removeWaitersOf($this); // if a cancellation was not sent, waiters are left
+        $this->shared()?->readOutcomes->flush(self::CONFIRMATION_TIMEOUT, $cancellation);
         $this->brokerClient = null;
     }
 

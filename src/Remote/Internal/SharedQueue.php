@@ -32,22 +32,15 @@ final class SharedQueue
     /** Pause in seconds before a request without an answer is retried. */
     private const RETRY_SECONDS = 0.5;
 
-    /** Number of delivered outcomes, or their size in bytes, at which the engine is asked to drop these outcomes. */
-    private const MAX_READ_OUTCOMES = 500;
-    private const MAX_READ_BYTES = 4 << 20;
-
     public readonly JobOutbox $outbox;
     public readonly JobCancellations $cancellations;
+    public readonly ReadOutcomes $readOutcomes;
 
     /** Id of the process that created this object. A fork of that process looks up no jobs. */
     private readonly int $pid;
 
     /** @var array<string, non-empty-list<OutcomeReceiver>> by job id */
     private array $waiters = [];
-
-    /** @var list<string> ids of jobs with delivered outcomes that the engine still stores */
-    private array $readOutcomes = [];
-    private int $readBytes = 0;
 
     /** @var list<string> ids to look up in the next turn of the loop */
     private array $idsToLookUp = [];
@@ -66,6 +59,7 @@ final class SharedQueue
         $this->pid = (int) getmypid();
         $this->outbox = new JobOutbox($broker, $name, $mailbox);
         $this->cancellations = new JobCancellations($broker, $name);
+        $this->readOutcomes = new ReadOutcomes($broker, $name, $this->outbox);
     }
 
     public function __destruct()
@@ -311,30 +305,11 @@ final class SharedQueue
     {
         $waiters = $this->removeWaiters($id);
         if ($this->isOwn($id)) {
-            $this->readOutcomes[] = $id;
-            $this->readBytes += \strlen($frame);
-            $this->dropReadOutcomes();
+            $this->readOutcomes->add($id, \strlen($frame));
         }
         foreach ($waiters as $waiter) {
             $waiter->onOutcome($id, $frame);
         }
-    }
-
-    /** Asks the engine to drop the delivered outcomes, once their number or size has reached its limit. */
-    private function dropReadOutcomes(): void
-    {
-        if (\count($this->readOutcomes) < self::MAX_READ_OUTCOMES && $this->readBytes < self::MAX_READ_BYTES) {
-            return;
-        }
-        [$broker, $queue, $ids] = [$this->broker, $this->name, $this->readOutcomes];
-        [$this->readOutcomes, $this->readBytes] = [[], 0];
-        EventLoop::queue(static function () use ($broker, $queue, $ids): void {
-            try {
-                $broker->dropOutcomes($queue, $ids);
-            } catch (BrokerException) {
-                // The engine drops the outcomes when their retention ends.
-            }
-        });
     }
 
     private function reportUnknown(string $id): void

@@ -107,6 +107,22 @@ final class ExecutorEndsTest extends TidyTestCase
         self::assertLessThan(2.0, (hrtime(true) - $start) / 1e9, 'Nothing keeps the loop running');
     }
 
+    public function testCloseWaitsAtMostASecondUntilReceivedOutcomesAreDropped(): void
+    {
+        $redis = $this->engine();
+        $this->agentAt($redis->url(), $this->queue());
+        $executor = $this->executor();
+        self::assertSame(7, $executor->submit(static fn(): int => 7)->await());
+        posix_kill((int) $redis->pid(), \SIGSTOP);
+        $start = hrtime(true);
+        $executor->close();
+        $seconds = (hrtime(true) - $start) / 1e9;
+        posix_kill((int) $redis->pid(), \SIGCONT);
+        self::assertLessThan(3.0, $seconds);
+        $outcomes = "spindle:{{$this->queue()}}:result:*";
+        Eventually::holds(static fn(): bool => $redis->command('KEYS', $outcomes) === [], 'the outcome is dropped');
+    }
+
     public function testKillEndsTheWaitForAnEngine(): void
     {
         $executor = $this->executorWithUnsentCancellations();

@@ -1,0 +1,148 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Remote\Internal;
+
+use Amp\Cancellation;
+use Amp\CancelledException;
+use Amp\CompositeCancellation;
+use Amp\Future;
+use Amp\NullCancellation;
+use Amp\TimeoutCancellation;
+use Revolt\EventLoop;
+use Spindle\Internal\WeakTimer;
+use Spindle\Remote\Broker;
+use Spindle\Remote\BrokerException;
+use Spindle\Remote\BrokerUnavailableException;
+
+use function Amp\async;
+
+/**
+ * Makes the engine drop the outcomes of one queue that this process has received, many at once. Until the first
+ * attempt, a timer keeps this object in memory, but not the event loop running. A failed attempt is repeated while the
+ * queue is in use. At the end of the process, the last request is sent, and its answer is not awaited.
+ */
+final class ReadOutcomes
+{
+    /** Number of outcomes, or their size in bytes, at which the request is sent without a delay. */
+    private const MAX_COUNT = 500;
+    private const MAX_BYTES = 4 << 20;
+
+    private const DELAY_SECONDS = 0.5;
+
+    private const MAX_JOBS_PER_REQUEST = 1000;
+
+    /** @var \WeakMap<self, true>|null all instances; null before the first one */
+    private static ?\WeakMap $instances = null;
+
+    /** Id of the process that created this object. A fork of that process must not send requests. */
+    private readonly int $pid;
+
+    /** @var list<string> ids of the jobs */
+    private array $ids = [];
+    private int $bytes = 0;
+
+    /** Timer of the next request; null if there are no ids. */
+    private ?string $timer = null;
+
+    /** @var Future<void>|null the last request. The engine answers requests in order */
+    private ?Future $request = null;
+
+    public function __construct(
+        private readonly Broker $broker,
+        private readonly string $queue,
+        private readonly JobOutbox $outbox,
+    ) {
+        $this->pid = (int) getmypid();
+        if (self::$instances === null) {
+            self::$instances = new \WeakMap();
+            // A function that a shutdown function registers runs after the shutdown functions of the application.
+            register_shutdown_function(static fn() => register_shutdown_function(self::sendAll(...)));
+        }
+        self::$instances[$this] = true;
+    }
+
+    /** @param int $bytes size of the outcome */
+    public function add(string $id, int $bytes): void
+    {
+        $this->ids[] = $id;
+        $this->bytes += $bytes;
+        $this->timer ??= EventLoop::unreference(EventLoop::delay(self::DELAY_SECONDS, $this->drop(...)));
+        if (\count($this->ids) === self::MAX_COUNT || $this->bytes >= self::MAX_BYTES) {
+            $this->drop();
+        }
+    }
+
+    /**
+     * Waits until the engine has dropped the outcomes or is not available, or for $timeout seconds.
+     *
+     * Cancellation: ends the wait, and throws no exception.
+     */
+    public function flush(float $timeout, ?Cancellation $cancellation): void
+    {
+        $this->drop();
+        $end = new CompositeCancellation(new TimeoutCancellation($timeout), $cancellation ?? new NullCancellation());
+        try {
+            $this->request?->await($end);
+        } catch (CancelledException|\FiberError) {
+            // The engine gets the request later, if it is available and the event loop runs.
+        }
+    }
+
+    private function drop(): void
+    {
+        $ids = $this->takeIds();
+        if ($ids !== []) {
+            $this->request = async($this->send(...), $ids);
+        }
+    }
+
+    /** @return list<string> */
+    private function takeIds(): array
+    {
+        EventLoop::cancel($this->timer ?? '');
+        [$ids, $this->ids, $this->bytes, $this->timer] = [$this->ids, [], 0, null];
+        $taken = [];
+        foreach ($this->pid === getmypid() ? $ids : [] as $id) {
+            // If a pending submission is repeated, the outcome prevents that the job runs again.
+            $this->outbox->isPending($id) ? $this->addAgain($id) : $taken[] = $id;
+        }
+
+        return $taken;
+    }
+
+    private function addAgain(string $id): void
+    {
+        $this->ids[] = $id;
+        $this->timer ??= WeakTimer::after(self::DELAY_SECONDS, $this, static fn(self $outcomes) => $outcomes->drop());
+    }
+
+    /** @param list<string> $ids */
+    private function send(array $ids): void
+    {
+        foreach (array_chunk($ids, self::MAX_JOBS_PER_REQUEST) as $chunk) {
+            try {
+                $this->broker->dropOutcomes($this->queue, $chunk);
+            } catch (BrokerUnavailableException) {
+                foreach ($chunk as $id) {
+                    $this->addAgain($id);
+                }
+            } catch (BrokerException) {
+                // The engine drops the outcomes when their retention ends.
+            }
+        }
+    }
+
+    private static function sendAll(): void
+    {
+        foreach (self::$instances ?? [] as $outcomes => $_) {
+            $ids = $outcomes->takeIds();
+            try {
+                (new \Fiber($outcomes->send(...)))->start($ids); // returns when the fiber waits for the answer
+            } catch (\Throwable) {
+                // The engine drops the outcomes when their retention ends.
+            }
+        }
+    }
+}

@@ -1,0 +1,110 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Integration\Remote;
+
+use Amp\TimeoutCancellation;
+use PHPUnit\Framework\Attributes\TestWith;
+use Spindle\Command\Command;
+use Spindle\Command\CommandPool;
+use Spindle\Command\CommandPoolOptions;
+use Spindle\Remote\RedisBroker;
+use Spindle\Remote\RemoteCommands;
+use Spindle\Remote\RemoteExecutor;
+use Spindle\Remote\SigningKeys;
+use Spindle\Tests\Eventually;
+use Spindle\Tests\Host;
+use Spindle\Tests\OwnDirectory;
+use Spindle\Tests\Remote\AgentProgram;
+use Spindle\Tests\Remote\Redis;
+use Spindle\Tests\Remote\SharesAnAgent;
+use Spindle\Tests\TidyTestCase;
+
+/** Outcomes that the caller's process has received do not stay in the engine. */
+final class ReceivedOutcomesTest extends TidyTestCase
+{
+    use OwnDirectory;
+    use SharesAnAgent;
+
+    protected function setUp(): void
+    {
+        Eventually::holds(static fn(): bool => self::outcomes() === [], 'the outcomes of the first tasks are dropped');
+    }
+
+    public function testTheyAreDroppedSoon(): void
+    {
+        self::assertSame(3, $this->remote()->submit(static fn(): int => 3)->await());
+        Eventually::holds(static fn(): bool => self::outcomes() === [], 'the outcome is dropped');
+    }
+
+    public function testCloseDropsThem(): void
+    {
+        $executor = $this->remote();
+        self::assertSame([1, 2, 3], iterator_to_array($executor->map([-1, -2, -3], abs(...)), false));
+        $executor->close();
+
+        self::assertSame([], self::outcomes());
+    }
+
+    public function testCloseDropsThoseOfCommands(): void
+    {
+        $commands = new RemoteCommands(new RedisBroker(Redis::shared()->url()), self::$sharedQueue, self::keys());
+        $pool = new CommandPool(2, options: new CommandPoolOptions(transport: $commands));
+        foreach ($pool->run([Command::of('echo', 'hi')]) as $result) {
+            self::assertSame('hi', trim($result->stdout()));
+        }
+        $commands->close();
+
+        self::assertSame([], self::outcomes());
+    }
+
+    #[TestWith(['submit'])]
+    #[TestWith(['submitInAFunction'])]
+    #[TestWith(['kill'])]
+    public function testTheyAreDroppedWhenTheProcessEnds(string $program): void
+    {
+        $process = Host::start(self::class . "::{$program}", [Redis::shared()->url(), self::$sharedQueue]);
+        Eventually::holds(static fn(): bool => !$process->isRunning(), 'the process has ended', 20.0);
+
+        self::assertSame(7, $process->getExitCode(), $process->getOutput() . $process->getErrorOutput());
+        Eventually::holds(static fn(): bool => self::outcomes() === [], 'the outcome is dropped');
+    }
+
+    public static function submit(string $address, string $queue): never
+    {
+        $executor = new RemoteExecutor(new RedisBroker($address), $queue, new SigningKeys([AgentProgram::KEY]));
+
+        exit($executor->submit(static fn(): int => 7)->await(new TimeoutCancellation(10.0)));
+    }
+
+    /** PHP destroys the executor before the process ends. */
+    public static function submitInAFunction(string $address, string $queue): never
+    {
+        $seven = static function () use ($address, $queue): int {
+            $executor = new RemoteExecutor(new RedisBroker($address), $queue, new SigningKeys([AgentProgram::KEY]));
+
+            return $executor->submit(static fn(): int => 7)->await(new TimeoutCancellation(10.0));
+        };
+
+        exit($seven());
+    }
+
+    public static function kill(string $address, string $queue): never
+    {
+        $executor = new RemoteExecutor(new RedisBroker($address), $queue, new SigningKeys([AgentProgram::KEY]));
+        $seven = $executor->submit(static fn(): int => 7)->await(new TimeoutCancellation(10.0));
+        $executor->kill();
+
+        exit($seven);
+    }
+
+    /** @return array<mixed> keys of the outcomes in the shared queue */
+    private static function outcomes(): array
+    {
+        $keys = Redis::shared()->command('KEYS', 'spindle:{' . self::$sharedQueue . '}:result:*');
+        self::assertIsArray($keys);
+
+        return $keys;
+    }
+}
