@@ -7,6 +7,7 @@ namespace Spindle\Tests\Conformance\Remote;
 use PHPUnit\Framework\Attributes\After;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
+use PHPUnit\Framework\Attributes\TestWith;
 use Spindle\Remote\AttachResult;
 use Spindle\Remote\BrokerRefusedException;
 use Spindle\Remote\BrokerUnavailableException;
@@ -158,13 +159,7 @@ class RedisBrokerTest extends BrokerContract
         $this->broker()->renewLease($this->queue(), 'lost', self::SHORT, false, '{}');
         $this->submit(new Job('delayed', 'frame', delay: 0.3));
         $owner = $this->join('owner');
-        $prefix = "spindle:{{$this->queue()}}:";
-        foreach (['agents' => ['lost', 'owner'], 'delayed' => ['delayed']] as $key => $members) {
-            foreach ($members as $member) {
-                $this->shared()->command('ZINCRBY', "{$prefix}{$key}", '3600000', $member);
-            }
-        }
-        $this->shared()->command('HINCRBY', "{$prefix}meta", 'heard', '3600000');
+        $this->setClockBack(['lost', 'owner'], ['delayed']);
         $claimed = [];
         Eventually::holds(function () use ($owner, &$claimed): bool {
             $due = $this->broker()->renewLease($this->queue(), $owner, self::LONG, false, '{}');
@@ -176,9 +171,64 @@ class RedisBrokerTest extends BrokerContract
         sort($claimed);
 
         self::assertSame(['delayed', 'runs'], $claimed);
-        $leaseEnds = $this->shared()->command('ZSCORE', "{$prefix}agents", $owner);
-        self::assertIsString($leaseEnds);
-        self::assertLessThan((microtime(true) + self::LONG + 1.0) * 1000, (float) $leaseEnds);
+        self::assertLessThan((microtime(true) + self::LONG + 1.0) * 1000, $this->score('agents', $owner));
+    }
+
+    /** If older times were corrected after a new delay was stored, the new delay would be changed as well. */
+    #[TestWith([null, 50.0, 50.0])]
+    #[TestWith([SettlementKind::Retry, 50.0, 50.0])]
+    #[TestWith([SettlementKind::Refused, 0.0, 0.2])]
+    public function testOlderTimesFollowTheClockBeforeANewDelayIsStored(
+        ?SettlementKind $kind,
+        float $delay,
+        float $stored,
+    ): void {
+        $this->submit('job');
+        $owner = $this->join('owner');
+        $this->join('other');
+        $claimed = $this->claimOne($owner);
+        $this->submit(new Job('old', 'frame', delay: 100.0));
+        $this->setClockBack(['owner', 'other'], ['old']);
+        $before = floor(microtime(true) * 1000);
+        if ($kind === null) {
+            $this->submit(new Job('new', 'frame', delay: $delay));
+        } else {
+            $settlement = new Settlement('job', $claimed->claimNumber, $kind, delay: $delay);
+            $this->broker()->settleAndClaim($this->queue(), $owner, [$settlement], 1, 60.0);
+        }
+        $due = $this->score('delayed', $kind === null ? 'new' : 'job');
+        self::assertGreaterThanOrEqual($before + $stored * 1000, $due);
+        $old = $this->score('delayed', 'old');
+        self::assertGreaterThan($before + 90_000, $old);
+        self::assertLessThan($before + 101_000, $old);
+        $this->broker()->renewLease($this->queue(), 'other', self::LONG, false, '{}');
+
+        self::assertSame($old, $this->score('delayed', 'old'));
+    }
+
+    /**
+     * Adds an hour to the times of the queue.
+     *
+     * @param list<string> $owners
+     * @param list<string> $delayed ids of delayed jobs
+     */
+    private function setClockBack(array $owners, array $delayed): void
+    {
+        $prefix = "spindle:{{$this->queue()}}:";
+        foreach (['agents' => $owners, 'delayed' => $delayed] as $key => $members) {
+            foreach ($members as $member) {
+                $this->shared()->command('ZINCRBY', "{$prefix}{$key}", '3600000', $member);
+            }
+        }
+        $this->shared()->command('HINCRBY', "{$prefix}meta", 'heard', '3600000');
+    }
+
+    private function score(string $key, string $member): float
+    {
+        $score = $this->shared()->command('ZSCORE', "spindle:{{$this->queue()}}:{$key}", $member);
+        self::assertIsString($score);
+
+        return (float) $score;
     }
 
     public function testAWrongPasswordIsRefusedWithThePlaceForTheRightOne(): void

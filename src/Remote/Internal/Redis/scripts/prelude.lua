@@ -51,6 +51,7 @@ local MAX_ANSWER_BYTES = 4194304 -- an answer with this many bytes of frames get
 local CLAIM_BATCH = 16 -- entries that are read before the size of their frames is checked
 local MAX_SKIPPED = 500 -- number of entries of removed jobs after which a script stops reading entries
 local LISTENER_TIMEOUT_MS = 10000 -- time without a listener after which items are not wanted any more
+local MAX_SET_BACK_JOBS = 10000 -- maximum number of delayed jobs whose times are changed when the clock is set back
 local REFUSED_DELAY_MS = 200 -- delay of a job whose next claim came from an owner that has refused it
 local call = redis.call
 
@@ -193,12 +194,41 @@ local function eachWaiting(stream, maxRemoved, f)
   until enough or removed > maxRemoved or #entries < 200
 end
 
+-- If the engine's clock was set back since the last heartbeat, sets the leases and the next delays back as well.
+-- Otherwise, jobs would wait until the clock shows the old time again. Returns the time of the last heartbeat.
+local function correctTimes()
+  local heard = tonumber(call('HGET', META, 'heard') or now)
+  if heard <= now then return heard end
+  local function setBack(key, scored)
+    local set = {}
+    for i = 1, #scored, 2 do
+      if tonumber(scored[i + 1]) > 0 then -- 0: the owner has released its lease
+        set[#set + 1] = scored[i + 1] - (heard - now)
+        set[#set + 1] = scored[i]
+      end
+    end
+    callInParts('ZADD', key, set)
+  end
+  setBack(P .. 'agents', call('ZRANGE', P .. 'agents', 0, -1, 'WITHSCORES'))
+  setBack(P .. 'delayed', call('ZRANGE', P .. 'delayed', 0, MAX_SET_BACK_JOBS - 1, 'WITHSCORES'))
+  call('HSET', META, 'heard', now)
+  return now
+end
+
+-- Makes a job claimable after `delay` ms. First corrects older times, so that no later call changes this time.
+local areTimesCorrect = false
+local function delayJob(id, delay)
+  if not areTimesCorrect then correctTimes() end
+  areTimesCorrect = true
+  call('ZADD', P .. 'delayed', now + delay, id)
+end
+
 -- Makes a job claimable again, at once or after `delay` ms. Returns the number of jobs that can be claimed now.
 local function requeue(id, record, delay)
   local tried = {record[1], record[2], record[3], record[4], record[5], record[6], record[11] or ''}
   call('HSET', TRIED, id, cmsgpack.pack(tried))
   if delay > 0 then
-    call('ZADD', P .. 'delayed', now + delay, id)
+    delayJob(id, delay)
     return 0
   end
   enqueue('u', id, record[4], record[5])
@@ -361,7 +391,7 @@ local function claim(owner, want, out, first, maxFrame)
         elseif record[7] == owner and call('ZCOUNT', P .. 'agents', '(' .. now, '+inf') > 1 then
           table.insert(useless[stream], entries[i][1]) -- the owner has refused this job, so another owner gets it
           seen[id] = true
-          call('ZADD', P .. 'delayed', now + REFUSED_DELAY_MS, id)
+          delayJob(id, REFUSED_DELAY_MS)
         elseif bytes > 0 and bytes + #frames[i] > MAX_ANSWER_BYTES then
           table.insert(useless[stream], entries[i][1]) -- the job goes into the next answer
           seen[id], full = true, true

@@ -1,29 +1,12 @@
 -- Takes or renews a lease. Returns the ms until the next delay is over, or -1. ARGV: owner, lease in ms, whether the
 -- owner is new, its description in JSON, number of dead letters to keep, their retention in seconds.
-local MAX_SET_BACK_JOBS = 10000 -- maximum number of delayed jobs whose times are changed in one call
 local owner, lease, isNew, about = ARGV[1], tonumber(ARGV[2]), ARGV[3] == '1', ARGV[4]
 local maxDead, deadRetention = tonumber(ARGV[5]), tonumber(ARGV[6])
 
 -- If no agent has renewed its lease for the length of a lease, the engine was probably not available. Then leases that
 -- have ended since the last renewal are extended once. So running agents can end their jobs and release their leases.
-local heard = tonumber(call('HGET', META, 'heard') or now)
-if heard > now then
-  -- The engine's clock was set back. If leases and delays were not changed, jobs would wait until the clock shows the
-  -- old time again.
-  local function setBack(key, scored)
-    local set = {}
-    for i = 1, #scored, 2 do
-      if tonumber(scored[i + 1]) > 0 then -- 0: the owner has released its lease
-        set[#set + 1] = scored[i + 1] - (heard - now)
-        set[#set + 1] = scored[i]
-      end
-    end
-    callInParts('ZADD', key, set)
-  end
-  setBack(P .. 'agents', call('ZRANGE', P .. 'agents', 0, -1, 'WITHSCORES'))
-  setBack(P .. 'delayed', call('ZRANGE', P .. 'delayed', 0, MAX_SET_BACK_JOBS - 1, 'WITHSCORES'))
-  call('HSET', META, 'heard', now)
-elseif now - heard >= lease then
+local heard = correctTimes()
+if now - heard >= lease then
   for _, other in ipairs(call('ZRANGEBYSCORE', P .. 'agents', heard, now)) do
     if other ~= owner and call('HSETNX', P .. 'spared', other, 1) == 1 then
       call('ZADD', P .. 'agents', now + lease / 2, other)

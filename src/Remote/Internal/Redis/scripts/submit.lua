@@ -35,7 +35,7 @@ for i = 1, jobCount do
     call('HSET', JOBS, id, frame)
     if delay > 0 or key ~= '' then call('HSET', TRIED, id, cmsgpack.pack({0, 0, 0, mailbox, key, 0})) end
     if delay > 0 then
-      call('ZADD', P .. 'delayed', now + delay, id)
+      delayJob(id, delay)
       soonest = math.min(soonest, delay)
     else
       enqueue('r', id, mailbox, key)
