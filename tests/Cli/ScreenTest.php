@@ -192,7 +192,7 @@ final class ScreenTest extends SpindleCommandTestCase
     {
         // The delay before the third job keeps the run in the background until the next frame is due.
         $words = "-j1 --delay 0.2 '" . self::JOB . "' ::: a b c";
-        $session = $this->screen("{$words}; read line; bg; wait %1; echo \"[\$?]\"", true);
+        $session = $this->screen("{$words}; jobs; read line; bg; wait %1; echo \"[\$?]\"", true);
         $session->waitFor('~Ctrl-C stop$~D');
         $isStopSignal ? $this->signalRun(\SIGSTOP) : $session->type("\x1a");
         $session->waitFor('~Stopped~');

@@ -44,7 +44,7 @@ final class WebServerTest extends TidyTestCase
             PHP);
 
         self::assertMatchesRegularExpression(
-            '/may have been loaded before .*: repeat the request after \d+ s, or submit a named function/',
+            '/may have been loaded before .*: repeat the request after \d+ s, or submit an invokable object/',
             (string) file_get_contents($this->startBuiltIn($page)),
         );
     }
