@@ -166,6 +166,20 @@ final class ProgressTest extends SpindleCommandTestCase
         self::assertSame(143, $session->wait());
     }
 
+    public function testOutputToAnotherTerminalHasNoCodesThatClearTheProgress(): void
+    {
+        $results = $this->session('mv tty results; echo ready; read line');
+        $results->waitFor('~ready~');
+        $line = 'until [ -e go ]; do sleep 0.01; done; echo {}';
+        $session = $this->session("\$SPINDLE run --progress bar -j1 '{$line}' ::: a b > \"\$(cat results)\"");
+        $session->waitFor('~1 (of \d+ )?running~');
+        $this->file('go', '');
+        self::assertSame(0, $session->wait());
+        $results->waitFor('~^b$~m');
+
+        self::assertSame("ready\r\na\r\nb\r\n", $results->bytes);
+    }
+
     public function testNothingIsShownUnlessItIsAskedFor(): void
     {
         self::assertOutcome(0, '', $this->spindle(['true', ':::', 'a']));

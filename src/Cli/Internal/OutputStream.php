@@ -60,6 +60,13 @@ final class OutputStream
         return stream_isatty($this->stream);
     }
 
+    public function isSameTerminal(self $other): bool
+    {
+        $device = fstat($this->stream)['rdev'] ?? null;
+
+        return $this->isTerminal() && $other->isTerminal() && $device === (fstat($other->stream)['rdev'] ?? null);
+    }
+
     /**
      * Writes all bytes. Suspends while the reader is slow, and while another fiber writes.
      *

@@ -21,7 +21,9 @@ use Spindle\Command\CommandResult;
 final class Console implements ProgressConsole
 {
     private readonly Progress $progress;
-    private readonly bool $outIsTerminal;
+
+    /** Whether standard output and standard error are the same terminal, on which the progress may be drawn. */
+    private readonly bool $sharesTerminal;
 
     /** @var (\Closure(): string)|null {@see Progress::hide()}; null if the progress is not drawn */
     private readonly ?\Closure $hide;
@@ -40,7 +42,7 @@ final class Console implements ProgressConsole
         private readonly RunStatistics $statistics,
         RunControl $control,
     ) {
-        $this->outIsTerminal = $out->isTerminal();
+        $this->sharesTerminal = $out->isSameTerminal($error);
         $draws = \in_array($options->mode, [ProgressMode::Bar, ProgressMode::Screen], true) && self::canDraw($error);
         $this->progress = match (true) {
             $options->mode === ProgressMode::None => new NoProgress(),
@@ -93,8 +95,8 @@ final class Console implements ProgressConsole
         if ($bytes === '') {
             return;
         }
-        $this->out->write($bytes, $this->outIsTerminal ? $this->hide : null);
-        if ($this->outIsTerminal) {
+        $this->out->write($bytes, $this->sharesTerminal ? $this->hide : null);
+        if ($this->sharesTerminal) {
             $this->progress->wrote($bytes);
         }
     }
@@ -155,7 +157,7 @@ final class Console implements ProgressConsole
     /** Returns whether no output is partly written. */
     private function canShowProgress(): bool
     {
-        return !$this->inGroup && !$this->error->isWriting() && !($this->outIsTerminal && $this->out->isWriting());
+        return !$this->inGroup && !$this->error->isWriting() && !($this->sharesTerminal && $this->out->isWriting());
     }
 
     /** Waits until no other fiber writes to standard error, and then writes the pending lines. */
