@@ -6,14 +6,16 @@ namespace Spindle\Doctrine;
 
 use Doctrine\DBAL\Driver\Connection as DriverConnection;
 use Doctrine\DBAL\Driver\Exception\NoIdentityValue;
+use Revolt\EventLoop;
 use Spindle\Postgres\MultipleStatementsException;
 use Spindle\Postgres\PooledConnection;
+use Spindle\Postgres\PoolTimeoutException;
 use Spindle\Postgres\PostgresException;
 use Spindle\Postgres\PostgresPool;
 
 /**
  * Borrows a connection from the pool, and returns it when this object is destroyed. Doctrine's close() drops its
- * reference, and so destroys the object.
+ * reference, and so destroys the object. Without close(), an EntityManager keeps the object until PHP collects cycles.
  *
  * A Doctrine connection counts its open transactions, so each fiber needs its own one. From the call of
  * beginTransaction() until the end of the transaction, statements of another fiber throw a \LogicException.
@@ -25,6 +27,9 @@ final class Connection implements DriverConnection
 
     /** Statements after which parameters of other statements may have other types. */
     private const CHANGES_SCHEMA = '~^\s*+(?:ALTER|CREATE|DROP)\b~i';
+
+    /** Seconds from one collection of cycles to the next, while a fiber waits for a connection. */
+    private const COLLECT_INTERVAL = 0.1;
 
     private bool $inTransaction = false;
 
@@ -39,12 +44,21 @@ final class Connection implements DriverConnection
     private static ?\WeakMap $versions = null;
 
     /**
-     * Live connections. A shutdown function releases them before PHP destroys objects in undefined order. Otherwise the
-     * pool could be destroyed first, and would report that a connection was not released.
+     * Borrowed connections by process and object id of the borrower. PHP destroys the objects of a cycle, or of a
+     * script that ends, in undefined order. The references here ensure that each connection is released before PHP
+     * destroys it. Otherwise the connection would report that it was not released.
      *
-     * @var \WeakMap<self, true>|null
+     * @var array<int, array<int, PooledConnection>>
      */
-    private static ?\WeakMap $open = null;
+    private static array $borrowed = [];
+
+    private static bool $hasShutdownFunction = false;
+
+    /** Number of fibers that wait for a connection. */
+    private static int $waiting = 0;
+
+    /** Timer that collects cycles while a fiber waits for a connection. */
+    private static ?string $collector = null;
 
     private readonly PooledConnection $connection;
 
@@ -62,21 +76,24 @@ final class Connection implements DriverConnection
         self::$versions ??= new \WeakMap();
         $this->pid = (int) getmypid();
         try {
-            $this->connection = $pool->acquire();
+            $this->connection = self::borrow($pool);
             $this->version = self::$versions[$pool] ??= $this->inspectServer();
         } catch (PostgresException $failure) {
             throw Exception::of($failure);
         }
-        if (self::$open === null) {
-            self::$open = new \WeakMap();
+        if (!self::$hasShutdownFunction) {
+            self::$hasShutdownFunction = true;
             register_shutdown_function(self::releaseAll(...));
         }
-        self::$open[$this] = true;
+        self::$borrowed[$this->pid][spl_object_id($this)] = $this->connection;
     }
 
     public function __destruct()
     {
-        $this->release();
+        if ($this->pid === getmypid()) {
+            $this->connection->release();
+            unset(self::$borrowed[$this->pid][spl_object_id($this)]);
+        }
     }
 
     public function prepare(string $sql): Statement
@@ -196,16 +213,32 @@ final class Connection implements DriverConnection
         }
     }
 
-    private function release(): void
+    /** Collects cycles during a long wait. An EntityManager without references may have kept its connection. */
+    private static function borrow(PostgresPool $pool): PooledConnection
     {
-        if ($this->pid === getmypid()) {
-            $this->connection->release();
+        self::$collector ??= EventLoop::unreference(EventLoop::repeat(
+            self::COLLECT_INTERVAL,
+            static function (): void {
+                gc_collect_cycles();
+            },
+        ));
+        ++self::$waiting;
+        try {
+            return $pool->acquire();
+        } catch (PoolTimeoutException $failure) {
+            ['in_use' => $inUse, 'max' => $max] = $pool->statistics();
+            throw $inUse === $max ? Exception::fullPool($failure) : Exception::of($failure);
+        } finally {
+            if (--self::$waiting === 0) {
+                EventLoop::cancel(self::$collector);
+                self::$collector = null;
+            }
         }
     }
 
     private static function releaseAll(): void
     {
-        foreach (self::$open ?? [] as $connection => $true) {
+        foreach (self::$borrowed[getmypid()] ?? [] as $connection) {
             $connection->release();
         }
     }

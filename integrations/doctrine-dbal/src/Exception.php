@@ -41,6 +41,16 @@ final class Exception extends AbstractException
     }
 
     /** @internal */
+    public static function fullPool(PoolTimeoutException $failure): self
+    {
+        return new self(
+            "{$failure->getMessage()}. Close each Doctrine connection at the end of its request: \$connection->close()",
+            self::CONNECTION_FAILURE,
+            previous: $failure,
+        );
+    }
+
+    /** @internal */
     public static function unknownParameter(int|string $parameter): self
     {
         return new self("The statement has no parameter {$parameter}");

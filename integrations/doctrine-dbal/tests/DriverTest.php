@@ -387,7 +387,27 @@ final class DriverTest extends TidyTestCase
             self::fail('The pool has two connections');
         } catch (ConnectionException $failure) {
             self::assertSame('08006', $failure->getSQLState());
+            self::assertStringContainsString('Close each Doctrine connection', $failure->getMessage());
         }
+    }
+
+    public function testConnectionsInCyclesAreCollectedWhileTheNextOneWaits(): void
+    {
+        $this->pool(maxConnections: 2);
+        foreach (range(1, 5) as $number) {
+            self::assertSame($number, $this->queryAndLeaveInACycle($number));
+        }
+
+        self::assertSame([], $this->warnings);
+    }
+
+    public function testConnectionsInCyclesAreCollectedWhileManyFibersWait(): void
+    {
+        $this->pool(maxConnections: 2);
+        $queries = array_map(fn(int $number) => async($this->queryAndLeaveInACycle(...), $number), range(1, 9));
+
+        self::assertEqualsCanonicalizing(range(1, 9), await($queries));
+        self::assertSame([], $this->warnings);
     }
 
     public function testTextsAndNamesAreQuoted(): void
@@ -568,6 +588,15 @@ final class DriverTest extends TidyTestCase
         $this->expectException(\InvalidArgumentException::class);
         $this->expectExceptionMessage($message);
         $connection->fetchOne('SELECT 1');
+    }
+
+    /** Leaves an open connection in a cycle, as a request that drops its EntityManager does. */
+    private function queryAndLeaveInACycle(int $number): mixed
+    {
+        $cycle = new \stdClass();
+        [$cycle->self, $cycle->connection] = [$cycle, $this->connection()];
+
+        return $cycle->connection->fetchOne('SELECT ?::int', [$number]);
     }
 
     private function connection(int $maxConnections = 8, float $acquireTimeout = 5.0): Connection
