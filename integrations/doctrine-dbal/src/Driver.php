@@ -14,10 +14,10 @@ use Spindle\Postgres\TlsMode;
 /**
  * Connects Doctrine DBAL to PostgreSQL through a {@see PostgresPool}, so that a query suspends only its fiber.
  *
- * The driver option "pool" is the pool to use. It must have {@see \Spindle\Postgres\JsonMode::Arrays}. Without this
- * option, all Doctrine connections of a process with the same host, port, user, password, dbname, sslmode, sslrootcert,
- * sslcert, sslkey and application_name share a pool. The driver option "maxConnections" is the size of that pool; 10 by
- * default.
+ * The driver option "pool" is the pool to use, or its name for {@see registerPool()}. The pool must have
+ * {@see \Spindle\Postgres\JsonMode::Arrays}. Without this option, all Doctrine connections of a process with the same
+ * host, port, user, password, dbname, sslmode, sslrootcert, sslcert, sslkey and application_name share a pool. The
+ * driver option "maxConnections" is the size of that pool; 10 by default.
  */
 final class Driver extends AbstractPostgreSQLDriver
 {
@@ -33,22 +33,40 @@ final class Driver extends AbstractPostgreSQLDriver
     /** @var array<string, PostgresPool> by process and parameters */
     private static array $pools = [];
 
+    /** @var array<string, PostgresPool> by name */
+    private static array $registered = [];
+
+    /**
+     * Names a pool for the driver option "pool", in place of an earlier pool with this name. Doctrine's result cache
+     * needs a name, because it serializes the parameters of the connection into its keys. So use the same name in all
+     * processes that share a result cache, and another name for another database.
+     */
+    public static function registerPool(string $name, PostgresPool $pool): void
+    {
+        self::$registered[$name] = $pool;
+    }
+
     /**
      * @throws Exception
-     * @throws \InvalidArgumentException when a driver option has a value of another type
+     * @throws \InvalidArgumentException when a driver option has a value of another type, or no pool has the name
      */
     public function connect(#[\SensitiveParameter] array $params): Connection
     {
         /** @var array<string, mixed> $options */
         $options = $params['driverOptions'] ?? [];
-        $pool = $options['pool'] ?? null;
-        if ($pool !== null && !$pool instanceof PostgresPool) {
-            throw new \InvalidArgumentException(
-                'The driver option "pool" must be a ' . PostgresPool::class . ', not ' . get_debug_type($pool),
-            );
-        }
+        $pool = $options['pool'] ?? self::pool($params, self::maxConnections($options));
 
-        return new Connection($pool ?? self::pool($params, self::maxConnections($options)));
+        return new Connection(match (true) {
+            $pool instanceof PostgresPool => $pool,
+            \is_string($pool) => self::$registered[$pool] ?? throw new \InvalidArgumentException(
+                'No PostgresPool is registered under the name in the driver option "pool". '
+                    . 'Call ' . self::class . '::registerPool() before the first query',
+            ),
+            default => throw new \InvalidArgumentException(
+                'The driver option "pool" must be a ' . PostgresPool::class . ' or the name of one, not '
+                    . get_debug_type($pool),
+            ),
+        });
     }
 
     /** @param array<string, mixed> $options */

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Tests\Doctrine;
 
 use Amp\DeferredFuture;
+use Doctrine\DBAL\Cache\QueryCacheProfile;
 use Doctrine\DBAL\Connection;
 use Doctrine\DBAL\Driver\Exception as DriverFailure;
 use Doctrine\DBAL\DriverManager;
@@ -26,6 +27,8 @@ use PHPUnit\Framework\Attributes\After;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\Attributes\RequiresMethod;
 use PHPUnit\Framework\Attributes\TestWith;
+use Psr\Cache\CacheItemInterface;
+use Psr\Cache\CacheItemPoolInterface;
 use Spindle\Doctrine\Driver;
 use Spindle\Postgres\JsonMode;
 use Spindle\Postgres\PooledConnection;
@@ -56,6 +59,7 @@ final class DriverTest extends TidyTestCase
     protected function closePool(): void
     {
         (new \ReflectionProperty(Driver::class, 'pools'))->setValue(null, []);
+        (new \ReflectionProperty(Driver::class, 'registered'))->setValue(null, []);
         gc_collect_cycles();
         $this->pool?->close();
         $this->pool = null;
@@ -577,8 +581,32 @@ final class DriverTest extends TidyTestCase
         self::assertSame($pids[0], $pids[1]);
     }
 
+    public function testTheResultCacheDistinguishesRegisteredPools(): void
+    {
+        $keys = [];
+        $cache = self::createStub(CacheItemPoolInterface::class);
+        $cache->method('getItem')->willReturnCallback(static function (string $key) use (&$keys): CacheItemInterface {
+            $keys[] = $key;
+
+            return self::createStub(CacheItemInterface::class);
+        });
+        foreach (['shop', 'log', 'shop'] as $name) {
+            Driver::registerPool($name, $this->pool());
+            $connection = DriverManager::getConnection([
+                'driverClass' => Driver::class,
+                'driverOptions' => ['pool' => $name],
+            ]);
+            $result = $connection->executeQuery('SELECT 1', qcp: new QueryCacheProfile(60, resultCache: $cache));
+            self::assertSame(1, $result->fetchOne());
+        }
+
+        self::assertSame($keys[0], $keys[2]);
+        self::assertNotSame($keys[0], $keys[1]);
+    }
+
     /** @param array<string, mixed> $options */
-    #[TestWith([['pool' => 'postgres://localhost'], 'PostgresPool, not string'])]
+    #[TestWith([['pool' => 1], 'PostgresPool or the name of one, not int'])]
+    #[TestWith([['pool' => 'postgres://localhost'], 'No PostgresPool is registered under the name'])]
     #[TestWith([['maxConnections' => 'many'], 'an integer, not "many"'])]
     #[TestWith([['maxConnections' => 1.5], 'an integer, not float'])]
     public function testADriverOptionOfAnotherTypeIsRefused(array $options, string $message): void
