@@ -101,26 +101,27 @@ final class Connection implements DriverConnection
         return new Statement($this, NumberedParameters::of($sql));
     }
 
-    public function query(string $sql): Result
-    {
-        return $this->run($sql, []);
-    }
-
     /**
-     * Executes one statement, or several as a script. Returns 0 for a script.
+     * Executes one statement, or several as a script. The rows of a script can't be fetched.
      *
      * An empty script follows CREATE, ALTER and DROP, because after a script the connection prepares its statements
      * again.
      */
-    public function exec(string $sql): int
+    public function query(string $sql): Result
     {
-        $isScript = MultipleStatementsException::of($sql) !== null;
-        $rows = $isScript ? 0 : $this->run($sql, [])->rowCount();
+        $isScript = str_contains($sql, ';') && MultipleStatementsException::of($sql) !== null;
+        $result = $isScript ? new Result(null) : $this->run($sql, []);
         if ($isScript || preg_match(self::CHANGES_SCHEMA, $sql) === 1) {
             $this->runScript($isScript ? $sql : '');
         }
 
-        return $rows;
+        return $result;
+    }
+
+    /** Executes like {@see query()}, and returns the number of affected rows: 0 for a script. */
+    public function exec(string $sql): int
+    {
+        return $this->query($sql)->rowCount();
     }
 
     /**

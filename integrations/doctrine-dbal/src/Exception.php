@@ -9,6 +9,7 @@ use Spindle\Postgres\AuthenticationException;
 use Spindle\Postgres\ConnectionClosedException;
 use Spindle\Postgres\ConnectionFailedException;
 use Spindle\Postgres\ConnectionLostException;
+use Spindle\Postgres\MultipleStatementsException;
 use Spindle\Postgres\PoolTimeoutException;
 use Spindle\Postgres\PostgresException;
 use Spindle\Postgres\QueryException;
@@ -22,6 +23,8 @@ final class Exception extends AbstractException
     /** Text by which Doctrine recognizes a lost connection. */
     private const LOST = 'server closed the connection';
 
+    private const ONE_BY_ONE = 'Execute each statement on its own';
+
     public static function of(PostgresException $failure): self
     {
         [$message, $state] = match (true) {
@@ -34,6 +37,11 @@ final class Exception extends AbstractException
             $failure instanceof AuthenticationException,
             $failure instanceof ConnectionFailedException,
             $failure instanceof PoolTimeoutException => [$failure->getMessage(), self::CONNECTION_FAILURE],
+            $failure instanceof MultipleStatementsException => [
+                "A prepared statement can't consist of several statements. A second one begins at: {$failure->second}. "
+                    . self::ONE_BY_ONE,
+                null,
+            ],
             default => [$failure->getMessage(), null],
         };
 
@@ -48,6 +56,12 @@ final class Exception extends AbstractException
             self::CONNECTION_FAILURE,
             previous: $failure,
         );
+    }
+
+    /** @internal */
+    public static function rowsOfScript(): self
+    {
+        return new self('The rows of several statements in one text are not available. ' . self::ONE_BY_ONE);
     }
 
     /** @internal */

@@ -18,7 +18,7 @@ final class Result implements DriverResult
     /** Number of rows that were fetched. */
     private int $position = 0;
 
-    /** @param PostgresResult|null $result null after {@see free()} */
+    /** @param PostgresResult|null $result null for a script, and after {@see free()} */
     public function __construct(private ?PostgresResult $result) {}
 
     public function fetchNumeric(): array|false
@@ -85,9 +85,13 @@ final class Result implements DriverResult
         return $this->result?->columnNames() ?? [];
     }
 
-    /** @return list<list<bool|float|int|string|null>> */
+    /**
+     * @return list<list<bool|float|int|string|null>>
+     *
+     * @throws Exception when the result is that of a script
+     */
     private function rows(): array
     {
-        return $this->rows ??= $this->result?->scalars() ?? [];
+        return $this->rows ??= $this->result?->scalars() ?? throw Exception::rowsOfScript();
     }
 }

@@ -479,6 +479,39 @@ final class DriverTest extends TidyTestCase
         self::assertSame([null, '2024-01-01 00:00:00'], $connection->fetchFirstColumn("SELECT value FROM {$table}"));
     }
 
+    public function testAScriptAndAChangedTableAreExecutedAsAQuery(): void
+    {
+        $connection = $this->connection();
+        $table = $this->table($connection, 'value int');
+        $insert = "INSERT INTO {$table} VALUES (?)";
+        $connection->beginTransaction();
+        $connection->executeStatement($insert, [1]);
+        $connection->executeQuery("DROP TABLE {$table}");
+        $connection->executeQuery("CREATE TABLE {$table} (value text)");
+        $connection->executeStatement($insert, ['text']);
+        $connection->commit();
+        $result = $connection->executeQuery("DELETE FROM {$table}; INSERT INTO {$table} VALUES ('a;b');");
+
+        self::assertSame([0, 0], [$result->rowCount(), $result->columnCount()]);
+        self::assertSame(['a;b'], $connection->fetchFirstColumn("SELECT value FROM {$table}"));
+    }
+
+    public function testTheRowsOfAScriptAreNotSilentlyMissing(): void
+    {
+        $result = $this->connection()->executeQuery('SELECT 1; SELECT 2');
+
+        $this->expectException(DriverException::class);
+        $this->expectExceptionMessage('Execute each statement on its own');
+        $result->fetchOne();
+    }
+
+    public function testAScriptWithParametersIsRefused(): void
+    {
+        $this->expectException(DriverException::class);
+        $this->expectExceptionMessage('Execute each statement on its own');
+        $this->connection()->executeStatement('SELECT ?::int; SELECT 2', [1]);
+    }
+
     public function testTheRowsOfACreatedTableAreCounted(): void
     {
         $connection = $this->connection();
