@@ -266,7 +266,7 @@ final class ClosureReader
         }
 
         return match ($token->id) {
-            \T_LINE => (string) $token->line,
+            \T_LINE => "({$token->line})", // without brackets, "." beside it would make a float
             \T_FILE => var_export($this->file, true),
             \T_DIR => var_export(\dirname($this->file), true),
             default => null,

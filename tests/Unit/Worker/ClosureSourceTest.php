@@ -81,6 +81,11 @@ final class ClosureSourceTest extends TestCase
             . ' basename(__DIR__) === basename(dirname(__FILE__))])',
             [[3, 'Place', 'source.php', true]],
         ];
+        yield 'its place next to other tokens' => [
+            "\$take(fn() => ['line '.__LINE__, __LINE__.' is the line', [...[5],...[__LINE__]], 1-__LINE__,"
+            . " @__LINE__[0], __DIR__.'/'.basename(__FILE__)===__FILE__, '.'.__CLASS__.'.'])",
+            [['line 3', '3 is the line', [5, 3], -2, null, true, '..']],
+        ];
         yield 'imported names' => [
             '$take(fn() => [Several::class, Deep\Er::class, upper("a"), Ten, Own::class])',
             [['A\Many', 'B\Er', 'A', 10, 'Place\Own']],
