@@ -32,6 +32,9 @@ final class BodyStream implements StreamInterface, BodyLimited
 
     private int $offset = 0;
 
+    /** @var int|null length of the body; null if unknown */
+    private $length;
+
     /** Number of bytes before those in {@see $bytes}. The handler has read them, and this object has dropped them. */
     private int $dropped = 0;
 
@@ -50,7 +53,10 @@ final class BodyStream implements StreamInterface, BodyLimited
      * @param ConnectionReference $connection
      * @param ServerExchange      $exchange
      */
-    public function __construct(private $connection, private $exchange) {}
+    public function __construct(private $connection, private $exchange)
+    {
+        $this->length = $exchange->head->length;
+    }
 
     /** @return array<string, mixed> without properties that lead to the server and to requests of other clients */
     public function __debugInfo(): array
@@ -63,9 +69,15 @@ final class BodyStream implements StreamInterface, BodyLimited
         $this->limit = $bytes;
     }
 
+    /** Makes the body empty, because a form that is not kept was parsed. The body is then like a body of 0 bytes. */
+    public function becomeEmpty(): void
+    {
+        [$this->bytes, $this->offset, $this->dropped, $this->length] = ['', 0, 0, 0];
+    }
+
     public function getSize(): ?int
     {
-        return $this->exchange->head->length;
+        return $this->length;
     }
 
     /** Returns the whole body if it can be read again, otherwise the unread rest. */
@@ -80,11 +92,11 @@ final class BodyStream implements StreamInterface, BodyLimited
 
     public function getContents(): string
     {
-        $length = $this->exchange->head->length;
+        $length = $this->length;
         if (
             $this->offset === 0
             && $this->bytes === ''
-            && $length !== null
+            && $length > 0
             && $length <= ($this->limit ?? self::MAX_SHORT_BODY_BYTES)
             && !$this->closed
         ) {
@@ -97,7 +109,7 @@ final class BodyStream implements StreamInterface, BodyLimited
         }
         $contents = $this->read(\PHP_INT_MAX);
         // eof() checks the first condition too. For most bodies, the check here is enough, and eof() is not called.
-        while ($this->dropped + $this->offset !== $this->exchange->head->length && !$this->eof()) {
+        while ($this->dropped + $this->offset !== $this->length && !$this->eof()) {
             $contents .= $this->read(\PHP_INT_MAX);
         }
 
@@ -110,7 +122,7 @@ final class BodyStream implements StreamInterface, BodyLimited
             $this->closed
             || !$this->ended
             && $this->offset === \strlen($this->bytes)
-            && $this->dropped + $this->offset !== $this->exchange->head->length
+            && $this->dropped + $this->offset !== $this->length
         ) {
             $this->receive();
         }
@@ -123,7 +135,7 @@ final class BodyStream implements StreamInterface, BodyLimited
     public function eof(): bool
     {
         return $this->offset === \strlen($this->bytes)
-            && ($this->dropped + $this->offset === $this->exchange->head->length || $this->ended || $this->closed);
+            && ($this->dropped + $this->offset === $this->length || $this->ended || $this->closed);
     }
 
     public function tell(): int
@@ -138,7 +150,7 @@ final class BodyStream implements StreamInterface, BodyLimited
             return false;
         }
 
-        return ($this->exchange->head->length ?? \strlen($this->bytes)) <= $this->maxKeptBytes();
+        return ($this->length ?? \strlen($this->bytes)) <= $this->maxKeptBytes();
     }
 
     /** Suspends until all bytes before the new position have arrived. */
@@ -217,7 +229,7 @@ final class BodyStream implements StreamInterface, BodyLimited
         }
         $connection = $this->connection->connection() ?? throw ClientDisconnectedException::bodyIncomplete();
         $limit = $this->limit ?? $connection->service->options->maxBody;
-        $length = $this->exchange->head->length;
+        $length = $this->length;
         if ($length > $limit) {
             throw self::tooLarge($limit);
         }

@@ -25,7 +25,7 @@ final class ServerExchange implements RequestExchange
 
     public ?\Throwable $cancelReason = null;
 
-    private ?StreamInterface $body = null;
+    private ?BodyStream $body = null;
 
     private ?Form $form = null;
 
@@ -145,12 +145,19 @@ final class ServerExchange implements RequestExchange
         if ($this->formFailure !== null) {
             throw $this->formFailure;
         }
+        $forms = $this->connection->forms();
+        $type = $this->head->field('content-type');
         try {
-            return $this->form = $this->connection->forms()->read(
-                $this->head->field('content-type'),
+            $this->form = $forms->read(
+                $type,
                 $this->body(),
                 $this->head->length === 0 ? '' : $this->head->field('content-encoding'),
             );
+            if ($this->body?->eof() === true && $forms->maxKeptBytes($type) === 0) {
+                $this->body->becomeEmpty();
+            }
+
+            return $this->form;
         } catch (\Throwable $failure) {
             throw $this->formFailure = $failure;
         }

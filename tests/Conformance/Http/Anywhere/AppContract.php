@@ -362,6 +362,8 @@ abstract class AppContract extends TestCase
         $answer = $this->ask('POST', '/again', ['Content-Type' => 'multipart/form-data; boundary=B'], $form);
 
         self::assertSame([['a' => '1'], '', '', '', ''], json_decode((string) $answer->getBody(), true));
+        $rewound = $this->ask('POST', '/rewound', ['Content-Type' => 'multipart/form-data; boundary=B'], $form);
+        self::assertSame([['a' => '1'], '', 0, '', 0, true], json_decode((string) $rewound->getBody(), true));
     }
 
     public function testABodyWithAContentEncodingIsNotParsed(): void

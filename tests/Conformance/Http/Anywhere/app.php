@@ -254,6 +254,16 @@ $routes = [
         $request->getParsedBody(), $request->getBody()->getContents(), (string) $request->getBody(),
         (string) $request->withAttribute('a', 1)->getBody(), $request->getBody()->getContents(),
     ]),
+    '/rewound' => static function (ServerRequestInterface $request): ResponseInterface {
+        $fields = $request->getParsedBody();
+        $body = $request->getBody();
+        $rest = $body->read(1);
+        $body->eof() ? $body->rewind() : null; // as MethodOverrideMiddleware of Slim does
+
+        return Response::json(
+            [$fields, $rest, $body->tell(), $body->getContents(), (int) $body->getSize(), $body->isSeekable()],
+        );
+    },
     '/parsed-late' => static fn(ServerRequestInterface $request): ResponseInterface
         => Response::json([(string) $request->getBody(), $request->getParsedBody(), (string) $request->getBody()]),
     '/resource' => static function (ServerRequestInterface $request): ResponseInterface {

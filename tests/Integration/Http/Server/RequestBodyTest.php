@@ -835,22 +835,29 @@ final class RequestBodyTest extends HttpServerTestCase
         }
     }
 
-    public function testAMultipartFormIsReadOnce(): void
+    public function testAMultipartFormIsReadOnceAndThenEmpty(): void
     {
         $this->serve(static function (ServerRequestInterface $request): Response {
             if ($request->getHeaderLine('X-First') === 'body') {
                 $request->getBody()->read(1);
             }
 
-            return Response::json(
-                [$request->getParsedBody(), (string) $request->getBody(), $request->getBody()->isSeekable()],
-            );
+            $seekable = $request->getBody()->isSeekable();
+            $fields = $request->getParsedBody();
+            $body = $request->getBody();
+            $state = [$seekable, $fields, $body->eof(), $body->tell(), $body->getSize(), $body->isSeekable()];
+            $body->rewind();
+            array_push($state, $body->getContents(), (string) $body, $body->read(1), $body->tell(), $body->eof());
+            $file = $body->detach();
+
+            return Response::json([...$state, \is_resource($file) ? stream_get_contents($file) : null]);
         });
         $form = "--b\r\nContent-Disposition: form-data; name=a\r\n\r\n1\r\n--b--\r\n";
+        $empty = [true, 0, 0, true, '', '', '', 0, true, ''];
 
-        foreach ($this->ask('multipart/form-data; boundary=b', $form) as $response) {
-            self::assertSame([['a' => '1'], '', false], $response->json());
-        }
+        [$framed, $chunked] = $this->ask('multipart/form-data; boundary=b', $form);
+        self::assertSame([false, ['a' => '1'], ...$empty], $framed->json());
+        self::assertSame([true, ['a' => '1'], ...$empty], $chunked->json());
         foreach ($this->ask("multipart/form-data; boundary=b\r\nX-First: body", $form) as $response) {
             self::assertSame(500, $response->status);
         }
