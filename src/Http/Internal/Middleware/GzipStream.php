@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Http\Internal\Middleware;
 
 use Psr\Http\Message\StreamInterface;
+use Spindle\Http\Internal\Message\ContentsStream;
 use Spindle\Http\Internal\Message\IterableStream;
 use Spindle\Http\Internal\Message\ReadOnlyStream;
 use Spindle\Http\Internal\Message\StreamEnd;
@@ -37,16 +38,19 @@ final class GzipStream implements StreamInterface
 
     private int $position = 0;
 
+    private readonly StreamInterface $source;
+
     /**
      * @param StreamInterface $source a seekable source is read from its beginning and left open; another source is
      *     read from its current position, and closed together with this stream
      * @param int|null $size bytes to read from the source; null to read to its end
      */
     public function __construct(
-        private readonly StreamInterface $source,
+        StreamInterface $source,
         private readonly ?int $size,
         private readonly int $level,
     ) {
+        $this->source = ContentsStream::of($source);
         $this->flush = $size === null ? \ZLIB_SYNC_FLUSH : \ZLIB_NO_FLUSH;
         $this->seekable = $source->isSeekable();
     }

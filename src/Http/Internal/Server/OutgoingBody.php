@@ -7,6 +7,7 @@ namespace Spindle\Http\Internal\Server;
 use Psr\Http\Message\ResponseInterface;
 use Psr\Http\Message\StreamInterface;
 use Spindle\Http\Internal\Answer\EventStream;
+use Spindle\Http\Internal\Message\ContentsStream;
 use Spindle\Http\Internal\Message\Head;
 use Spindle\Http\Internal\Message\IterableStream;
 use Spindle\Http\Internal\Message\StreamEnd;
@@ -33,8 +34,11 @@ final class OutgoingBody
     private bool $chunked = false;
     public bool $isSent = true;
 
-    public function __construct(private readonly StreamInterface $stream)
+    private readonly StreamInterface $stream;
+
+    public function __construct(StreamInterface $stream)
     {
+        $this->stream = ContentsStream::of($stream);
         $this->seekable = $stream->isSeekable();
     }
 

@@ -131,7 +131,8 @@ final class ResponseWriter
     public static function shortBody(StreamInterface $body): ?string
     {
         $size = $body->getSize();
-        if ($size === null || $size > self::MAX_SHORT_BODY_BYTES || !$body->isSeekable()) {
+        $isShort = $size !== null && $size <= self::MAX_SHORT_BODY_BYTES;
+        if (!$isShort || !$body->isSeekable() || !$body->isReadable()) {
             return null;
         }
         $body->rewind();

@@ -142,6 +142,10 @@ abstract class AppContract extends TestCase
         }
         yield 'a stream' => ['GET /stream', '200 OK', 'one,two', ['Content-Type' => 'text/plain']];
         yield 'a stream that has nothing at times' => ['GET /hesitant', '200 OK', 'one,two', []];
+        yield 'a callback' => ['GET /callback', '200 OK', 'made at once', ['X-Kept' => 'yes']];
+        yield 'a callback to HEAD' => ['HEAD /callback', '200 OK', '', ['X-Kept' => 'yes']];
+        yield 'a callback with a length' => ['GET /callback-cut', '200 OK', 'made', ['Content-Length' => '4']];
+        yield 'a file in another mode' => ['GET /unknown-mode', '200 OK', '0123456789', ['Content-Length' => '10']];
         yield 'no length to HEAD where there is no body' => ['HEAD /empty', '200 OK', '', ['X-Kept' => 'yes']];
         yield 'no length to HEAD where a stream has nothing' => [
             'HEAD /empty-stream',
@@ -195,13 +199,20 @@ abstract class AppContract extends TestCase
             "No rows\n",
             ['Content-Type' => self::TEXT, 'Content-Length' => '8', 'X-Name' => 'rows'],
         ];
+        yield 'a callback that fails' => [
+            'GET /callback-fails',
+            '404 Not Found',
+            "No rows\n",
+            ['Content-Type' => self::TEXT, 'Content-Length' => '8', 'X-Name' => 'rows'],
+        ];
+        yield 'a callback that is not called' => ['HEAD /callback-fails', '200 OK', '', ['X-Kept' => 'yes']];
         yield 'a body that is not read' => [
             'HEAD /fails-first',
             '200 OK',
             '',
             ['Content-Type' => 'text/csv', 'Set-Cookie' => 'a=1'],
         ];
-        foreach (['/fails-first-length', '/read'] as $target) {
+        foreach (['/fails-first-length', '/read', '/callback-read'] as $target) {
             yield "a body without a first piece: {$target}" => [
                 "GET {$target}",
                 '500 Internal Server Error',

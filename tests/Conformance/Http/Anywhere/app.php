@@ -18,6 +18,7 @@ use Spindle\Http\Internal\Message\ReadOnlyStream;
 use Spindle\Http\Middleware\BodyLimit;
 use Spindle\Http\MiddlewareStack;
 use Spindle\Http\Response;
+use Spindle\Tests\Http\CallbackStream;
 
 use function Amp\async;
 use function Amp\delay;
@@ -177,6 +178,23 @@ $routes = [
         yield str_repeat('x', 100_000);
         throw new RuntimeException('in the middle');
     })(), 'text/plain'),
+    '/callback' => static fn(): ResponseInterface
+        => new ForeignResponse(200, ['X-Kept' => 'yes'], new CallbackStream(static fn(): string => 'made at once')),
+    '/callback-cut' => static fn(): ResponseInterface
+        => new ForeignResponse(200, ['Content-Length' => '4'], new CallbackStream(static fn(): string => 'made whole')),
+    '/unknown-mode' => static function (): ResponseInterface {
+        $file = fopen(__DIR__ . '/digits.txt', 'rbe'); // Nyholm does not know this mode, so isReadable() returns false
+
+        return new ForeignResponse(200, [], $file === false ? null : $file);
+    },
+    '/callback-read' => static function (): ResponseInterface {
+        $body = new CallbackStream(static fn(): string => 'made once');
+        $body->getContents();
+
+        return new ForeignResponse(200, [], $body);
+    },
+    '/callback-fails' => static fn(): ResponseInterface
+        => new ForeignResponse(200, ['X-Kept' => 'yes'], new CallbackStream($noRows)),
     '/hesitant' => static fn(): ResponseInterface => new Response(200, [], $hesitant()),
     '/twice' => $refusedTwice,
     '/waits' => static function (): ResponseInterface {

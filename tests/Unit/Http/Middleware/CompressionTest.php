@@ -15,6 +15,7 @@ use Psr\Http\Message\ResponseInterface;
 use Psr\Http\Message\StreamInterface;
 use Spindle\Http\Middleware\Compression;
 use Spindle\Http\Response;
+use Spindle\Tests\Http\CallbackStream;
 
 #[RequiresPhpExtension('zlib')]
 final class CompressionTest extends TestCase
@@ -196,6 +197,7 @@ final class CompressionTest extends TestCase
     {
         $source = self::createStub(StreamInterface::class);
         $source->method('isSeekable')->willReturn(true);
+        $source->method('isReadable')->willReturn(true);
         $source->method('getSize')->willReturn(100_000);
         $source->method('eof')->willReturn(false);
         $source->method('read')->willReturnCallback(static fn(int $length): string => str_repeat('x', $length));
@@ -267,6 +269,24 @@ final class CompressionTest extends TestCase
             str_repeat("\0", 4_000_000),
             gzdecode(self::answer(Response::text(str_repeat("\0", 4_000_000)))->getBody()->getContents()),
         );
+    }
+
+    #[TestWith([null])]
+    #[TestWith(['1400'])]
+    #[TestWith(['70000'])]
+    public function testABodyThatCanNotBeReadInPiecesIsCompressed(?string $length): void
+    {
+        $text = str_repeat('Hello, world. ', 5_000);
+        $callback = new CallbackStream(static fn(): string => $text);
+        $headers = ['Content-Type' => 'text/plain'] + ($length === null ? [] : ['Content-Length' => $length]);
+        $response = self::answer(new OtherResponse(200, $headers, $callback));
+
+        self::assertSame(['gzip'], $response->getHeader('Content-Encoding'));
+        self::assertSame(
+            substr($text, 0, (int) ($length ?? \strlen($text))),
+            gzdecode($response->getBody()->getContents()),
+        );
+        self::assertTrue($response->getBody()->eof());
     }
 
     public function testClosingTheBodyClosesItsSource(): void

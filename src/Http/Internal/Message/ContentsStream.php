@@ -1,0 +1,71 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Internal\Message;
+
+use Psr\Http\Message\StreamInterface;
+
+/**
+ * Makes a stream readable whose only usable method is getContents(), such as CallbackStream of laminas-diactoros, or
+ * Nyholm's stream of a file in a mode that Nyholm does not know (`rbe`).
+ */
+final class ContentsStream implements StreamInterface
+{
+    use ReadOnlyStream;
+
+    /** All bytes; null before the first read, which calls getContents(). */
+    private ?string $contents = null;
+
+    private int $offset = 0;
+
+    private function __construct(private readonly StreamInterface $source) {}
+
+    /** Returns $stream itself if it is readable. */
+    public static function of(StreamInterface $stream): StreamInterface
+    {
+        return $stream->isReadable() ? $stream : new self($stream);
+    }
+
+    public function getSize(): ?int
+    {
+        return $this->source->getSize();
+    }
+
+    public function read(int $length): string
+    {
+        $bytes = substr($this->contents ??= $this->contents(), $this->offset, $length);
+        $this->offset += \strlen($bytes);
+
+        return $bytes;
+    }
+
+    public function eof(): bool
+    {
+        return $this->contents === null
+            ? !$this->source->isSeekable() && $this->source->eof()
+            : $this->offset === \strlen($this->contents);
+    }
+
+    public function tell(): int
+    {
+        return $this->offset;
+    }
+
+    public function close(): void
+    {
+        [$this->contents, $this->offset] = ['', 0];
+        $this->source->close();
+    }
+
+    /** @throws \LengthException when the stream is longer than its size */
+    private function contents(): string
+    {
+        $size = $this->source->getSize();
+        $this->source->isSeekable() ? $this->source->rewind() : null;
+        $contents = $this->source->getContents();
+        $size > 0 && \strlen($contents) > $size ? StreamEnd::refuse($this->source, $size) : null;
+
+        return $contents;
+    }
+}
