@@ -20,8 +20,8 @@ final class Command
      * @param list<string>               $arguments   the program and its arguments; empty for a shell line
      * @param array<array-key, string|null> $environment variables to set, by name; null removes a variable
      * @param string|resource|iterable<mixed, string>|null $input
-     * @param Output|\Closure(string): void|resource $stdout
-     * @param Output|\Closure(string): void|resource $stderr
+     * @param Output|\Closure(string): mixed|resource $stdout
+     * @param Output|\Closure(string): mixed|resource $stderr
      */
     private function __construct(
         public readonly array $arguments,
@@ -175,7 +175,7 @@ final class Command
      * Sets the target of the standard output. A closure is called with each piece of output. If the command is retried,
      * a closure or a stream gets the output of all attempts. Captured output is only that of the last attempt.
      *
-     * @param Output|\Closure(string): void|resource $target
+     * @param Output|\Closure(string): mixed|resource $target
      *
      * @throws \ValueError when the target has another type
      */
@@ -187,7 +187,7 @@ final class Command
     /**
      * Sets the target of the standard error.
      *
-     * @param Output|\Closure(string): void|resource $target as for {@see withStdout()}
+     * @param Output|\Closure(string): mixed|resource $target as for {@see withStdout()}
      *
      * @throws \ValueError when the target has another type
      */

@@ -30,7 +30,7 @@ final readonly class Application implements RequestHandlerInterface
      * @param RequestHandlerInterface|\Closure(ServerRequestInterface): ResponseInterface $handler
      * @param array<string, Statistics>      $statistics pools and other objects that the metrics and the status page
      *     show, by name
-     * @param array<string, \Closure(): void> $checks    health checks by name; `/healthz` answers 503 when one of them
+     * @param array<string, \Closure(): mixed> $checks    health checks by name; `/healthz` answers 503 when one of them
      *     throws or takes longer than 0.7 seconds
      * @param HttpServerOptions              $options    limits and deadlines
      */

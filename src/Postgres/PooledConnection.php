@@ -34,7 +34,7 @@ final class PooledConnection implements PostgresLink
     /**
      * @internal
      *
-     * @param \Closure(string): void $warn
+     * @param \Closure(string): mixed $warn
      */
     public function __construct(
         private readonly SessionPool $pool,

@@ -51,7 +51,7 @@ final class PostgresPool implements Lifecycle, PostgresLink, Statistics
     /** Ends the generators of {@see listen()}. */
     private readonly DeferredCancellation $listeningEnd;
 
-    /** @var \Closure(string): void */
+    /** @var \Closure(string): mixed */
     private readonly \Closure $warn;
 
     /**

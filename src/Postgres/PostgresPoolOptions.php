@@ -21,7 +21,7 @@ final readonly class PostgresPoolOptions
      * @param float $validateAfter a connection that was idle for this many seconds is pinged before use
      * @param float|null $leakAfter seconds after which a warning reports a connection from acquire() that was not
      *     released, with the borrower's stack trace; null for never
-     * @param (\Closure(string): void)|null $onWarning receives warnings, for example about a connection that was not
+     * @param (\Closure(string): mixed)|null $onWarning receives warnings, for example about a connection that was not
      *     released, a transaction that was left open, a stream that was left early and not committed, or a COMMIT
      *     without an answer; null for {@see PostgresOptions::$logger}, or for PHP's error log if there is no logger
      *

@@ -19,7 +19,7 @@ final class RemoteOptions
      * @param float $brokerRetryTimeout seconds for which submissions and requests for items are retried while the
      *     engine is not available. If a task is cancelled during this time, its future fails after
      *     $brokerRetryTimeout seconds. The agent ends the task when the engine is available again
-     * @param (\Closure(mixed): void)|null $onReport receives what tasks send with
+     * @param (\Closure(mixed): mixed)|null $onReport receives what tasks send with
      *     {@see \Spindle\Worker\TaskContext::report()}; reports can be lost
      *
      * @throws \ValueError when a number is out of its range

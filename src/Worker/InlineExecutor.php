@@ -38,7 +38,7 @@ final class InlineExecutor implements Executor
 
     private readonly InlineActivity $activity;
 
-    /** @param (\Closure(mixed): void)|null $onReport called by {@see TaskContext::report()} with each value */
+    /** @param (\Closure(mixed): mixed)|null $onReport called by {@see TaskContext::report()} with each value */
     public function __construct(private readonly ?\Closure $onReport = null)
     {
         $this->key = random_bytes(32);

@@ -43,6 +43,10 @@ final readonly class MapOutcome
         return new self(null, $failure);
     }
 
+    /**
+     * @phpstan-assert-if-true null $this->failure
+     * @phpstan-assert-if-false !null $this->failure
+     */
     public function succeeded(): bool
     {
         return $this->failure === null;

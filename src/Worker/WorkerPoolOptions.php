@@ -35,9 +35,9 @@ final class WorkerPoolOptions
      *     always loads the Composer autoloaders of this process
      * @param \Closure|null $initialize called in each worker before its first task; serialized like a task
      * @param float $startTimeout seconds within which a worker must be ready
-     * @param (\Closure(string, bool): void)|null $onOutput receives the output of tasks, and whether it came from
+     * @param (\Closure(string, bool): mixed)|null $onOutput receives the output of tasks, and whether it came from
      *     standard error; null to print it in this process
-     * @param (\Closure(mixed): void)|null $onReport receives the values of {@see TaskContext::report()}
+     * @param (\Closure(mixed): mixed)|null $onReport receives the values of {@see TaskContext::report()}
      * @param string|null $php PHP command-line binary for workers; null to find it
      * @param LoggerInterface|null $logger receives each start and end of a worker at debug level; no data of tasks
      * @param int|null $maxResult bytes of the largest serialized result, item, report or exception. The worker refuses

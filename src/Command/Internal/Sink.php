@@ -31,7 +31,7 @@ final class Sink
     /** @var (\Closure(): void)|null called when no output is left to deliver */
     private ?\Closure $onEmpty = null;
 
-    /** @param \Closure(string): void|resource $target */
+    /** @param \Closure(string): mixed|resource $target */
     public function __construct(private readonly mixed $target, private readonly PendingCommand $command)
     {
         $this->pieces = new \SplQueue();

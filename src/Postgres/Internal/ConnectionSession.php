@@ -56,7 +56,7 @@ final class ConnectionSession implements SessionLender
 
     /**
      * @param bool $isTransaction whether this object serves one transaction, which no statement may end
-     * @param (\Closure(string): void)|null $warn logs warnings; null for PHP's error log
+     * @param (\Closure(string): mixed)|null $warn logs warnings; null for PHP's error log
      */
     public function __construct(
         public readonly Session $session,

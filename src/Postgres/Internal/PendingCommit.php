@@ -22,7 +22,7 @@ final class PendingCommit
     private const WARN_AFTER_SECONDS = 60;
 
     /**
-     * @param \Closure(string): void $warn
+     * @param \Closure(string): mixed $warn
      *
      * @throws ConnectionLostException|ConnectionClosedException
      */
@@ -47,7 +47,7 @@ final class PendingCommit
         }
     }
 
-    /** @param \Closure(string): void $warn */
+    /** @param \Closure(string): mixed $warn */
     private static function warn(Session $session, \Closure $warn): void
     {
         if ($session->isOpen()) {

@@ -34,7 +34,7 @@ final class InlineMap implements InputConsumer
      * @param iterable<mixed, mixed>       $input
      * @param string                       $code      from {@see TaskCode::encode()}
      * @param string                       $signatureKey key that signs closures
-     * @param (\Closure(mixed): void)|null $onReport
+     * @param (\Closure(mixed): mixed)|null $onReport
      */
     public function __construct(
         private readonly InlineActivity $activity,

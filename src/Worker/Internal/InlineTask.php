@@ -28,7 +28,7 @@ final class InlineTask
 
     /**
      * @param \Closure(): mixed             $work
-     * @param (\Closure(mixed): void)|null $onReport
+     * @param (\Closure(mixed): mixed)|null $onReport
      */
     private function __construct(
         private readonly InlineActivity $activity,
@@ -46,7 +46,7 @@ final class InlineTask
      *
      * @param \Closure(): mixed $work decodes the task and calls it
      * @param mixed $key key of the task's input in a call of map(); null for a submitted task
-     * @param (\Closure(mixed): void)|null $onReport
+     * @param (\Closure(mixed): mixed)|null $onReport
      *
      * @return Future<mixed>
      */

@@ -27,7 +27,7 @@ final class Checks
      */
     private array $running = [];
 
-    /** @param array<string, \Closure(): void> $checks */
+    /** @param array<string, \Closure(): mixed> $checks */
     public function __construct(private readonly array $checks) {}
 
     /**
@@ -52,7 +52,7 @@ final class Checks
     }
 
     /**
-     * @param \Closure(): void $check
+     * @param \Closure(): mixed $check
      *
      * @return array{Future<string|null>, float}
      */

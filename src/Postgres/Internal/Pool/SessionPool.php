@@ -72,7 +72,7 @@ final class SessionPool implements SessionLender
 
     private readonly FiberQueue $closing;
 
-    /** @param \Closure(string): void $warn */
+    /** @param \Closure(string): mixed $warn */
     public function __construct(
         private readonly SessionFactory $sessionFactory,
         private readonly int $maxConnections,
