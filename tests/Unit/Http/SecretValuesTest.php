@@ -8,6 +8,7 @@ use Nyholm\Psr7\Request;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\Attributes\TestWith;
 use PHPUnit\Framework\TestCase;
+use Spindle\Http\Client\ConnectFailedException;
 use Spindle\Http\Client\CookieJar;
 use Spindle\Http\Client\HttpClient;
 use Spindle\Http\Client\HttpClientOptions;
@@ -44,6 +45,20 @@ final class SecretValuesTest extends TestCase
             '/^The header X-A can not have a control character: its value has ' . preg_quote($fault) . '$/D',
         );
         new Response(200, ['X-A' => $value]);
+    }
+
+    public function testADumpOfAUsedClientDoesNotShowThePasswordOfTheProxy(): void
+    {
+        $proxy = new Proxy(http: 'http://user:password@127.0.0.1:1');
+        $client = new HttpClient(new HttpClientOptions(request: new RequestOptions(proxy: $proxy)));
+        try {
+            $client->get('http://a.test/');
+            self::fail('Nothing was thrown');
+        } catch (ConnectFailedException) {
+            $dump = print_r($client, true);
+            self::assertStringContainsString('http://a.test http://127.0.0.1:1 ', $dump);
+            self::assertStringNotContainsString(base64_encode('user:password'), $dump);
+        }
     }
 
     /** @param \Closure(): mixed $call */

@@ -27,6 +27,9 @@ final class OriginPools
     /** Seconds between two checks for connections that were idle for too long. */
     private const IDLE_CHECK_INTERVAL = 1.0;
 
+    /** Key of the hashes that keep the passwords of proxies out of dumps; null before the first hash. */
+    private static ?string $hashKey = null;
+
     /** @var array<string, OriginPool> */
     private array $pools = [];
 
@@ -74,7 +77,8 @@ final class OriginPools
     {
         $key = $url->origin();
         if ($proxy !== null) {
-            $key .= " {$proxy->origin()} {$proxy->authorization()}";
+            self::$hashKey ??= random_bytes(16);
+            $key .= " {$proxy->origin()} " . hash_hmac('sha256', (string) $proxy->authorization(), self::$hashKey);
         }
         if ($url->scheme === 'https') {
             $key .= ' ' . serialize($options->tls);
