@@ -6,7 +6,12 @@ namespace Spindle\Http\Internal\Client;
 
 use Amp\Cancellation;
 use Amp\CancelledException;
+use Amp\DeferredCancellation;
+use Amp\DeferredFuture;
+use Amp\TimeoutCancellation;
 use Psr\Http\Message\ResponseInterface;
+use Psr\Log\LoggerInterface;
+use Revolt\EventLoop;
 use Spindle\Internal\Async\Condition;
 use Spindle\SpindleException;
 use Symfony\Component\HttpClient\Chunk\FirstChunk;
@@ -14,7 +19,7 @@ use Symfony\Component\HttpClient\Exception\TransportException;
 
 /**
  * Receives a response for Symfony in a separate fiber. The fiber holds no reference to the {@see SymfonyResponse}. So
- * when the caller drops the SymfonyResponse, PHP destroys it, which cancels the fiber.
+ * when the caller drops the SymfonyResponse, PHP destroys it. That cancels the fiber unless {@see detach()} was called.
  *
  * @phpstan-type Info array{
  *     response_headers: list<string>,
@@ -38,6 +43,13 @@ final class SymfonyReceiver
 
     public bool $hasHead = false;
 
+    private readonly DeferredCancellation $cancellation;
+
+    /** @var DeferredFuture<null> completed when the head has arrived; has an error if the request failed before */
+    private readonly DeferredFuture $head;
+
+    private bool $isDetached = false;
+
     /**
      * @param Info $info
      * @param array<string, list<string>> $headers
@@ -49,15 +61,74 @@ final class SymfonyReceiver
         #[\SensitiveParameter]
         private array &$headers,
         private float &$pausedUntil,
-    ) {}
+        private readonly float $timeout,
+    ) {
+        $this->cancellation = new DeferredCancellation();
+        $this->head = new DeferredFuture();
+        $this->head->getFuture()->ignore();
+    }
+
+    /** Returns whether neither the head nor a failure has arrived, and the request was not cancelled. */
+    public function isAwaitingHead(): bool
+    {
+        return !$this->head->isComplete() && !$this->cancellation->isCancelled();
+    }
+
+    /** @throws TransportException|\Throwable when the request fails, or its idle time-out has passed */
+    public function awaitHead(): void
+    {
+        $seconds = $this->timeout + max(0.0, $this->pausedUntil - hrtime(true) / 1e9);
+        try {
+            $this->head->getFuture()->await(new TimeoutCancellation(max(0.0, min($seconds, 1e6))));
+        } catch (CancelledException $late) {
+            throw new TransportException("Idle timeout reached for \"{$this->info['url']}\".", 0, $late);
+        }
+    }
+
+    /**
+     * Lets the request run until the head arrives, although its response is being destroyed. What the response's
+     * destructor would throw if it could wait is logged as a warning.
+     */
+    public function detach(?LoggerInterface $logger): void
+    {
+        if ($this->isDetached) {
+            return;
+        }
+        $this->isDetached = true;
+        EventLoop::queue(function () use ($logger): void {
+            try {
+                $this->awaitHead();
+                if ($this->info['http_code'] >= 300) {
+                    $message = "HTTP {$this->info['http_code']} returned for \"{$this->info['url']}\".";
+
+                    throw new TransportException($message);
+                }
+            } catch (\Throwable $failure) {
+                $message = "A request whose response was destroyed unread has failed: {$failure->getMessage()}";
+                $logger?->warning($message, ['exception' => $failure]);
+            } finally {
+                $this->cancellation->cancel();
+            }
+        });
+    }
+
+    /** Ends the request, unless the response was detached. */
+    public function cancel(): void
+    {
+        if (!$this->isDetached) {
+            $this->cancellation->cancel();
+        }
+    }
 
     /** @param \Closure(): void $onProgress */
-    public function run(SymfonyTransfer $transfer, Cancellation $cancellation, \Closure $onProgress): void
+    public function run(SymfonyTransfer $transfer, \Closure $onProgress): void
     {
+        $cancellation = $this->cancellation->getCancellation();
         try {
             $this->pause($cancellation);
             $response = $transfer->run($this->info, $cancellation, $this->describe(...), $onProgress);
             $this->hasHead = true;
+            $this->head->complete();
             $onProgress();
             $this->state->add($this->id, new FirstChunk());
             $body = $response->getBody();
@@ -70,11 +141,11 @@ final class SymfonyReceiver
             $this->state->add($this->id, null, null);
         } catch (\Throwable $failure) {
             $isOfTransport = $failure instanceof SpindleException || $failure instanceof CancelledException;
-            $this->state->add(
-                $this->id,
-                null,
-                $isOfTransport ? new TransportException($failure->getMessage(), 0, $failure) : $failure,
-            );
+            $failure = $isOfTransport ? new TransportException($failure->getMessage(), 0, $failure) : $failure;
+            if (!$this->hasHead) {
+                $this->head->error($failure);
+            }
+            $this->state->add($this->id, null, $failure);
         } finally {
             $transfer->end();
             $this->info['download_content_length'] = $this->info['size_download'];

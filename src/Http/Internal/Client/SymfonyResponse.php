@@ -4,7 +4,6 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Client;
 
-use Amp\DeferredCancellation;
 use Psr\Log\LoggerInterface;
 use Revolt\EventLoop;
 use Spindle\Internal\FreeMemory;
@@ -82,18 +81,18 @@ final class SymfonyResponse implements ResponseInterface, StreamableInterface
                 $progress((int) $info['size_download'], max(0, (int) $info['download_content_length']), $info);
             }
         };
-        $cancellation = new DeferredCancellation();
         $this->state->openHandles[$id] = true;
         $this->state->lastTimeout = null; // a time-out of earlier responses does not count for this one
-        $this->canary = new Canary(static function () use ($state, $id, $cancellation): void {
+        $receiver = new SymfonyReceiver($state, $id, $info, $this->headers, $this->pauseExpiry, $this->timeout);
+        $this->receiver = $receiver;
+        SymfonyShutdown::add($receiver, $logger);
+        $this->canary = new Canary(static function () use ($state, $id, $receiver): void {
             unset($state->openHandles[$id], $state->handlesActivity[$id]);
-            $cancellation->cancel();
+            $receiver->cancel();
             $state->notify();
         });
-        $receiver = $this->receiver = new SymfonyReceiver($state, $id, $info, $this->headers, $this->pauseExpiry);
         $onProgress = $this->onProgress;
-        $token = $cancellation->getCancellation();
-        EventLoop::queue(static fn() => $receiver->run($transfer, $token, $onProgress));
+        EventLoop::queue(static fn() => $receiver->run($transfer, $onProgress));
     }
 
     /**
@@ -129,8 +128,10 @@ final class SymfonyResponse implements ResponseInterface, StreamableInterface
 
     public function __destruct()
     {
-        if (\PHP_VERSION_ID >= 80_400) { // before PHP 8.4, a fiber can't suspend in a destructor
+        if (SymfonyState::whyItCannotWait() === null) {
             $this->doDestruct();
+        } elseif ($this->initializer !== null && $this->info['error'] === null && !$this->didTimeout) {
+            $this->receiver->detach($this->logger);
         }
     }
 

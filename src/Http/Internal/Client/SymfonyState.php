@@ -7,6 +7,8 @@ namespace Spindle\Http\Internal\Client;
 use Amp\CancelledException;
 use Amp\DeferredFuture;
 use Amp\TimeoutCancellation;
+use Spindle\Internal\Async\FiberSwitch;
+use Spindle\Internal\CannotWaitException;
 use Symfony\Component\HttpClient\Internal\ClientState;
 
 /** The incomplete responses of a {@see \Spindle\Http\Client\SymfonyClient}, with the parts that have arrived. */
@@ -50,6 +52,18 @@ final class SymfonyState extends ClientState
             return true;
         } catch (CancelledException) {
             return false;
+        }
+    }
+
+    /** @return string|null null if PHP can suspend the caller */
+    public static function whyItCannotWait(): ?string
+    {
+        try {
+            FiberSwitch::ensurePossible();
+
+            return null;
+        } catch (CannotWaitException $impossible) {
+            return $impossible->getMessage();
         }
     }
 }

@@ -1,0 +1,196 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Integration\Http\Client;
+
+use Amp\Cancellation;
+use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\Attributes\RequiresPhp;
+use PHPUnit\Framework\TestCase;
+use Psr\Http\Message\ServerRequestInterface;
+use Revolt\EventLoop;
+use Spindle\Http\Client\SymfonyClient;
+use Spindle\Http\Response;
+use Spindle\Tests\EndsInTime;
+use Spindle\Tests\Eventually;
+use Spindle\Tests\Http\Records;
+use Spindle\Tests\Http\ServesHttp;
+use Spindle\Tests\OwnDirectory;
+use Symfony\Component\Process\Process;
+use Symfony\Contracts\HttpClient\Exception\TransportExceptionInterface;
+use Symfony\Contracts\HttpClient\HttpClientInterface;
+
+use function Amp\delay;
+
+/** Tests responses that are destroyed unread. */
+final class SymfonyDestructionTest extends TestCase
+{
+    use EndsInTime;
+    use OwnDirectory;
+    use ServesHttp;
+
+    /** @var list<string> bodies of the requests that have arrived */
+    private array $arrived = [];
+
+    /** @return iterable<string, array{\Closure(HttpClientInterface): HttpClientInterface}> */
+    public static function decorators(): iterable
+    {
+        yield 'none' => [static fn(HttpClientInterface $client): HttpClientInterface => $client];
+    }
+
+    /** @param \Closure(HttpClientInterface): HttpClientInterface $decorate */
+    #[DataProvider('decorators')]
+    public function testTheRequestOfADestroyedResponseArrives(\Closure $decorate): void
+    {
+        $url = $this->url();
+        $log = new Records();
+        $client = new SymfonyClient();
+        $client->setLogger($log);
+        $decorate($client)->request('POST', $url, ['body' => 'a']);
+        EventLoop::queue(static fn() => $decorate($client)->request('POST', $url, ['body' => 'b']));
+        Eventually::holds(fn(): bool => \count($this->arrived) === 2, 'both requests arrive');
+
+        sort($this->arrived);
+        self::assertSame(['a', 'b'], $this->arrived);
+        self::assertNotContains('warning', array_column($log->all, 'level'));
+        self::assertSame(200, $decorate($client)->request('GET', $url)->getStatusCode());
+    }
+
+    public function testTheBodyOfADestroyedResponseIsNotReceived(): void
+    {
+        $ended = false;
+        $body = static function () use (&$ended): \Generator {
+            try {
+                while (true) {
+                    yield 'x';
+                    delay(0.001);
+                }
+            } finally {
+                $ended = true;
+            }
+        };
+        $this->serve(static fn(): Response => Response::stream($body()));
+        (new SymfonyClient())->request('GET', $this->address());
+
+        Eventually::holds(static function () use (&$ended): bool {
+            return $ended;
+        }, 'the connection is closed');
+    }
+
+    /** @return iterable<string, array{string, float, string}> */
+    public static function failures(): iterable
+    {
+        yield 'status' => ['%s/missing', 60, 'HTTP 404 returned for "http'];
+        yield 'no answer' => ['%s/never', 0.05, 'Idle timeout reached for "http'];
+        yield 'no connection' => ['http://127.0.0.1:1/', 60, 'failed: connection refused'];
+    }
+
+    #[RequiresPhp('< 8.4')]
+    #[DataProvider('failures')]
+    public function testTheFailureOfADestroyedResponseIsLogged(string $url, float $timeout, string $why): void
+    {
+        $log = new Records();
+        $client = new SymfonyClient();
+        $client->setLogger($log);
+        $url = \sprintf($url, $this->url());
+        $client->request('POST', $url, ['timeout' => $timeout]);
+        Eventually::holds(static fn(): bool => \count($log->all) > 1, 'the failure is logged');
+
+        self::assertSame(['info', 'warning'], array_column($log->all, 'level'));
+        self::assertStringContainsString($why, $log->messages()[1]);
+        self::assertInstanceOf(TransportExceptionInterface::class, $log->failures()[0]);
+    }
+
+    public function testTheRequestOfACancelledResponseIsNotSent(): void
+    {
+        $url = $this->url();
+        $client = new SymfonyClient();
+        $response = $client->request('POST', $url, ['body' => 'cancelled']);
+        $response->cancel();
+        unset($response);
+        $client->request('POST', $url, ['body' => 'sent'])->getStatusCode();
+
+        self::assertSame(['sent'], $this->arrived);
+    }
+
+    /** @return iterable<string, array{string, int}> */
+    public static function ends(): iterable
+    {
+        yield 'destroyed response' => ['(static fn() => $client->request("POST", $url, ["body" => "a"]))();', 0];
+        yield 'response in a variable' => ['$response = $client->request("POST", $url, ["body" => "a"]);', 0];
+        yield 'exit()' => ['$client->request("POST", $url, ["body" => "a"]); exit(3);', 3];
+    }
+
+    #[RequiresPhp('< 8.4')]
+    #[DataProvider('ends')]
+    public function testRequestsArriveAlthoughTheScriptEnds(string $script, int $status): void
+    {
+        $process = $this->ended($script);
+
+        self::assertSame([['a'], '', $status], [$this->arrived, $process->getOutput(), $process->getExitCode()]);
+    }
+
+    #[RequiresPhp('< 8.4')]
+    public function testAFailureAtTheEndOfTheScriptIsLogged(): void
+    {
+        $process = $this->ended('$response = $client->request("GET", "{$url}/missing");');
+
+        self::assertStringContainsString('HTTP 404 returned for', $process->getOutput());
+    }
+
+    public function testACancelledRequestIsNotLoggedAtTheEndOfTheScript(): void
+    {
+        $process = $this->ended('$response = $client->request("POST", $url); $response->cancel();');
+
+        self::assertSame([[], '', 0], [$this->arrived, $process->getOutput(), $process->getExitCode()]);
+    }
+
+    /** Runs a script whose client prints warnings. */
+    private function ended(string $script): Process
+    {
+        $url = $this->url();
+        $autoload = var_export(\dirname(__DIR__, 4) . '/vendor/autoload.php', true);
+        $file = $this->file('script.php', <<<PHP
+            <?php
+            require {$autoload};
+            \$client = new Spindle\\Http\\Client\\SymfonyClient();
+            \$client->setLogger(new class extends Psr\\Log\\AbstractLogger {
+                public function log(\$level, string|Stringable \$message, array \$context = []): void
+                {
+                    echo \$level === 'warning' ? \$message : '';
+                }
+            });
+            \$url = '{$url}';
+            {$script}
+            PHP);
+        $process = new Process([\PHP_BINARY, $file]);
+        $process->start();
+        Eventually::holds(static fn(): bool => !$process->isRunning(), 'the script ends', 20);
+
+        return $process;
+    }
+
+    /** Starts a server, and returns its address. */
+    private function url(): string
+    {
+        $this->serve(function (ServerRequestInterface $request): Response {
+            $this->arrived[] = (string) $request->getBody();
+
+            if ($request->getUri()->getPath() === '/never') {
+                $left = $request->getAttribute(Cancellation::class);
+                \assert($left instanceof Cancellation);
+                delay(25, cancellation: $left);
+            }
+
+            return new Response($request->getUri()->getPath() === '/missing' ? 404 : 200);
+        });
+
+        return $this->address();
+    }
+
+    private function address(): string
+    {
+        return 'http' . substr($this->address, \strlen('tcp'));
+    }
+}
