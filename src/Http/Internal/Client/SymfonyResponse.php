@@ -137,7 +137,11 @@ final class SymfonyResponse implements ResponseInterface, StreamableInterface
 
     public function getInfo(?string $type = null): mixed
     {
-        return $type === null ? $this->info : $this->info[$type] ?? null;
+        $info = $type === null ? $this->info : $this->info[$type] ?? null;
+        // If there is no error, the destructor of Symfony's AsyncResponse waits for the head.
+        $waitsForHead = $type === 'error' && $info === null && $this->receiver->isAwaitingHead();
+
+        return $waitsForHead ? SymfonyState::whyItCannotWait() : $info;
     }
 
     public function getContent(bool $throw = true): string

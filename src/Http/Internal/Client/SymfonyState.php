@@ -9,6 +9,7 @@ use Amp\DeferredFuture;
 use Amp\TimeoutCancellation;
 use Spindle\Internal\Async\FiberSwitch;
 use Spindle\Internal\CannotWaitException;
+use Symfony\Component\HttpClient\Exception\TransportException;
 use Symfony\Component\HttpClient\Internal\ClientState;
 
 /** The incomplete responses of a {@see \Spindle\Http\Client\SymfonyClient}, with the parts that have arrived. */
@@ -42,9 +43,17 @@ final class SymfonyState extends ClientState
         $activity?->complete();
     }
 
-    /** Suspends until the next activity of any response. Returns false if there is none within `$seconds`. */
+    /**
+     * Suspends until the next activity of any response. Returns false if there is none within `$seconds`.
+     *
+     * @throws TransportException when PHP can't suspend the caller
+     */
     public function await(float $seconds): bool
     {
+        $why = self::whyItCannotWait();
+        if ($why !== null) {
+            throw new TransportException($why);
+        }
         $this->activity ??= new DeferredFuture();
         try {
             $this->activity->getFuture()->await(new TimeoutCancellation(max(0.0, min($seconds, 1e6))));

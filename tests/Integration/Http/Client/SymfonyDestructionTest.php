@@ -12,20 +12,24 @@ use Psr\Http\Message\ServerRequestInterface;
 use Revolt\EventLoop;
 use Spindle\Http\Client\SymfonyClient;
 use Spindle\Http\Response;
+use Spindle\Tests\CatchesThrown;
 use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Http\Records;
 use Spindle\Tests\Http\ServesHttp;
 use Spindle\Tests\OwnDirectory;
+use Symfony\Component\HttpClient\EventSourceHttpClient;
+use Symfony\Component\HttpClient\RetryableHttpClient;
 use Symfony\Component\Process\Process;
 use Symfony\Contracts\HttpClient\Exception\TransportExceptionInterface;
 use Symfony\Contracts\HttpClient\HttpClientInterface;
 
 use function Amp\delay;
 
-/** Tests responses that are destroyed unread. */
+/** Tests responses that are destroyed unread, and waits in destructors. */
 final class SymfonyDestructionTest extends TestCase
 {
+    use CatchesThrown;
     use EndsInTime;
     use OwnDirectory;
     use ServesHttp;
@@ -37,6 +41,11 @@ final class SymfonyDestructionTest extends TestCase
     public static function decorators(): iterable
     {
         yield 'none' => [static fn(HttpClientInterface $client): HttpClientInterface => $client];
+        yield 'retries' => [static fn(HttpClientInterface $client) => new RetryableHttpClient($client)];
+        yield 'event source' => [static fn(HttpClientInterface $client) => new EventSourceHttpClient($client)];
+        yield 'two' => [
+            static fn(HttpClientInterface $client) => new EventSourceHttpClient(new RetryableHttpClient($client)),
+        ];
     }
 
     /** @param \Closure(HttpClientInterface): HttpClientInterface $decorate */
@@ -94,7 +103,7 @@ final class SymfonyDestructionTest extends TestCase
         $client = new SymfonyClient();
         $client->setLogger($log);
         $url = \sprintf($url, $this->url());
-        $client->request('POST', $url, ['timeout' => $timeout]);
+        (new RetryableHttpClient($client))->request('POST', $url, ['timeout' => $timeout]);
         Eventually::holds(static fn(): bool => \count($log->all) > 1, 'the failure is logged');
 
         self::assertSame(['info', 'warning'], array_column($log->all, 'level'));
@@ -112,6 +121,28 @@ final class SymfonyDestructionTest extends TestCase
         $client->request('POST', $url, ['body' => 'sent'])->getStatusCode();
 
         self::assertSame(['sent'], $this->arrived);
+    }
+
+    #[RequiresPhp('< 8.4')]
+    public function testAWaitInADestructorIsRefused(): void
+    {
+        $client = new SymfonyClient();
+        $response = $client->request('POST', $this->url(), ['body' => 'a']);
+        $stream = static function () use ($client, $response): void {
+            foreach ($client->stream($response) as $_) {
+                break;
+            }
+        };
+        foreach ([$response->getStatusCode(...), $stream] as $wait) {
+            $refusal = self::thrown(
+                TransportExceptionInterface::class,
+                static fn() => self::callInDestructor($wait),
+            );
+            self::assertStringContainsString('Waiting is not possible here', $refusal->getMessage());
+        }
+
+        self::assertSame(200, $response->getStatusCode());
+        self::assertSame(['a'], $this->arrived);
     }
 
     /** @return iterable<string, array{string, int}> */
@@ -192,5 +223,18 @@ final class SymfonyDestructionTest extends TestCase
     private function address(): string
     {
         return 'http' . substr($this->address, \strlen('tcp'));
+    }
+
+    private static function callInDestructor(\Closure $call): void
+    {
+        $object = new class ($call) {
+            public function __construct(private readonly \Closure $call) {}
+
+            public function __destruct()
+            {
+                ($this->call)();
+            }
+        };
+        unset($object);
     }
 }
