@@ -20,6 +20,8 @@ use Spindle\Http\Internal\Client\GuzzleOptions;
 use Spindle\Http\Internal\Client\GuzzlePromise;
 use Spindle\Http\Internal\Client\InflatedBody;
 use Spindle\Internal\Async\Condition;
+use Spindle\Internal\Async\FiberSwitch;
+use Spindle\Internal\CannotWaitException;
 
 use function Amp\async;
 
@@ -57,6 +59,7 @@ final class GuzzleHandler
      *
      * @throws \InvalidArgumentException when an option is not supported
      * @throws \RuntimeException when the folder of the file in the option `sink` does not exist
+     * @throws CannotWaitException when the request is synchronous, and PHP can't suspend the caller
      */
     public function __invoke(RequestInterface $request, #[\SensitiveParameter] array $options): PromiseInterface
     {
@@ -65,6 +68,9 @@ final class GuzzleHandler
             $settings = $given->settings($this->client->requestOptions());
         } catch (\ValueError $invalid) {
             throw new \InvalidArgumentException($invalid->getMessage(), 0, $invalid);
+        }
+        if (($options[Guzzle::SYNCHRONOUS] ?? false) === true) {
+            FiberSwitch::ensurePossible();
         }
         $cancellation = new DeferredCancellation();
         $promise = new GuzzlePromise($cancellation->cancel(...));

@@ -10,6 +10,8 @@ use GuzzleHttp\Promise\Create;
 use GuzzleHttp\Promise\PromiseInterface;
 use GuzzleHttp\Promise\Utils;
 use Revolt\EventLoop;
+use Spindle\Internal\Async\FiberSwitch;
+use Spindle\Internal\CannotWaitException;
 
 use function Amp\async;
 use function Amp\Future\await;
@@ -97,10 +99,15 @@ final class GuzzlePromise implements PromiseInterface
         async($this->callBack(...));
     }
 
-    /** With `$unwrap` false, as called by Guzzle's own promises, also waits for callbacks that are running. */
+    /**
+     * With `$unwrap` false, as called by Guzzle's own promises, also waits for callbacks that are running.
+     *
+     * @throws CannotWaitException when PHP can't suspend the caller
+     */
     public function wait(bool $unwrap = true): mixed
     {
         if ($this->state === self::PENDING || !$unwrap && !$this->isFinished) {
+            FiberSwitch::ensurePossible();
             $this->markAwaited();
             $this->finished ??= new DeferredFuture();
             $this->finished->getFuture()->await();

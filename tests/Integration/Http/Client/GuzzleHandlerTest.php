@@ -19,6 +19,7 @@ use GuzzleHttp\Psr7\Request;
 use GuzzleHttp\Psr7\Utils;
 use GuzzleHttp\TransferStats;
 use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\Attributes\RequiresPhp;
 use PHPUnit\Framework\Attributes\TestWith;
 use PHPUnit\Framework\TestCase;
 use Psr\Http\Message\ResponseInterface;
@@ -28,6 +29,7 @@ use Spindle\Http\Client\HttpClient;
 use Spindle\Http\Client\HttpClientOptions;
 use Spindle\Http\Client\RequestOptions;
 use Spindle\Http\Response;
+use Spindle\Internal\CannotWaitException;
 use Spindle\Tests\Async;
 use Spindle\Tests\CatchesThrown;
 use Spindle\Tests\EndsInTime;
@@ -379,6 +381,35 @@ final class GuzzleHandlerTest extends TestCase
     {
         $this->expectException(\InvalidArgumentException::class);
         (new GuzzleHandler())(new Request('GET', 'http://127.0.0.1:1/'), ['verify' => '/missing.pem']);
+    }
+
+    #[RequiresPhp('< 8.4')]
+    public function testAWaitInADestructorIsRefused(): void
+    {
+        $arrived = 0;
+        $this->serve(static function () use (&$arrived): Response {
+            ++$arrived;
+
+            return new Response();
+        });
+        $promise = $this->guzzle()->getAsync('/');
+        foreach ([fn() => $this->guzzle()->get('/'), $promise->wait(...)] as $wait) {
+            self::thrown(CannotWaitException::class, static function () use ($wait): void {
+                $object = new class ($wait) {
+                    public function __construct(private readonly \Closure $wait) {}
+
+                    public function __destruct()
+                    {
+                        ($this->wait)();
+                    }
+                };
+                unset($object);
+            });
+        }
+        $response = $promise->wait();
+
+        self::assertSame(200, $response->getStatusCode());
+        self::assertSame(1, $arrived);
     }
 
     public function testAProxyThatIsNotSupportedFailsOnlyTheRequestsThatWouldUseIt(): void
