@@ -13,7 +13,6 @@ use Psr\Http\Message\ResponseInterface;
 use Psr\Log\LoggerInterface;
 use Revolt\EventLoop;
 use Spindle\Internal\Async\Condition;
-use Spindle\SpindleException;
 use Symfony\Component\HttpClient\Chunk\FirstChunk;
 use Symfony\Component\HttpClient\Exception\TransportException;
 
@@ -140,8 +139,7 @@ final class SymfonyReceiver
             }
             $this->state->add($this->id, null, null);
         } catch (\Throwable $failure) {
-            $isOfTransport = $failure instanceof SpindleException || $failure instanceof CancelledException;
-            $failure = $isOfTransport ? new TransportException($failure->getMessage(), 0, $failure) : $failure;
+            $failure = $transfer->failure($failure, $this->info['url']);
             if (!$this->hasHead) {
                 $this->head->error($failure);
             }

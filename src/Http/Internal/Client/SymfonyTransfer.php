@@ -5,10 +5,12 @@ declare(strict_types=1);
 namespace Spindle\Http\Internal\Client;
 
 use Amp\Cancellation;
+use Amp\CancelledException;
 use Psr\Http\Message\ResponseInterface;
 use Spindle\Http\Client\HttpClient;
 use Spindle\Http\Client\Proxy;
 use Spindle\Http\Client\RequestOptions;
+use Spindle\SpindleException;
 use Symfony\Component\HttpClient\Exception\TransportException;
 
 /**
@@ -49,7 +51,7 @@ final class SymfonyTransfer
         while (true) {
             $timeout = ($this->seconds('max_duration') ?? \INF) - (hrtime(true) - $begin) / 1e9;
             if ($timeout <= 0) {
-                throw new TransportException("Max duration was reached for \"{$url}\".");
+                throw new TransportException($this->maxDurationReached($url));
             }
             $settings = $this->settings($timeout);
             $body = $hasBody ? $source->begin() : '';
@@ -79,6 +81,24 @@ final class SymfonyTransfer
     public function maxBodyBytes(): int
     {
         return $this->client->requestOptions()->maxBodyBytes;
+    }
+
+    /** Returns Symfony's exception for a failure of the HttpClient, with the names of Symfony's options. */
+    public function failure(\Throwable $failure, #[\SensitiveParameter] string $url): \Throwable
+    {
+        if (!$failure instanceof SpindleException && !$failure instanceof CancelledException) {
+            return $failure;
+        }
+        $message = str_contains($failure->getMessage(), '(RequestOptions::$timeout)')
+            ? $this->maxDurationReached($url)
+            : str_replace('(RequestOptions::$connectTimeout)', '(max_connect_duration)', $failure->getMessage());
+
+        return new TransportException($message, 0, $failure);
+    }
+
+    private function maxDurationReached(#[\SensitiveParameter] string $url): string
+    {
+        return "Max duration was reached for \"{$url}\": {$this->seconds('max_duration')} s (max_duration)";
     }
 
     /** Ends the use of the body, after the response was received or the request has failed. */

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Integration\Http\Client;
 
+use Amp\Socket\Socket;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\Attributes\TestWith;
 use Psr\Http\Message\ServerRequestInterface;
@@ -217,8 +218,32 @@ final class SymfonyClientTest extends HttpClientTestCase
         $options = ['max_duration' => 0.3, 'max_redirects' => 20];
         $response = (new SymfonyClient())->request('GET', $this->url('/'), $options);
         $this->expectException(TransportExceptionInterface::class);
-        $this->expectExceptionMessageMatches('/Max duration was reached|was not complete within/');
+        $this->expectExceptionMessage("Max duration was reached for \"{$this->url('/')}\": 0.3 s (max_duration)");
         $response->getStatusCode();
+    }
+
+    #[TestWith(['max_duration', 'Max duration was reached for "%s": 0.05 s (max_duration)'])]
+    #[TestWith(['max_connect_duration', 'no connection within 0.05 s (max_connect_duration)'])]
+    public function testATimeOutWhileConnectingNamesSymfonysOption(string $option, string $why): void
+    {
+        $server = new ScriptedServer(static function (Socket $socket): void {
+            while ($socket->read() !== null); // answers no handshake
+        });
+        $url = str_replace('http:', 'https:', $server->url());
+        $response = (new SymfonyClient())->request('GET', $url, [$option => 0.05]);
+        $this->expectException(TransportExceptionInterface::class);
+        $this->expectExceptionMessage(\sprintf($why, $url));
+        $response->getStatusCode();
+    }
+
+    public function testATimeOutOfTheBodyNamesSymfonysOption(): void
+    {
+        $head = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nx";
+        $server = new ScriptedServer(ScriptedServer::answering($head));
+        $response = (new SymfonyClient())->request('GET', $server->url(), ['max_duration' => 0.1]);
+        $this->expectException(TransportExceptionInterface::class);
+        $this->expectExceptionMessage("Max duration was reached for \"{$server->url()}\": 0.1 s (max_duration)");
+        $response->getContent();
     }
 
     private function url(string $path): string
