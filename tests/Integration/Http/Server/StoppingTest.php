@@ -325,7 +325,7 @@ final class StoppingTest extends HttpServerTestCase
     /** Covers each phase of a connection, and a handler that continues. */
     public function testKillingClosesConnectionsInAnyState(): void
     {
-        $this->serveGated();
+        $this->serveGated(new HttpServerOptions(blockWarning: 0));
         $clients = [
             'fresh' => $this->client(),
             'head' => $this->client()->send("GET / HTTP/1.1\r\nHo"),

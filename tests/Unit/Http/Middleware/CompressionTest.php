@@ -183,6 +183,7 @@ final class CompressionTest extends TestCase
     {
         $source = self::createStub(StreamInterface::class);
         $source->method('isSeekable')->willReturn(true);
+        $source->method('isReadable')->willReturn(true);
         $source->method('getSize')->willReturn(100_000);
         $source->method('eof')->willReturn(true);
         $source->method('read')->willReturn('');
