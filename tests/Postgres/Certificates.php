@@ -53,14 +53,22 @@ final class Certificates
     }
 
     /** @return array{string, string} the files of a server's certificate and of its key, encrypted with a passphrase */
-    public function withEncryptedKey(string $host): array
+    public function withEncryptedKey(string $host, string $passphrase = 'secret'): array
     {
         [$certificate, $key] = $this->forServer($host);
         $private = openssl_pkey_get_private((string) file_get_contents($key));
         \assert($private !== false);
-        openssl_pkey_export_to_file($private, $key, 'secret');
+        openssl_pkey_export_to_file($private, $key, $passphrase);
 
         return [$certificate, $key];
+    }
+
+    /** @return array{string, string} the files of a server's certificate and of its key, which OpenSSL refuses */
+    public function withWeakKey(string $host): array
+    {
+        $options = ['private_key_type' => \OPENSSL_KEYTYPE_RSA, 'private_key_bits' => 512];
+
+        return $this->issue($host, self::server($host), 1, 'sha256', key: self::newKey($options));
     }
 
     /** @return array{string, string} the files of the certificate and of its key */
@@ -83,8 +91,9 @@ final class Certificates
         int $days,
         string $digest,
         bool $isSelfSigned = false,
+        ?\OpenSSLAsymmetricKey $key = null,
     ): array {
-        $key = self::newKey();
+        $key ??= self::newKey();
         $certificate = $this->sign(
             $name,
             $key,
@@ -102,9 +111,11 @@ final class Certificates
         return $files;
     }
 
-    private static function newKey(): \OpenSSLAsymmetricKey
-    {
-        $key = openssl_pkey_new(['private_key_type' => \OPENSSL_KEYTYPE_EC, 'curve_name' => 'prime256v1']);
+    /** @param array<string, int|string> $options */
+    private static function newKey(
+        array $options = ['private_key_type' => \OPENSSL_KEYTYPE_EC, 'curve_name' => 'prime256v1'],
+    ): \OpenSSLAsymmetricKey {
+        $key = openssl_pkey_new($options);
 
         return $key !== false ? $key : throw new \RuntimeException((string) openssl_error_string());
     }

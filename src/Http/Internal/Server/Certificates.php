@@ -13,6 +13,9 @@ use Spindle\Internal\WorkingDirectory;
 /** Checks certificates, and returns PHP's TLS options. PHP reads the files again for each connection. */
 final class Certificates
 {
+    /** The supported versions of TLS, as an argument of stream_socket_enable_crypto(). */
+    public const METHOD = \STREAM_CRYPTO_METHOD_TLSv1_2_SERVER | \STREAM_CRYPTO_METHOD_TLSv1_3_SERVER;
+
     /** Key of a stream context for the files of all names; PHP's own option has only those without a fault. */
     private const ALL_NAMES = 'spindle_certificates';
 
@@ -24,7 +27,7 @@ final class Certificates
     /**
      * @return array<string, mixed> options of a stream context
      *
-     * @throws ListenException when a certificate is missing, or a key does not belong to it
+     * @throws ListenException when PHP can't load a certificate or its key
      */
     public static function context(HttpServerOptions $options, string $address): array
     {
@@ -106,20 +109,31 @@ final class Certificates
         return $faults;
     }
 
+    /** Lets PHP load the files for a socket that is not connected. So all rules of PHP and OpenSSL apply. */
     private static function fault(string $certificate, string $key): ?string
     {
-        $chain = Files::read($certificate);
-        $private = Files::read($key);
+        // A passphrase that no key has: for the files of names, OpenSSL would ask even for an empty one.
+        $options = ['local_cert' => $certificate, 'local_pk' => $key, 'passphrase' => "\n", 'verify_peer' => false];
+        $context = stream_context_create(['ssl' => $options]);
+        while (openssl_error_string() !== false); // forgets earlier errors
+        [$isUsable, $warning] = Warnings::of(static function () use ($context): bool {
+            $socket = stream_socket_server('tcp://0.0.0.0:0', $code, $message, \STREAM_SERVER_BIND, $context);
 
-        return match (true) {
-            $chain === false => "the file {$certificate} can't be read",
-            $private === false => "the file {$key} can't be read",
-            substr_count($chain, '-----BEGIN ') !== substr_count($chain, '-----END ')
-                => "the file {$certificate} is incomplete",
-            openssl_x509_check_private_key($chain, $private) => null,
-            str_contains($private, 'ENCRYPTED')
-                => "the private key in {$key} is encrypted. The server needs a key without a passphrase",
-            default => "{$certificate} is not a PEM certificate, or {$key} is not its private key",
-        };
+            return $socket !== false
+                && stream_set_blocking($socket, false)
+                && stream_socket_enable_crypto($socket, true, self::METHOD) !== false;
+        });
+        if ($isUsable) {
+            return null;
+        }
+        $isKey = str_contains($warning, 'private key');
+        if ($isKey && str_contains((string) Files::read($key), 'ENCRYPTED')) {
+            return "the private key in {$key} is encrypted. The server needs a key without a passphrase";
+        }
+        $error = openssl_error_string();
+        $reason = $error === false ? strtok(Warnings::reason($warning), ';') : Warnings::socketReason($error);
+        $file = $isKey ? "the private key in {$key}" : "the certificate in {$certificate}";
+
+        return "{$file} can't be used: {$reason}";
     }
 }

@@ -82,11 +82,7 @@ final class Transport
     public function handshake(): ?bool
     {
         [$done, $this->warning] = Warnings::of(
-            fn() => stream_socket_enable_crypto(
-                $this->stream,
-                true,
-                \STREAM_CRYPTO_METHOD_TLSv1_2_SERVER | \STREAM_CRYPTO_METHOD_TLSv1_3_SERVER,
-            ),
+            fn() => stream_socket_enable_crypto($this->stream, true, Certificates::METHOD),
         );
 
         return $done === 0 ? null : $done;

@@ -169,10 +169,10 @@ final class TlsTest extends HttpServerTestCase
     /** @return iterable<string, array{\Closure(string, Certificates): mixed, string}> */
     public static function faults(): iterable
     {
-        yield 'a missing file' => [static fn(string $path) => unlink($path), "can't be read"];
+        yield 'a missing file' => [static fn(string $path) => unlink($path), 'no such file'];
         yield 'a half-written file' => [
             static fn(string $path) => file_put_contents($path, substr((string) file_get_contents($path), 0, 100)),
-            'is incomplete',
+            "can't be used",
         ];
         yield 'a key of another certificate' => [
             static fn(string $path, Certificates $authority) => file_put_contents(
@@ -180,7 +180,29 @@ final class TlsTest extends HttpServerTestCase
                 file_get_contents($authority->forServer('two.test')[0])
                     . file_get_contents($authority->forServer('two.test')[1]),
             ),
-            'is not its private key',
+            'key values mismatch',
+        ];
+        yield 'a damaged second certificate' => [
+            static fn(string $path) => file_put_contents(
+                $path,
+                "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n",
+                \FILE_APPEND,
+            ),
+            "can't be used",
+        ];
+        yield 'a key that is too weak' => [
+            static fn(string $path, Certificates $authority) => file_put_contents(
+                $path,
+                implode('', array_map(file_get_contents(...), $authority->withWeakKey('two.test'))),
+            ),
+            'key too small',
+        ];
+        yield 'a key with an empty passphrase' => [
+            static fn(string $path, Certificates $authority) => file_put_contents(
+                $path,
+                implode('', array_map(file_get_contents(...), $authority->withEncryptedKey('two.test', ''))),
+            ),
+            'is encrypted',
         ];
         yield 'an encrypted key' => [
             static fn(string $path, Certificates $authority) => file_put_contents(
@@ -274,10 +296,11 @@ final class TlsTest extends HttpServerTestCase
         [$certificate] = $authority->forServer('a.test');
         [, $key] = $authority->forServer('b.test');
         $refusals = [
-            'is not its private key' => new HttpServerOptions($certificate, $key),
+            'key values mismatch' => new HttpServerOptions($certificate, $key),
             'is encrypted' => new HttpServerOptions(...$authority->withEncryptedKey('e.test')),
-            "can't be read" => new HttpServerOptions($this->path('missing.pem')),
-            'is not a PEM certificate' => new HttpServerOptions($this->file('text.pem', 'no certificate')),
+            'no such file' => new HttpServerOptions($this->path('missing.pem')),
+            'no start line' => new HttpServerOptions($this->file('text.pem', 'no certificate')),
+            'key too small' => new HttpServerOptions(...$authority->withWeakKey('w.test')),
             'text.pem' => new HttpServerOptions(
                 $this->certificate('c.test'),
                 certificates: ['d.test' => $this->path('text.pem')],
