@@ -231,16 +231,9 @@ final class Connection implements TransportEvents
 
     private function handshake(): void
     {
-        foreach (Certificates::excludeFaultyNames($this->transport->stream()) as $name => $fault) {
-            $this->service->warnOnce("The certificate for {$name} is not used: {$fault}");
-        }
-        $done = $this->transport->handshake();
+        $done = $this->transport->handshake($this->service->warnOnce(...));
         if ($done === false) {
             ++$this->service->counters->handshakesFailed;
-            $fault = $this->transport->certificateFault();
-            if ($fault !== null) {
-                $this->service->warnOnce("TLS connections fail because of the certificate: {$fault}");
-            }
             $this->close();
         } elseif ($done === true) {
             $now = hrtime(true);

@@ -47,8 +47,7 @@ final class Transport
      */
     private ?\Socket $socket = null;
 
-    /** PHP's warning in the last {@see handshake()}; '' for none. */
-    private string $warning = '';
+    private bool $isHandshakeBegun = false;
 
     /** Null once the stream is closed, so that the two objects do not keep each other in memory. */
     private ?TransportEvents $events;
@@ -78,20 +77,27 @@ final class Transport
         return $this->broken;
     }
 
-    /** @return bool|null whether the TLS handshake has succeeded; null while more bytes of the client are needed */
-    public function handshake(): ?bool
+    /**
+     * @param \Closure(string): void $warn called for a faulty certificate of this side
+     *
+     * @return bool|null whether the TLS handshake has succeeded; null while more bytes of the client are needed
+     */
+    public function handshake(\Closure $warn): ?bool
     {
-        [$done, $this->warning] = Warnings::of(
+        if (!$this->isHandshakeBegun) { // PHP reads the options only once
+            $this->isHandshakeBegun = true;
+            foreach (Certificates::excludeFaultyNames($this->stream) as $name => $fault) {
+                $warn("The certificate for {$name} is not used: {$fault}");
+            }
+        }
+        [$done, $warning] = Warnings::of(
             fn() => stream_socket_enable_crypto($this->stream, true, Certificates::METHOD),
         );
+        if (preg_match('~(?:Unable to set|Failed setting) [^;]+~', $warning, $fault) === 1) {
+            $warn("TLS connections fail because of the certificate: {$fault[0]}");
+        }
 
         return $done === 0 ? null : $done;
-    }
-
-    /** Returns what is wrong with this side's certificate; null when the handshake failed for another reason. */
-    public function certificateFault(): ?string
-    {
-        return preg_match('~(?:Unable to set|Failed setting) [^;]+~', $this->warning, $fault) === 1 ? $fault[0] : null;
     }
 
     /**

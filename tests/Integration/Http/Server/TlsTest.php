@@ -241,6 +241,21 @@ final class TlsTest extends HttpServerTestCase
         self::assertSame($all, $names(), 'the file is used again');
     }
 
+    public function testCertificatesAreCheckedOncePerConnection(): void
+    {
+        $path = $this->certificate('one.test');
+        $this->serveSecurely(
+            options: new HttpServerOptions($this->certificate('default.test'), certificates: ['one.test' => $path]),
+        );
+        $begun = $this->client()->send("\x16");
+        $this->secureClient()->get('/')->response(); // the server has read the byte before it answers
+        unlink($path);
+        $begun->send('these bytes are not TLS');
+        $begun->rest();
+
+        self::assertSame([1, []], [$this->server()->statistics()->failedHandshakes, $this->log()->all]);
+    }
+
     public function testAnotherDirectoryOfTheProcessDoesNotChangePathsOfCertificates(): void
     {
         $directory = (string) getcwd();
