@@ -296,7 +296,7 @@ final class Supervisor implements Lifecycle
         $output->capture();
         RequestFunctions::define();
         $servers = new ServerFactory($this->app, $this->options, $this->logger);
-        $server = $this->server = $servers->application();
+        $server = $this->server = $servers->application($sockets);
         $output->tidy(); // closes buffers that the application has left open while it was loaded
         $server->tidyOutputWith($output->tidy(...));
         $server->serve($sockets, false);

@@ -7,7 +7,9 @@ namespace Spindle\Tests\Integration\Http;
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Http\Load;
+use Spindle\Tests\Http\RawClient;
 use Spindle\Tests\Http\ServeTestCase;
+use Spindle\Tests\Postgres\Certificates;
 use Spindle\Tests\Scale;
 use Symfony\Component\Process\Process;
 
@@ -122,6 +124,61 @@ final class ServeReloadTest extends ServeTestCase
             $server->signal(\SIGTERM);
             self::assertSame(0, $server->wait());
         }
+    }
+
+    #[RequiresPhpExtension('openssl')]
+    public function testRelativePathsOfCertificatesFollowTheRelease(): void
+    {
+        foreach (['old', 'new'] as $release) {
+            mkdir($this->path($release));
+            $files = (new Certificates($this->path()))->forServer("{$release}.test");
+            $this->file("{$release}/server.pem", implode('', array_map(file_get_contents(...), $files)));
+            $this->file(
+                "{$release}/app.php",
+                "<?php return static function (\$request) { chdir('/');"
+                    . " return Spindle\Http\Response::text('{$release}'); };",
+            );
+        }
+        $this->release('old');
+        $server = $this->serve = new Process(
+            [
+                \PHP_BINARY,
+                \dirname(__DIR__, 3) . '/bin/spindle',
+                'serve',
+                $this->path('current/app.php'),
+                '--processes',
+                '1',
+                '--listen',
+                'tls://127.0.0.1:0',
+                '--certificate',
+                'server.pem',
+            ],
+            $this->path('current'),
+            ['PWD' => '/nowhere'],
+        );
+        $server->start();
+        $this->awaitLogged('Listening on');
+        $address = 'tls://' . preg_replace('~^.*https://(\S+) .*$~s', '$1', $server->getErrorOutput());
+        $answer = static function () use ($address): array {
+            $client = RawClient::connectSecurely($address);
+            /** @var array{ssl: array{peer_certificate: \OpenSSLCertificate}} $options */
+            $options = stream_context_get_options($client->stream());
+            /** @var array{subject: array{CN: string}} $certificate */
+            $certificate = openssl_x509_parse($options['ssl']['peer_certificate']);
+
+            $body = $client->get('/', "Connection: close\r\n")->response()->body;
+            $client->close();
+
+            return [$body, $certificate['subject']['CN']];
+        };
+        self::assertSame(['old', 'old.test'], $answer());
+        $this->release('new');
+        $this->reload();
+        Eventually::holds(fn(): bool => \count($this->workers()) === 1, 'the old process is gone');
+        rename($this->path('old'), $this->path('removed'));
+
+        self::assertSame(['new', 'new.test'], $answer());
+        self::assertSame(['new', 'new.test'], $answer(), 'after the change of the directory in the handler');
     }
 
     public function testANewReleaseIsNotServedWithLibrariesOfTheOldOne(): void

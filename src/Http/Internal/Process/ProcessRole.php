@@ -37,7 +37,7 @@ final readonly class ProcessRole
     public function createServer(SupervisorLink $link): HttpServer
     {
         return $this->runsApplication
-            ? $this->servers->application($link)
+            ? $this->servers->application($this->sockets, $link)
             : $this->servers->admin(Admin::from(new ProcessServers($link)));
     }
 

@@ -12,6 +12,7 @@ use Spindle\Http\Application;
 use Spindle\Http\HttpServer;
 use Spindle\Http\HttpServerOptions;
 use Spindle\Http\Internal\App\AppLoader;
+use Spindle\Http\Internal\Server\Certificates;
 use Spindle\Http\SupervisorOptions;
 use Spindle\Internal\LoadedFiles;
 use Spindle\Internal\Release;
@@ -34,17 +35,19 @@ final readonly class ServerFactory
     /**
      * Loads the application.
      *
+     * @param array<string, resource> $sockets sockets that the process serves, by address
      * @param SupervisorLink|null $link link through which the process asks to be replaced at a limit
      *
      * @throws AppException
      */
-    public function application(?SupervisorLink $link = null): HttpServer
+    public function application(array $sockets, ?SupervisorLink $link = null): HttpServer
     {
         try {
             $this->release?->follow();
         } catch (ReleaseMismatchException $moved) {
             throw AppException::moved($this->app, $moved);
         }
+        Certificates::setPaths($sockets, $this->options); // before the application can change the directory
         $application = AppLoader::load($this->app);
         LoadedFiles::keepText((string) realpath($this->app)); // for closures that are sent after a deployment
         if ($link !== null && ($this->options->maxRequests ?? $this->options->maxMemory) !== null) {

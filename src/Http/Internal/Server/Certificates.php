@@ -6,6 +6,7 @@ namespace Spindle\Http\Internal\Server;
 
 use Spindle\Http\HttpServerOptions;
 use Spindle\Http\ListenException;
+use Spindle\Http\SupervisorOptions;
 use Spindle\Internal\Launcher\Process\Files;
 use Spindle\Internal\Warnings;
 use Spindle\Internal\WorkingDirectory;
@@ -37,27 +38,57 @@ final class Certificates
         if ($options->certificate === null) {
             throw ListenException::withoutCertificate($address);
         }
-        // A handler may change the working directory.
-        $certificate = WorkingDirectory::absolute($options->certificate);
-        $key = WorkingDirectory::absolute($options->key ?? $options->certificate);
-        $names = array_map(WorkingDirectory::absolute(...), $options->certificates);
-        $fault = self::fault($certificate, $key) ?? array_values(self::faults($names))[0] ?? null;
+        $paths = self::paths($options);
+        $fault = self::fault((string) $paths['local_cert'], (string) $paths['local_pk'])
+            ?? array_values(self::faults($paths[self::ALL_NAMES]))[0]
+            ?? null;
         if ($fault !== null) {
             throw ListenException::because($address, $fault);
         }
 
-        return [
-            'local_cert' => $certificate,
-            'local_pk' => $key,
+        return $paths + [
             // If no passphrase were set, OpenSSL would ask for one at the terminal, which blocks the process.
             'passphrase' => '',
-            'SNI_enabled' => $names !== [],
-            'SNI_server_certs' => $names,
-            self::ALL_NAMES => $names,
             'verify_peer' => false,
             'disable_compression' => true,
             'honor_cipher_order' => true,
             'alpn_protocols' => 'http/1.1',
+        ];
+    }
+
+    /**
+     * Sets relative paths again, after the process has changed to the directory of another release.
+     *
+     * @param array<string, resource> $sockets listening sockets by address
+     */
+    public static function setPaths(array $sockets, SupervisorOptions $options): void
+    {
+        foreach ($sockets as $address => $socket) {
+            foreach (str_starts_with($address, 'tls://') ? self::paths($options) : [] as $name => $value) {
+                stream_context_set_option($socket, 'ssl', $name, $value);
+            }
+        }
+    }
+
+    /**
+     * @return array{
+     *     local_cert: ?string,
+     *     local_pk: ?string,
+     *     SNI_enabled: bool,
+     *     SNI_server_certs: array<string, string>,
+     *     spindle_certificates: array<string, string>,
+     * } absolute paths, because a handler may change the working directory
+     */
+    private static function paths(HttpServerOptions|SupervisorOptions $options): array
+    {
+        $names = array_map(WorkingDirectory::absolute(...), $options->certificates);
+
+        return [
+            'local_cert' => WorkingDirectory::absolute($options->certificate),
+            'local_pk' => WorkingDirectory::absolute($options->key ?? $options->certificate),
+            'SNI_enabled' => $names !== [],
+            'SNI_server_certs' => $names,
+            self::ALL_NAMES => $names,
         ];
     }
 
