@@ -49,6 +49,7 @@ final readonly class Release
                 $folder = $isInRelease ? $release . substr($this->folder, \strlen($oldRelease)) : $folder;
             }
         }
+        // If the new release also lacks the working directory, the more precise exception below is thrown.
         if ($missing !== null && ($release === null || is_dir($folder))) {
             throw ReleaseMismatchException::missing($missing);
         }

@@ -104,8 +104,7 @@ final class Connection implements DriverConnection
     /**
      * Executes one statement, or several as a script. The rows of a script can't be fetched.
      *
-     * An empty script follows CREATE, ALTER and DROP, because after a script the connection prepares its statements
-     * again.
+     * After CREATE, ALTER or DROP, sends an empty script. Any script makes the connection prepare its statements again.
      */
     public function query(string $sql): Result
     {

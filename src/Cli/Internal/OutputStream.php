@@ -114,7 +114,8 @@ final class OutputStream
     {
         $name = stream_isatty($stream) && \function_exists('posix_ttyname') ? posix_ttyname($stream) : false;
         $open = static fn(string $path): mixed => Warnings::suppressed(static fn(): mixed => fopen($path, 'r+ne'));
-        // Without a controlling terminal, this process could get one by opening $name.
+        // /dev/tty opens only if this process has a controlling terminal. Otherwise, opening $name could make that
+        // terminal the controlling one.
         $terminal = $name !== false && $open('/dev/tty') !== false ? $open($name) : false;
 
         return \is_resource($terminal) ? $terminal : null;

@@ -78,15 +78,15 @@ final readonly class ClientTls
         ];
     }
 
-    /** Returns whether the server has refused the client's certificate. TLS 1.3 reports that after the handshake. */
+    /** Returns whether `$reason` is a TLS alert about the client's certificate. */
     public static function isCertificateAlert(string $reason): bool
     {
         return preg_match('/ alert (?:.*certificate|unknown ca)/', $reason) === 1;
     }
 
     /**
-     * Returns whether the server has refused the client's certificate before it has decrypted the first request. This
-     * is certain only with TLS 1.3. With TLS 1.2, a server may ask for a certificate after it has read the request.
+     * Returns whether the server rejected the client's certificate before it read the first request. Only TLS 1.3 makes
+     * this certain. With TLS 1.2, a server may ask for a certificate after it has read the request.
      *
      * @param resource $stream
      */

@@ -85,8 +85,8 @@ final class SymfonyReceiver
     }
 
     /**
-     * Lets the request run until the head arrives, although its response is being destroyed. What the response's
-     * destructor would throw if it could wait is logged as a warning.
+     * Lets the request run until the head arrives, although its response is being destroyed. Logs a warning if the
+     * request fails or the status is 300 or more. A destructor that can wait throws instead.
      */
     public function detach(?LoggerInterface $logger): void
     {
