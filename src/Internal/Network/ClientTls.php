@@ -90,7 +90,7 @@ final readonly class ClientTls
      *
      * @param resource $stream
      */
-    public static function isCertificateRefused($stream, string $reason): bool
+    public static function isRefusedBeforeRequest($stream, string $reason): bool
     {
         return self::isCertificateAlert($reason)
             && (stream_get_meta_data($stream)['crypto']['protocol'] ?? '') === 'TLSv1.3';

@@ -197,13 +197,13 @@ final class ClientExchange
                 $isUnanswered ? 'firstByteTimeout' : 'readTimeout',
                 $isFirst && $isUnanswered,
             )) {
-                $isRefused = !$connection->hasServedRequest
-                    && ClientTls::isCertificateRefused($connection->stream, (string) $connection->readFailure);
+                $isRequestUnread = !$connection->hasServedRequest
+                    && ClientTls::isRefusedBeforeRequest($connection->stream, (string) $connection->readFailure);
 
                 throw new ConnectionEndedException(
                     $connection->describeEnd($isUnanswered ? 'without an answer' : 'within the head of the response'),
                     $isUnanswered && !$this->hasInterimResponse,
-                    $isUnanswered && $isRefused,
+                    $isUnanswered && $isRequestUnread,
                 );
             }
         }

@@ -12,19 +12,19 @@ final class ConnectionEndedException extends \RuntimeException
 {
     /**
      * @param bool $isUnanswered whether the connection ended before the first byte of a response
-     * @param bool $isRefused whether it ended before the server could read the request
+     * @param bool $isRequestUnread whether it ended before the server could read the request
      */
     public function __construct(
         string $message,
         public readonly bool $isUnanswered = false,
-        private readonly bool $isRefused = false,
+        private readonly bool $isRequestUnread = false,
     ) {
         parent::__construct($message);
     }
 
     public function asFailureOf(OutgoingRequest $request): ConnectFailedException|ConnectionLostException
     {
-        return $this->isRefused
+        return $this->isRequestUnread
             ? ConnectFailedException::of($request, $this->getMessage(), $this)
             : ConnectionLostException::of($request, $this->getMessage(), $this);
     }

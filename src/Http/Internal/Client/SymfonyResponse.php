@@ -138,7 +138,7 @@ final class SymfonyResponse implements ResponseInterface, StreamableInterface
     public function getInfo(?string $type = null): mixed
     {
         $info = $type === null ? $this->info : $this->info[$type] ?? null;
-        // Reports an error where PHP can't suspend: without one, the destructor of AsyncResponse would wait for the head.
+        // Reports an error where PHP can't suspend. Without one, AsyncResponse's destructor would wait for the head.
         $waitsForHead = $type === 'error' && $info === null && $this->receiver->isAwaitingHead();
 
         return $waitsForHead ? SymfonyState::whyItCannotWait() : $info;

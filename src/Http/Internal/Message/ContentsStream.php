@@ -64,7 +64,7 @@ final class ContentsStream implements StreamInterface
         $size = $this->source->getSize();
         $this->source->isSeekable() ? $this->source->rewind() : null;
         $contents = $this->source->getContents();
-        $size > 0 && \strlen($contents) > $size ? StreamEnd::refuse($this->source, $size) : null;
+        $size > 0 && \strlen($contents) > $size ? StreamEnd::throwUnlessGrown($this->source, $size) : null;
 
         return $contents;
     }

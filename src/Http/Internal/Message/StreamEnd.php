@@ -14,7 +14,7 @@ final class StreamEnd
     /**
      * Checks a stream of which as many bytes as its size were read.
      *
-     * @throws \LengthException see {@see refuse()}
+     * @throws \LengthException see {@see throwUnlessGrown()}
      */
     public static function check(StreamInterface $stream, int $size): void
     {
@@ -24,14 +24,14 @@ final class StreamEnd
             && !$stream->eof()
             && $stream->getSize() === $size;
         if ($mayRead && $stream->read(1) !== '') {
-            self::refuse($stream, $size);
+            self::throwUnlessGrown($stream, $size);
         }
     }
 
     /** @throws \LengthException unless the stream is a file that has grown since its size was read */
-    public static function refuse(StreamInterface $stream, int $size): void
+    public static function throwUnlessGrown(StreamInterface $stream, int $size): void
     {
-        if ($stream->getMetadata('stream_type') === 'STDIO' && self::isLonger($stream, $size)) {
+        if ($stream->getMetadata('stream_type') === 'STDIO' && self::hasGrown($stream, $size)) {
             return;
         }
 
@@ -42,7 +42,7 @@ final class StreamEnd
     }
 
     /** Measures the open file, because its path may lead to another file now. Filters do not change its end. */
-    private static function isLonger(StreamInterface $stream, int $size): bool
+    private static function hasGrown(StreamInterface $stream, int $size): bool
     {
         try {
             $stream->seek(0, \SEEK_END);

@@ -138,7 +138,7 @@ final class ResponseWriter
         $body->rewind();
         $bytes = $size === 0 ? '' : $body->read($size + 1);
         if (\strlen($bytes) > $size) {
-            StreamEnd::refuse($body, $size);
+            StreamEnd::throwUnlessGrown($body, $size);
             $bytes = substr($bytes, 0, $size);
         }
 

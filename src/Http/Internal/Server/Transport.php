@@ -47,7 +47,7 @@ final class Transport
      */
     private ?\Socket $socket = null;
 
-    private bool $isHandshakeBegun = false;
+    private bool $hasHandshakeBegun = false;
 
     /** Null once the stream is closed, so that the two objects do not keep each other in memory. */
     private ?TransportEvents $events;
@@ -84,8 +84,8 @@ final class Transport
      */
     public function handshake(\Closure $warn): ?bool
     {
-        if (!$this->isHandshakeBegun) { // PHP reads the options only once
-            $this->isHandshakeBegun = true;
+        if (!$this->hasHandshakeBegun) { // PHP reads the options only once
+            $this->hasHandshakeBegun = true;
             foreach (Certificates::excludeFaultyNames($this->stream) as $name => $fault) {
                 $warn("The certificate for {$name} is not used: {$fault}");
             }
@@ -109,20 +109,20 @@ final class Transport
     {
         if ($this->secure) {
             // Reads a whole record, because the event loop does not report decrypted unread bytes: RFC 8446, 5.1.
-            [$bytes, $failure] = Warnings::of(fn() => fread($this->stream, max($size, self::TLS_RECORD_BYTES)));
+            [$bytes, $warning] = Warnings::of(fn() => fread($this->stream, max($size, self::TLS_RECORD_BYTES)));
         } else {
             // Faster than fread(). Causes no warnings, and distinguishes the end from no data.
             $bytes = stream_socket_recvfrom($this->stream, $size);
             if ($bytes === '') {
                 return '';
             }
-            $failure = '';
+            $warning = '';
         }
         if ($bytes === false || $bytes === '') {
             $ended = feof($this->stream);
             // The regular end of a plain connection was handled above. That of TLS causes no warning, unlike an alert
             // about an error, after which nothing can be sent (RFC 8446, 6.2).
-            $this->broken = $this->broken || $ended && (!$this->secure || $failure !== '' || $this->wasReset());
+            $this->broken = $this->broken || $ended && (!$this->secure || $warning !== '' || $this->wasReset());
 
             return $ended ? '' : null;
         }

@@ -25,8 +25,8 @@ final class Console implements ProgressConsole
     /** Whether standard output and standard error are the same terminal, on which the progress may be drawn. */
     private readonly bool $sharesTerminal;
 
-    /** @var (\Closure(): string)|null {@see Progress::hide()}; null if the progress is not drawn */
-    private readonly ?\Closure $hide;
+    /** @var (\Closure(): string)|null {@see Progress::clearingBytes()}; null if the progress is not drawn */
+    private readonly ?\Closure $clearingBytes;
     private bool $inGroup = false;
 
     /** @var list<string> lines that are written after the current group, or in the next turn of the event loop */
@@ -49,7 +49,7 @@ final class Console implements ProgressConsole
             $draws => new ScreenProgress(new ScreenTerminal($error->stream), $control, $options, $this),
             default => new LineProgress($this, $options->mode === ProgressMode::Json),
         };
-        $this->hide = $draws ? $this->progress->hide(...) : null;
+        $this->clearingBytes = $draws ? $this->progress->clearingBytes(...) : null;
     }
 
     /** Passes the result of a job to the progress display. Must be called before the output of the job is written. */
@@ -95,7 +95,7 @@ final class Console implements ProgressConsole
         if ($bytes === '') {
             return;
         }
-        $this->out->write($bytes, $this->sharesTerminal ? $this->hide : null);
+        $this->out->write($bytes, $this->sharesTerminal ? $this->clearingBytes : null);
         if ($this->sharesTerminal) {
             $this->progress->wrote($bytes);
         }
@@ -107,7 +107,7 @@ final class Console implements ProgressConsole
         if ($bytes === '') {
             return;
         }
-        $this->error->write($bytes, $this->hide);
+        $this->error->write($bytes, $this->clearingBytes);
         $this->progress->wrote($bytes);
     }
 
@@ -137,7 +137,7 @@ final class Console implements ProgressConsole
     {
         $this->flush();
         $this->progress->finish($this->statistics);
-        $this->error($this->progress->hide());
+        $this->error($this->progress->clearingBytes());
         $this->flush();
     }
 

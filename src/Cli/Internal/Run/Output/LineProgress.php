@@ -31,7 +31,7 @@ final class LineProgress implements Progress
 
     public function update(RunStatistics $statistics): void {}
 
-    public function hide(): string
+    public function clearingBytes(): string
     {
         return '';
     }

@@ -14,7 +14,7 @@ final class NoProgress implements Progress
 
     public function update(RunStatistics $statistics): void {}
 
-    public function hide(): string
+    public function clearingBytes(): string
     {
         return '';
     }

@@ -18,7 +18,7 @@ interface Progress
     public function update(RunStatistics $statistics): void;
 
     /** Returns the bytes that clear the progress from the terminal. The caller writes them before other output. */
-    public function hide(): string;
+    public function clearingBytes(): string;
 
     /** Reports that other output was written to the terminal. */
     public function wrote(string $bytes): void;

@@ -60,7 +60,7 @@ final class ScreenProgress implements Progress
         $this->rates = new RateHistory();
         $this->report = new JobReport();
         $this->notices = new FailureNotices($console);
-        $terminal->watch($this->onResize(...), $this->suspend(...), $this->onContinue(...));
+        $terminal->watch($this->onResize(...), $this->clear(...), $this->onContinue(...));
         if ($this->keys !== null) {
             $terminal->watchEnds();
         }
@@ -87,14 +87,14 @@ final class ScreenProgress implements Progress
         }
     }
 
-    public function hide(): string
+    public function clearingBytes(): string
     {
         $clear = $this->lines->clear();
         if ($clear !== '') {
             $this->showSoon();
         }
 
-        return $this->terminal->take($clear);
+        return $this->terminal->prependUnsent($clear);
     }
 
     public function show(RunStatistics $statistics): void
@@ -131,7 +131,7 @@ final class ScreenProgress implements Progress
 
     public function close(): void
     {
-        $this->suspend();
+        $this->clear();
         $this->terminal->close();
     }
 
@@ -141,10 +141,10 @@ final class ScreenProgress implements Progress
         $this->console->showProgress();
     }
 
-    private function suspend(): void
+    private function clear(): void
     {
         if ($this->terminal->isReady()) {
-            $this->terminal->write($this->hide());
+            $this->terminal->write($this->clearingBytes());
         }
     }
 

@@ -71,7 +71,7 @@ final class ScreenTerminal
                 $resized();
             },
             self::SIGCONT => function () use ($continued): void {
-                [$this->size, $this->nextCheck] = [null, 0];
+                $this->forgetState();
                 $this->restore(); // SIGSTOP has suspended this process without a call of $suspend.
                 $continued();
             },
@@ -175,13 +175,13 @@ final class ScreenTerminal
         return $this->size;
     }
 
-    /** Returns whether {@see write()} would have an effect and not block. */
+    /** Sends the rest of earlier writes. Then returns whether {@see write()} would have an effect and not block. */
     public function isReady(): bool
     {
         if ($this->isGone || !$this->isInForeground()) {
             return false;
         }
-        $this->write('');
+        $this->flush();
         $none = [];
         $streams = [$this->stream];
 
@@ -193,6 +193,19 @@ final class ScreenTerminal
     public function write(string $bytes): void
     {
         $this->unsent .= $bytes;
+        $this->flush();
+    }
+
+    /** Returns the unsent bytes, followed by $bytes, for the caller to write; '' if the terminal is gone. */
+    public function prependUnsent(string $bytes): string
+    {
+        [$unsent, $this->unsent] = [$this->unsent, ''];
+
+        return $this->isGone ? '' : $unsent . $bytes;
+    }
+
+    private function flush(): void
+    {
         while ($this->unsent !== '' && !$this->isGone) {
             error_clear_last();
             $written = Warnings::write($this->stream, $this->unsent);
@@ -204,12 +217,9 @@ final class ScreenTerminal
         }
     }
 
-    /** Returns the bytes that are not sent, and $bytes, for the caller to write; '' if the terminal is gone. */
-    public function take(string $bytes): string
+    private function forgetState(): void
     {
-        [$unsent, $this->unsent] = [$this->unsent, ''];
-
-        return $this->isGone ? '' : $unsent . $bytes;
+        [$this->size, $this->nextCheck] = [null, 0];
     }
 
     private function isInForeground(): bool
@@ -241,7 +251,7 @@ final class ScreenTerminal
                 EventLoop::cancel($watcher);
                 $this->watchers = array_values(array_diff($this->watchers, [$watcher]));
                 // A due timer may run before the handler of SIGCONT.
-                [$this->size, $this->nextCheck] = [null, 0];
+                $this->forgetState();
                 // Suspends this process. The system ignores the signal if no shell could continue the process.
                 posix_kill((int) getmypid(), self::SIGTSTP);
                 $this->watchSuspension($suspend);
