@@ -47,7 +47,7 @@ final readonly class ServerFactory
         } catch (ReleaseMismatchException $moved) {
             throw AppException::moved($this->app, $moved);
         }
-        Certificates::setPaths($sockets, $this->options); // before the application can change the directory
+        Certificates::updatePaths($sockets, $this->options); // before the application can change the directory
         $application = AppLoader::load($this->app);
         LoadedFiles::keepText((string) realpath($this->app)); // for closures that are sent after a deployment
         if ($link !== null && ($this->options->maxRequests ?? $this->options->maxMemory) !== null) {

@@ -15,13 +15,13 @@ use Spindle\Internal\WorkingDirectory;
 final class Certificates
 {
     /** The supported versions of TLS, as an argument of stream_socket_enable_crypto(). */
-    public const METHOD = \STREAM_CRYPTO_METHOD_TLSv1_2_SERVER | \STREAM_CRYPTO_METHOD_TLSv1_3_SERVER;
+    public const CRYPTO_METHOD = \STREAM_CRYPTO_METHOD_TLSv1_2_SERVER | \STREAM_CRYPTO_METHOD_TLSv1_3_SERVER;
 
-    /** Key of a stream context for the files of all names; PHP's own option has only those without a fault. */
+    /** Context option with the files of all names. PHP's option SNI_server_certs lists only the usable files. */
     private const ALL_NAMES = 'spindle_certificates';
 
     /** @var array<string, list<int>> state of files in which the last check found no fault, by path */
-    private static array $checked = [];
+    private static array $usableStates = [];
 
     private function __construct() {}
 
@@ -38,15 +38,15 @@ final class Certificates
         if ($options->certificate === null) {
             throw ListenException::withoutCertificate($address);
         }
-        $paths = self::paths($options);
-        $fault = self::fault((string) $paths['local_cert'], (string) $paths['local_pk'])
-            ?? array_values(self::faults($paths[self::ALL_NAMES]))[0]
+        $fileOptions = self::fileOptions($options);
+        $fault = self::fault((string) $fileOptions['local_cert'], (string) $fileOptions['local_pk'])
+            ?? array_values(self::faults($fileOptions[self::ALL_NAMES]))[0]
             ?? null;
         if ($fault !== null) {
             throw ListenException::because($address, $fault);
         }
 
-        return $paths + [
+        return $fileOptions + [
             // If no passphrase were set, OpenSSL would ask for one at the terminal, which blocks the process.
             'passphrase' => '',
             'verify_peer' => false,
@@ -61,35 +61,16 @@ final class Certificates
      *
      * @param array<string, resource> $sockets listening sockets by address
      */
-    public static function setPaths(array $sockets, SupervisorOptions $options): void
+    public static function updatePaths(array $sockets, SupervisorOptions $options): void
     {
         foreach ($sockets as $address => $socket) {
-            foreach (str_starts_with($address, 'tls://') ? self::paths($options) : [] as $name => $value) {
+            if (!str_starts_with($address, 'tls://')) {
+                continue;
+            }
+            foreach (self::fileOptions($options) as $name => $value) {
                 stream_context_set_option($socket, 'ssl', $name, $value);
             }
         }
-    }
-
-    /**
-     * @return array{
-     *     local_cert: ?string,
-     *     local_pk: ?string,
-     *     SNI_enabled: bool,
-     *     SNI_server_certs: array<string, string>,
-     *     spindle_certificates: array<string, string>,
-     * } absolute paths, because a handler may change the working directory
-     */
-    private static function paths(HttpServerOptions|SupervisorOptions $options): array
-    {
-        $names = array_map(WorkingDirectory::absolute(...), $options->certificates);
-
-        return [
-            'local_cert' => WorkingDirectory::absolute($options->certificate),
-            'local_pk' => WorkingDirectory::absolute($options->key ?? $options->certificate),
-            'SNI_enabled' => $names !== [],
-            'SNI_server_certs' => $names,
-            self::ALL_NAMES => $names,
-        ];
     }
 
     /**
@@ -104,9 +85,9 @@ final class Certificates
     {
         /** @var array{ssl: array<string, array<string, string>>} */
         $options = stream_context_get_options($stream);
-        $names = $options['ssl'][self::ALL_NAMES];
-        $faults = self::faults($names);
-        $usable = array_diff_key($names, $faults);
+        $files = $options['ssl'][self::ALL_NAMES];
+        $faults = self::faults($files);
+        $usable = array_diff_key($files, $faults);
         if ($usable !== $options['ssl']['SNI_server_certs']) {
             stream_context_set_option($stream, 'ssl', 'SNI_enabled', $usable !== []);
             stream_context_set_option($stream, 'ssl', 'SNI_server_certs', $usable);
@@ -116,7 +97,30 @@ final class Certificates
     }
 
     /**
-     * Checks the files again that have changed or had a fault. A check needs as much time as PHP needs to load a file.
+     * @return array{
+     *     local_cert: ?string,
+     *     local_pk: ?string,
+     *     SNI_enabled: bool,
+     *     SNI_server_certs: array<string, string>,
+     *     spindle_certificates: array<string, string>,
+     * } with absolute paths, because a handler may change the working directory
+     */
+    private static function fileOptions(HttpServerOptions|SupervisorOptions $options): array
+    {
+        $filesByName = array_map(WorkingDirectory::absolute(...), $options->certificates);
+
+        return [
+            'local_cert' => WorkingDirectory::absolute($options->certificate),
+            'local_pk' => WorkingDirectory::absolute($options->key ?? $options->certificate),
+            'SNI_enabled' => $filesByName !== [],
+            'SNI_server_certs' => $filesByName,
+            self::ALL_NAMES => $filesByName,
+        ];
+    }
+
+    /**
+     * Checks files that changed, or had a fault, since the last check. A check takes as long as PHP takes to load the
+     * file.
      *
      * @param array<string, string> $files files with a certificate and its key, by name
      *
@@ -126,24 +130,37 @@ final class Certificates
     {
         $faults = [];
         foreach ($files as $name => $file) {
-            clearstatcache();
-            $stat = Warnings::suppressed(static fn() => stat($file));
-            // Another change in the same second might not change the state.
-            $isSettled = $stat !== false && $stat['ctime'] < time() - 1;
-            $state = $isSettled ? [$stat['dev'], $stat['ino'], $stat['size'], $stat['ctime']] : [];
-            if ($state === [] || $state !== (self::$checked[$file] ?? [])) {
-                $fault = self::fault($file, $file);
-                $fault === null ? self::$checked[$file] = $state : $faults[$name] = $fault;
+            $state = self::settledState($file);
+            if ($state !== null && $state === (self::$usableStates[$file] ?? null)) {
+                continue;
+            }
+            $fault = self::fault($file, $file);
+            if ($fault !== null) {
+                $faults[$name] = $fault;
+            } elseif ($state !== null) {
+                self::$usableStates[$file] = $state;
             }
         }
 
         return $faults;
     }
 
+    /** @return list<int>|null null if another change within the same second might not change the state */
+    private static function settledState(string $file): ?array
+    {
+        clearstatcache();
+        $stat = Warnings::suppressed(static fn() => stat($file));
+
+        return $stat !== false && $stat['ctime'] < time() - 1
+            ? [$stat['dev'], $stat['ino'], $stat['size'], $stat['ctime']]
+            : null;
+    }
+
     /** Lets PHP load the files for a socket that is not connected. So all rules of PHP and OpenSSL apply. */
     private static function fault(string $certificate, string $key): ?string
     {
-        // A passphrase that no key has: for the files of names, OpenSSL would ask even for an empty one.
+        // A passphrase that no key has, so that OpenSSL rejects all encrypted keys. For those in SNI_server_certs, it
+        // would ask at the terminal, even if the passphrase is ''.
         $options = ['local_cert' => $certificate, 'local_pk' => $key, 'passphrase' => "\n", 'verify_peer' => false];
         $context = stream_context_create(['ssl' => $options]);
         while (openssl_error_string() !== false); // forgets earlier errors
@@ -152,16 +169,18 @@ final class Certificates
 
             return $socket !== false
                 && stream_set_blocking($socket, false)
-                && stream_socket_enable_crypto($socket, true, self::METHOD) !== false;
+                && stream_socket_enable_crypto($socket, true, self::CRYPTO_METHOD) !== false;
         });
-        if ($isUsable) {
-            return null;
-        }
+
+        return $isUsable ? null : self::explain($warning, openssl_error_string(), $certificate, $key);
+    }
+
+    private static function explain(string $warning, string|false $error, string $certificate, string $key): string
+    {
         $isKey = str_contains($warning, 'private key');
         if ($isKey && str_contains((string) Files::read($key), 'ENCRYPTED')) {
             return "the private key in {$key} is encrypted. The server needs a key without a passphrase";
         }
-        $error = openssl_error_string();
         $reason = $error === false ? strtok(Warnings::reason($warning), ';') : Warnings::socketReason($error);
         $file = $isKey ? "the private key in {$key}" : "the certificate in {$certificate}";
 

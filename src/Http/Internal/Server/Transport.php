@@ -91,7 +91,7 @@ final class Transport
             }
         }
         [$done, $warning] = Warnings::of(
-            fn() => stream_socket_enable_crypto($this->stream, true, Certificates::METHOD),
+            fn() => stream_socket_enable_crypto($this->stream, true, Certificates::CRYPTO_METHOD),
         );
         if (preg_match('~(?:Unable to set|Failed setting) [^;]+~', $warning, $fault) === 1) {
             $warn("TLS connections fail because of the certificate: {$fault[0]}");
