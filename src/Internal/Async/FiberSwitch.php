@@ -27,6 +27,18 @@ final class FiberSwitch
         }
     }
 
+    /** Returns the message of {@see ensurePossible()}; null if PHP can switch fibers now. */
+    public static function whyImpossible(): ?string
+    {
+        try {
+            self::ensurePossible();
+
+            return null;
+        } catch (CannotWaitException $impossible) {
+            return $impossible->getMessage();
+        }
+    }
+
     /** @return \Fiber<mixed, mixed, mixed, mixed> */
     private static function start(): \Fiber
     {

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Worker\Internal;
 
 use Spindle\Internal\FatalError;
+use Spindle\Internal\Shutdown;
 
 /** Reports at the end of the script how many submitted tasks are lost. See docs/decisions/0017-unfinished-tasks.md */
 final class UnfinishedTasks
@@ -18,8 +19,8 @@ final class UnfinishedTasks
     {
         if (self::$watched === null) {
             self::$watched = new \WeakMap();
-            // Functions registered during shutdown run after those of the application, which may still await futures.
-            register_shutdown_function(static fn() => register_shutdown_function(self::report(...)));
+            // the application's own shutdown functions may still await futures
+            Shutdown::afterApplication(self::report(...));
         }
         self::$watched[$submissions] = (int) getmypid();
     }

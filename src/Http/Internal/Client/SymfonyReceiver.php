@@ -8,7 +8,6 @@ use Amp\Cancellation;
 use Amp\CancelledException;
 use Amp\DeferredCancellation;
 use Amp\DeferredFuture;
-use Amp\TimeoutCancellation;
 use Psr\Http\Message\ResponseInterface;
 use Psr\Log\LoggerInterface;
 use Revolt\EventLoop;
@@ -73,12 +72,12 @@ final class SymfonyReceiver
         return !$this->head->isComplete() && !$this->cancellation->isCancelled();
     }
 
-    /** @throws TransportException|\Throwable when the request fails, or its idle time-out has passed */
+    /** @throws \Throwable when the request fails, or its idle time-out has passed */
     public function awaitHead(): void
     {
         $seconds = $this->timeout + max(0.0, $this->pausedUntil - hrtime(true) / 1e9);
         try {
-            $this->head->getFuture()->await(new TimeoutCancellation(max(0.0, min($seconds, 1e6))));
+            $this->head->getFuture()->await(SymfonyState::timeout($seconds));
         } catch (CancelledException $late) {
             throw new TransportException("Idle timeout reached for \"{$this->info['url']}\".", 0, $late);
         }

@@ -6,6 +6,7 @@ namespace Spindle\Http\Internal\Client;
 
 use Psr\Log\LoggerInterface;
 use Revolt\EventLoop;
+use Spindle\Internal\Async\FiberSwitch;
 use Spindle\Internal\FreeMemory;
 use Symfony\Component\HttpClient\Exception\TransportException;
 use Symfony\Component\HttpClient\Internal\Canary;
@@ -128,7 +129,7 @@ final class SymfonyResponse implements ResponseInterface, StreamableInterface
 
     public function __destruct()
     {
-        if (SymfonyState::whyItCannotWait() === null) {
+        if (FiberSwitch::whyImpossible() === null) {
             $this->doDestruct();
         } elseif ($this->initializer !== null && $this->info['error'] === null && !$this->didTimeout) {
             $this->receiver->detach($this->logger);
@@ -141,7 +142,7 @@ final class SymfonyResponse implements ResponseInterface, StreamableInterface
         // Reports an error where PHP can't suspend. Without one, AsyncResponse's destructor would wait for the head.
         $waitsForHead = $type === 'error' && $info === null && $this->receiver->isAwaitingHead();
 
-        return $waitsForHead ? SymfonyState::whyItCannotWait() : $info;
+        return $waitsForHead ? FiberSwitch::whyImpossible() : $info;
     }
 
     public function getContent(bool $throw = true): string

@@ -7,6 +7,7 @@ namespace Spindle\Http\Internal\Client;
 use Psr\Log\LoggerInterface;
 use Revolt\EventLoop\UncaughtThrowable;
 use Spindle\Internal\FatalError;
+use Spindle\Internal\Shutdown;
 
 use function Amp\async;
 use function Amp\Future\awaitAll;
@@ -29,16 +30,18 @@ final class SymfonyShutdown
         }
         if (self::$receivers === null) {
             self::$receivers = new \WeakMap();
-            // A function that a shutdown function registers runs after the shutdown functions of the application.
-            register_shutdown_function(static fn() => register_shutdown_function(self::awaitHeads(...)));
+            Shutdown::afterApplication(self::awaitHeads(...));
         }
         self::$receivers[$receiver] = [(int) getmypid(), $logger];
     }
 
     private static function awaitHeads(): void
     {
+        if (FatalError::last() !== null) {
+            return;
+        }
         $heads = [];
-        foreach (FatalError::last() === null ? self::$receivers ?? [] : [] as $receiver => [$process, $logger]) {
+        foreach (self::$receivers ?? [] as $receiver => [$process, $logger]) {
             if ($process === getmypid() && $receiver->isAwaitingHead()) {
                 $receiver->detach($logger);
                 $heads[] = async($receiver->awaitHead(...));

@@ -50,13 +50,14 @@ final class SymfonyState extends ClientState
      */
     public function await(float $seconds): bool
     {
-        $why = self::whyItCannotWait();
-        if ($why !== null) {
-            throw new TransportException($why);
+        try {
+            FiberSwitch::ensurePossible();
+        } catch (CannotWaitException $impossible) {
+            throw new TransportException($impossible->getMessage(), 0, $impossible);
         }
         $this->activity ??= new DeferredFuture();
         try {
-            $this->activity->getFuture()->await(new TimeoutCancellation(max(0.0, min($seconds, 1e6))));
+            $this->activity->getFuture()->await(self::timeout($seconds));
 
             return true;
         } catch (CancelledException) {
@@ -64,15 +65,8 @@ final class SymfonyState extends ClientState
         }
     }
 
-    /** @return string|null null if PHP can suspend the caller */
-    public static function whyItCannotWait(): ?string
+    public static function timeout(float $seconds): TimeoutCancellation
     {
-        try {
-            FiberSwitch::ensurePossible();
-
-            return null;
-        } catch (CannotWaitException $impossible) {
-            return $impossible->getMessage();
-        }
+        return new TimeoutCancellation(max(0.0, min($seconds, 1e6)));
     }
 }

@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres\Internal\Protocol;
 
+use Spindle\Internal\Shutdown;
+
 /**
  * Ends persistent connections at the end of an HTTP request. After a fatal error, PHP calls no destructors. Without
  * this class, an open transaction would hold its locks until the process handles its next request.
@@ -29,8 +31,7 @@ final class RequestEnd
     {
         if (self::$probe === null) {
             self::$probe = new self();
-            // A function that a shutdown function registers runs after the shutdown functions of the application.
-            register_shutdown_function(static fn() => register_shutdown_function(self::endAll(...)));
+            Shutdown::afterApplication(self::endAll(...));
         }
         /** @var \WeakMap<Pipeline, true> $pipelines */
         $pipelines = self::$pipelines ?? new \WeakMap();
