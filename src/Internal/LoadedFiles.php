@@ -7,7 +7,7 @@ namespace Spindle\Internal;
 use Spindle\Internal\Launcher\Process\Files;
 
 /**
- * Finds out whether a file may have changed since PHP loaded it.
+ * Finds out whether a file may have changed since PHP loaded it, and keeps the text of files that PHP loads once.
  * PHP reports which files are loaded, but not when it loaded them. So this class uses the earliest possible time: the
  * last call of {@see record()} that did not find the file loaded, or the start of the process.
  *
@@ -37,7 +37,7 @@ final class LoadedFiles
         self::$lastRecordAt = $now;
     }
 
-    /** Keeps the text of a loaded file that PHP does not load again. Keeps nothing if the file may have changed. */
+    /** Keeps the text of a loaded file, unless the file may have changed since. */
     public static function keepText(string $file): void
     {
         $text = Files::read($file);

@@ -24,6 +24,6 @@ final class ReleaseMismatchException extends \RuntimeException
     /** @param string $path file or directory of the application, such as a symbolic link that leads nowhere */
     public static function missing(string $path): self
     {
-        return new self("{$path} does not exist. Create it first");
+        return new self("{$path} does not exist. Create it, or correct the link in its path");
     }
 }

@@ -443,7 +443,7 @@ final class WorkTest extends TestCase
         Eventually::holds(
             fn(): bool => str_contains(
                 $process->getErrorOutput(),
-                "Not reloaded: {$this->path('current')} does not exist. Create it first",
+                "Not reloaded: {$this->path('current')} does not exist. Create it, or correct the link in its path",
             ),
             'the agent refuses',
         );

@@ -58,15 +58,21 @@ final class Driver extends AbstractPostgreSQLDriver
 
         return new Connection(match (true) {
             $pool instanceof PostgresPool => $pool,
-            \is_string($pool) => self::$registered[$pool] ?? throw new \InvalidArgumentException(
-                'No PostgresPool is registered under the name in the driver option "pool". '
-                    . 'Call ' . self::class . '::registerPool() before the first query',
-            ),
+            \is_string($pool) => self::registered($pool),
             default => throw new \InvalidArgumentException(
                 'The driver option "pool" must be a ' . PostgresPool::class . ' or the name of one, not '
                     . get_debug_type($pool),
             ),
         });
+    }
+
+    private static function registered(#[\SensitiveParameter] string $name): PostgresPool
+    {
+        // The message omits the name, because the option may be a URL with a password by mistake.
+        return self::$registered[$name] ?? throw new \InvalidArgumentException(
+            'No PostgresPool is registered under the name in the driver option "pool". '
+                . 'Call ' . self::class . '::registerPool() before the first query',
+        );
     }
 
     /** @param array<string, mixed> $options */

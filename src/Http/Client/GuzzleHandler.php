@@ -39,6 +39,7 @@ final class GuzzleHandler
 
     /** Guzzle's exception for a failure after the head of the response has arrived. Guzzle 7 has no such class. */
     private const FAILURE_WITH_RESPONSE = 'GuzzleHttp\Exception\ResponseTransferException';
+
     /**
      * Holds the cancellation of each response with the option `stream`, while the response's body exists. Without this
      * reference, PHP would destroy the DeferredCancellation, whose destructor cancels the request.

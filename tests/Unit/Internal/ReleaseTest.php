@@ -113,7 +113,7 @@ final class ReleaseTest extends TestCase
             $release->follow();
             self::fail('It followed a link that leads nowhere');
         } catch (ReleaseMismatchException $missing) {
-            $message = "{$this->root}/current{$folder} does not exist. Create it first";
+            $message = "{$this->root}/current{$folder} does not exist. Create it, or correct the link in its path";
             self::assertSame($message, $missing->getMessage());
         }
         self::assertSame("{$this->root}/2{$folder}", getcwd());
@@ -133,7 +133,7 @@ final class ReleaseTest extends TestCase
             $release->follow();
             self::fail('It followed a link to a release without the application');
         } catch (ReleaseMismatchException $missing) {
-            $message = "{$this->root}/current/public/app.php does not exist. Create it first";
+            $message = "{$this->root}/current/public/app.php does not exist. Create it, or correct the link in its path";
             self::assertSame($message, $missing->getMessage());
         }
 

@@ -154,7 +154,7 @@ final class ServerExchange implements RequestExchange
                 $this->head->length === 0 ? '' : $this->head->field('content-encoding'),
             );
             if ($this->body?->eof() === true && $forms->maxKeptBytes($type) === 0) {
-                $this->body->becomeEmpty();
+                $this->body->becomeEmpty(); // a multipart body is not kept
             }
 
             return $this->form;
