@@ -133,7 +133,8 @@ final class ReleaseTest extends TestCase
             $release->follow();
             self::fail('It followed a link to a release without the application');
         } catch (ReleaseMismatchException $missing) {
-            $message = "{$this->root}/current/public/app.php does not exist. Create it, or correct the link in its path";
+            $path = "{$this->root}/current/public/app.php";
+            $message = "{$path} does not exist. Create it, or correct the link in its path";
             self::assertSame($message, $missing->getMessage());
         }
 
