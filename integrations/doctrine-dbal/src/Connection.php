@@ -216,12 +216,7 @@ final class Connection implements DriverConnection
     /** Collects cycles during a long wait. An EntityManager without references may have kept its connection. */
     private static function borrow(PostgresPool $pool): PooledConnection
     {
-        self::$collector ??= EventLoop::unreference(EventLoop::repeat(
-            self::COLLECT_INTERVAL,
-            static function (): void {
-                gc_collect_cycles();
-            },
-        ));
+        self::$collector ??= EventLoop::unreference(EventLoop::repeat(self::COLLECT_INTERVAL, self::collect(...)));
         ++self::$waiting;
         try {
             return $pool->acquire();
@@ -233,6 +228,16 @@ final class Connection implements DriverConnection
                 EventLoop::cancel(self::$collector);
                 self::$collector = null;
             }
+        }
+    }
+
+    private static function collect(): void
+    {
+        try {
+            gc_collect_cycles();
+            // @phpstan-ignore catch.neverThrown (a destructor may throw, which would end the event loop)
+        } catch (\Throwable $thrown) {
+            error_log("A destructor has thrown an exception, while PHP collected cycles: {$thrown}");
         }
     }
 

@@ -414,6 +414,31 @@ final class DriverTest extends TidyTestCase
         self::assertSame([], $this->warnings);
     }
 
+    public function testADestructorThatThrowsWhileCyclesAreCollectedIsLogged(): void
+    {
+        $this->pool(maxConnections: 1);
+        $log = (string) tempnam(sys_get_temp_dir(), 'spindle-');
+        $before = (string) ini_set('error_log', $log);
+        try {
+            $object = new class {
+                public ?object $self = null;
+
+                public function __destruct()
+                {
+                    throw new \RuntimeException('thrown by a destructor');
+                }
+            };
+            $object->self = $object;
+            unset($object);
+            self::assertSame(1, $this->queryAndLeaveInACycle(1));
+            self::assertSame(2, $this->queryAndLeaveInACycle(2));
+            self::assertStringContainsString('thrown by a destructor', (string) file_get_contents($log));
+        } finally {
+            ini_set('error_log', $before);
+            unlink($log);
+        }
+    }
+
     public function testTextsAndNamesAreQuoted(): void
     {
         $connection = $this->connection();

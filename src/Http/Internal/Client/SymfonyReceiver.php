@@ -93,6 +93,11 @@ final class SymfonyReceiver
             return;
         }
         $this->isDetached = true;
+        if (SymfonyShutdown::$isOver) {
+            $this->giveUp($logger);
+
+            return;
+        }
         EventLoop::queue(function () use ($logger): void {
             try {
                 $this->awaitHead();
@@ -108,6 +113,13 @@ final class SymfonyReceiver
                 $this->cancellation->cancel();
             }
         });
+    }
+
+    /** Ends the request, because the event loop does not run any more. */
+    public function giveUp(?LoggerInterface $logger): void
+    {
+        $this->cancellation->cancel();
+        $logger?->warning("A request may be lost, because the script ends before the response: \"{$this->info['url']}\"");
     }
 
     /** Ends the request, unless the response was detached. */

@@ -139,10 +139,10 @@ final class SymfonyResponse implements ResponseInterface, StreamableInterface
     public function getInfo(?string $type = null): mixed
     {
         $info = $type === null ? $this->info : $this->info[$type] ?? null;
-        // Reports an error where PHP can't suspend. Without one, AsyncResponse's destructor would wait for the head.
-        $waitsForHead = $type === 'error' && $info === null && $this->receiver->isAwaitingHead();
+        // Reports an error where PHP can't suspend. Without one, AsyncResponse's destructor would read the response.
+        $isUnread = $type === 'error' && $info === null && $this->initializer !== null;
 
-        return $waitsForHead ? FiberSwitch::whyImpossible() : $info;
+        return $isUnread ? FiberSwitch::whyImpossible() : $info;
     }
 
     public function getContent(bool $throw = true): string

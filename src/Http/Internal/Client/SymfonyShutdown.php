@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Client;
 
+use Amp\CancelledException;
+use Amp\TimeoutCancellation;
 use Psr\Log\LoggerInterface;
 use Revolt\EventLoop\UncaughtThrowable;
 use Spindle\Internal\FatalError;
@@ -13,11 +15,16 @@ use function Amp\async;
 use function Amp\Future\awaitAll;
 
 /**
- * Waits at the end of the script until the heads of all responses have arrived, so that no request is lost. From PHP
+ * Waits at the end of the script until the heads of all responses have arrived, but at most {@see MAX_SECONDS}. From PHP
  * 8.4 on, the destructors of the responses wait.
  */
 final class SymfonyShutdown
 {
+    private const MAX_SECONDS = 10.0;
+
+    /** Whether the script ends and the wait for responses is over. */
+    public static bool $isOver = false;
+
     /** @var \WeakMap<SymfonyReceiver, array{int, ?LoggerInterface}>|null the first is the id of the creating process */
     private static ?\WeakMap $receivers = null;
 
@@ -41,18 +48,34 @@ final class SymfonyShutdown
             return;
         }
         $heads = [];
-        foreach (self::$receivers ?? [] as $receiver => [$process, $logger]) {
-            if ($process === getmypid() && $receiver->isAwaitingHead()) {
-                $receiver->detach($logger);
-                $heads[] = async($receiver->awaitHead(...));
-            }
+        foreach (self::pending() as [$receiver, $logger]) {
+            $receiver->detach($logger);
+            $heads[] = async($receiver->awaitHead(...));
         }
         try {
-            awaitAll($heads);
+            awaitAll($heads, new TimeoutCancellation(self::MAX_SECONDS));
         } catch (UncaughtThrowable $failure) {
             throw $failure;
-        } catch (\Error) {
-            // The event loop can't run, because exit() was called in a fiber.
+        } catch (CancelledException|\Error) {
+            // The time is over. Or the event loop can't run, because exit() was called in a fiber.
+        } finally {
+            self::$isOver = true;
         }
+        foreach (self::pending() as [$receiver, $logger]) {
+            $receiver->giveUp($logger);
+        }
+    }
+
+    /** @return list<array{SymfonyReceiver, ?LoggerInterface}> */
+    private static function pending(): array
+    {
+        $pending = [];
+        foreach (self::$receivers ?? [] as $receiver => [$process, $logger]) {
+            if ($process === getmypid() && $receiver->isAwaitingHead()) {
+                $pending[] = [$receiver, $logger];
+            }
+        }
+
+        return $pending;
     }
 }

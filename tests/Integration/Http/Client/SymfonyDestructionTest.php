@@ -111,6 +111,24 @@ final class SymfonyDestructionTest extends TestCase
         self::assertInstanceOf(TransportExceptionInterface::class, $log->failures()[0]);
     }
 
+    #[RequiresPhp('< 8.4')]
+    #[DataProvider('decorators')]
+    public function testAResponseThatHasArrivedIsDestroyedUnread(\Closure $decorate): void
+    {
+        $url = $this->url();
+        $log = new Records();
+        $client = new SymfonyClient();
+        $client->setLogger($log);
+        /** @var \Closure(HttpClientInterface): HttpClientInterface $decorate */
+        $response = $decorate($client)->request('GET', "{$url}/unavailable");
+        Eventually::holds(static fn(): bool => $response->getInfo('http_code') === 503, 'the head arrives');
+        unset($response);
+        Eventually::holds(static fn(): bool => \count($log->all) > 1, 'the status is logged');
+
+        self::assertStringContainsString('HTTP 503 returned', $log->messages()[1]);
+        self::assertCount(1, $this->arrived);
+    }
+
     public function testTheRequestOfACancelledResponseIsNotSent(): void
     {
         $url = $this->url();
@@ -170,6 +188,22 @@ final class SymfonyDestructionTest extends TestCase
         self::assertStringContainsString('HTTP 404 returned for', $process->getOutput());
     }
 
+    #[RequiresPhp('< 8.4')]
+    public function testARequestInADestructorAtTheEndOfTheScriptIsReported(): void
+    {
+        $process = $this->ended(<<<'PHP'
+            $object = new class ($client, $url) {
+                public function __construct(private object $client, private string $url) {}
+                public function __destruct()
+                {
+                    $this->client->request("POST", $this->url);
+                }
+            };
+            PHP . '$client->request("POST", $url)->getStatusCode();');
+
+        self::assertStringContainsString('A request may be lost, because the script ends', $process->getOutput());
+    }
+
     public function testACancelledRequestIsNotLoggedAtTheEndOfTheScript(): void
     {
         $process = $this->ended('$response = $client->request("POST", $url); $response->cancel();');
@@ -214,7 +248,11 @@ final class SymfonyDestructionTest extends TestCase
                 delay(25, cancellation: $left);
             }
 
-            return new Response($request->getUri()->getPath() === '/missing' ? 404 : 200);
+            return new Response(match ($request->getUri()->getPath()) {
+                '/missing' => 404,
+                '/unavailable' => 503,
+                default => 200,
+            });
         });
 
         return $this->address();
