@@ -119,7 +119,7 @@ final class SymfonyReceiver
     public function giveUp(?LoggerInterface $logger): void
     {
         $this->cancellation->cancel();
-        $logger?->warning("A request may be lost, because the script ends before the response: \"{$this->info['url']}\"");
+        $logger?->warning("A request may be lost, because the script ends before its response: {$this->info['url']}");
     }
 
     /** Ends the request, unless the response was detached. */

@@ -15,8 +15,8 @@ use function Amp\async;
 use function Amp\Future\awaitAll;
 
 /**
- * Waits at the end of the script until the heads of all responses have arrived, but at most {@see MAX_SECONDS}. From PHP
- * 8.4 on, the destructors of the responses wait.
+ * Waits at the end of the script for the heads of all responses, but at most {@see MAX_SECONDS}. From PHP 8.4 on, the
+ * destructors of the responses wait.
  */
 final class SymfonyShutdown
 {
