@@ -195,6 +195,7 @@ final class Workers implements WorkerEvents
         $this->groups->close($drains);
         foreach ($workers as $worker) {
             $this->release($worker); // last, because an ended worker can create no more shared memory
+            $worker->sharedFlags = null;
         }
     }
 
@@ -276,6 +277,7 @@ final class Workers implements WorkerEvents
         $this->log('Worker {id} has ended ({how})', ['id' => $worker->id, 'how' => $worker->exitDescription()]);
         $beganNothing = !$worker->ready || ($worker->batches !== [] && !$worker->hasBegun());
         $this->pool->workerEnded($worker);
+        $worker->sharedFlags = null; // a generator of an ended task can still refer to the worker
         $this->groups->closeIfFormerAndEmpty($worker->group);
         if (!$beganNothing) {
             $this->backoff->failureCount = 0;
@@ -334,6 +336,7 @@ final class Workers implements WorkerEvents
         $this->endingCount -= $worker->isEnding ? 1 : 0;
         array_map(EventLoop::cancel(...), $worker->timers);
         $worker->link?->close();
+        $worker->link = null; // otherwise the link and the worker would refer to each other
         if ($worker->sharedFlags === null) {
             SharedFlags::open($worker->sharedMemoryKey); // removes memory that the worker has not reported
         }

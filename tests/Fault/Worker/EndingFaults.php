@@ -4,10 +4,12 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Fault\Worker;
 
+use PHPUnit\Framework\Attributes\RequiresPhpExtension;
 use Spindle\Tests\Async;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Processes;
 use Spindle\Worker\TaskTimeoutException;
+use Spindle\Worker\WorkerCrashedException;
 use Spindle\Worker\WorkerPool;
 use Spindle\Worker\WorkerPoolOptions;
 
@@ -99,6 +101,38 @@ trait EndingFaults
             self::outcome($pool->submit(new Call('sleep', $this->path('begun')))),
         );
         self::assertUsable($pool);
+    }
+
+    #[RequiresPhpExtension('shmop')]
+    public function testThePoolReleasesTheMemoryOfAnEndedWorkerWithoutAGarbageCollection(): void
+    {
+        $pool = $this->pool(1);
+        $generator = self::outcome($pool->submit(static function (): \Generator {
+            yield 1;
+            yield exit(1);
+        }));
+        self::assertInstanceOf(\Generator::class, $generator);
+        gc_collect_cycles();
+        gc_disable();
+        try {
+            $before = self::attachedMemories();
+            self::outcome($pool->submit(static fn(): never => exit(1)));
+            $after = self::attachedMemories();
+        } finally {
+            gc_enable();
+        }
+
+        self::assertSame($before - 1, $after);
+        self::assertInstanceOf(
+            WorkerCrashedException::class,
+            self::outcome(Async::run(static fn(): array => iterator_to_array($generator))),
+        );
+        self::assertUsable($pool);
+    }
+
+    private static function attachedMemories(): int
+    {
+        return substr_count((string) file_get_contents('/proc/self/maps'), '/SYSV');
     }
 
     /** @return int process id of the only worker */
