@@ -65,7 +65,9 @@ interface Broker
     public function attach(string $queue, array $ids, string $mailbox): array;
 
     /**
-     * Cancels jobs. An unclaimed job is removed. The owner of a claimed job receives a request to cancel the job.
+     * Cancels jobs. An unclaimed job is removed. The owner of a claimed job receives a request to cancel the job. If
+     * the id begins with the name of the mailbox that has submitted the job, the broker may keep the outcome for a
+     * shorter time.
      *
      * @param list<string> $ids at most 4,000
      *
@@ -231,7 +233,8 @@ interface Broker
 
     /**
      * Declares that no more items of a running job will be taken. {@see putItems()} then returns null, so the agent
-     * ends the task. Unlike {@see cancel()}, this method has no effect on an unclaimed job.
+     * ends the task. Unlike {@see cancel()}, this method has no effect on an unclaimed job. If the id begins with the
+     * name of the mailbox that has submitted the job, the broker may drop the stored items, even of an ended job.
      *
      * @throws BrokerException
      */

@@ -66,10 +66,10 @@ final class JobCancellations
     }
 
     /**
-     * Sends the unsent cancellations, and yields the ids of removed and unknown jobs. Returns false when the engine is
-     * not available.
+     * Sends the unsent cancellations. Yields for each id whether the job was removed or is unknown. Returns false when
+     * the engine is not available.
      *
-     * @return \Generator<int, string, mixed, bool>
+     * @return \Generator<string, bool, mixed, bool>
      */
     public function send(): \Generator
     {
@@ -87,7 +87,7 @@ final class JobCancellations
 
                 return false;
             }
-            yield from $removed;
+            yield from array_fill_keys($removed, true) + array_fill_keys($ids, false);
         }
 
         return true;

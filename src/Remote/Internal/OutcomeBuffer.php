@@ -68,9 +68,16 @@ final class OutcomeBuffer implements \Countable
         return [$outcome, $key, $id];
     }
 
-    public function clear(): void
+    /** @return list<string> ids of the dropped outcomes, except those of generators */
+    public function clear(): array
     {
+        $frames = array_filter(
+            $this->outcomes,
+            static fn(array $outcome): bool => !$outcome[0] instanceof \Generator,
+        );
         $this->outcomes = [];
+
+        return array_column($frames, 2);
     }
 
     public function count(): int

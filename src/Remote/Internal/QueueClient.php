@@ -247,7 +247,7 @@ final class QueueClient
     /** Returns whether this process created the id. If so, no other process knows it. */
     public function isOwn(string $id): bool
     {
-        return $this->brokerClient?->isOwn($id) ?? false;
+        return $this->brokerClient()?->isOwn($id) ?? false;
     }
 
     /** Tells the engine, in a later callback, that no further items of a job will be read. Ignores failures. */

@@ -19,9 +19,10 @@ use Spindle\Remote\BrokerUnavailableException;
 use function Amp\async;
 
 /**
- * Makes the engine drop the outcomes of one queue that this process has received, many at once. Until the first
- * attempt, a timer keeps this object in memory, but not the event loop running. A failed attempt is repeated while the
- * queue is in use. At the end of the process, the last request is sent, and its answer is not awaited.
+ * Makes the engine drop the outcomes of one queue that this process has received or no longer awaits, many at once.
+ * Until the first attempt, a timer keeps this object in memory, but not the event loop running. A failed attempt is
+ * repeated while the queue is in use. At the end of the process, the last request is sent, and its answer is not
+ * awaited.
  */
 final class ReadOutcomes
 {

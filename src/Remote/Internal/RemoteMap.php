@@ -359,7 +359,7 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
         return $this->isAbandoned;
     }
 
-    /** Drops the input and the outcomes, and cancels the pending jobs. */
+    /** Drops the input and the outcomes, also in the engine, and cancels the pending jobs. */
     private function abandon(): void
     {
         if ($this->isAbandoned) {
@@ -367,9 +367,9 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
         }
         $this->isAbandoned = true;
         $this->input->release();
-        $this->arrived->clear();
-        if ($this->pending !== []) {
-            $this->client->cancelLater(array_keys($this->pending));
+        $ids = [...array_keys($this->pending), ...$this->arrived->clear()]; // an outcome can have stored items
+        if ($ids !== []) {
+            $this->client->cancelLater($ids);
         }
     }
 

@@ -156,7 +156,8 @@ final class SharedQueue
 
     /**
      * Cancels jobs. If the engine removes a job, its waiters get a call of {@see OutcomeReceiver::onUnknown()}. If not,
-     * the waiters receive the job's outcome later. While the engine is not available, the request is retried.
+     * the waiters receive the job's outcome later. The outcome of a job without waiters is dropped. While the engine is
+     * not available, the request is retried.
      *
      * @param list<string> $ids
      */
@@ -245,8 +246,12 @@ final class SharedQueue
     private function sendCancellations(): bool
     {
         $sending = $this->cancellations->send();
-        foreach ($sending as $id) {
-            $this->reportUnknown($id);
+        foreach ($sending as $id => $isRemoved) {
+            if ($isRemoved) {
+                $this->reportUnknown($id);
+            } elseif ($this->isOwn($id) && !isset($this->waiters[$id])) {
+                $this->readOutcomes->add($id, 0);
+            }
         }
         if (!$sending->getReturn()) {
             $this->scheduleLookup();

@@ -11,7 +11,10 @@ use Spindle\Remote\BrokerException;
 use Spindle\Remote\JobLostException;
 use Spindle\Worker\ExecutorClosedException;
 
-/** Reads the items of a generator task. The destructor ends a running task if no other process can read them. */
+/**
+ * Reads the items of a generator task. If no other process can read them, the destructor ends a running task, and makes
+ * the engine drop the stored items.
+ */
 final class StoredItems
 {
     private const MAX_ITEMS_PER_REQUEST = 32;
@@ -21,7 +24,7 @@ final class StoredItems
     /** Whether the engine may have items that were not fetched. */
     private bool $mayHaveMore = true;
 
-    /** Whether the reader has reached the end or a failure. */
+    /** Whether the reader has reached the end or a failure, and has left no items in the engine. */
     private bool $isFinished = false;
 
     /** Frame of the task's outcome; null until it arrives. */
@@ -43,10 +46,10 @@ final class StoredItems
 
     public function __destruct()
     {
-        // Another process may read the items of a dispatched task, unless this object has taken some of these items.
-        $isOnlyReader = $this->takenCount > 0 || $this->client->isOwn($this->id);
+        // Another process may read the items of a dispatched task, unless this object has taken items while it runs.
         $isRunning = $this->outcome === null && $this->failure === null;
-        if (!$this->isFinished && $isRunning && $isOnlyReader) {
+        $isOnlyReader = $isRunning && $this->takenCount > 0 || $this->client->isOwn($this->id);
+        if (!$this->isFinished && $isOnlyReader) {
             $this->client->stopTakingItems($this->id);
         }
     }
@@ -60,6 +63,7 @@ final class StoredItems
     /** @return \Generator<mixed, mixed, mixed, mixed> the items, then the task generator's return value */
     public function items(): \Generator
     {
+        $frames = [];
         while (true) {
             if ($this->mayHaveMore) {
                 $this->mayHaveMore = false;
@@ -83,7 +87,7 @@ final class StoredItems
 
                 throw $this->failure;
             } elseif ($this->outcome !== null) {
-                $this->isFinished = true;
+                $this->isFinished = $frames === []; // the engine drops items when the next ones are requested
 
                 return $this->client->codec->generatorReturn($this->id, $this->outcome, $this->key, $this->takenCount);
             } else {

@@ -11,6 +11,7 @@ use PHPUnit\Framework\Attributes\TestWith;
 use Spindle\Remote\AttachResult;
 use Spindle\Remote\BrokerRefusedException;
 use Spindle\Remote\BrokerUnavailableException;
+use Spindle\Remote\Delivery;
 use Spindle\Remote\Durability;
 use Spindle\Remote\Internal\Redis\Address;
 use Spindle\Remote\Internal\Redis\Codec;
@@ -709,6 +710,89 @@ class RedisBrokerTest extends BrokerContract
 
         self::assertSame([], $this->left());
         self::assertSame([0, 0], $this->statistics('waiting', 'blocked'));
+    }
+
+    /** Only the process with the mailbox "client" knows the id "client-1". */
+    public function testTheOutcomeAndItemsOfACancelledJobExpireEarlyIfOnlyItsCallerKnowsTheId(): void
+    {
+        foreach (['client-1' => 60, 'chosen' => 3600] as $id => $seconds) {
+            $this->submit($id);
+            $this->storeItem($this->claimOne($this->join('a')));
+            $this->broker()->cancel($this->queue(), [$id]);
+            $this->settleFor(3600.0, $id, SettlementKind::Cancelled);
+
+            self::assertEqualsWithDelta([$seconds, $seconds], $this->secondsLeft($id), 50.0);
+        }
+    }
+
+    public function testTheItemsOfAnEndedJobExpireEarlyAfterACancellationIfOnlyItsCallerKnowsTheId(): void
+    {
+        foreach (['client-1' => 60, 'chosen' => 3600, bin2hex(random_bytes(12)) . '-' => 3600] as $id => $seconds) {
+            $this->submit($id);
+            $this->storeItem($this->claimOne($this->join('a')));
+            $this->settleFor(3600.0, $id, SettlementKind::Done);
+            self::assertSame([], $this->broker()->cancel($this->queue(), [$id]));
+
+            self::assertSame('outcome', $this->outcome($id));
+            self::assertEqualsWithDelta([3600, $seconds], $this->secondsLeft($id), 50.0);
+        }
+    }
+
+    public function testItemsThatAreNotTakenAreDroppedIfOnlyTheCallerKnowsTheId(): void
+    {
+        $random = bin2hex(random_bytes(12)) . '-';
+        foreach (['client-1' => [], 'chosen' => ['item'], $random => ['item']] as $id => $left) {
+            foreach ([false, true] as $isEnded) {
+                $this->submit($id);
+                $this->storeItem($this->claimOne($this->join('a')));
+                if ($isEnded) {
+                    $this->settleFor(3600.0, $id, SettlementKind::Done);
+                }
+                $this->broker()->stopTakingItems($this->queue(), $id);
+                self::assertSame($left, $this->broker()->takeItems($this->queue(), $id, 0, 10));
+                if (!$isEnded) {
+                    $this->settleFor(3600.0, $id, SettlementKind::Done);
+                }
+                $this->broker()->dropOutcomes($this->queue(), [$id]);
+                $this->engine('DEL', "spindle:{{$this->queue()}}:items:{$id}");
+            }
+        }
+    }
+
+    public function testTheStreamOfAnEndedJobIsDroppedWhenAllItemsWereTaken(): void
+    {
+        $this->submit('job');
+        $this->storeItem($this->claimOne($this->join('a')));
+        self::assertSame([], $this->broker()->takeItems($this->queue(), 'job', 1, 10));
+        self::assertNotSame(-2, $this->secondsLeft('job')[1], 'While the job runs, its stream stays');
+        $this->settleFor(3600.0, 'job', SettlementKind::Done);
+        self::assertSame([], $this->broker()->takeItems($this->queue(), 'job', 1, 10));
+
+        self::assertSame(-2, $this->secondsLeft('job')[1]);
+    }
+
+    private function storeItem(Delivery $delivery): void
+    {
+        $number = $delivery->claimNumber;
+        self::assertSame(
+            1,
+            $this->broker()->putItems($this->queue(), 'a', $delivery->id, $number, 0, ['item']),
+        );
+    }
+
+    private function settleFor(float $retention, string $id, SettlementKind $kind): void
+    {
+        $settlements = [new Settlement($id, 1, $kind, frame: 'outcome')];
+        $this->broker()->settleAndClaim($this->queue(), 'a', $settlements, 0, $retention);
+    }
+
+    /** @return list<mixed> seconds until the outcome and the items of a job expire; -2 if there are none */
+    private function secondsLeft(string $id): array
+    {
+        return array_map(
+            fn(string $kind): mixed => $this->shared()->command('TTL', "spindle:{{$this->queue()}}:{$kind}:{$id}"),
+            ['result', 'items'],
+        );
     }
 
     public function testAnEngineWithoutMemoryAcceptsNoJobsButSettlesThem(): void

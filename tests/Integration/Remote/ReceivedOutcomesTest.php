@@ -9,10 +9,12 @@ use PHPUnit\Framework\Attributes\TestWith;
 use Spindle\Command\Command;
 use Spindle\Command\CommandPool;
 use Spindle\Command\CommandPoolOptions;
+use Spindle\Remote\JobRetryPolicy;
 use Spindle\Remote\RedisBroker;
 use Spindle\Remote\RemoteCommands;
 use Spindle\Remote\RemoteExecutor;
 use Spindle\Remote\SigningKeys;
+use Spindle\Tests\CatchesThrown;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Host;
 use Spindle\Tests\OwnDirectory;
@@ -20,10 +22,12 @@ use Spindle\Tests\Remote\AgentProgram;
 use Spindle\Tests\Remote\Redis;
 use Spindle\Tests\Remote\SharesAnAgent;
 use Spindle\Tests\TidyTestCase;
+use Spindle\Worker\TaskFailedException;
 
 /** Outcomes that the caller's process has received do not stay in the engine. */
 final class ReceivedOutcomesTest extends TidyTestCase
 {
+    use CatchesThrown;
     use OwnDirectory;
     use SharesAnAgent;
 
@@ -57,6 +61,78 @@ final class ReceivedOutcomesTest extends TidyTestCase
         $commands->close();
 
         self::assertSame([], self::outcomes());
+    }
+
+    public function testThoseOfALeftMapAreDropped(): void
+    {
+        $executor = $this->remote();
+        for ($i = 0; $i < 5; ++$i) {
+            foreach ($executor->map(range(1, 20), abs(...)) as $result) {
+                self::assertSame(1, $result);
+                break;
+            }
+        }
+        $executor->close();
+
+        Eventually::holds(static fn(): bool => self::outcomes() === [], 'the outcomes are dropped');
+    }
+
+    public function testThoseOfAFailedMapAreDropped(): void
+    {
+        $task = static fn(int $i): int => $i % 20 === 3 ? throw new \DomainException('the third') : $i;
+        $executor = $this->remote(new JobRetryPolicy(1));
+        for ($i = 0; $i < 5; ++$i) {
+            self::thrown(TaskFailedException::class, static fn(): array => iterator_to_array(
+                $executor->map(range(1, 20), $task),
+            ));
+        }
+        $executor->close();
+
+        Eventually::holds(static fn(): bool => self::outcomes() === [], 'the outcomes are dropped');
+    }
+
+    public function testTheItemsOfAGeneratorAreDropped(): void
+    {
+        $executor = $this->remote();
+        for ($i = 0; $i < 5; ++$i) {
+            $items = $executor->submit(static fn(): \Generator => yield from range(1, 40))->await();
+            self::assertCount(40, iterator_to_array($items, false));
+        }
+        unset($items);
+        $executor->close();
+
+        Eventually::holds(static fn(): bool => self::outcomes() === [], 'the items are dropped');
+    }
+
+    #[TestWith([3])]
+    #[TestWith([1000])]
+    public function testTheItemsOfALeftGeneratorAreDropped(int $count): void
+    {
+        $executor = $this->remote();
+        for ($i = 0; $i < 5; ++$i) {
+            $items = $executor->submit(static fn(): \Generator => yield from range(1, $count))->await();
+            self::assertSame(1, $items->current());
+            unset($items);
+        }
+        $executor->close();
+
+        Eventually::holds(static fn(): bool => self::outcomes() === [], 'the items are dropped');
+    }
+
+    public function testTheItemsOfGeneratorsInALeftMapAreDropped(): void
+    {
+        $executor = $this->remote();
+        $task = static fn(int $i): \Generator => yield from [$i, $i];
+        for ($i = 0; $i < 5; ++$i) {
+            foreach ($executor->map(range(1, 20), $task) as $items) {
+                self::assertSame(1, $items->current());
+                break;
+            }
+        }
+        unset($items);
+        $executor->close();
+
+        Eventually::holds(static fn(): bool => self::outcomes() === [], 'the items are dropped');
     }
 
     #[TestWith(['submit'])]
@@ -99,12 +175,19 @@ final class ReceivedOutcomesTest extends TidyTestCase
         exit($seven);
     }
 
-    /** @return array<mixed> keys of the outcomes in the shared queue */
+    /** @return list<mixed> keys of outcomes and items in the shared queue that stay for more than a minute */
     private static function outcomes(): array
     {
-        $keys = Redis::shared()->command('KEYS', 'spindle:{' . self::$sharedQueue . '}:result:*');
-        self::assertIsArray($keys);
+        $keys = [];
+        foreach (['result', 'items'] as $kind) {
+            $found = Redis::shared()->command('KEYS', 'spindle:{' . self::$sharedQueue . "}:{$kind}:*");
+            self::assertIsArray($found);
+            array_push($keys, ...array_values($found));
+        }
 
-        return $keys;
+        return array_values(array_filter(
+            $keys,
+            static fn(mixed $key): bool => \is_string($key) && Redis::shared()->command('TTL', $key) > 60,
+        ));
     }
 }

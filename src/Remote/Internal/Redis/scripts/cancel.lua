@@ -6,8 +6,11 @@ for i = 1, idCount do
   local id
   id, at = struct.unpack('<Bc0', packed, at)
   local record = call('HGET', RUNNING, id)
-  if record and onlyUnclaimed or not record and call('EXISTS', P .. 'result:' .. id) == 1 then
-    -- The job continues, or it has ended.
+  if record and onlyUnclaimed then
+    -- The job continues.
+  elseif not record and call('EXISTS', P .. 'result:' .. id) == 1 then
+    -- A waiter of the job can still receive the outcome and the items.
+    if isPrivateAndEnded(id) then call('EXPIRE', P .. 'items:' .. id, UNWANTED_SECONDS, 'LT') end
   elseif record then
     record = decoded(record)
     if record and not hasFlag(record, CANCELLED) then

@@ -50,6 +50,10 @@ local SIGNATURE_BYTES = 42 -- bytes of a frame before its body, which depend on 
 local MAX_ANSWER_BYTES = 4194304 -- an answer with this many bytes of frames gets no further frame
 local CLAIM_BATCH = 16 -- entries that are read before the size of their frames is checked
 local MAX_SKIPPED = 500 -- number of entries of removed jobs after which a script stops reading entries
+local UNWANTED_SECONDS = 60 -- time for which a cancelled job's outcome and items stay if no other process knows the id
+-- Matches ids that dispatch() has created. Such ids, and ids that begin with the caller's mailbox, are used only once.
+-- So no later job can have such an id, and the digest of the job is not stored.
+local RANDOM_ID = '^' .. string.rep('%x', 24) .. '%-$'
 local LISTENER_TIMEOUT_MS = 10000 -- time without a listener after which items are not wanted any more
 local MAX_SET_BACK_JOBS = 10000 -- maximum number of delayed jobs whose times are changed when the clock is set back
 local REFUSED_DELAY_MS = 200 -- delay of a job whose next claim came from an owner that has refused it
@@ -108,6 +112,16 @@ end
 
 local function hasFlag(record, flag)
   return math.floor(record[6] / flag) % 2 == 1
+end
+
+-- Returns whether only the process that has submitted the job knows the id. Its ids begin with its mailbox.
+local function isPrivate(id, record)
+  return record[4] ~= '' and string.sub(id, 1, #record[4]) == record[4]
+end
+
+-- Returns whether the job has ended, and only the process that has submitted it knows the id.
+local function isPrivateAndEnded(id)
+  return call('HEXISTS', JOBS, id) == 0 and not string.find(id, RANDOM_ID) and call('EXISTS', P .. 'task:' .. id) == 0
 end
 
 -- Returns a hash of the part of a frame that does not depend on the signing key.

@@ -1,10 +1,10 @@
 -- Settles jobs and claims others. ARGV: owner, settlements, how many these are, number of jobs to claim, seconds for
 -- which outcomes are kept, sequence number of the first claimed job, sequence number of the last job that the owner can
 -- start before its next call or '' if unchanged, size of the largest frame that the owner can read.
-local owner, packed, settlementCount, want, retention = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5]
+local owner, packed, settlementCount, want = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 local first, lastStartable = tonumber(ARGV[6] or 0), ARGV[7] or ''
-local maxFrame = tonumber(ARGV[8])
-local DONE, DEAD, RETRY, RELEASE, REFUSED, ELSEWHERE = 1, 2, 3, 4, 6, 7 -- 5: cancelled
+local retention, maxFrame = tonumber(ARGV[5]), tonumber(ARGV[8])
+local DONE, DEAD, RETRY, RELEASE, STOPPED, REFUSED, ELSEWHERE = 1, 2, 3, 4, 5, 6, 7
 if not hasLease(owner) then return 'lease ended' end
 if lastStartable ~= '' then call('HSET', P .. 'begun', owner, lastStartable) end
 
@@ -16,9 +16,6 @@ for i = 1, settlementCount do
   settlements[i] = {claimNumber, kind, crashes, failures, delay, frame, reason}
 end
 
--- Matches ids that dispatch() has created. Such ids, and ids that begin with the caller's mailbox, are used only once.
--- So no later job can have such an id, and the digest of the job is not stored.
-local RANDOM_ID = '^' .. string.rep('%x', 24) .. '%-$'
 local ready, stale, soonest = 0, {}, math.huge
 if settlementCount > 0 then
   local records = hmget(RUNNING, ids)
@@ -56,11 +53,15 @@ if settlementCount > 0 then
         count((kind == RETRY or kind == ELSEWHERE) and 'retried' or 'released', 1)
       else
         ended[#ended + 1] = id
-        call('SET', P .. 'result:' .. id, settlement[6], 'EX', retention)
-        if string.sub(id, 1, #record[4]) ~= record[4] and not string.find(id, RANDOM_ID) or record[4] == '' then
+        local private = isPrivate(id, record)
+        local isUnwanted = kind == STOPPED
+          or record[6] > 0 and (hasFlag(record, CANCELLED) or hasFlag(record, UNWANTED))
+        local kept = private and isUnwanted and math.min(retention, UNWANTED_SECONDS) or retention
+        call('SET', P .. 'result:' .. id, settlement[6], 'EX', kept)
+        if not private and (record[4] == '' or not string.find(id, RANDOM_ID)) then
           call('SET', P .. 'task:' .. id, digest(call('HGET', JOBS, id) or ''), 'EX', retention)
         end
-        if hasFlag(record, STREAMED) then call('EXPIRE', P .. 'items:' .. id, retention) end
+        if hasFlag(record, STREAMED) then call('EXPIRE', P .. 'items:' .. id, kept) end
         if kind == DEAD then
           call('HSET', P .. 'dead', id, call('HGET', JOBS, id) or '')
           call('HSET', P .. 'reason', id, settlement[7])

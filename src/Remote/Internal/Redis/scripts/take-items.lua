@@ -11,4 +11,5 @@ local out = {}
 for i, entry in ipairs(call('XRANGE', items, (taken + 1) .. '-0', '+', 'COUNT', limit)) do
   out[i] = struct.pack('<I4c0', #entry[2][2], entry[2][2])
 end
+if #out == 0 and call('HEXISTS', JOBS, id) == 0 then call('UNLINK', items) end -- no more items can follow
 return table.concat(out)
