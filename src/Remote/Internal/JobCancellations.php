@@ -69,7 +69,7 @@ final class JobCancellations
      * Sends the unsent cancellations. Yields for each id whether the job was removed or is unknown. Returns false when
      * the engine is not available.
      *
-     * @return \Generator<string, bool, mixed, bool>
+     * @return \Generator<int, array{string, bool}, mixed, bool>
      */
     public function send(): \Generator
     {
@@ -87,7 +87,10 @@ final class JobCancellations
 
                 return false;
             }
-            yield from array_fill_keys($removed, true) + array_fill_keys($ids, false);
+            $isRemoved = array_fill_keys($removed, true);
+            foreach ($ids as $id) {
+                yield [$id, isset($isRemoved[$id])];
+            }
         }
 
         return true;

@@ -338,7 +338,7 @@ final class QueueClient
             throw $cancelled;
         }
         $this->shared()?->removeWaitersOf($this); // if a cancellation was not sent, waiters are left
-        $this->shared()?->readOutcomes->flush(self::CONFIRMATION_TIMEOUT, $cancellation);
+        $this->shared()?->receivedOutcomes->awaitDropped(self::CONFIRMATION_TIMEOUT, $cancellation);
         $this->brokerClient = null;
     }
 

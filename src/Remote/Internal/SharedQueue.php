@@ -34,7 +34,7 @@ final class SharedQueue
 
     public readonly JobOutbox $outbox;
     public readonly JobCancellations $cancellations;
-    public readonly ReadOutcomes $readOutcomes;
+    public readonly ReceivedOutcomes $receivedOutcomes;
 
     /** Id of the process that created this object. A fork of that process looks up no jobs. */
     private readonly int $pid;
@@ -59,7 +59,7 @@ final class SharedQueue
         $this->pid = (int) getmypid();
         $this->outbox = new JobOutbox($broker, $name, $mailbox);
         $this->cancellations = new JobCancellations($broker, $name);
-        $this->readOutcomes = new ReadOutcomes($broker, $name, $this->outbox);
+        $this->receivedOutcomes = new ReceivedOutcomes($broker, $name, $this->outbox);
     }
 
     public function __destruct()
@@ -246,11 +246,11 @@ final class SharedQueue
     private function sendCancellations(): bool
     {
         $sending = $this->cancellations->send();
-        foreach ($sending as $id => $isRemoved) {
+        foreach ($sending as [$id, $isRemoved]) {
             if ($isRemoved) {
                 $this->reportUnknown($id);
             } elseif ($this->isOwn($id) && !isset($this->waiters[$id])) {
-                $this->readOutcomes->add($id, 0);
+                $this->receivedOutcomes->add($id, 0);
             }
         }
         if (!$sending->getReturn()) {
@@ -310,7 +310,7 @@ final class SharedQueue
     {
         $waiters = $this->removeWaiters($id);
         if ($this->isOwn($id)) {
-            $this->readOutcomes->add($id, \strlen($frame));
+            $this->receivedOutcomes->add($id, \strlen($frame));
         }
         foreach ($waiters as $waiter) {
             $waiter->onOutcome($id, $frame);

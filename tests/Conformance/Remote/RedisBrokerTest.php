@@ -179,7 +179,7 @@ class RedisBrokerTest extends BrokerContract
     #[TestWith([null, 50.0, 50.0])]
     #[TestWith([SettlementKind::Retry, 50.0, 50.0])]
     #[TestWith([SettlementKind::Refused, 0.0, 0.2])]
-    public function testOlderTimesFollowTheClockBeforeANewDelayIsStored(
+    public function testANewDelayKeepsItsLengthAfterTheClockIsSetBack(
         ?SettlementKind $kind,
         float $delay,
         float $stored,

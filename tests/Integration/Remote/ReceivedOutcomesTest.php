@@ -36,13 +36,13 @@ final class ReceivedOutcomesTest extends TidyTestCase
         Eventually::holds(static fn(): bool => self::outcomes() === [], 'the outcomes of the first tasks are dropped');
     }
 
-    public function testTheyAreDroppedSoon(): void
+    public function testReceivedOutcomesAreDroppedSoon(): void
     {
         self::assertSame(3, $this->remote()->submit(static fn(): int => 3)->await());
         Eventually::holds(static fn(): bool => self::outcomes() === [], 'the outcome is dropped');
     }
 
-    public function testCloseDropsThem(): void
+    public function testCloseDropsReceivedOutcomes(): void
     {
         $executor = $this->remote();
         self::assertSame([1, 2, 3], iterator_to_array($executor->map([-1, -2, -3], abs(...)), false));
@@ -51,7 +51,7 @@ final class ReceivedOutcomesTest extends TidyTestCase
         self::assertSame([], self::outcomes());
     }
 
-    public function testCloseDropsThoseOfCommands(): void
+    public function testCloseDropsOutcomesOfCommands(): void
     {
         $commands = new RemoteCommands(new RedisBroker(Redis::shared()->url()), self::$sharedQueue, self::keys());
         $pool = new CommandPool(2, options: new CommandPoolOptions(transport: $commands));
@@ -63,7 +63,7 @@ final class ReceivedOutcomesTest extends TidyTestCase
         self::assertSame([], self::outcomes());
     }
 
-    public function testThoseOfALeftMapAreDropped(): void
+    public function testOutcomesOfALeftMapAreDropped(): void
     {
         $executor = $this->remote();
         for ($i = 0; $i < 5; ++$i) {
@@ -77,7 +77,7 @@ final class ReceivedOutcomesTest extends TidyTestCase
         Eventually::holds(static fn(): bool => self::outcomes() === [], 'the outcomes are dropped');
     }
 
-    public function testThoseOfAFailedMapAreDropped(): void
+    public function testOutcomesOfAFailedMapAreDropped(): void
     {
         $task = static fn(int $i): int => $i % 20 === 3 ? throw new \DomainException('the third') : $i;
         $executor = $this->remote(new JobRetryPolicy(1));
@@ -138,7 +138,7 @@ final class ReceivedOutcomesTest extends TidyTestCase
     #[TestWith(['submit'])]
     #[TestWith(['submitInAFunction'])]
     #[TestWith(['kill'])]
-    public function testTheyAreDroppedWhenTheProcessEnds(string $program): void
+    public function testReceivedOutcomesAreDroppedWhenTheProcessEnds(string $program): void
     {
         $process = Host::start(self::class . "::{$program}", [Redis::shared()->url(), self::$sharedQueue]);
         Eventually::holds(static fn(): bool => !$process->isRunning(), 'the process has ended', 20.0);

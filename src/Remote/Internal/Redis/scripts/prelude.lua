@@ -210,7 +210,7 @@ end
 
 -- If the engine's clock was set back since the last heartbeat, sets the leases and the next delays back as well.
 -- Otherwise, jobs would wait until the clock shows the old time again. Returns the time of the last heartbeat.
-local function correctTimes()
+local function applyClockChange()
   local heard = tonumber(call('HGET', META, 'heard') or now)
   if heard <= now then return heard end
   local function setBack(key, scored)
@@ -230,10 +230,10 @@ local function correctTimes()
 end
 
 -- Makes a job claimable after `delay` ms. First corrects older times, so that no later call changes this time.
-local areTimesCorrect = false
+local isClockChecked = false
 local function delayJob(id, delay)
-  if not areTimesCorrect then correctTimes() end
-  areTimesCorrect = true
+  if not isClockChecked then applyClockChange() end
+  isClockChecked = true
   call('ZADD', P .. 'delayed', now + delay, id)
 end
 

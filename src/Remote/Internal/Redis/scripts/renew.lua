@@ -5,7 +5,7 @@ local maxDead, deadRetention = tonumber(ARGV[5]), tonumber(ARGV[6])
 
 -- If no agent has renewed its lease for the length of a lease, the engine was probably not available. Then leases that
 -- have ended since the last renewal are extended once. So running agents can end their jobs and release their leases.
-local heard = correctTimes()
+local heard = applyClockChange()
 if now - heard >= lease then
   for _, other in ipairs(call('ZRANGEBYSCORE', P .. 'agents', heard, now)) do
     if other ~= owner and call('HSETNX', P .. 'spared', other, 1) == 1 then

@@ -10,7 +10,7 @@ use Spindle\Remote\Broker;
 use Spindle\Remote\BrokerUnavailableException;
 use Spindle\Remote\Internal\JobOutbox;
 use Spindle\Remote\Internal\QueueClient;
-use Spindle\Remote\Internal\ReadOutcomes;
+use Spindle\Remote\Internal\ReceivedOutcomes;
 use Spindle\Remote\Job;
 use Spindle\Remote\JobRetryPolicy;
 use Spindle\Remote\RemoteOptions;
@@ -20,7 +20,7 @@ use Spindle\Tests\Async;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Remote\AgentProgram;
 
-final class ReadOutcomesTest extends TestCase
+final class ReceivedOutcomesTest extends TestCase
 {
     /** @var list<list<string>> ids of each request */
     private array $requests = [];
@@ -38,7 +38,7 @@ final class ReadOutcomesTest extends TestCase
 
     public function testOutcomesAreDroppedTogetherAndSoon(): void
     {
-        $outcomes = new ReadOutcomes($broker = $this->broker(), 'queue', new JobOutbox($broker, 'queue', 'client'));
+        $outcomes = new ReceivedOutcomes($broker = $this->broker(), 'queue', new JobOutbox($broker, 'queue', 'client'));
         foreach (range(1, 3) as $id) {
             $outcomes->add("job-{$id}", 100);
         }
@@ -51,25 +51,25 @@ final class ReadOutcomesTest extends TestCase
 
     public function testManyOrLargeOutcomesAreDroppedAtOnce(): void
     {
-        $outcomes = new ReadOutcomes($broker = $this->broker(), 'queue', new JobOutbox($broker, 'queue', 'client'));
+        $outcomes = new ReceivedOutcomes($broker = $this->broker(), 'queue', new JobOutbox($broker, 'queue', 'client'));
         foreach (range(1, 1001) as $id) {
             $outcomes->add("job-{$id}", 100);
         }
         $outcomes->add('large', 5 << 20);
-        $outcomes->flush(1.0, null);
+        $outcomes->awaitDropped(1.0, null);
 
         self::assertSame([500, 500, 2], array_map(\count(...), $this->requests));
     }
 
     public function testOutcomesThatTheEngineHasNotDroppedAreDroppedLater(): void
     {
-        $outcomes = new ReadOutcomes($broker = $this->broker(), 'queue', new JobOutbox($broker, 'queue', 'client'));
+        $outcomes = new ReceivedOutcomes($broker = $this->broker(), 'queue', new JobOutbox($broker, 'queue', 'client'));
         $this->failures = 2;
         $outcomes->add('job', 100);
-        $outcomes->flush(1.0, null);
+        $outcomes->awaitDropped(1.0, null);
         self::assertSame([['job']], $this->requests);
         Eventually::holds(fn(): bool => $this->requestCount() === 3, 'it is dropped');
-        $outcomes->flush(1.0, null);
+        $outcomes->awaitDropped(1.0, null);
 
         self::assertSame([['job'], ['job'], ['job']], $this->requests);
     }
@@ -78,18 +78,18 @@ final class ReadOutcomesTest extends TestCase
     public function testTheOutcomeOfAJobWhoseSubmissionIsUnansweredStays(): void
     {
         $outbox = new JobOutbox($broker = $this->broker(), 'queue', 'client');
-        $outcomes = new ReadOutcomes($broker, 'queue', $outbox);
+        $outcomes = new ReceivedOutcomes($broker, 'queue', $outbox);
         $keys = new SigningKeys([AgentProgram::KEY]);
         $sender = new QueueClient($broker, 'queue', $keys, new JobRetryPolicy(), new RemoteOptions());
         $sending = Async::run(static fn(): int => $outbox->send($sender, [new Job('pending', 'frame')], false));
         Eventually::holds(static fn(): bool => $outbox->isPending('pending'), 'it is sent');
         $outcomes->add('pending', 100);
         $outcomes->add('other', 100);
-        $outcomes->flush(1.0, null);
+        $outcomes->awaitDropped(1.0, null);
         self::assertSame([['other']], $this->requests);
         $this->answered->complete();
         $sending->await();
-        $outcomes->flush(1.0, null);
+        $outcomes->awaitDropped(1.0, null);
 
         self::assertSame([['other'], ['pending']], $this->requests);
     }
@@ -99,17 +99,17 @@ final class ReadOutcomesTest extends TestCase
         if (!\function_exists('pcntl_fork')) {
             self::markTestSkipped('Needs ext-pcntl');
         }
-        $outcomes = new ReadOutcomes($broker = $this->broker(), 'queue', new JobOutbox($broker, 'queue', 'client'));
+        $outcomes = new ReceivedOutcomes($broker = $this->broker(), 'queue', new JobOutbox($broker, 'queue', 'client'));
         $outcomes->add('job', 100);
         $pid = pcntl_fork();
         if ($pid === 0) {
-            $outcomes->flush(1.0, null);
+            $outcomes->awaitDropped(1.0, null);
             posix_kill((int) getmypid(), $this->requests === [] ? \SIGKILL : \SIGTERM);
         }
         pcntl_waitpid($pid, $status);
         self::assertIsInt($status);
         self::assertSame(\SIGKILL, pcntl_wtermsig($status));
-        $outcomes->flush(1.0, null);
+        $outcomes->awaitDropped(1.0, null);
 
         self::assertSame([['job']], $this->requests);
     }

@@ -11,6 +11,7 @@ use Amp\Future;
 use Amp\NullCancellation;
 use Amp\TimeoutCancellation;
 use Revolt\EventLoop;
+use Spindle\Internal\Shutdown;
 use Spindle\Internal\WeakTimer;
 use Spindle\Remote\Broker;
 use Spindle\Remote\BrokerException;
@@ -19,16 +20,15 @@ use Spindle\Remote\BrokerUnavailableException;
 use function Amp\async;
 
 /**
- * Makes the engine drop the outcomes of one queue that this process has received or no longer awaits, many at once.
- * Until the first attempt, a timer keeps this object in memory, but not the event loop running. A failed attempt is
- * repeated while the queue is in use. At the end of the process, the last request is sent, and its answer is not
- * awaited.
+ * Asks the engine, in batches, to drop the outcomes of one queue that this process has received or no longer awaits.
+ * A failed request is repeated while the queue is in use. At the end of the process, the last request is sent, and its
+ * answer is not awaited.
  */
-final class ReadOutcomes
+final class ReceivedOutcomes
 {
     /** Number of outcomes, or their size in bytes, at which the request is sent without a delay. */
-    private const MAX_COUNT = 500;
-    private const MAX_BYTES = 4 << 20;
+    private const COUNT_PER_REQUEST = 500;
+    private const BYTES_PER_REQUEST = 4 << 20;
 
     private const DELAY_SECONDS = 0.5;
 
@@ -58,8 +58,7 @@ final class ReadOutcomes
         $this->pid = (int) getmypid();
         if (self::$instances === null) {
             self::$instances = new \WeakMap();
-            // A function that a shutdown function registers runs after the shutdown functions of the application.
-            register_shutdown_function(static fn() => register_shutdown_function(self::sendAll(...)));
+            Shutdown::afterApplication(self::sendAll(...));
         }
         self::$instances[$this] = true;
     }
@@ -69,9 +68,11 @@ final class ReadOutcomes
     {
         $this->ids[] = $id;
         $this->bytes += $bytes;
-        $this->timer ??= EventLoop::unreference(EventLoop::delay(self::DELAY_SECONDS, $this->drop(...)));
-        if (\count($this->ids) === self::MAX_COUNT || $this->bytes >= self::MAX_BYTES) {
-            $this->drop();
+        // Until the request, the timer keeps this object in memory, but not the event loop running.
+        $this->timer ??= EventLoop::unreference(EventLoop::delay(self::DELAY_SECONDS, $this->startRequest(...)));
+        // If the engine is not available, there can be more ids. Then only the timer repeats the request.
+        if (\count($this->ids) === self::COUNT_PER_REQUEST || $this->bytes >= self::BYTES_PER_REQUEST) {
+            $this->startRequest();
         }
     }
 
@@ -80,9 +81,9 @@ final class ReadOutcomes
      *
      * Cancellation: ends the wait, and throws no exception.
      */
-    public function flush(float $timeout, ?Cancellation $cancellation): void
+    public function awaitDropped(float $timeout, ?Cancellation $cancellation): void
     {
-        $this->drop();
+        $this->startRequest();
         $end = new CompositeCancellation(new TimeoutCancellation($timeout), $cancellation ?? new NullCancellation());
         try {
             $this->request?->await($end);
@@ -91,7 +92,7 @@ final class ReadOutcomes
         }
     }
 
-    private function drop(): void
+    private function startRequest(): void
     {
         $ids = $this->takeIds();
         if ($ids !== []) {
@@ -105,9 +106,16 @@ final class ReadOutcomes
         EventLoop::cancel($this->timer ?? '');
         [$ids, $this->ids, $this->bytes, $this->timer] = [$this->ids, [], 0, null];
         $taken = [];
-        foreach ($this->pid === getmypid() ? $ids : [] as $id) {
-            // If a pending submission is repeated, the outcome prevents that the job runs again.
-            $this->outbox->isPending($id) ? $this->addAgain($id) : $taken[] = $id;
+        if ($this->pid !== getmypid()) {
+            return [];
+        }
+        foreach ($ids as $id) {
+            // If a pending submission is repeated, the stored outcome keeps the job from running again.
+            if ($this->outbox->isPending($id)) {
+                $this->addAgain($id);
+            } else {
+                $taken[] = $id;
+            }
         }
 
         return $taken;
@@ -116,7 +124,11 @@ final class ReadOutcomes
     private function addAgain(string $id): void
     {
         $this->ids[] = $id;
-        $this->timer ??= WeakTimer::after(self::DELAY_SECONDS, $this, static fn(self $outcomes) => $outcomes->drop());
+        $this->timer ??= WeakTimer::after(
+            self::DELAY_SECONDS,
+            $this,
+            static fn(self $outcomes) => $outcomes->startRequest(),
+        );
     }
 
     /** @param list<string> $ids */
