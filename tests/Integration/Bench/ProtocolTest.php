@@ -195,7 +195,7 @@ final class ProtocolTest extends TidyTestCase
             self::markTestSkipped('wrk is not installed');
         }
         $json = $this->path('http.json');
-        $this->measure('http.php', '--only', 'text', '--seconds', '0.1', '--rounds', '1', '--first', '--json', $json);
+        $this->measure('http.php', '--only', 'text', '--seconds', '0.5', '--rounds', '1', '--first', '--json', $json);
 
         self::assertRaw(
             ['figure', 'right', 'rate', 'requests', 'cpu', 'busiest', 'p50', 'p99', 'memory', 'client'],
