@@ -364,7 +364,7 @@ final class QueueClient
         }
     }
 
-    /** Ends all work, cancels its jobs, and waits at most CONFIRMATION_TIMEOUT for the engine's confirmation. */
+    /** Ends all work and cancels its jobs. If possible, waits up to CONFIRMATION_TIMEOUT for the engine to confirm. */
     public function kill(): void
     {
         $queue = $this->shared();
@@ -376,9 +376,12 @@ final class QueueClient
             return;
         }
         $flushing = async($queue->flush(...), $ids, self::CONFIRMATION_TIMEOUT)->ignore();
+        if (FiberSwitch::whyImpossible() !== null) {
+            return;
+        }
         try {
             $flushing->await(new TimeoutCancellation(self::CONFIRMATION_TIMEOUT));
-        } catch (CancelledException|\FiberError) {
+        } catch (CancelledException) {
             // The engine gets the cancellation later, if it is available and the event loop runs.
         }
     }

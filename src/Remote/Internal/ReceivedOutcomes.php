@@ -11,6 +11,7 @@ use Amp\Future;
 use Amp\NullCancellation;
 use Amp\TimeoutCancellation;
 use Revolt\EventLoop;
+use Spindle\Internal\Async\FiberSwitch;
 use Spindle\Internal\Shutdown;
 use Spindle\Internal\WeakTimer;
 use Spindle\Remote\Broker;
@@ -77,17 +78,20 @@ final class ReceivedOutcomes
     }
 
     /**
-     * Waits until the engine has dropped the outcomes or is not available, or for $timeout seconds.
+     * Waits up to $timeout seconds until the engine has dropped the outcomes or is not available, if PHP can wait.
      *
      * Cancellation: ends the wait, and throws no exception.
      */
     public function awaitDropped(float $timeout, ?Cancellation $cancellation): void
     {
         $this->startRequest();
+        if (FiberSwitch::whyImpossible() !== null) {
+            return;
+        }
         $end = new CompositeCancellation(new TimeoutCancellation($timeout), $cancellation ?? new NullCancellation());
         try {
             $this->request?->await($end);
-        } catch (CancelledException|\FiberError) {
+        } catch (CancelledException) {
             // The engine gets the request later, if it is available and the event loop runs.
         }
     }
@@ -105,10 +109,10 @@ final class ReceivedOutcomes
     {
         EventLoop::cancel($this->timer ?? '');
         [$ids, $this->ids, $this->bytes, $this->timer] = [$this->ids, [], 0, null];
-        $taken = [];
         if ($this->pid !== getmypid()) {
             return [];
         }
+        $taken = [];
         foreach ($ids as $id) {
             // If a pending submission is repeated, the stored outcome keeps the job from running again.
             if ($this->outbox->isPending($id)) {

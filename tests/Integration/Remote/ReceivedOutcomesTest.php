@@ -63,6 +63,28 @@ final class ReceivedOutcomesTest extends TidyTestCase
         self::assertSame([], self::outcomes());
     }
 
+    #[TestWith([false])]
+    #[TestWith([true])]
+    public function testAnExecutorThatEndsInADestructorLeavesTheEventLoopUsable(bool $isKilled): void
+    {
+        $executor = $this->remote();
+        self::assertSame(3, $executor->submit(static fn(): int => 3)->await());
+        if ($isKilled) {
+            $executor->submit(static fn() => usleep(100_000))->ignore();
+        }
+        $object = new class ($isKilled ? $executor->kill(...) : $executor->close(...)) {
+            public function __construct(private readonly \Closure $end) {}
+
+            public function __destruct()
+            {
+                ($this->end)();
+            }
+        };
+        unset($object);
+
+        Eventually::holds(static fn(): bool => self::outcomes() === [], 'the outcomes are dropped');
+    }
+
     public function testOutcomesOfALeftMapAreDropped(): void
     {
         $executor = $this->remote();
