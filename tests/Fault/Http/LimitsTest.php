@@ -363,16 +363,16 @@ final class LimitsTest extends HttpServerTestCase
         Eventually::holds(fn(): bool => $this->server()->statistics()->connections === 0, 'it is not waited for');
     }
 
-    public function testAClientThatSendsAfterARefusalIsDisconnected(): void
+    public function testAClientCanSendAfterARefusal(): void
     {
         $this->serve(self::answer(...));
         $client = $this->client()->send("no request\r\n\r\n");
         self::assertSame(400, $client->response()->status);
-        $begin = microtime(true);
-        $client->sendConcurrently(str_repeat('x', 50 * self::MIB));
+        $client->send(str_repeat('x', 50 * self::MIB));
+        self::assertSame('', $client->warning(), 'a reset could make the client lose the response');
+        $client->close();
 
-        Eventually::holds(fn(): bool => $this->server()->statistics()->connections === 0, 'it is not listened to');
-        self::assertLessThan(1.9, microtime(true) - $begin, 'by its bytes, not by the time');
+        Eventually::holds(fn(): bool => $this->server()->statistics()->connections === 0, 'it is closed');
     }
 
     /**

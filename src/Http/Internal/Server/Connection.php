@@ -143,7 +143,7 @@ final class Connection implements TransportEvents
                 ? null
                 : $this->close(ClientDisconnectedException::tooSlow()),
             Phase::Write => $this->timed->checkProgress(),
-            Phase::Linger => $this->transport->sending ? $this->timed->checkProgress() : $this->close(),
+            Phase::Linger => $this->transport->sending ? $this->timed->checkProgress() : $this->timed->continueLinger(),
             Phase::Handshake, Phase::Idle => $this->close(),
             Phase::Stream => null,
         };
@@ -220,7 +220,7 @@ final class Connection implements TransportEvents
             $this->parser->push($bytes);
             $this->serving ? $this->handleBytes() : $this->serve();
         } else {
-            $timed->limitLingering();
+            $timed->discardReceived();
         }
     }
 

@@ -14,11 +14,12 @@ use Spindle\Internal\Async\FiberQueue;
  */
 final class TimedTransport
 {
-    /** Maximum bytes that are received and discarded after the last response. */
-    private const MAX_LINGER_BYTES = 1_048_576;
+    /** Times that the wait of {@see linger()} continues at most, so that it takes 30 s. */
+    private const MAX_LINGER_EXTENSIONS = 14;
 
-    /** Maximum bytes per read of {@see discardReceived()}. */
+    /** Maximum bytes for one read and for one call of {@see discardReceived()}. */
     private const DISCARD_BYTES = 65_536;
+    private const MAX_DISCARDED_BYTES = 1_048_576;
 
     /** @var Phase no native type, because PHP would check the type twice for each request */
     public $phase = Phase::Head;
@@ -59,7 +60,8 @@ final class TimedTransport
     private int $measuredAt = -1;
     private int $measuredBytes = 0;
 
-    /** Bytes that the transport had received when {@see linger()} was called. */
+    /** Number of calls of {@see continueLinger()}; bytes that the transport had received at the last one. */
+    private int $lingerExtensions = 0;
     private int $receivedBeforeLinger = 0;
 
     /** @param Connection|null $connection null once closed, so that the objects do not keep each other in memory */
@@ -309,8 +311,9 @@ final class TimedTransport
     }
 
     /**
-     * Ends this side of the connection once all bytes are sent, and waits until the client ends its side. If a
-     * connection is closed with unread bytes, the kernel discards the response: RFC 9112, 9.6.
+     * Ends this side of the connection once all bytes are sent, and waits until the client ends its side. A client may
+     * first send a whole body, such as a proxy. If a connection is closed with unread bytes, the kernel discards the
+     * response: RFC 9112, 9.6.
      */
     public function linger(): void
     {
@@ -318,7 +321,6 @@ final class TimedTransport
         $this->phase = Phase::Linger;
         $sent = $this->outgoing === '' ? !$this->transport->sending : $this->transport->send($this->outgoing);
         $this->outgoing = '';
-        $this->receivedBeforeLinger = $this->transport->receivedBytes;
         if ($this->transport->isBroken()) {
             $this->abort();
         } elseif ($sent) {
@@ -334,16 +336,23 @@ final class TimedTransport
         if ($this->peerEnded) {
             $this->abort();
         } else {
+            $this->receivedBeforeLinger = $this->transport->receivedBytes;
             $this->enterPhase(Phase::Linger, hrtime(true));
             $this->transport->end();
             $this->transport->resume();
         }
     }
 
-    /** Closes the connection when the client has sent too much since the call of {@see linger()}. */
-    public function limitLingering(): void
+    /** Continues the wait if the client has sent bytes since the wait began. Otherwise closes the connection. */
+    public function continueLinger(): void
     {
-        if ($this->transport->receivedBytes - $this->receivedBeforeLinger > self::MAX_LINGER_BYTES) {
+        $this->discardReceived();
+        $received = $this->transport->receivedBytes;
+        $canContinue = !$this->service->stopping && ++$this->lingerExtensions <= self::MAX_LINGER_EXTENSIONS;
+        if ($canContinue && $received > $this->receivedBeforeLinger) {
+            $this->receivedBeforeLinger = $received;
+            $this->enterPhase(Phase::Linger, hrtime(true));
+        } else {
             $this->abort();
         }
     }
@@ -351,7 +360,7 @@ final class TimedTransport
     /** Drops received bytes. If a connection is closed with unread bytes, the kernel discards the response. */
     public function discardReceived(): void
     {
-        $maxBytes = $this->transport->receivedBytes + self::MAX_LINGER_BYTES;
+        $maxBytes = $this->transport->receivedBytes + self::MAX_DISCARDED_BYTES;
         do {
             $bytes = $this->transport->receive(self::DISCARD_BYTES) ?? '';
         } while ($bytes !== '' && $this->transport->receivedBytes < $maxBytes);

@@ -128,6 +128,18 @@ final class RequestBodyTest extends HttpServerTestCase
         self::assertTrue($client->isEnded());
     }
 
+    /** @param \Closure(string): string $request */
+    #[DataProvider('framings')]
+    public function testAClientCanSendALargeUnreadBodyBeforeItReadsTheResponse(\Closure $request): void
+    {
+        $this->serve(static fn(): Response => throw new HttpException(403, 'forbidden'));
+        $client = $this->client()->send($request(str_repeat('x', 8_000_000)));
+
+        self::assertSame('', $client->warning(), 'the whole body was sent');
+        self::assertSame(403, $client->response()->status);
+        self::assertTrue($client->isEnded());
+    }
+
     public function testTrailersAreAvailableWhenTheBodyWasRead(): void
     {
         $this->serve(static function (ServerRequestInterface $request): Response {

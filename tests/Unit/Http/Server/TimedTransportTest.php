@@ -158,15 +158,37 @@ final class TimedTransportTest extends TidyTestCase
         self::assertSame('last', $this->received());
     }
 
-    public function testALingeringClientCanSendAMebibyte(): void
+    public function testTheServerDiscardsBytesAsLongAsTheClientSendsThem(): void
     {
-        $this->timed->transport->receivedBytes = 5_000_000;
         $this->timed->linger();
-        $this->timed->transport->receivedBytes += 1_048_576;
-        $this->timed->limitLingering();
-        self::assertFalse($this->timed->closed);
-        ++$this->timed->transport->receivedBytes;
-        $this->timed->limitLingering();
+        fwrite($this->client, 'rest of a body');
+        $this->timed->continueLinger();
+        $this->assertPhase(Phase::Linger, 2.0);
+        $this->timed->continueLinger();
+
+        self::assertTrue($this->timed->closed);
+    }
+
+    public function testTheServerDiscardsBytesForThirtySeconds(): void
+    {
+        $this->timed->linger();
+        $waits = 0;
+        while (!$this->timed->closed) {
+            ++$waits;
+            $this->assertPhase(Phase::Linger, 2.0);
+            fwrite($this->client, 'more');
+            $this->timed->continueLinger();
+        }
+
+        self::assertSame(15, $waits);
+    }
+
+    public function testAStoppingServerDoesNotContinueToDiscardBytes(): void
+    {
+        $this->timed->linger();
+        $this->service->stop();
+        fwrite($this->client, 'more');
+        $this->timed->continueLinger();
 
         self::assertTrue($this->timed->closed);
     }
