@@ -7,7 +7,7 @@ namespace Spindle\Internal;
 /** The working directory of this process, and paths that are relative to it. */
 final class WorkingDirectory
 {
-    /** Returns the working directory as PWD names it, with symbolic links. getcwd() resolves these links. */
+    /** Returns the directory as PWD names it, with symbolic links, unlike getcwd(). Returns '' if it was removed. */
     public static function named(): string
     {
         $pwd = (string) getenv('PWD');
@@ -16,19 +16,25 @@ final class WorkingDirectory
     }
 
     /**
-     * Returns the absolute path. It contains the symbolic links of {@see named()}.
+     * Returns the absolute path. It contains the symbolic links of {@see named()}. Returns '' and a path in a removed
+     * working directory unchanged, because they lead to no file.
      *
      * @return ($path is null ? null : string)
      */
     public static function absolute(?string $path): ?string
     {
-        return $path === null || self::isAbsolute($path) ? $path : self::named() . "/{$path}";
+        if ($path === null || $path === '' || self::isAbsolute($path)) {
+            return $path;
+        }
+        $directory = self::named();
+
+        return $directory === '' ? $path : "{$directory}/{$path}";
     }
 
     /** Returns whether the path is absolute, or the URL of a stream wrapper. */
     public static function isAbsolute(string $path): bool
     {
-        return preg_match('~^(?:/|[a-z][a-z0-9+.-]+://)~i', $path) === 1;
+        return preg_match('~^(?:/|[a-z][a-z0-9+.-]+://|(?-i:data:))~i', $path) === 1;
     }
 
     /** Returns whether $pwd is an absolute path that leads to the directory, perhaps through symbolic links. */

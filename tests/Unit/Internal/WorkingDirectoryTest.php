@@ -7,6 +7,7 @@ namespace Spindle\Tests\Unit\Internal;
 use PHPUnit\Framework\Attributes\TestWith;
 use PHPUnit\Framework\TestCase;
 use Spindle\Internal\WorkingDirectory;
+use Spindle\Postgres\PostgresOptions;
 use Spindle\Tests\OwnDirectory;
 
 final class WorkingDirectoryTest extends TestCase
@@ -55,9 +56,24 @@ final class WorkingDirectoryTest extends TestCase
 
     #[TestWith(['/app.php'])]
     #[TestWith(['phar:///app.phar/app.php'])]
-    public function testAnAbsolutePathIsKept(string $path): void
+    #[TestWith(['data:,<?php'])]
+    #[TestWith([''])]
+    public function testAnAbsoluteOrEmptyPathIsKept(string $path): void
     {
         self::assertSame($path, WorkingDirectory::absolute($path));
+    }
+
+    public function testAPathInARemovedDirectoryDoesNotBecomeOneInTheRootDirectory(): void
+    {
+        mkdir($this->path('gone'));
+        chdir($this->path('gone'));
+        rmdir($this->path('gone'));
+
+        self::assertSame('', WorkingDirectory::named());
+        self::assertSame('ca.pem', WorkingDirectory::absolute('ca.pem'));
+        $this->expectException(\ValueError::class);
+        $this->expectExceptionMessage("The file 'ca.pem' of the option tlsCaFile does not exist");
+        new PostgresOptions(tlsCaFile: 'ca.pem');
     }
 
     public function testADirectoryIsNamedByAnAbsolutePathOnly(): void
