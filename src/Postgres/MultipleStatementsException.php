@@ -20,10 +20,12 @@ final class MultipleStatementsException extends \InvalidArgumentException implem
      * routine as ends of statements, like {@see SqlText::secondStatement()}.
      *
      * @internal
+     *
+     * @param bool $hasEscapes whether standard_conforming_strings is off
      */
-    public static function of(string $sql): ?self
+    public static function of(string $sql, bool $hasEscapes = false): ?self
     {
-        $found = SqlText::secondStatement($sql);
+        $found = SqlText::secondStatement($sql, $hasEscapes);
         if ($found === null) {
             return null;
         }

@@ -108,7 +108,7 @@ final class Connection implements DriverConnection
      */
     public function query(string $sql): Result
     {
-        $isScript = str_contains($sql, ';') && MultipleStatementsException::of($sql) !== null;
+        $isScript = str_contains($sql, ';') && $this->isScript($sql);
         $result = $isScript ? new Result(null) : $this->run($sql, []);
         if ($isScript || preg_match(self::CHANGES_SCHEMA, $sql) === 1) {
             $this->runScript($isScript ? $sql : '');
@@ -200,6 +200,20 @@ final class Connection implements DriverConnection
         } catch (PostgresException $failure) {
             throw Exception::of($failure);
         }
+    }
+
+    /** @throws Exception */
+    private function isScript(string $sql): bool
+    {
+        $isScript = MultipleStatementsException::of($sql) !== null;
+        $isScriptWithEscapes = str_contains($sql, "\\'")
+            ? MultipleStatementsException::of($sql, hasEscapes: true) !== null
+            : $isScript;
+
+        return $isScript === $isScriptWithEscapes
+            || $this->run('SHOW standard_conforming_strings', [])->fetchOne() === 'on'
+            ? $isScript
+            : $isScriptWithEscapes;
     }
 
     /** @throws Exception */

@@ -575,6 +575,27 @@ final class DriverTest extends TidyTestCase
         self::assertSame(2, $connection->fetchOne("SELECT count(*) FROM {$table}"));
     }
 
+    public function testABackslashInAStringIsReadAsTheServerReadsIt(): void
+    {
+        $connection = $this->connection();
+        $connection->executeStatement('SET standard_conforming_strings = off');
+        self::assertSame("a'; b", $connection->fetchOne("SELECT 'a\\'; b'"));
+        self::assertSame(0, $connection->executeStatement("SELECT 'a\\''; SELECT 'b'"));
+        $connection->executeStatement('SET standard_conforming_strings = on');
+        self::assertSame(0, $connection->executeStatement("SELECT 'a\\'; SELECT 2 -- '"));
+        self::assertSame('a\\; b', $connection->fetchOne("SELECT 'a\\' || '; b'"));
+    }
+
+    public function testALongScriptIsExecuted(): void
+    {
+        $connection = $this->connection();
+        $table = $this->table($connection, 'value text');
+        $quotes = str_repeat("''", 1_000_000);
+        $connection->executeStatement("INSERT INTO {$table} VALUES ('{$quotes}'); INSERT INTO {$table} VALUES ('a')");
+
+        self::assertSame([1_000_000, 1], $connection->fetchFirstColumn("SELECT length(value) FROM {$table}"));
+    }
+
     public function testACloseReturnsTheConnectionWithoutItsTransaction(): void
     {
         $connection = $this->connection(maxConnections: 1);

@@ -18,19 +18,18 @@ final class SqlText
 
     private const MAX_EXCERPT_BYTES = 60;
 
-    /** Matches one statement: from an offset up to its semicolon, or up to the end of the text. */
-    private const TOKEN_PATTERN = <<<'REGEX'
-        ~(?:
-            --[^\n\r]*+
-          | (?<comment>/\*(?:[^*/]++|\*(?!/)|/(?!\*)|(?&comment))*+\*/)
-          | (?<![\w$])[eE]'(?:[^'\\]++|\\.|'')*+'
-          | '(?:[^']++|'')*+'
-          | "(?:[^"]++|"")*+"
-          | (?<![\w$])\$(?<tag>(?:[a-zA-Z_\x80-\xFF][\w\x80-\xFF]*+)?)\$.*?\$\k<tag>\$
-          | [^-/'"$;eE]++
-          | [^;]
-        )*+~xsA
-        REGEX;
+    /** Characters that end a statement, or begin a string, a quoted name or a comment. */
+    private const DELIMITERS = ";'\"$-/";
+
+    private const BLANKS = "; \t\n\r\f\v";
+
+    /** Matches some tokens at once. More could exceed pcre.backtrack_limit, which also limits repetitions. */
+    private const SIMPLE_TOKENS = '~(?:[^-/\'"$;]++|(?<![eE])\'[^\']*+\'|"[^"]*+"|--[^\n\r]*+|-|/(?!\*)){0,200}+~A';
+
+    /** Matches the two characters before a string, if they make a backslash in it an escape. */
+    private const ESCAPE_PREFIX = '~(?:^|[^\w$\x80-\xFF])[eE]$~D';
+
+    private const DOLLAR_QUOTE = '~(?<![\w$\x80-\xFF])\$(?:[a-zA-Z_\x80-\xFF][\w\x80-\xFF]*+)?\$~A';
 
     /** Matches a string in three parts: the opening quote, the text, and the closing quote, which may be missing. */
     private const STRING_PATTERN = <<<'REGEX'
@@ -115,28 +114,17 @@ final class SqlText
      * null if there is only one statement. This method also splits at semicolons in the body of a routine (BEGIN ATOMIC
      * … END). So if the text may create a routine, call this only after the server refused it as several statements.
      *
+     * @param bool $hasEscapes whether a backslash escapes in each string: with standard_conforming_strings = off
+     *
      * @return array{string, int}|null
      */
-    public static function secondStatement(string $sql): ?array
+    public static function secondStatement(string $sql, bool $hasEscapes = false): ?array
     {
-        if (preg_match(self::TOKEN_PATTERN, $sql, $first) !== 1) {
+        $start = self::blanksEnd($sql, self::statementEnd($sql, 0, $hasEscapes));
+        if ($start === \strlen($sql)) {
             return null;
         }
-        $start = \strlen($first[0]) + 1;
-        if (preg_match(
-            '~(?:[\s;]++|--[^\n\r]*+|(?<comment>/\*(?:[^*/]++|\*(?!/)|/(?!\*)|(?&comment))*+\*/))*+~A',
-            $sql,
-            $space,
-            0,
-            min($start, \strlen($sql)),
-        ) === 1) {
-            $start += \strlen($space[0]);
-        }
-        if ($start >= \strlen($sql)) {
-            return null;
-        }
-        $rest = substr($sql, $start);
-        $text = preg_match(self::TOKEN_PATTERN, $rest, $second) === 1 ? rtrim($second[0]) : $rest;
+        $text = rtrim(substr($sql, $start, self::statementEnd($sql, $start, $hasEscapes) - $start));
 
         return [
             \strlen($text) > self::MAX_EXCERPT_BYTES
@@ -144,6 +132,81 @@ final class SqlText
                 : $text,
             self::characters(substr($sql, 0, $start)) + 1,
         ];
+    }
+
+    /** Returns the offset of the semicolon after a statement, or of the end of the text. */
+    private static function statementEnd(string $sql, int $at, bool $hasEscapes): int
+    {
+        for (;; $at = self::tokenEnd($sql, $at, $hasEscapes)) {
+            if (!$hasEscapes && preg_match(self::SIMPLE_TOKENS, $sql, $match, 0, $at) === 1) {
+                $at += \strlen($match[0]);
+            }
+            $at += strcspn($sql, self::DELIMITERS, $at);
+            if (($sql[$at] ?? ';') === ';') {
+                return $at;
+            }
+        }
+    }
+
+    /** Returns the offset after spaces, comments and semicolons. */
+    private static function blanksEnd(string $sql, int $at): int
+    {
+        for (;; $at = self::tokenEnd($sql, $at, false)) {
+            $at += strspn($sql, self::BLANKS, $at);
+            if (!\in_array(substr($sql, $at, 2), ['--', '/*'], true)) {
+                return $at;
+            }
+        }
+    }
+
+    /** Returns the offset after a string, quoted name or comment; after the first character if there is none. */
+    private static function tokenEnd(string $sql, int $at, bool $hasEscapes): int
+    {
+        $quote = $sql[$at];
+        $next = $sql[$at + 1] ?? '';
+        if ($quote === '-') {
+            return $next === '-' ? $at + strcspn($sql, "\n\r", $at) : $at + 1;
+        }
+        if ($quote === '/') {
+            return $next === '*' ? self::commentEnd($sql, $at) : $at + 1;
+        }
+        $before = substr($sql, max(0, $at - 2), min(2, $at));
+        if ($quote === "'" && ($hasEscapes || preg_match(self::ESCAPE_PREFIX, $before) === 1)) {
+            return self::escapedEnd($sql, $at);
+        }
+        if ($quote === '$') {
+            $quote = preg_match(self::DOLLAR_QUOTE, $sql, $match, 0, $at) === 1 ? $match[0] : '';
+        }
+        // Two quotes in a string have the effect of two strings.
+        $end = $quote === '' ? false : strpos($sql, $quote, $at + \strlen($quote));
+
+        return $end === false ? $at + 1 : $end + \strlen($quote);
+    }
+
+    private static function commentEnd(string $sql, int $at): int
+    {
+        for ($depth = 0; preg_match('~/\*|\*/~', $sql, $match, \PREG_OFFSET_CAPTURE, $at) === 1;) {
+            [[$delimiter, $offset]] = $match;
+            $at = $offset + 2;
+            $depth += $delimiter === '/*' ? 1 : -1;
+            if ($depth === 0) {
+                return $at;
+            }
+        }
+
+        return \strlen($sql);
+    }
+
+    private static function escapedEnd(string $sql, int $at): int
+    {
+        $length = \strlen($sql);
+        for (++$at; ($at += strcspn($sql, "'\\", $at)) < $length; $at += 2) {
+            if ($sql[$at] === "'" && ($sql[$at + 1] ?? '') !== "'") {
+                return $at + 1;
+            }
+        }
+
+        return $length;
     }
 
     /** @param string $direction FROM STDIN or TO STDOUT */

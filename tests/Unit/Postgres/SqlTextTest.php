@@ -159,4 +159,39 @@ final class SqlTextTest extends TestCase
         );
         self::assertNull(SqlText::secondStatement('SELECT ' . str_repeat('/*', 200) . ';' . str_repeat('*/', 200)));
     }
+
+    /** @return iterable<string, array{string}> the beginning of a statement whose tokens exceed pcre.backtrack_limit */
+    public static function long(): iterable
+    {
+        yield 'strings' => ['SELECT ' . str_repeat("('a;b'), ", 5_000)];
+        yield 'quotes in a string' => ["SELECT '" . str_repeat("x''", 10_000) . "'"];
+        yield 'escapes in a string' => ["SELECT E'" . str_repeat("\\';", 10_000) . "'"];
+        yield 'quotes in a name' => ['SELECT 1 AS "' . str_repeat('x"";', 10_000) . '"'];
+        yield 'a comment' => ['SELECT /*' . str_repeat('* / ;', 5_000) . '*/ 1'];
+        yield 'comments in a comment' => ['SELECT ' . str_repeat('/*', 5_000) . ';' . str_repeat('*/', 5_000)];
+        yield 'dollars' => ['SELECT $a$' . str_repeat('$b$;', 5_000) . '$a$'];
+    }
+
+    #[DataProvider('long')]
+    public function testALongStatementEndsAtItsSemicolon(string $sql): void
+    {
+        $comments = str_repeat("-- ;\n; /* ; */", 4_000);
+        $limit = (string) ini_set('pcre.backtrack_limit', '5000');
+        try {
+            self::assertNull(SqlText::secondStatement($sql));
+            self::assertNull(SqlText::secondStatement("{$sql}; {$comments}"));
+            self::assertSame('SELECT 2', SqlText::secondStatement("{$sql}; {$comments} SELECT 2;")[0] ?? null);
+        } finally {
+            ini_set('pcre.backtrack_limit', $limit);
+        }
+    }
+
+    public function testABackslashEscapesInEachStringOnRequest(): void
+    {
+        $one = "SELECT 'a\\'; SELECT 2 --'";
+        $two = "SELECT 'a\\''; SELECT '2'";
+
+        self::assertNull(SqlText::secondStatement($one, hasEscapes: true));
+        self::assertSame("SELECT '2'", SqlText::secondStatement($two, hasEscapes: true)[0] ?? null);
+    }
 }
