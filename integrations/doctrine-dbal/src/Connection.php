@@ -7,6 +7,8 @@ namespace Spindle\Doctrine;
 use Doctrine\DBAL\Driver\Connection as DriverConnection;
 use Doctrine\DBAL\Driver\Exception\NoIdentityValue;
 use Revolt\EventLoop;
+use Spindle\Internal\CannotWaitException;
+use Spindle\Internal\Shutdown;
 use Spindle\Postgres\MultipleStatementsException;
 use Spindle\Postgres\PooledConnection;
 use Spindle\Postgres\PoolTimeoutException;
@@ -78,12 +80,12 @@ final class Connection implements DriverConnection
         try {
             $this->connection = self::borrow($pool);
             $this->version = self::$versions[$pool] ??= $this->inspectServer();
-        } catch (PostgresException $failure) {
+        } catch (PostgresException|CannotWaitException $failure) {
             throw Exception::of($failure);
         }
         if (!self::$hasShutdownFunction) {
             self::$hasShutdownFunction = true;
-            register_shutdown_function(self::releaseAll(...));
+            Shutdown::afterApplication(self::releaseAll(...));
         }
         self::$borrowed[$this->pid][spl_object_id($this)] = $this->connection;
     }
@@ -153,7 +155,7 @@ final class Connection implements DriverConnection
 
     public function beginTransaction(): void
     {
-        $this->ensureOwner();
+        $this->ensureUsable();
         // Set first, so that no statement of another fiber follows BEGIN while this fiber waits for the server.
         [$this->inTransaction, $this->owner] = [true, \Fiber::getCurrent()];
         try {
@@ -194,10 +196,10 @@ final class Connection implements DriverConnection
      */
     public function run(string $sql, #[\SensitiveParameter] array $parameters): Result
     {
-        $this->ensureOwner();
+        $this->ensureUsable();
         try {
             return new Result($this->connection->query($sql, $parameters));
-        } catch (PostgresException $failure) {
+        } catch (PostgresException|CannotWaitException $failure) {
             throw Exception::of($failure);
         }
     }
@@ -219,10 +221,10 @@ final class Connection implements DriverConnection
     /** @throws Exception */
     private function runScript(string $sql): void
     {
-        $this->ensureOwner();
+        $this->ensureUsable();
         try {
             $this->connection->executeScript($sql);
-        } catch (PostgresException $failure) {
+        } catch (PostgresException|CannotWaitException $failure) {
             throw Exception::of($failure);
         }
     }
@@ -257,8 +259,10 @@ final class Connection implements DriverConnection
 
     private static function releaseAll(): void
     {
-        foreach (self::$borrowed[getmypid()] ?? [] as $connection) {
+        self::$hasShutdownFunction = false;
+        foreach (self::$borrowed[getmypid()] ?? [] as $borrower => $connection) {
             $connection->release();
+            unset(self::$borrowed[getmypid()][$borrower]);
         }
     }
 
@@ -289,13 +293,17 @@ final class Connection implements DriverConnection
 
     private function end(string $sql): void
     {
-        $this->ensureOwner();
+        $this->ensureUsable();
         [$this->inTransaction, $this->owner] = [false, null];
         $this->run($sql, []);
     }
 
-    private function ensureOwner(): void
+    /** @throws Exception after {@see releaseAll()} */
+    private function ensureUsable(): void
     {
+        if (!isset(self::$borrowed[$this->pid][spl_object_id($this)])) {
+            throw Exception::scriptEnded();
+        }
         if ($this->inTransaction && $this->owner !== \Fiber::getCurrent()) {
             throw new \LogicException(
                 'Another fiber has a transaction open on this Doctrine connection. Create a connection for each fiber',

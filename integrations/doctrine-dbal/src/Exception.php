@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Doctrine;
 
 use Doctrine\DBAL\Driver\AbstractException;
+use Spindle\Internal\CannotWaitException;
 use Spindle\Postgres\AuthenticationException;
 use Spindle\Postgres\ConnectionClosedException;
 use Spindle\Postgres\ConnectionFailedException;
@@ -25,7 +26,7 @@ final class Exception extends AbstractException
 
     private const ONE_BY_ONE = 'Execute each statement on its own';
 
-    public static function of(PostgresException $failure): self
+    public static function of(PostgresException|CannotWaitException $failure): self
     {
         [$message, $state] = match (true) {
             $failure instanceof QueryException => [$failure->getMessage(), $failure->sqlState],
@@ -55,6 +56,15 @@ final class Exception extends AbstractException
             "{$failure->getMessage()}. Close each Doctrine connection at the end of its request: \$connection->close()",
             self::CONNECTION_FAILURE,
             previous: $failure,
+        );
+    }
+
+    /** @internal */
+    public static function scriptEnded(): self
+    {
+        return new self(
+            'The script has ended, and its shutdown functions have run, so the connection was returned to its pool. '
+                . 'Execute the statement earlier, for example in a function for register_shutdown_function()',
         );
     }
 

@@ -26,6 +26,7 @@ use Doctrine\DBAL\Types\Types;
 use PHPUnit\Framework\Attributes\After;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\Attributes\RequiresMethod;
+use PHPUnit\Framework\Attributes\RequiresPhpExtension;
 use PHPUnit\Framework\Attributes\TestWith;
 use Psr\Cache\CacheItemInterface;
 use Psr\Cache\CacheItemPoolInterface;
@@ -635,6 +636,65 @@ final class DriverTest extends TidyTestCase
         }
 
         return [$before, $holder->connection->fetchOne('SELECT 2')];
+    }
+
+    public function testShutdownFunctionsUseOpenConnectionsAndLaterDestructorsGetADoctrineException(): void
+    {
+        $process = Host::start(self::class . '::queryAtTheEnd', [Cluster::shared()->dsn()]);
+        $process->wait();
+
+        self::assertSame(['', 0], [$process->getErrorOutput(), $process->getExitCode()]);
+        self::assertStringContainsString(
+            'at the end: 42, then: ' . DriverException::class . ' The script has ended, and its shutdown functions',
+            $process->getOutput(),
+        );
+    }
+
+    public static function queryAtTheEnd(string $dsn): void
+    {
+        $parameters = ['driverClass' => Driver::class, 'driverOptions' => ['pool' => new PostgresPool($dsn)]];
+        $connection = DriverManager::getConnection($parameters);
+        $connection->fetchOne('SELECT 1');
+        register_shutdown_function(static function () use ($connection): void {
+            echo 'at the end: ', json_encode($connection->fetchOne('SELECT 42'));
+        });
+        $GLOBALS['last'] = new class ($connection) {
+            public function __construct(private readonly Connection $connection) {}
+
+            public function __destruct()
+            {
+                try {
+                    $this->connection->fetchOne('SELECT 43');
+                } catch (DriverException $failure) {
+                    echo ', then: ', $failure::class, ' ', $failure->getPrevious()?->getMessage();
+                }
+            }
+        };
+    }
+
+    #[RequiresPhpExtension('pcntl')]
+    #[RequiresPhpExtension('posix')]
+    public function testAStatementWherePhpCanNotSwitchFibersIsADoctrineFailure(): void
+    {
+        $connection = $this->connection();
+        $connection->fetchOne('SELECT 1');
+        $failures = [];
+        pcntl_signal(\SIGUSR1, function () use ($connection, &$failures): void {
+            foreach ([$connection, $this->connection()] as $one) {
+                try {
+                    $one->executeStatement('SELECT 1; SELECT 2');
+                } catch (DriverException $failure) {
+                    $failures[] = $failure->getMessage();
+                }
+            }
+        });
+        posix_kill((int) getmypid(), \SIGUSR1);
+        pcntl_signal_dispatch();
+        pcntl_signal(\SIGUSR1, \SIG_DFL);
+
+        self::assertCount(2, $failures);
+        self::assertStringContainsString('PHP cannot switch fibers', $failures[0]);
+        self::assertSame(2, $connection->fetchOne('SELECT 2'));
     }
 
     public function testConnectionsWithTheSameParametersShareAPool(): void
