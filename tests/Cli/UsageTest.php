@@ -186,6 +186,11 @@ final class UsageTest extends SpindleCommandTestCase
             'the command contains {} after =, <, > or #, where only one value can be inserted; give the position of a'
             . ' value, such as {1}',
         ];
+        yield 'several values after = behind a long string' => [
+            ['run', '-m', ': "' . str_repeat('x', 50_000) . '"; x={} touch ran', ':::', 'a', 'b'],
+            'the command contains {} after =, <, > or #, where only one value can be inserted; give the position of a'
+            . ' value, such as {1}',
+        ];
         yield 'a position among many values' => [
             ['run', '-X', 'touch ran {1}', ':::', 'a', 'b'],
             'the command contains the position of a value, such as {1}, but with -m, -X and --xargs the number of'

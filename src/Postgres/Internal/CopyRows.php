@@ -9,8 +9,8 @@ use Spindle\Postgres\Internal\Types\Types;
 /** Encodes the data of a COPY … FROM STDIN. Strings are sent unchanged. An array becomes one row in text format. */
 final class CopyRows
 {
-    private const STATEMENT_PATTERN = '~^\s*COPY\s+(?<table>(?:"(?:[^"]|"")*"|[^\s("]+)+)\s*'
-        . '(?<columns>\((?:"(?:[^"]|"")*"|[^")])*\))?\s+FROM\s+STDIN\s*(?<options>.*?)[\s;]*$~isD';
+    private const STATEMENT_PATTERN = '~^\s*COPY\s+(?<table>(?:"(?:[^"]++|"")*+"|[^\s("]++)++)\s*'
+        . '(?<columns>\((?:"(?:[^"]++|"")*+"|[^")]++)*+\))?\s+FROM\s+STDIN\s*(?<options>.*?)[\s;]*$~isD';
 
     /**
      * Returns a generator that encodes the items one by one. The first item is read before this method returns.

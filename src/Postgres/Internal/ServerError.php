@@ -111,7 +111,7 @@ final readonly class ServerError
             return null;
         }
 
-        return preg_match('/^"((?:[^"]|"")+)"$/D', $match[1], $quoted) === 1
+        return preg_match('/^"((?:[^"]++|"")++)"$/D', $match[1], $quoted) === 1
             ? str_replace('""', '"', $quoted[1])
             : $match[1];
     }
@@ -205,7 +205,8 @@ final readonly class ServerError
             // The server has shortened the last field. So the message is hidden from the beginning of that field.
             $last = array_filter([$fields[\count($fields) - 1], $parts[\count($parts) - 1]], $isDistinctive);
             foreach ($last as $part) {
-                $message = (string) preg_replace('/' . preg_quote($part, '/') . '.*/s', '…', $message);
+                $before = strstr($message, $part, true);
+                $message = $before === false ? $message : "{$before}…";
             }
         }
 

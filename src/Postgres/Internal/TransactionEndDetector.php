@@ -35,7 +35,7 @@ final class TransactionEndDetector
             || $this->isRolledBack
             && (
                 $this->hasBegunAfterRollback
-                || preg_match('~' . SqlText::COMMENT . '\bAND' . SqlText::BLANK . '++CHAIN\b~i', $sql) === 1
+                || preg_match('~' . SqlText::COMMENT . '\bAND' . SqlText::BLANK . '++CHAIN\b~i', $sql) !== 0
             );
     }
 }

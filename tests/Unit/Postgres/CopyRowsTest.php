@@ -39,6 +39,8 @@ final class CopyRowsTest extends TestCase
         yield 'columns' => ['COPY t (a, b) FROM STDIN', 'SELECT a, b FROM t'];
         yield 'no columns' => ['copy t from stdin;', 'SELECT * FROM t'];
         yield 'a schema' => ["COPY s.t\n(a) FROM STDIN ; ", 'SELECT a FROM s.t'];
+        $columns = implode(', ', array_fill(0, 1_600, '"a long name", c'));
+        yield 'many columns' => ["COPY t ({$columns}) FROM STDIN", "SELECT {$columns} FROM t"];
         yield 'names that need quotes' => [
             'COPY "s (1)"."t;""x"("a, ""(b)", c) FROM STDIN',
             'SELECT "a, ""(b)", c FROM "s (1)"."t;""x"',

@@ -74,6 +74,10 @@ final class ServerErrorTest extends TestCase
             'c',
         ];
         yield 'a row that looks like a key' => [['C' => '23514', 'D' => 'Failing row contains (secret)=(x, 2).'], null];
+        yield 'a long expression' => [
+            ['C' => '23505', 'D' => 'Key ("' . str_repeat('x', 50_000) . '")=(1) already exists.'],
+            str_repeat('x', 50_000),
+        ];
         yield 'a detail that looks like a key' => [
             ['C' => '23505', 'D' => 'What was told of a row (secret)=(x)'],
             null,
@@ -194,10 +198,12 @@ final class ServerErrorTest extends TestCase
 
     public function testDataThatTheContextOfACopyQuotesIsHiddenInTheMessage(): void
     {
+        $long = str_repeat('long', 10_000);
         foreach ([
             ['row secret is bad', "function f()\nCOPY t, line 2: \"2\tsecret\"", 'row … is bad'],
             ['row (2,"se cret") is bad', "COPY t, line 2: \"2\tse cret\"", 'row (2,"…") is bad'],
             ['"x" is bad', 'COPY t, line 2, column b: "x"', '"…" is bad'],
+            ["bad: {$long} and more", "COPY t, line 2: \"1,{$long}...\"", 'bad: …'],
             ['bad: secret and more of it', 'COPY t, line 2: "1,secret an..."', 'bad: …'],
             ['{"a": "secret"} is bad', "COPY t, line 2: \"2\t{\"a\":\"secret\"}\"", '{"a": "…"} is bad'],
             ['secret', 'a function', 'secret'],

@@ -15,7 +15,7 @@ final class CommandLineOptions
     public static function settings(string $options): array
     {
         $settings = [];
-        preg_match_all('~(?:[^\s\\\\]|\\\\.)+~s', $options, $found);
+        preg_match_all('~(?:[^\s\\\\]++|\\\\.)++~s', $options, $found);
         $words = array_map(
             static fn(string $word): string => (string) preg_replace('~\\\\(.)~s', '$1', $word),
             $found[0],

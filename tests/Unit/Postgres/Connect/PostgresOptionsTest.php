@@ -61,6 +61,10 @@ final class PostgresOptionsTest extends TestCase
             'postgres://u@h?options=-c%20search_path%3Da%2Cb%20--work-mem%3D4MB%20-cx.y%3Da%5C%20b',
             ['settings' => ['search_path' => 'a,b', 'work_mem' => '4MB', 'x.y' => 'a b']],
         ];
+        yield 'a long option' => [
+            'postgres://u@h?options=-ca.b%3D' . str_repeat('x', 50_000),
+            ['settings' => ['a.b' => str_repeat('x', 50_000)]],
+        ];
         yield 'no limit of time' => ['postgres://u@h?connect_timeout=0', ['connectTimeout' => \INF]];
         yield 'as JDBC asks for TLS' => ['postgres://u@h?ssl=true', ['tls' => TlsMode::Require]];
         yield 'allow is prefer' => ['postgres://u@h?sslmode=allow', ['tls' => TlsMode::Prefer]];

@@ -13,7 +13,7 @@ final class ShellTemplate implements TemplateBody
     /** Matches the characters between two words. With -X, a word with {} is repeated for each value. */
     private const WORD_END_PATTERN = '~([ \t\n;&|<>()]+)~';
 
-    private const QUOTED_PATTERN = "~'[^']*'|\"(?:[^\"\\\\]|\\\\.)*\"|\\\\.~s";
+    private const QUOTED_PATTERN = "~'[^']*'|\"(?:[^\"\\\\]++|\\\\.)*+\"|\\\\.~s";
 
     /** Matches a whole assignment, or a redirection with its whole target. */
     private const COMPLETE_PATTERN = '~(?<=[\s;&|()])\w+\+?=[^\s`()]*(?=\s)|[<>][&|]?\s*[^\s`()<>]+(?=\s)~';
