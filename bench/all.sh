@@ -10,7 +10,7 @@
 #                                    postgres-stream postgres-copy postgres-sleep postgres-gaps postgres-cancel
 #                                    postgres-acquire http-text http-text-same http-json http-echo http-one
 #                                    http-connections http-two http-wait http-psr7 http-collide http-crowd
-#                                    http-idle http-soak http-slow http-tls http-client aircraft-crud
+#                                    http-pieces http-idle http-soak http-slow http-tls http-client aircraft-crud
 #                                    aircraft-latency aircraft-sleep aircraft-certificates aircraft-bulk
 #                                    remote-bulk remote-single remote-recovery remote-backlog
 #   bench/all.sh --core              eight lines of Spindle alone in one table: echo memory tasks-bulk tasks-single
@@ -223,6 +223,9 @@ measure() {
         http-collide)
             title 'A JSON body whose keys collide: <= 20 ms of processor time'
             http collide ;;
+        http-pieces)
+            title 'A response in 1,000 small pieces'
+            http pieces ;;
         http-crowd)
             title '1,100 idle connections: p99 of new connections of the same address <= 50 ms'
             http crowd ;;
@@ -281,7 +284,7 @@ measure() {
     postgres-select postgres-cells postgres-far postgres-unit postgres-update postgres-rows postgres-parameter \
     postgres-stream postgres-copy postgres-sleep postgres-gaps postgres-cancel postgres-acquire \
     http-text http-text-same http-json http-echo http-one http-connections http-two http-wait http-psr7 http-collide \
-    http-crowd http-idle http-soak http-slow http-tls http-client \
+    http-pieces http-crowd http-idle http-soak http-slow http-tls http-client \
     aircraft-crud aircraft-latency aircraft-sleep aircraft-certificates aircraft-bulk \
     remote-bulk remote-single remote-recovery remote-backlog
 for name; do

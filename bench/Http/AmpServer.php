@@ -85,7 +85,7 @@ final class AmpServer
 
                 return new $response(200, $text, Work::TEXT);
             },
-            Work::Burn, Work::Nyholm, Work::Collide => throw new \LogicException(
+            Work::Burn, Work::Nyholm, Work::Collide, Work::Pieces => throw new \LogicException(
                 'amphp/http-server does not support this measurement',
             ),
         };

@@ -47,6 +47,7 @@ enum Contestant: string
         return match ($what) {
             Measurement::Wait, Measurement::Slow, Measurement::Tls, Measurement::Crowd => $this !== self::Bare,
             Measurement::Collide => $this === self::Spindle || $this === self::Workerman,
+            Measurement::Pieces => $this === self::Spindle || $this === self::Fpm,
             default => true,
         };
     }

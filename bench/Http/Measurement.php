@@ -22,6 +22,7 @@ enum Measurement: string
     case Psr7 = 'psr7';
     case Collide = 'collide';
     case Crowd = 'crowd';
+    case Pieces = 'pieces';
 
     /** Returns the work of the server. */
     public function work(): Work
@@ -33,6 +34,7 @@ enum Measurement: string
             self::Two => Work::Burn,
             self::Collide => Work::Collide,
             self::Crowd => Work::Crowd,
+            self::Pieces => Work::Pieces,
             default => Work::Text,
         };
     }
@@ -52,6 +54,7 @@ enum Measurement: string
                 . ' the native response and the one of nyholm/psr7',
             self::Collide => 'A JSON body of nearly 1 MB whose keys all collide in a hash table',
             self::Crowd => 'New connections beside connections of the same address that are kept and idle',
+            self::Pieces => 'A response that a generator yields in 1,000 pieces of 20 bytes',
             self::Idle => 'Connections that are kept and idle',
             self::Soak => 'Plain text on kept connections for a long time, each request with its own URL and cookie',
             self::Slow => 'Healthy clients of plain text while others send one byte of a header per second',

@@ -63,6 +63,7 @@ final class SpindleServer
 
                 return Response::text(Work::TEXT);
             },
+            Work::Pieces => static fn(ServerRequestInterface $request): Response => Response::stream(Work::pieces()),
             Work::Burn => static function (ServerRequestInterface $request): Response {
                 Work::burn();
 

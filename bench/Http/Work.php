@@ -15,6 +15,7 @@ enum Work: string
     case Nyholm = 'nyholm';
     case Collide = 'collide';
     case Crowd = 'crowd';
+    case Pieces = 'pieces';
 
     /** Placeholder for a request's number, which always has nine digits. */
     public const NUMBER = '{n}';
@@ -27,6 +28,10 @@ enum Work: string
 
     /** Seconds to wait. */
     public const WAIT_SECONDS = 0.01;
+
+    /** One of the pieces of a streamed response, and their number. */
+    public const PIECE = "100000001,name,2026\n";
+    public const PIECES = 1_000;
 
     /** Number of echoed bytes. */
     private const ECHOED = 1024;
@@ -64,8 +69,17 @@ enum Work: string
         return match ($this) {
             self::Json => json_encode(self::JSON, \JSON_THROW_ON_ERROR),
             self::Echo => $this->body((string) $number),
+            self::Pieces => str_repeat(self::PIECE, self::PIECES),
             default => self::TEXT,
         };
+    }
+
+    /** @return \Generator<string> */
+    public static function pieces(): \Generator
+    {
+        for ($piece = 0; $piece < self::PIECES; ++$piece) {
+            yield self::PIECE;
+        }
     }
 
     /** Uses CPU time. */

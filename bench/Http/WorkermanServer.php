@@ -80,7 +80,8 @@ final class WorkermanServer
                 json_decode($body, true);
                 $connection->send(Work::TEXT);
             },
-            Work::Burn, Work::Nyholm => throw new \LogicException('Workerman does not support this measurement'),
+            Work::Burn, Work::Nyholm, Work::Pieces
+                => throw new \LogicException('Workerman does not support this measurement'),
         };
     }
 }

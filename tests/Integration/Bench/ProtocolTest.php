@@ -84,9 +84,9 @@ final class ProtocolTest extends TidyTestCase
             'bulk single objects mix cpu echo memory start death' => TaskMeasurement::cases(),
             'select cells far unit update rows parameter stream copy sleep gaps cancel acquire'
                 => PostgresMeasurement::cases(),
-            'text text-same json echo one connections two wait idle soak slow tls psr7 collide crowd'
+            'text text-same json echo one connections two wait idle soak slow tls psr7 collide crowd pieces'
                 => HttpMeasurement::cases(),
-            'text json echo wait burn nyholm collide crowd' => Work::cases(),
+            'text json echo wait burn nyholm collide crowd pieces' => Work::cases(),
             'crud latency sleep certificates bulk' => AircraftMeasurement::cases(),
             'bulk single recovery backlog' => RemoteMeasurement::cases(),
         ];

@@ -122,7 +122,7 @@ final class BenchCommand extends Command
             cancel, acquire
             http: text, text-same, json, echo, one,
             connections, two, wait, idle, soak, slow,
-            tls, psr7, collide, crowd
+            tls, psr7, collide, crowd, pieces
             http-client: get, upstream, events, download,
             upload
             aircraft: crud, latency, sleep, certificates,

@@ -19,6 +19,10 @@ final class OutgoingBody
 {
     private const READ_BYTES = 262_144;
 
+    /** Maximum bytes of collected pieces; nanoseconds after a piece in which further pieces are collected. */
+    private const MAX_COLLECTED_BYTES = 65_536;
+    private const COLLECT_NANOSECONDS = 1_000_000;
+
     /** After this number of nanoseconds of sending, the event loop serves other connections. */
     private const TURN_NANOSECONDS = 5_000_000;
 
@@ -74,9 +78,10 @@ final class OutgoingBody
     }
 
     /**
-     * Sends the body unless it has to be omitted.
+     * Sends the body unless it has to be omitted. Pieces that follow one another quickly are collected, and sent
+     * together: when they have enough bytes, or as soon as this fiber suspends.
      *
-     * @param \Generator<int, string> $pieces from {@see prepare()}; a piece is requested when the piece before was sent
+     * @param \Generator<int, string> $pieces from {@see prepare()}
      */
     public function send(\Generator $pieces, TimedTransport $timed, Service $service): void
     {
@@ -87,17 +92,28 @@ final class OutgoingBody
         $endsByClose ? $timed->transport->markIncomplete(true) : null;
         $timed->flushSoon();
         $timed->enterStream();
-        foreach ($pieces as $piece) {
-            $service->killIfForked(); // a fork must not send a piece
-            if ($piece !== '' && !$timed->closed) {
-                $timed->outgoing .= $piece;
-                $timed->flushAndWait();
-                $timed->enterStream();
+        $collectUntil = 0; // a time by hrtime()
+        try {
+            foreach ($pieces as $piece) {
+                $service->killIfForked(); // a fork must not send a piece
+                if ($piece !== '' && !$timed->closed) {
+                    $timed->outgoing .= $piece;
+                    if (hrtime(true) < $collectUntil && \strlen($timed->outgoing) < self::MAX_COLLECTED_BYTES) {
+                        $timed->flushSoon();
+                    } else {
+                        $timed->flushStream();
+                        $collectUntil = hrtime(true) + self::COLLECT_NANOSECONDS;
+                    }
+                }
+                if ($timed->closed) {
+                    return;
+                }
             }
-            if ($timed->closed) {
-                return;
-            }
+        } catch (\Throwable $failure) {
+            $collectUntil > 0 ? $timed->flush() : null; // otherwise, not even the head was sent
+            throw $failure;
         }
+        $collectUntil > 0 ? $timed->flushStream() : null;
         $endsByClose && !$timed->closed ? $timed->transport->markIncomplete(false) : null;
     }
 

@@ -128,9 +128,12 @@ final class TimedTransport
             return;
         }
         $isWriting = $interrupted === Phase::Write && $this->transport->sending;
-        $exchange->responseStarted && !$isWriting
-            ? $this->enterPhase(Phase::Stream, 0)
-            : $this->enterPhaseUntil($interrupted, $now + $remaining);
+        if ($exchange->responseStarted && !$isWriting) {
+            $this->enterPhase(Phase::Stream, 0);
+            $this->limitUnsentStream();
+        } else {
+            $this->enterPhaseUntil($interrupted, $now + $remaining);
+        }
     }
 
     /** @return bool whether the body has arrived fast enough; then the server waits for another time window */
@@ -168,13 +171,32 @@ final class TimedTransport
         }
     }
 
-    private function flush(): void
+    /** Sends collected bytes without waiting. */
+    public function flush(): void
     {
         $this->flushQueued = false;
         if ($this->outgoing !== '' && !$this->closed) {
             $this->service->killIfForked();
             $this->transport->send($this->outgoing);
             $this->outgoing = '';
+            $this->limitUnsentStream();
+        }
+    }
+
+    /** Sends collected bytes of a streamed response, and waits until the kernel has accepted all bytes. */
+    public function flushStream(): void
+    {
+        if ($this->outgoing !== '' || $this->transport->sending) {
+            $this->flushAndWait();
+            $this->enterStream();
+        }
+    }
+
+    /** Starts the deadline of {@see Phase::Write} if the client does not receive a streamed response fast enough. */
+    private function limitUnsentStream(): void
+    {
+        if ($this->phase === Phase::Stream && $this->transport->sending) {
+            $this->enterWrite(Phase::Write);
         }
     }
 
@@ -205,6 +227,7 @@ final class TimedTransport
         } elseif ($this->phase === Phase::Linger) {
             $this->endOutput();
         } else {
+            $this->phase === Phase::Write ? $this->enterStream() : null;
             $this->wakeWriters();
         }
     }

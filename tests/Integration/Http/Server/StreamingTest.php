@@ -16,6 +16,7 @@ use Spindle\Http\HttpServerOptions;
 use Spindle\Http\Response;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Http\HttpServerTestCase;
+use Spindle\Tests\Http\RawClient;
 use Spindle\Tests\Streams;
 
 use function Amp\delay;
@@ -43,6 +44,44 @@ final class StreamingTest extends HttpServerTestCase
         self::assertSame("6\r\nsecond\r\n", $client->bytes(11));
         $gates[1]->complete();
         self::assertSame("0\r\n\r\n", $client->bytes(5));
+    }
+
+    public function testPiecesAreCollectedUntilTheIteratorWaits(): void
+    {
+        /** @var DeferredFuture<null> $gate */
+        $gate = new DeferredFuture();
+        $this->serve(static fn(): Response => Response::stream((static function () use ($gate): \Generator {
+            yield from ['one', 'two', 'six'];
+            $gate->getFuture()->await();
+        })()));
+        $client = $this->client()->get('/');
+
+        $client->until("\r\n\r\n");
+        self::assertSame("3\r\none\r\n3\r\ntwo\r\n3\r\nsix\r\n", $client->bytes(24));
+        $gate->complete();
+        self::assertSame("0\r\n\r\n", $client->bytes(5));
+    }
+
+    public function testSmallPiecesThatFollowOneAnotherAreSentTogether(): void
+    {
+        /** @var RawClient|null $client */
+        $client = null;
+        $sends = 0;
+        $pieces = static function () use (&$client, &$sends): \Generator {
+            \assert($client instanceof RawClient);
+            for ($piece = 0, $before = 0; $piece < 1_000; ++$piece) {
+                yield 'piece';
+                $arrived = \strlen((string) stream_socket_recvfrom($client->stream(), 100_000, \STREAM_PEEK));
+                $sends += (int) ($arrived > $before);
+                $before = $arrived;
+            }
+        };
+        $this->serve(static fn(): Response => Response::stream($pieces()));
+        $client = $this->client()->get('/');
+
+        self::assertSame(5_000, \strlen($client->response()->body));
+        self::assertGreaterThan(0, $sends, 'the first piece is sent at once');
+        self::assertLessThan(500, $sends);
     }
 
     public function testTheHeadDoesNotWaitForTheFirstPiece(): void
@@ -321,13 +360,13 @@ final class StreamingTest extends HttpServerTestCase
     public function testABodyThatFailsInItsMiddleEndsTheConnection(): void
     {
         $this->serve(static fn(): Response => Response::stream((static function (): \Generator {
-            yield 'begin';
+            yield from ['begin', 'next'];
             throw new \RuntimeException('No more rows');
         })()));
         $client = $this->client()->get('/')->get('/');
 
         self::assertStringEndsWith(
-            "5\r\nbegin\r\n",
+            "5\r\nbegin\r\n4\r\nnext\r\n",
             $client->rest(),
             'the last chunk, which is the end, does not come, nor another answer',
         );

@@ -93,6 +93,29 @@ final class TimedTransportTest extends TidyTestCase
         self::assertSame('c', $this->received());
     }
 
+    public function testUnsentBytesOfAStreamHaveADeadline(): void
+    {
+        $this->timed->enterStream();
+        $this->timed->outgoing = str_repeat('x', self::LARGE_BYTES);
+        $this->timed->flush();
+        $this->assertPhase(Phase::Write, self::WRITE_SECONDS);
+
+        Eventually::holds(fn(): bool => $this->received() === '' && !$this->timed->transport->sending, 'all is sent');
+        self::assertSame(Phase::Stream, $this->timed->phase);
+    }
+
+    public function testAStreamWaitsForUnsentBytes(): void
+    {
+        $this->timed->enterStream();
+        $this->timed->outgoing = str_repeat('x', self::LARGE_BYTES);
+        $this->timed->flush();
+        $sent = Async::run($this->timed->flushStream(...));
+        delay(0);
+        self::assertFalse($sent->isComplete());
+
+        Eventually::holds(fn(): bool => $this->received() === '' && $sent->isComplete(), 'all is sent');
+    }
+
     public function testNothingIsSentOnAClosedConnection(): void
     {
         $this->timed->flushSoon();
@@ -232,6 +255,17 @@ final class TimedTransportTest extends TidyTestCase
         $this->timed->leaveBody($exchange, Phase::Write, 3 * self::SECOND);
 
         $this->assertPhase(Phase::Write, 3.0);
+    }
+
+    public function testUnsentBytesOfAStreamHaveADeadlineAfterAWaitForTheBody(): void
+    {
+        $this->timed->enterBody();
+        $this->fillBuffers();
+        $exchange = $this->exchange(10);
+        $exchange->responseStarted = true;
+        $this->timed->leaveBody($exchange, Phase::Stream, \PHP_INT_MAX);
+
+        $this->assertPhase(Phase::Write, self::WRITE_SECONDS);
     }
 
     #[TestWith([Phase::Write])]
