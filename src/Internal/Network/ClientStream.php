@@ -295,6 +295,9 @@ final class ClientStream
     public function encrypt(Deadline $deadline): void
     {
         $tls = $this->tls ?? throw new \LogicException('The stream was opened without settings for TLS');
+        if ($tls->certificate !== null) {
+            clearstatcache(true); // PHP caches for minutes where the symbolic links in a path lead
+        }
         while (true) {
             $stream = $this->stream();
             [$done, $warning] = Warnings::of(

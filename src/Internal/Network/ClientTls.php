@@ -27,7 +27,7 @@ final readonly class ClientTls
         private bool $verifyPeer = true,
         private bool $verifiesName = true,
         private ?string $caFile = null,
-        private ?string $certificate = null,
+        public ?string $certificate = null,
         private ?string $key = null,
         private string $advice = '',
         private string $protocol = '',

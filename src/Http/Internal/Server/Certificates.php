@@ -39,6 +39,7 @@ final class Certificates
             throw ListenException::withoutCertificate($address);
         }
         $fileOptions = self::fileOptions($options);
+        clearstatcache(true); // PHP caches for minutes where the symbolic links in a path lead
         $fault = self::fault((string) $fileOptions['local_cert'], (string) $fileOptions['local_pk'])
             ?? array_values(self::faults($fileOptions[self::ALL_NAMES]))[0]
             ?? null;
@@ -74,15 +75,17 @@ final class Certificates
     }
 
     /**
-     * Excludes the names (SNI) whose files have a fault now. With these files, PHP would refuse the connections of all
-     * names, or OpenSSL would ask for a passphrase at the terminal.
+     * Makes PHP follow changed symbolic links to the files, and excludes the names (SNI) whose files have a fault now.
+     * With these files, PHP would refuse the connections of all names, or OpenSSL would ask for a passphrase at the
+     * terminal.
      *
      * @param resource $stream a connection whose handshake has not begun
      *
      * @return array<string, string> faults, by name
      */
-    public static function excludeFaultyNames($stream): array
+    public static function prepareHandshake($stream): array
     {
+        clearstatcache(true); // clearing the cache of one path would keep the links in its directories
         /** @var array{ssl: array<string, array<string, string>>} */
         $options = stream_context_get_options($stream);
         $files = $options['ssl'][self::ALL_NAMES];
@@ -148,7 +151,6 @@ final class Certificates
     /** @return list<int>|null null if another change within the same second might not change the state */
     private static function settledState(string $file): ?array
     {
-        clearstatcache();
         $stat = Warnings::suppressed(static fn() => stat($file));
 
         return $stat !== false && $stat['ctime'] < time() - 1

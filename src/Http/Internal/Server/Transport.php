@@ -86,7 +86,7 @@ final class Transport
     {
         if (!$this->hasHandshakeBegun) { // PHP reads the options only once
             $this->hasHandshakeBegun = true;
-            foreach (Certificates::excludeFaultyNames($this->stream) as $name => $fault) {
+            foreach (Certificates::prepareHandshake($this->stream) as $name => $fault) {
                 $warn("The certificate for {$name} is not used: {$fault}");
             }
         }

@@ -9,6 +9,8 @@ use Amp\DeferredFuture;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
 use Psr\Http\Message\ServerRequestInterface;
+use Spindle\Http\Client\HttpClient;
+use Spindle\Http\Client\RequestOptions;
 use Spindle\Http\HttpServer;
 use Spindle\Http\HttpServerOptions;
 use Spindle\Http\ListenException;
@@ -18,9 +20,11 @@ use Spindle\Tests\Eventually;
 use Spindle\Tests\Http\HttpServerTestCase;
 use Spindle\Tests\Http\RawClient;
 use Spindle\Tests\Http\Relay;
+use Spindle\Tests\Http\ServerProcess;
 use Spindle\Tests\Http\StartsServers;
 use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\Postgres\Certificates;
+use Spindle\TlsOptions;
 
 use function Amp\delay;
 
@@ -305,6 +309,65 @@ final class TlsTest extends HttpServerTestCase
         );
     }
 
+    public function testChangedSymbolicLinksToCertificatesAreFollowedAtOnce(): void
+    {
+        foreach (['old', 'new'] as $version) {
+            mkdir($this->path($version));
+            foreach (['default', 'one'] as $name) {
+                rename($this->certificate("{$version}-{$name}.test"), $this->path("{$version}/{$name}.pem"));
+            }
+        }
+        $this->link('current', 'old');
+        // in another process, because PHP clears its cache when this process removes a file
+        $server = $this->startServer(new HttpServerOptions(
+            $this->path('current/default.pem'),
+            certificates: ['one.test' => $this->path('current/one.pem')],
+        ));
+        self::assertSame(['old-default.test', 'old-one.test'], self::namesOf($server));
+        $this->link('current', 'new');
+        rename($this->path('old'), $this->path('removed'));
+
+        self::assertSame(['new-default.test', 'new-one.test'], self::namesOf($server));
+        self::assertSame([], $server->log());
+    }
+
+    public function testAClientFollowsAChangedSymbolicLinkToItsCertificate(): void
+    {
+        mkdir($this->path('old'));
+        mkdir($this->path('new'));
+        rename($this->certificate('client.test'), $this->path('old/client.pem'));
+        $this->link('current', 'old');
+        $server = $this->startServer(new HttpServerOptions($this->certificate('default.test')));
+        $options = new RequestOptions(
+            tls: new TlsOptions(certificate: $this->path('current/client.pem'), verifyPeer: false),
+        );
+        $url = str_replace('tls:', 'https:', $server->address) . '/';
+        $get = static fn(): string => (string) (new HttpClient())->get($url, options: $options)->getBody();
+        self::assertSame('hello from /', $get());
+        // in another process, because PHP clears its cache when this process moves a file
+        exec('cd ' . escapeshellarg($this->path()) . ' && mv old/client.pem new && ln -sfn new current');
+
+        self::assertSame('hello from /', $get());
+    }
+
+    public function testASymbolicLinkToAnEncryptedKeyIsNotUsed(): void
+    {
+        $encrypted = (new Certificates($this->path()))->withEncryptedKey('any.test');
+        $this->file('encrypted.pem', implode('', array_map(file_get_contents(...), $encrypted)));
+        rename($this->certificate('one.test'), $this->path('one.pem'));
+        $this->link('current.pem', 'one.pem');
+        $server = $this->startServer(new HttpServerOptions(
+            $this->certificate('default.test'),
+            certificates: ['one.test' => $this->path('current.pem')],
+        ));
+        self::assertSame(['default.test', 'one.test'], self::namesOf($server));
+        $this->link('current.pem', 'encrypted.pem');
+
+        self::assertSame(['default.test', 'default.test'], self::namesOf($server));
+        Eventually::holds(static fn(): bool => $server->log() !== [], 'the fault is logged');
+        self::assertStringContainsString('is encrypted', $server->log()[0]);
+    }
+
     public function testAMismatchedCertificateIsReportedAtTheStart(): void
     {
         $authority = new Certificates($this->path());
@@ -568,6 +631,25 @@ final class TlsTest extends HttpServerTestCase
             bin2hex(random_bytes(4)) . '.pem',
             file_get_contents($certificate) . file_get_contents($key),
         );
+    }
+
+    /** Replaces a symbolic link atomically. */
+    private function link(string $name, string $target): void
+    {
+        symlink($target, $this->path('link'));
+        rename($this->path('link'), $this->path($name));
+    }
+
+    /** @return list<string> names in the certificates for a client without SNI, and for one that requests one.test */
+    private static function namesOf(ServerProcess $server): array
+    {
+        return array_map(static function (array $options) use ($server): string {
+            $client = RawClient::connectSecurely($server->address, $options);
+            $name = self::nameOf($client);
+            $client->close();
+
+            return $name;
+        }, [['SNI_enabled' => false], ['peer_name' => 'one.test']]);
     }
 
     private static function nameOf(RawClient $client): string
