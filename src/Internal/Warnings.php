@@ -138,24 +138,25 @@ final class Warnings
     }
 
     /**
-     * Calls a closure, and returns its last warning instead of passing it to an error handler.
+     * Calls a closure, and returns its warnings instead of passing them to an error handler.
      *
      * @template T
      *
      * @param \Closure(): T $call
      *
-     * @return array{T, string} return value, and the last warning or ''
+     * @return array{T, string, string} return value, the last warning or '', and the first warning or ''
      */
     public static function of(\Closure $call): array
     {
-        $last = '';
-        set_error_handler(static function (int $level, string $message) use (&$last): bool {
+        $first = $last = '';
+        set_error_handler(static function (int $level, string $message) use (&$first, &$last): bool {
+            $first = $first === '' ? $message : $first;
             $last = $message;
 
             return true;
         });
         try {
-            return [$call(), $last];
+            return [$call(), $last, $first];
         } finally {
             restore_error_handler();
         }

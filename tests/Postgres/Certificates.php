@@ -71,6 +71,16 @@ final class Certificates
         return $this->issue($host, self::server($host), 1, 'sha256', key: self::newKey($options));
     }
 
+    /** @return array{string, string} the files of a server's certificate, and of a key of another type */
+    public function withKeyOfAnotherType(string $host): array
+    {
+        $rsa = self::newKey(['private_key_type' => \OPENSSL_KEYTYPE_RSA, 'private_key_bits' => 2048]);
+        [$certificate] = $this->issue($host, self::server($host), 1, 'sha256', key: $rsa);
+        [, $key] = $this->forServer($host);
+
+        return [$certificate, $key];
+    }
+
     /** @return array{string, string} the files of the certificate and of its key */
     public function forClient(string $user): array
     {

@@ -67,13 +67,20 @@ final class WarningsTest extends TestCase
         self::assertSame('No such file or directory', Warnings::lastReason('unknown error'));
     }
 
-    public function testTheLastWarningIsKeptAndNothingIsPrinted(): void
+    public function testTheLastAndTheFirstWarningAreKeptAndNothingIsPrinted(): void
     {
         $of86 = 'fopen(): Failed to open stream: No such file or directory'; // PHP 8.6 leaves out the path
+        $warning = str_replace('()', '(/not/there)', $of86);
         self::assertContains(
             Warnings::of(static fn() => fopen('/not/there', 'r')),
-            [[false, str_replace('()', '(/not/there)', $of86)], [false, $of86]],
+            [[false, $warning, $warning], [false, $of86, $of86]],
         );
-        self::assertSame([1, ''], Warnings::of(static fn() => 1));
+        self::assertSame([true, 'last', 'first'], Warnings::of(static function (): bool {
+            trigger_error('first', \E_USER_WARNING);
+            trigger_error('second', \E_USER_WARNING);
+
+            return trigger_error('last', \E_USER_WARNING);
+        }));
+        self::assertSame([1, '', ''], Warnings::of(static fn() => 1));
     }
 }

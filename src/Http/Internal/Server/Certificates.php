@@ -174,16 +174,22 @@ final class Certificates
                 && stream_socket_enable_crypto($socket, true, self::CRYPTO_METHOD) !== false;
         });
 
+        $isUsable = $isUsable && $warning === ''; // for a key of another type than the certificate's, PHP only warns
+
         return $isUsable ? null : self::explain($warning, openssl_error_string(), $certificate, $key);
     }
 
     private static function explain(string $warning, string|false $error, string $certificate, string $key): string
     {
-        $isKey = str_contains($warning, 'private key');
+        $isKey = stripos($warning, 'private key') !== false;
         if ($isKey && str_contains((string) Files::read($key), 'ENCRYPTED')) {
             return "the private key in {$key} is encrypted. The server needs a key without a passphrase";
         }
-        $reason = $error === false ? strtok(Warnings::reason($warning), ';') : Warnings::socketReason($error);
+        $reason = match (true) {
+            str_contains($warning, 'does not match') => 'it does not match the certificate',
+            $error === false => strtok(Warnings::reason($warning), ';'),
+            default => Warnings::socketReason($error),
+        };
         $file = $isKey ? "the private key in {$key}" : "the certificate in {$certificate}";
 
         return "{$file} can't be used: {$reason}";

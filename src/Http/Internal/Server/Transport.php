@@ -90,11 +90,12 @@ final class Transport
                 $warn("The certificate for {$name} is not used: {$fault}");
             }
         }
-        [$done, $warning] = Warnings::of(
+        [$done, , $warning] = Warnings::of(
             fn() => stream_socket_enable_crypto($this->stream, true, Certificates::CRYPTO_METHOD),
         );
-        if (preg_match('~(?:Unable to set|Failed setting) [^;]+~', $warning, $fault) === 1) {
-            $warn("TLS connections fail because of the certificate: {$fault[0]}");
+        // PHP loads the files first. The warnings that a client can cause begin with "SSL".
+        if ($warning !== '' && !str_starts_with(Warnings::reason($warning), 'SSL')) {
+            $warn('TLS connections fail because of the certificate: ' . strtok(Warnings::reason($warning), ';'));
         }
 
         return $done === 0 ? null : $done;

@@ -92,7 +92,20 @@ final class TlsTest extends HttpServerTestCase
             self::assertStringContainsString('handshake failed', $refused->getMessage());
         }
         Eventually::holds(fn(): bool => $this->server()->statistics()->failedHandshakes === 1, 'it is counted');
+        self::assertSame([], $this->log()->all);
         self::assertSame(200, $this->secureClient()->get('/')->response()->status, 'others are served');
+    }
+
+    public function testAClientWithoutACommonCipherCausesNoWarning(): void
+    {
+        $this->serveSecurely();
+        try {
+            $this->secureClient(['ciphers' => 'AES128-SHA'], \STREAM_CRYPTO_METHOD_TLSv1_2_CLIENT);
+            self::fail('The certificate has no key for this cipher');
+        } catch (\RuntimeException) {
+        }
+
+        self::assertSame([1, []], [$this->server()->statistics()->failedHandshakes, $this->log()->all]);
     }
 
     public function testTheServerNegotiatesHttp11(): void
@@ -170,6 +183,25 @@ final class TlsTest extends HttpServerTestCase
         self::assertStringContainsString($path, $this->log()->messages()[0]);
     }
 
+    public function testAKeyOfAnotherTypeIsLogged(): void
+    {
+        $path = $this->certificate('old.test');
+        $this->serveSecurely(options: new HttpServerOptions($path));
+        $files = (new Certificates($this->path()))->withKeyOfAnotherType('new.test');
+        file_put_contents($path, implode('', array_map(file_get_contents(...), $files)));
+        try {
+            $this->secureClient();
+            self::fail('A handshake came to its end with the key of another certificate');
+        } catch (\RuntimeException) {
+        }
+
+        self::assertSame(1, $this->server()->statistics()->failedHandshakes);
+        self::assertSame(
+            ['TLS connections fail because of the certificate: Private key does not match certificate!'],
+            $this->log()->messages(),
+        );
+    }
+
     /** @return iterable<string, array{\Closure(string, Certificates): mixed, string}> */
     public static function faults(): iterable
     {
@@ -200,6 +232,13 @@ final class TlsTest extends HttpServerTestCase
                 implode('', array_map(file_get_contents(...), $authority->withWeakKey('two.test'))),
             ),
             'key too small',
+        ];
+        yield 'a key of another type' => [
+            static fn(string $path, Certificates $authority) => file_put_contents(
+                $path,
+                implode('', array_map(file_get_contents(...), $authority->withKeyOfAnotherType('two.test'))),
+            ),
+            'it does not match the certificate',
         ];
         yield 'a key with an empty passphrase' => [
             static fn(string $path, Certificates $authority) => file_put_contents(
@@ -375,6 +414,9 @@ final class TlsTest extends HttpServerTestCase
         [, $key] = $authority->forServer('b.test');
         $refusals = [
             'key values mismatch' => new HttpServerOptions($certificate, $key),
+            'it does not match the certificate' => new HttpServerOptions(
+                ...$authority->withKeyOfAnotherType('o.test'),
+            ),
             'is encrypted' => new HttpServerOptions(...$authority->withEncryptedKey('e.test')),
             'no such file' => new HttpServerOptions($this->path('missing.pem')),
             'no start line' => new HttpServerOptions($this->file('text.pem', 'no certificate')),
