@@ -76,9 +76,9 @@ final class AppException extends \RuntimeException implements SpindleException
     }
 
     /** @internal */
-    public static function moved(string $app, ReleaseMismatchException $moved): self
+    public static function inRelease(string $app, ReleaseMismatchException|ListenException $failure): self
     {
-        return new self($app, $moved->getMessage(), $moved);
+        return new self($app, $failure->getMessage(), $failure);
     }
 
     /** @internal Creates the exception for an error that a worker process has reported. */

@@ -301,7 +301,7 @@ final class Supervisor implements Lifecycle
         $server->tidyOutputWith($output->tidy(...));
         $server->serve($sockets, false);
         if ($admin !== []) {
-            $this->admin = $servers->admin(Admin::of($server));
+            $this->admin = $servers->admin($admin, Admin::of($server));
             $this->admin->serve($admin, false);
         }
         $this->logger->info($readyMessage);

@@ -129,56 +129,60 @@ final class ServeReloadTest extends ServeTestCase
     #[RequiresPhpExtension('openssl')]
     public function testRelativePathsOfCertificatesFollowTheRelease(): void
     {
-        foreach (['old', 'new'] as $release) {
-            mkdir($this->path($release));
-            $files = (new Certificates($this->path()))->forServer("{$release}.test");
-            $this->file("{$release}/server.pem", implode('', array_map(file_get_contents(...), $files)));
-            $this->file(
-                "{$release}/app.php",
-                "<?php return static function (\$request) { chdir('/');"
-                    . " return Spindle\Http\Response::text('{$release}'); };",
-            );
-        }
-        $this->release('old');
-        $server = $this->serve = new Process(
-            [
-                \PHP_BINARY,
-                \dirname(__DIR__, 3) . '/bin/spindle',
-                'serve',
-                $this->path('current/app.php'),
-                '--processes',
-                '1',
-                '--listen',
-                'tls://127.0.0.1:0',
-                '--certificate',
-                'server.pem',
-            ],
-            $this->path('current'),
-            ['PWD' => '/nowhere'],
-        );
-        $server->start();
-        $this->awaitLogged('Listening on');
-        $address = 'tls://' . preg_replace('~^.*https://(\S+) .*$~s', '$1', $server->getErrorOutput());
-        $answer = static function () use ($address): array {
-            $client = RawClient::connectSecurely($address);
-            /** @var array{ssl: array{peer_certificate: \OpenSSLCertificate}} $options */
-            $options = stream_context_get_options($client->stream());
-            /** @var array{subject: array{CN: string}} $certificate */
-            $certificate = openssl_x509_parse($options['ssl']['peer_certificate']);
-
-            $body = $client->get('/', "Connection: close\r\n")->response()->body;
-            $client->close();
-
-            return [$body, $certificate['subject']['CN']];
-        };
-        self::assertSame(['old', 'old.test'], $answer());
+        $address = $this->serveReleasesSecurely()[0];
+        self::assertSame(['old', 'old.test'], self::answer($address));
         $this->release('new');
         $this->reload();
         Eventually::holds(fn(): bool => \count($this->workers()) === 1, 'the old process is gone');
         rename($this->path('old'), $this->path('removed'));
 
-        self::assertSame(['new', 'new.test'], $answer());
-        self::assertSame(['new', 'new.test'], $answer(), 'after the change of the directory in the handler');
+        self::assertSame(['new', 'new.test'], self::answer($address));
+        self::assertSame(
+            ['new', 'new.test'],
+            self::answer($address),
+            'after the change of the directory in the handler',
+        );
+    }
+
+    #[RequiresPhpExtension('openssl')]
+    public function testTheAdminAddressServesTheCertificateOfTheReloadedRelease(): void
+    {
+        $address = $this->serveReleasesSecurely(['--admin', 'tls://127.0.0.1:0'])[1];
+        self::assertSame('old.test', self::answer($address, '/livez')[1]);
+        $admin = $this->workers()[1];
+        $this->release('new');
+        $this->reload();
+        Eventually::holds(
+            static fn(): bool => self::answer($address, '/livez')[1] === 'new.test',
+            'the admin process follows',
+        );
+        posix_kill($admin, \SIGKILL);
+        $this->awaitLogged("admin (pid {$admin}) was killed by signal 9; another takes its place");
+
+        self::assertSame('new.test', self::answer($address, '/livez')[1]);
+    }
+
+    #[RequiresPhpExtension('openssl')]
+    public function testAReloadIntoAReleaseWithoutItsCertificateFails(): void
+    {
+        $options = ['--admin', 'tls://127.0.0.1:0'];
+        [$address, $admin] = $this->serveReleasesSecurely($options);
+        unlink($this->path('new/server.pem'));
+        $this->release('new');
+        $this->serve?->signal(\SIGHUP);
+        $this->awaitLogged(' The reload failed, and the old processes continue: worker 1 ');
+
+        self::assertStringContainsString(
+            "The server can't listen on {$address}: the certificate in "
+                . realpath($this->path())
+                . "/new/server.pem can't be used: no such file or directory\n",
+            (string) $this->serve?->getErrorOutput(),
+        );
+        self::assertSame(['old', 'old.test'], self::answer($address));
+        self::assertSame('old.test', self::answer($admin, '/livez')[1]);
+        posix_kill($this->workers()[1], \SIGKILL);
+        $this->awaitLogged(' warning The admin address keeps the certificate of the previous release: ');
+        self::assertSame('old.test', self::answer($admin, '/livez')[1]);
     }
 
     public function testANewReleaseIsNotServedWithLibrariesOfTheOldOne(): void
@@ -311,6 +315,54 @@ final class ServeReloadTest extends ServeTestCase
         $this->awaitLogged(" warning worker 1 (pid {$old}) received SIGTERM before all received requests"
             . " were answered\n");
         self::assertStringContainsString('503 Service Unavailable', $client->rest());
+    }
+
+    /**
+     * Serves the release "old" with a relative path of the certificate, which the release "new" also has.
+     *
+     * @param list<string> $options
+     *
+     * @return array{string, string} address, and admin address or ''
+     */
+    private function serveReleasesSecurely(array $options = []): array
+    {
+        foreach (['old', 'new'] as $release) {
+            mkdir($this->path($release));
+            $files = (new Certificates($this->path()))->forServer("{$release}.test");
+            $this->file("{$release}/server.pem", implode('', array_map(file_get_contents(...), $files)));
+            $this->file(
+                "{$release}/app.php",
+                "<?php return static function (\$request) { chdir('/');"
+                    . " return Spindle\Http\Response::text('{$release}'); };",
+            );
+        }
+        $this->release('old');
+        $command = [\PHP_BINARY, \dirname(__DIR__, 3) . '/bin/spindle', 'serve', $this->path('current/app.php')];
+        $tls = ['--processes', '1', '--listen', 'tls://127.0.0.1:0', '--certificate', 'server.pem'];
+        $server = $this->serve = new Process(
+            [...$command, ...$tls, ...$options],
+            $this->path('current'),
+            ['PWD' => '/nowhere'],
+        );
+        $server->start();
+        $this->awaitLogged('Listening on');
+        preg_match_all('~https://(\S+)~', $server->getErrorOutput(), $match);
+
+        return ["tls://{$match[1][0]}", isset($match[1][1]) ? "tls://{$match[1][1]}" : ''];
+    }
+
+    /** @return array{string, string} body, and name in the certificate */
+    private static function answer(string $address, string $target = '/'): array
+    {
+        $client = RawClient::connectSecurely($address);
+        /** @var array{ssl: array{peer_certificate: \OpenSSLCertificate}} $options */
+        $options = stream_context_get_options($client->stream());
+        /** @var array{subject: array{CN: string}} $certificate */
+        $certificate = openssl_x509_parse($options['ssl']['peer_certificate']);
+        $body = $client->get($target, "Connection: close\r\n")->response()->body;
+        $client->close();
+
+        return [$body, $certificate['subject']['CN']];
     }
 
     private function release(string $folder): void

@@ -54,8 +54,8 @@ final class ReleaseTest extends TestCase
         $release = new Release("{$this->root}/current/public/app.php");
         foreach (['2', '1', '2'] as $current) {
             $this->lead($current);
-            $release->follow();
 
+            self::assertSame($current === '2', $release->follow());
             self::assertSame("{$this->root}/{$current}/public", getcwd());
         }
         unlink("{$this->root}/2/public/app.php");

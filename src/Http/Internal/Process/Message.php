@@ -59,4 +59,7 @@ enum Message: int
 
     /** The process should accept no more connections, answer the requests that have arrived, and end. */
     case Stop = 20;
+
+    /** A reload has replaced the processes of the application. Sent to the process of the admin address. */
+    case Reloaded = 21;
 }

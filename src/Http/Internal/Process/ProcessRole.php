@@ -38,7 +38,13 @@ final readonly class ProcessRole
     {
         return $this->runsApplication
             ? $this->servers->application($this->sockets, $link)
-            : $this->servers->admin(Admin::from(new ProcessServers($link)));
+            : $this->servers->admin($this->sockets, Admin::from(new ProcessServers($link)));
+    }
+
+    /** Called in the forked process that serves the admin address, after a reload has replaced all other processes. */
+    public function followReload(): void
+    {
+        $this->servers->updateAdmin($this->sockets);
     }
 
     /** Closes the sockets in the supervisor, and removes the files of Unix sockets. */

@@ -13,6 +13,7 @@ use Spindle\Http\HttpServer;
 use Spindle\Http\HttpServerOptions;
 use Spindle\Http\Internal\App\AppLoader;
 use Spindle\Http\Internal\Server\Certificates;
+use Spindle\Http\ListenException;
 use Spindle\Http\SupervisorOptions;
 use Spindle\Internal\LoadedFiles;
 use Spindle\Internal\Release;
@@ -42,12 +43,7 @@ final readonly class ServerFactory
      */
     public function application(array $sockets, ?SupervisorLink $link = null): HttpServer
     {
-        try {
-            $this->release?->follow();
-        } catch (ReleaseMismatchException $moved) {
-            throw AppException::moved($this->app, $moved);
-        }
-        Certificates::updatePaths($sockets, $this->options); // before the application can change the directory
+        $this->followRelease($sockets); // before the application can change the directory
         $application = AppLoader::load($this->app);
         LoadedFiles::keepText((string) realpath($this->app)); // for closures that are sent after a deployment
         if ($link !== null && ($this->options->maxRequests ?? $this->options->maxMemory) !== null) {
@@ -69,8 +65,10 @@ final readonly class ServerFactory
         return new HttpServer($application, logger: $application->logger instanceof NullLogger ? $this->logger : null);
     }
 
-    public function admin(Admin $admin): HttpServer
+    /** @param array<string, resource> $sockets sockets that the process serves, by address */
+    public function admin(array $sockets, Admin $admin): HttpServer
     {
+        $this->updateAdmin($sockets);
         $admin = $admin->withLogger($this->logger)->withHosts(
             self::host((string) $this->options->admin),
             ...$this->options->adminHosts,
@@ -79,6 +77,42 @@ final readonly class ServerFactory
         $options = new HttpServerOptions(stopTimeout: self::ADMIN_STOP_TIMEOUT);
 
         return new HttpServer($this->options->statusPage ? $admin->withStatusPage() : $admin, $options, $this->logger);
+    }
+
+    /**
+     * Makes the admin address use the certificate of the current release. Logs a warning if that is not possible.
+     *
+     * @param array<string, resource> $sockets sockets that the process serves, by address
+     */
+    public function updateAdmin(array $sockets): void
+    {
+        if (preg_grep('~^tls://~', array_keys($sockets)) === []) {
+            return;
+        }
+        try {
+            $this->followRelease($sockets);
+        } catch (AppException $failure) {
+            $this->logger->warning(
+                "The admin address keeps the certificate of the previous release: {$failure->getMessage()}",
+            );
+        }
+    }
+
+    /**
+     * @param array<string, resource> $sockets
+     *
+     * @throws AppException
+     */
+    private function followRelease(array $sockets): void
+    {
+        try {
+            if ($this->release?->follow() === true) {
+                Certificates::check($sockets, $this->options);
+            }
+        } catch (ReleaseMismatchException|ListenException $failure) {
+            throw AppException::inRelease($this->app, $failure);
+        }
+        $this->release === null ? null : Certificates::updatePaths($sockets, $this->options);
     }
 
     /** @return string "operators.internal" for "tls://operators.internal:9085" */

@@ -179,6 +179,7 @@ final class ServingProcess implements SupervisorMessages
             Message::Question => $this->answerQuestion($number, $payload),
             Message::HandOver => $this->stopServing(static fn() => $server->handOver(self::seconds($payload))),
             Message::Stop => $this->stopServing($server->close(...)),
+            Message::Reloaded => $this->role->followReload(),
             default => throw new \UnexpectedValueException("The supervisor sent {$message->name}"),
         };
     }

@@ -110,6 +110,9 @@ final class Slots
         $before?->end(Message::HandOver, pack('e', $this->options->watch ? 0.0 : \INF));
         if ($this->replacements->succeeded()) {
             $this->logger->info('Reloaded');
+            foreach ($this->slots as $other) {
+                $other->role->runsApplication ? null : $other->current?->channel->send(Message::Reloaded);
+            }
         }
     }
 

@@ -58,6 +58,26 @@ final class Certificates
     }
 
     /**
+     * Checks the default certificate again, after the process has changed to the directory of another release.
+     *
+     * @param array<string, resource> $sockets listening sockets by address
+     *
+     * @throws ListenException when PHP can't load the certificate or its key
+     */
+    public static function check(array $sockets, SupervisorOptions $options): void
+    {
+        foreach (array_keys($sockets) as $address) {
+            $files = self::fileOptions($options);
+            $fault = str_starts_with($address, 'tls://')
+                ? self::fault((string) $files['local_cert'], (string) $files['local_pk'])
+                : null;
+            if ($fault !== null) {
+                throw ListenException::because($address, $fault);
+            }
+        }
+    }
+
+    /**
      * Sets relative paths again, after the process has changed to the directory of another release.
      *
      * @param array<string, resource> $sockets listening sockets by address
