@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Http;
 
+use Spindle\Http\Internal\Server\Certificates;
 use Spindle\Internal\NumberRange;
 
 /**
@@ -58,7 +59,7 @@ final readonly class HttpServerOptions
      * @param float $blockWarning        how long a handler may block the event loop before a warning is logged; at
      *                                   least 0.1, or 0 for no warning
      *
-     * @throws \ValueError when a number is out of its range
+     * @throws \ValueError when a number is out of its range, or a key of $certificates is not a host name
      */
     public function __construct(
         public ?string $certificate = null,
@@ -104,6 +105,7 @@ final readonly class HttpServerOptions
             'maxInFlight' => $maxInFlight,
         ]);
         self::checkBlockWarning($blockWarning);
+        Certificates::checkNames($certificates);
         if ($maxBody < 0 || $minRate < 0) {
             throw new \ValueError('The options maxBody and minRate must be 0 or more');
         }

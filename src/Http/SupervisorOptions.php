@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Http;
 
+use Spindle\Http\Internal\Server\Certificates;
 use Spindle\Internal\NumberRange;
 
 /** Number, limits and replacement of the processes of a {@see Supervisor}. The defaults suit most servers. */
@@ -42,7 +43,7 @@ final readonly class SupervisorOptions
      *                                  a process for half a second, with its callers. The report interrupts the
      *                                  function with a signal, so sleep() returns early. Null for the value of $watch
      *
-     * @throws \ValueError when a number is out of its range
+     * @throws \ValueError when a number is out of its range, or a key of $certificates is not a host name
      */
     public function __construct(
         public ?int $processes = null,
@@ -60,6 +61,7 @@ final readonly class SupervisorOptions
         public ?string $memoryLimit = null,
         public ?bool $traceBlocks = null,
     ) {
+        Certificates::checkNames($certificates);
         NumberRange::checkPositiveCounts([
             'processes' => $processes,
             'maxRequests' => $maxRequests,

@@ -26,6 +26,23 @@ final class Certificates
     private function __construct() {}
 
     /**
+     * @param array<mixed> $certificates by host name
+     *
+     * @throws \ValueError for a key that PHP refuses or that no client can request
+     */
+    public static function checkNames(array $certificates): void
+    {
+        foreach (array_keys($certificates) as $name) {
+            if (!\is_string($name) || $name === '' || str_ends_with($name, '.')) {
+                throw new \ValueError(
+                    'The keys of the option certificates must be host names without a trailing dot, such as'
+                        . " \"example.com\", not \"{$name}\"",
+                );
+            }
+        }
+    }
+
+    /**
      * @return array<string, mixed> options of a stream context
      *
      * @throws ListenException when PHP can't load a certificate or its key
