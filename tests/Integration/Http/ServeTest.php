@@ -436,6 +436,19 @@ final class ServeTest extends ServeTestCase
         self::assertStringContainsString(' with 1 process,', $server->getErrorOutput());
     }
 
+    public function testWithoutPcntlTheApplicationMayChangeTheDirectory(): void
+    {
+        mkdir($this->path('public'));
+        $this->serve(
+            'chdir(__DIR__ . "/public");'
+            . ' return static fn($request) => Spindle\Http\Response::text(basename((string) getcwd()));',
+            [],
+            ['-d', 'disable_functions=pcntl_fork'],
+        );
+
+        self::assertSame('public', $this->get()->body);
+    }
+
     private function fingerprint(): string
     {
         $client = $this->clients[] = RawClient::connectSecurely($this->address);

@@ -43,9 +43,11 @@ final readonly class ServerFactory
      */
     public function application(array $sockets, ?SupervisorLink $link = null): HttpServer
     {
-        $this->followRelease($sockets); // before the application can change the directory
+        // before the application can change the directory
+        $this->followRelease($sockets);
+        $file = realpath($this->app);
         $application = AppLoader::load($this->app);
-        LoadedFiles::keepText((string) realpath($this->app)); // for closures that are sent after a deployment
+        $file === false ? null : LoadedFiles::keepText($file); // for closures that are sent after a deployment
         if ($link !== null && ($this->options->maxRequests ?? $this->options->maxMemory) !== null) {
             $countedHandler = ProcessLifetime::of(
                 $application->handler,

@@ -28,6 +28,8 @@ final class Files
         set_error_handler(null);
         try {
             return @file_get_contents($file);
+        } catch (\ValueError) {
+            return false; // the path is empty, or contains a NUL byte
         } finally {
             restore_error_handler();
         }
