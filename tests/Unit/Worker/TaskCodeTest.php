@@ -291,6 +291,18 @@ final class TaskCodeTest extends TestCase
         self::assertSame(1, TaskCode::decode(TaskCode::encode($closure, self::KEY), self::KEY)());
     }
 
+    public function testAClosureIsSentFromTheKeptTextAlthoughAnotherOneWasSentBefore(): void
+    {
+        $source = "<?php return [\nstatic fn(): int => 1,\nstatic fn(): int => 2,\n];";
+        /** @var list<\Closure> $closures */
+        $closures = $this->loaded('changing.php', $source);
+        TaskCode::encode($closures[0], self::KEY);
+        LoadedFiles::keepText($this->path('changing.php'));
+        $this->change('changing.php', str_replace('2', '22', $source));
+
+        self::assertSame(2, TaskCode::decode(TaskCode::encode($closures[1], self::KEY), self::KEY)());
+    }
+
     public function testNoTextIsKeptOfAFileThatHasChanged(): void
     {
         /** @var \Closure $closure */
