@@ -41,15 +41,21 @@ final class StreamEnd
         );
     }
 
-    /** Measures the open file, because its path may lead to another file now. Filters do not change its end. */
+    /**
+     * Measures the open file, because its path may lead to another file now. Filters do not change its end. A decorator
+     * such as NoSeekStream or LimitStream of guzzlehttp/psr7 hides the end, so the file at the path is measured.
+     */
     private static function hasGrown(StreamInterface $stream, int $size): bool
     {
         try {
             $stream->seek(0, \SEEK_END);
 
             return $stream->tell() > $size;
-        } catch (\RuntimeException) {
-            return false; // since PHP 8.5, some filters do not support seek()
+        } catch (\RuntimeException) { // also for some filters since PHP 8.5
+            $path = $stream->getMetadata('uri');
+            clearstatcache();
+
+            return \is_string($path) && is_file($path) && filesize($path) > $size;
         }
     }
 }

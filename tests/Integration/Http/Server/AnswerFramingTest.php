@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Integration\Http\Server;
 
+use GuzzleHttp\Psr7\LimitStream;
+use GuzzleHttp\Psr7\NoSeekStream;
 use GuzzleHttp\Psr7\Utils;
 use Nyholm\Psr7\Response as ForeignResponse;
 use Nyholm\Psr7\Stream;
@@ -11,6 +13,7 @@ use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\Attributes\TestWith;
 use Psr\Http\Message\ResponseInterface;
 use Psr\Http\Message\ServerRequestInterface;
+use Psr\Http\Message\StreamInterface;
 use Spindle\Http\HttpException;
 use Spindle\Http\HttpServerOptions;
 use Spindle\Http\Response;
@@ -204,6 +207,49 @@ final class AnswerFramingTest extends HttpServerTestCase
         }
 
         self::assertStringEndsWith("\r\n\r\n" . str_repeat('x', $size), $bytes);
+        self::assertSame([], $this->log()->failures());
+    }
+
+    /** @return iterable<string, array{\Closure(StreamInterface): StreamInterface, string}> streams, and their bodies */
+    public static function streamsWithoutAnEnd(): iterable
+    {
+        yield 'a stream that cannot seek' => [
+            static fn(StreamInterface $file): StreamInterface => new NoSeekStream($file),
+            str_repeat('x', 90) . str_repeat('y', 10),
+        ];
+        yield 'a part of a file' => [
+            static fn(StreamInterface $file): StreamInterface => new LimitStream($file, -1, 90),
+            str_repeat('y', 10),
+        ];
+    }
+
+    public function testAFilteredStreamThatCannotSeekIsNotComplete(): void
+    {
+        $file = Streams::open(__FILE__, 'r');
+        stream_filter_append($file, 'convert.base64-encode', \STREAM_FILTER_READ);
+
+        $response = $this->answer(new ForeignResponse(200, [], new NoSeekStream(Utils::streamFor($file))));
+
+        self::assertLessThan(filesize(__FILE__), \strlen($response->body));
+        self::assertCount(1, $this->log()->failures());
+    }
+
+    /** @param \Closure(StreamInterface): StreamInterface $decorate */
+    #[DataProvider('streamsWithoutAnEnd')]
+    public function testAFileThatHasGrownIsSentAlthoughItsEndIsHidden(\Closure $decorate, string $body): void
+    {
+        $file = (string) tempnam(sys_get_temp_dir(), 'spindle-');
+        file_put_contents($file, str_repeat('x', 90) . str_repeat('y', 10));
+        $source = Utils::streamFor(Streams::open($file, 'r'));
+        $source->getSize();
+        file_put_contents($file, 'more', \FILE_APPEND);
+        try {
+            $response = $this->answer(new ForeignResponse(200, [], $decorate($source)));
+        } finally {
+            unlink($file);
+        }
+
+        self::assertSame([200, $body], [$response->status, $response->body]);
         self::assertSame([], $this->log()->failures());
     }
 
