@@ -136,8 +136,11 @@ final class ResponseWriter
             return null;
         }
         $body->rewind();
-        $bytes = $size === 0 ? '' : $body->read($size + 1);
+        $bytes = $body->read($size + 1);
         if (\strlen($bytes) > $size) {
+            if ($size === 0) {
+                return null; // see length()
+            }
             StreamEnd::throwUnlessGrown($body, $size);
             $bytes = substr($bytes, 0, $size);
         }
@@ -152,10 +155,11 @@ final class ResponseWriter
     public static function length(ResponseInterface $response, StreamInterface $body, Head $request): ?int
     {
         $size = $body->getSize();
-        if ($body->isSeekable()) {
-            $body->rewind();
-        } elseif ($size === 0) {
-            $size = null; // fstat() reports 0 for every pipe
+        $isSeekable = $body->isSeekable();
+        $isSeekable ? $body->rewind() : null;
+        if ($size === 0 && (!$isSeekable || $body->isReadable() && $body->read(1) !== '')) {
+            $size = null; // fstat() reports 0 for every pipe, and for files of /proc
+            $isSeekable ? $body->rewind() : null;
         }
 
         // The handler may have emptied the body, because the request is HEAD.

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Integration\Http\Server;
 
+use GuzzleHttp\Psr7\CachingStream;
 use GuzzleHttp\Psr7\LimitStream;
 use GuzzleHttp\Psr7\NoSeekStream;
 use GuzzleHttp\Psr7\Utils;
@@ -251,6 +252,27 @@ final class AnswerFramingTest extends HttpServerTestCase
 
         self::assertSame([200, $body], [$response->status, $response->body]);
         self::assertSame([], $this->log()->failures());
+    }
+
+    public function testAFileOfTheKernelIsSentAlthoughItsSizeIsZero(): void
+    {
+        $response = $this->answer(new ForeignResponse(200, [], Stream::create(Streams::open('/proc/version', 'r'))));
+
+        self::assertSame([200, file_get_contents('/proc/version')], [$response->status, $response->body]);
+        self::assertSame('chunked', $response->header('transfer-encoding'));
+        self::assertSame([], $this->log()->failures());
+    }
+
+    /** The size of this stream is the number of bytes that were read from the pipe. */
+    public function testAStoredPipeIsNotAnsweredAsAnEmptyBody(): void
+    {
+        $pipe = popen('echo body', 'r');
+        self::assertIsResource($pipe);
+
+        $response = $this->answer(new ForeignResponse(200, [], new CachingStream(Utils::streamFor($pipe))));
+
+        self::assertSame(500, $response->status);
+        self::assertCount(1, $this->log()->failures());
     }
 
     /** A read beyond the length could wait for the other side of the connection. */
