@@ -6,6 +6,7 @@ namespace Spindle\Http\Client;
 
 use Psr\Log\LoggerAwareInterface;
 use Psr\Log\LoggerInterface;
+use Spindle\Http\Internal\Client\SymfonyBody;
 use Spindle\Http\Internal\Client\SymfonyResponse;
 use Spindle\Http\Internal\Client\SymfonyState;
 use Spindle\Http\Internal\Client\SymfonyTransfer;
@@ -83,6 +84,7 @@ final class SymfonyClient implements HttpClientInterface, LoggerAwareInterface, 
         #[\SensitiveParameter]
         array $options = [],
     ): ResponseInterface {
+        $isForm = \is_array($options['body'] ?? null);
         /**
          * @var array<string, string> $parts
          * @var array<string, mixed>  $options
@@ -101,9 +103,11 @@ final class SymfonyClient implements HttpClientInterface, LoggerAwareInterface, 
         }
         $this->logger?->info("Request: \"{$method} " . implode('', $parts) . '"');
 
+        $body = new SymfonyBody($options['body'], $isForm, $options['max_redirects'] !== 0);
+
         return new SymfonyResponse(
             $this->state,
-            new SymfonyTransfer($this->client, $method, implode('', $parts), $options),
+            new SymfonyTransfer($this->client, $method, implode('', $parts), $options, $body),
             $options,
             $this->logger,
         );

@@ -4,7 +4,6 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Client;
 
-use Nyholm\Psr7\Stream;
 use Psr\Http\Message\StreamInterface;
 use Spindle\Http\Internal\Message\IterableStream;
 use Symfony\Component\HttpClient\Exception\TransportException;
@@ -19,8 +18,10 @@ final class SymfonyBody
 
     private const MAX_KEPT_BYTES = 1 << 20;
 
-    /** Stream of a resource. Its destructor would close the resource of the caller, so {@see end()} detaches it. */
-    private ?StreamInterface $stream = null;
+    private const CLOSED = 'its resource was closed too early. Close it after getStatusCode()';
+
+    /** Stream of a resource that is seekable; null for other bodies. */
+    private readonly ?SymfonyFile $file;
 
     /** Bytes that were read from a closure, pipe or socket; null if they are not kept. */
     private ?string $kept;
@@ -38,45 +39,82 @@ final class SymfonyBody
 
     /**
      * @param mixed $body a string, closure or resource, prepared by HttpClientTrait of Symfony
+     * @param bool $isForm whether $body is Symfony's closure that reads the files of a form
      * @param bool $isRepeatable whether redirects are followed
-     * @param \Closure(int): void $onSent gets the number of bytes of each piece of a closure, pipe or socket
      */
     public function __construct(
-        private readonly mixed $body,
+        #[\SensitiveParameter]
+        private mixed $body,
+        private readonly bool $isForm,
         bool $isRepeatable,
-        private readonly \Closure $onSent,
     ) {
+        $isSeekable = \is_resource($body)
+            && stream_get_meta_data($body)['seekable']
+            && fseek($body, 0, \SEEK_CUR) === 0;
+        $this->file = $isSeekable ? new SymfonyFile($body) : null;
         $this->kept = $isRepeatable ? '' : null;
     }
 
     /**
      * Returns the whole body for the next request.
      *
-     * @throws TransportException when bytes that an earlier request has read were not kept
+     * @param \Closure(int): void $onSent gets the number of bytes of each piece of a closure, pipe or socket
+     *
+     * @throws TransportException when bytes that an earlier request has read were not kept, or the resource is closed
      */
-    public function begin(): string|StreamInterface
+    public function begin(\Closure $onSent): string|StreamInterface
     {
-        if (\is_resource($this->body)) {
-            $this->stream ??= Stream::create($this->body);
-            if ($this->stream->isSeekable()) {
-                return $this->stream; // HttpClient rewinds it
+        if (\is_resource($this->body) || $this->body instanceof \Closure) {
+            if ($this->file !== null) {
+                return $this->file;
             }
-        } elseif (!$this->body instanceof \Closure) {
-            return \is_string($this->body) ? $this->body : '';
+            $this->keptFrom(0);
+
+            return new IterableStream($this->pieces($onSent));
         }
-        $this->keptFrom(0);
+        if (\gettype($this->body) === 'resource (closed)') {
+            throw self::unreadable(self::CLOSED);
+        }
 
-        return new IterableStream($this->pieces());
+        return \is_string($this->body) ? $this->body : '';
     }
 
-    /** Releases the resource without closing it. */
-    public function end(): void
+    /**
+     * Reads the rest of a resource or form into a temporary file, because the caller may change or close the resource
+     * now. Does not call other closures, because these may suspend.
+     *
+     * @throws \Throwable when the body can't be read or stored
+     */
+    public function readAhead(): void
     {
-        $this->stream?->detach();
+        $resource = \is_resource($this->body) ? $this->body : null;
+        if ($this->isReading || !$this->isForm && $resource === null) {
+            return;
+        }
+        $file = $this->file === null || $resource === null ? null : new SymfonyFile($resource);
+        $resource === null ? null : stream_set_blocking($resource, true);
+        $copy = fopen('php://temp', 'w+');
+        \assert($copy !== false);
+        while (!($file?->eof() ?? $this->hasEnded)) {
+            $piece = $file?->read(self::READ_BYTES) ?? $this->nextPiece();
+            if ($piece === '' && !($file?->eof() ?? $this->hasEnded)) {
+                throw self::unreadable('no bytes arrived within the time limit of its resource');
+            }
+            if (fwrite($copy, $piece) !== \strlen($piece)) {
+                throw self::unreadable('its temporary copy can\'t be written');
+            }
+        }
+        rewind($copy);
+        $this->file?->replace($copy);
+        [$this->body, $this->hasEnded] = [$copy, false];
     }
 
-    /** @return \Generator<int, string> */
-    private function pieces(): \Generator
+    /**
+     * @param \Closure(int): void $onSent
+     *
+     * @return \Generator<int, string>
+     */
+    private function pieces(\Closure $onSent): \Generator
     {
         for ($offset = 0;; $offset += \strlen($piece)) {
             $piece = $this->keptFrom($offset);
@@ -87,7 +125,7 @@ final class SymfonyBody
                 $piece = $this->read();
             }
             if ($piece !== '') {
-                ($this->onSent)(\strlen($piece));
+                $onSent(\strlen($piece));
             }
             yield $piece; // after '', the upload tries again later
         }
@@ -131,13 +169,23 @@ final class SymfonyBody
         if ($this->body instanceof \Closure) {
             $piece = ($this->body)(self::READ_BYTES);
             $this->hasEnded = $piece === '';
+        } elseif (\is_resource($this->body)) {
+            $piece = fread($this->body, self::READ_BYTES);
+            if ($piece === false) {
+                throw self::unreadable('reading its resource failed, or exceeded its time limit');
+            }
+            $this->hasEnded = feof($this->body);
         } else {
-            $piece = $this->stream?->read(self::READ_BYTES);
-            $this->hasEnded = $this->stream?->eof() ?? true;
+            throw self::unreadable(self::CLOSED);
         }
 
         return \is_string($piece) ? $piece : throw new TransportException(
             'The body callback must return a string, not ' . get_debug_type($piece) . '.',
         );
+    }
+
+    private static function unreadable(string $why): TransportException
+    {
+        return new TransportException("The body can't be sent: {$why}.");
     }
 }

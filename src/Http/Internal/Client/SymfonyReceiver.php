@@ -49,12 +49,14 @@ final class SymfonyReceiver
     private bool $isDetached = false;
 
     /**
+     * @param SymfonyTransfer|null $transfer set to null when the request has ended
      * @param Info $info
      * @param array<string, list<string>> $headers
      */
     public function __construct(
         private readonly SymfonyState $state,
         private readonly string $id,
+        private ?SymfonyTransfer $transfer,
         private array &$info,
         #[\SensitiveParameter]
         private array &$headers,
@@ -92,12 +94,25 @@ final class SymfonyReceiver
         if ($this->isDetached) {
             return;
         }
-        $this->isDetached = true;
         if (SymfonyShutdown::$isOver) {
             $this->giveUp($logger);
 
             return;
         }
+        try {
+            $this->isAwaitingHead() ? $this->transfer?->body->readAhead() : null;
+        } catch (\Throwable $failure) {
+            self::warn($failure, $logger);
+
+            return;
+        }
+        $this->continueUnread($logger);
+    }
+
+    /** Does the same as {@see detach()} while the resource of the request's body does not change. */
+    public function continueUnread(?LoggerInterface $logger): void
+    {
+        $this->isDetached = true;
         EventLoop::queue(function () use ($logger): void {
             try {
                 $this->awaitHead();
@@ -107,8 +122,7 @@ final class SymfonyReceiver
                     throw new TransportException($message);
                 }
             } catch (\Throwable $failure) {
-                $message = "A request whose response was destroyed unread has failed: {$failure->getMessage()}";
-                $logger?->warning($message, ['exception' => $failure]);
+                self::warn($failure, $logger);
             } finally {
                 $this->cancellation->cancel();
             }
@@ -131,8 +145,9 @@ final class SymfonyReceiver
     }
 
     /** @param \Closure(): void $onProgress */
-    public function run(SymfonyTransfer $transfer, \Closure $onProgress): void
+    public function run(\Closure $onProgress): void
     {
+        $transfer = $this->transfer ?? throw new \LogicException('The request has ended');
         $cancellation = $this->cancellation->getCancellation();
         try {
             $this->pause($cancellation);
@@ -156,9 +171,15 @@ final class SymfonyReceiver
             }
             $this->state->add($this->id, null, $failure);
         } finally {
-            $transfer->end();
+            $this->transfer = null;
             $this->info['download_content_length'] = $this->info['size_download'];
         }
+    }
+
+    private static function warn(\Throwable $failure, ?LoggerInterface $logger): void
+    {
+        $message = "A request whose response was destroyed unread has failed: {$failure->getMessage()}";
+        $logger?->warning($message, ['exception' => $failure]);
     }
 
     private function pause(Cancellation $cancellation): void

@@ -84,8 +84,15 @@ final class SymfonyResponse implements ResponseInterface, StreamableInterface
         };
         $this->state->openHandles[$id] = true;
         $this->state->lastTimeout = null; // a time-out of earlier responses does not count for this one
-        $receiver = new SymfonyReceiver($state, $id, $info, $this->headers, $this->pauseExpiry, $this->timeout);
-        $this->receiver = $receiver;
+        $this->receiver = $receiver = new SymfonyReceiver(
+            $state,
+            $id,
+            $transfer,
+            $info,
+            $this->headers,
+            $this->pauseExpiry,
+            $this->timeout,
+        );
         SymfonyShutdown::add($receiver, $logger);
         $this->canary = new Canary(static function () use ($state, $id, $receiver): void {
             unset($state->openHandles[$id], $state->handlesActivity[$id]);
@@ -93,7 +100,7 @@ final class SymfonyResponse implements ResponseInterface, StreamableInterface
             $state->notify();
         });
         $onProgress = $this->onProgress;
-        EventLoop::queue(static fn() => $receiver->run($transfer, $onProgress));
+        EventLoop::queue(static fn() => $receiver->run($onProgress));
     }
 
     /**

@@ -49,7 +49,7 @@ final class SymfonyShutdown
         }
         $heads = [];
         foreach (self::pending() as [$receiver, $logger]) {
-            $receiver->detach($logger);
+            $receiver->continueUnread($logger);
             $heads[] = async($receiver->awaitHead(...));
         }
         try {

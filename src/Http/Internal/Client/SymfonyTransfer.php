@@ -20,8 +20,6 @@ use Symfony\Component\HttpClient\Exception\TransportException;
  */
 final class SymfonyTransfer
 {
-    private ?SymfonyBody $body = null;
-
     /** @param array<string, mixed> $options prepared by HttpClientTrait of Symfony */
     public function __construct(
         private readonly HttpClient $client,
@@ -30,6 +28,7 @@ final class SymfonyTransfer
         public readonly string $url,
         #[\SensitiveParameter]
         private readonly array $options,
+        public readonly SymfonyBody $body,
     ) {}
 
     /**
@@ -47,14 +46,17 @@ final class SymfonyTransfer
         $fields = $allFields;
         $begin = hrtime(true);
         $origin = Url::parse($url)?->origin();
-        $source = $this->body = $this->body($info, $onProgress);
+        $onSent = static function (int $bytes) use (&$info, $onProgress): void {
+            $info['size_upload'] += $bytes;
+            $onProgress();
+        };
         while (true) {
             $timeout = ($this->seconds('max_duration') ?? \INF) - (hrtime(true) - $begin) / 1e9;
             if ($timeout <= 0) {
                 throw new TransportException($this->maxDurationReached($url));
             }
             $settings = $this->settings($timeout);
-            $body = $hasBody ? $source->begin() : '';
+            $body = $hasBody ? $this->body->begin($onSent) : '';
             $response = $this->client->request($method, $url, $fields, $body, $settings, $cancellation);
             $onResponse($response);
             $redirect = $this->redirect($response, $method, $url, $info);
@@ -99,12 +101,6 @@ final class SymfonyTransfer
     private function maxDurationReached(#[\SensitiveParameter] string $url): string
     {
         return "Max duration was reached for \"{$url}\": {$this->seconds('max_duration')} s (max_duration)";
-    }
-
-    /** Ends the use of the body, after the response was received or the request has failed. */
-    public function end(): void
-    {
-        $this->body?->end();
     }
 
     /**
@@ -189,20 +185,6 @@ final class SymfonyTransfer
         $proxy = Proxy::fromEnvironment($given + $_SERVER);
 
         return ($given['http_proxy'] ?? '') !== '' ? $proxy->ofOption('proxy') : $proxy;
-    }
-
-    /**
-     * @param Info $info
-     * @param \Closure(): void $onProgress
-     */
-    private function body(array &$info, \Closure $onProgress): SymfonyBody
-    {
-        $onSent = static function (int $bytes) use (&$info, $onProgress): void {
-            $info['size_upload'] += $bytes;
-            $onProgress();
-        };
-
-        return new SymfonyBody($this->options['body'], $this->options['max_redirects'] !== 0, $onSent);
     }
 
     /** @return float|null null for no limit */

@@ -149,6 +149,41 @@ final class SymfonyClientTest extends HttpClientTestCase
         self::assertIsResource($file);
     }
 
+    /** @param \Closure(mixed): mixed $body */
+    #[DataProvider('bodiesOfAFile')]
+    public function testAResourceThatWasClosedTooEarlyIsReported(\Closure $body, string $why): void
+    {
+        $bodies = $this->serveRedirects();
+        $file = tmpfile();
+        \assert($file !== false);
+        $response = (new SymfonyClient())->request('PUT', $this->url('/end'), ['body' => $body($file)]);
+        fclose($file);
+        try {
+            $response->getStatusCode();
+            self::fail('The request was sent');
+        } catch (TransportExceptionInterface $failure) {
+            self::assertStringContainsString($why, $failure->getMessage());
+        }
+        self::assertCount(0, $bodies);
+    }
+
+    public function testRequestsCanReadTheSameFileAtTheSameTime(): void
+    {
+        $bodies = $this->serveRedirects();
+        $body = str_repeat(random_bytes(1000), 1500);
+        $file = tmpfile();
+        \assert($file !== false);
+        fwrite($file, $body);
+        $client = new SymfonyClient();
+        $options = ['body' => $file];
+        $responses = array_map(fn() => $client->request('PUT', $this->url('/end'), $options), range(1, 3));
+        foreach ($responses as $response) {
+            self::assertSame(200, $response->getStatusCode());
+        }
+
+        self::assertTrue($bodies->getArrayCopy() === [$body, $body, $body]);
+    }
+
     #[TestWith(['text/plain', false])]
     #[TestWith(['text/plain', true])]
     #[TestWith(['image/png', false])]
@@ -298,6 +333,14 @@ final class SymfonyClientTest extends HttpClientTestCase
         }];
         yield 'form with a file' => [static fn(): array => ['title' => 'x', 'file' => $socket()]];
         yield 'socket' => [$socket];
+    }
+
+    /** @return iterable<string, array{\Closure(mixed): mixed, string}> */
+    public static function bodiesOfAFile(): iterable
+    {
+        yield 'file' => [static fn(mixed $file): mixed => $file, 'its resource was closed too early'];
+        $form = static fn(mixed $file): array => ['title' => 'x', 'file' => $file];
+        yield 'form' => [$form, 'not a valid stream resource'];
     }
 
     /** @return iterable<string, array{array<string, mixed>}> */

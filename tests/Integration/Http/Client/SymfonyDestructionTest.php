@@ -5,6 +5,8 @@ declare(strict_types=1);
 namespace Spindle\Tests\Integration\Http\Client;
 
 use Amp\Cancellation;
+use Amp\DeferredFuture;
+use Amp\Socket\Socket;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\Attributes\RequiresPhp;
 use PHPUnit\Framework\TestCase;
@@ -16,6 +18,7 @@ use Spindle\Tests\CatchesThrown;
 use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Http\Records;
+use Spindle\Tests\Http\ScriptedServer;
 use Spindle\Tests\Http\ServesHttp;
 use Spindle\Tests\OwnDirectory;
 use Symfony\Component\HttpClient\EventSourceHttpClient;
@@ -64,6 +67,88 @@ final class SymfonyDestructionTest extends TestCase
         self::assertSame(['a', 'b'], $this->arrived);
         self::assertNotContains('warning', array_column($log->all, 'level'));
         self::assertSame(200, $decorate($client)->request('GET', $url)->getStatusCode());
+    }
+
+    public function testAFileIsReadBeforeTheCallerChangesIt(): void
+    {
+        $url = $this->url();
+        $client = new SymfonyClient();
+        $file = tmpfile();
+        \assert($file !== false);
+        foreach (['first', 'second', 'third'] as $body) {
+            ftruncate($file, 0);
+            rewind($file);
+            fwrite($file, $body);
+            $client->request('PUT', $url, ['body' => $file]);
+        }
+        fclose($file);
+        Eventually::holds(fn(): bool => \count($this->arrived) === 3, 'all requests arrive');
+
+        sort($this->arrived);
+        self::assertSame(['first', 'second', 'third'], $this->arrived);
+    }
+
+    public function testAnUploadContinuesWithACopyOfTheFile(): void
+    {
+        [$begins, $isClosed, $ends] = [new DeferredFuture(), new DeferredFuture(), new DeferredFuture()];
+        $server = new ScriptedServer(static function (Socket $socket) use ($begins, $isClosed, $ends): void {
+            $bytes = (string) $socket->read();
+            $begins->complete();
+            $isClosed->getFuture()->await();
+            while (\strlen($bytes) < 16_000_000 && ($piece = $socket->read()) !== null) {
+                $bytes .= $piece;
+            }
+            $ends->complete(explode("\r\n\r\n", $bytes, 2)[1]);
+            $socket->write("HTTP/1.1 204 No Content\r\n\r\n");
+        });
+        $body = str_repeat(random_bytes(1000), 16_000);
+        $file = tmpfile();
+        \assert($file !== false);
+        fwrite($file, $body);
+        $response = (new SymfonyClient())->request('PUT', $server->url(), ['body' => $file]);
+        $begins->getFuture()->await();
+        unset($response);
+        fclose($file);
+        $isClosed->complete();
+
+        self::assertTrue($ends->getFuture()->await() === $body);
+    }
+
+    /** @return iterable<string, array{\Closure(mixed): mixed}> */
+    public static function bodiesWithAPipe(): iterable
+    {
+        yield 'pipe' => [static fn(mixed $pipe): mixed => $pipe];
+        yield 'form' => [static fn(mixed $pipe): array => ['title' => 'x', 'file' => $pipe]];
+    }
+
+    /** @param \Closure(mixed): mixed $body */
+    #[DataProvider('bodiesWithAPipe')]
+    public function testAPipeIsReadBeforeTheCallerClosesIt(\Closure $body): void
+    {
+        $url = $this->url();
+        $pipe = popen('printf "hello world"', 'r');
+        \assert($pipe !== false);
+        (new SymfonyClient())->request('POST', $url, ['body' => $body($pipe)]);
+        pclose($pipe);
+        Eventually::holds(fn(): bool => $this->arrived !== [], 'the request arrives');
+
+        self::assertStringContainsString('hello world', $this->arrived[0]);
+    }
+
+    #[RequiresPhp('< 8.4')]
+    public function testABodyThatCanNotBeReadIsLogged(): void
+    {
+        $log = new Records();
+        $client = new SymfonyClient();
+        $client->setLogger($log);
+        $pair = stream_socket_pair(\STREAM_PF_UNIX, \STREAM_SOCK_STREAM, 0);
+        \assert($pair !== false);
+        stream_set_timeout($pair[0], 0, 1000);
+        $client->request('POST', $this->url(), ['body' => $pair[0]]);
+        delay(0); // the request is not sent
+
+        self::assertStringContainsString('exceeded its time limit', $log->messages()[1]);
+        self::assertSame([], $this->arrived);
     }
 
     public function testTheBodyOfADestroyedResponseIsNotReceived(): void

@@ -1,0 +1,75 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Internal\Client;
+
+use Psr\Http\Message\StreamInterface;
+use Spindle\Http\Internal\Message\ReadOnlyStream;
+
+/**
+ * A seekable resource of the caller, as the body of a request. The body has its own position, because the caller can
+ * pass one resource to several requests. It does not close the resource.
+ */
+final class SymfonyFile implements StreamInterface
+{
+    use ReadOnlyStream;
+
+    private int $position = 0;
+
+    private bool $isAtEnd = false;
+
+    /** @param resource $resource */
+    public function __construct(private mixed $resource) {}
+
+    /** @param resource $copy has the same bytes */
+    public function replace(mixed $copy): void
+    {
+        $this->resource = $copy;
+    }
+
+    public function read(int $length): string
+    {
+        $isThere = ftell($this->resource) === $this->position || fseek($this->resource, $this->position) === 0;
+        $bytes = $isThere ? fread($this->resource, max(1, $length)) : false;
+        if ($bytes === false) {
+            throw new \RuntimeException("the resource can't be read at the position {$this->position}");
+        }
+        $this->position += \strlen($bytes);
+        $this->isAtEnd = feof($this->resource);
+
+        return $bytes;
+    }
+
+    public function eof(): bool
+    {
+        return $this->isAtEnd;
+    }
+
+    public function tell(): int
+    {
+        return $this->position;
+    }
+
+    public function getSize(): ?int
+    {
+        return fstat($this->resource)['size'] ?? null;
+    }
+
+    public function isSeekable(): bool
+    {
+        return true;
+    }
+
+    public function seek(int $offset, int $whence = \SEEK_SET): void
+    {
+        $this->position = $offset + match ($whence) {
+            \SEEK_CUR => $this->position,
+            \SEEK_END => (int) $this->getSize(),
+            default => 0,
+        };
+        $this->isAtEnd = false;
+    }
+
+    public function close(): void {}
+}
