@@ -10,6 +10,7 @@ use Spindle\Http\Internal\Client\SymfonyBody;
 use Spindle\Http\Internal\Client\SymfonyResponse;
 use Spindle\Http\Internal\Client\SymfonyState;
 use Spindle\Http\Internal\Client\SymfonyTransfer;
+use Spindle\Http\Internal\Client\Url;
 use Symfony\Component\HttpClient\Exception\TransportException;
 use Symfony\Component\HttpClient\HttpClientTrait;
 use Symfony\Component\HttpClient\Response\ResponseStream;
@@ -101,13 +102,14 @@ final class SymfonyClient implements HttpClientInterface, LoggerAwareInterface, 
                     . ' certificate, set verify_peer to false.',
             );
         }
-        $this->logger?->info("Request: \"{$method} " . implode('', $parts) . '"');
+        $fullUrl = implode('', $parts);
+        $this->logger?->info("Request: \"{$method} " . Url::safe($fullUrl) . '"');
 
         $body = new SymfonyBody($options['body'], $isForm, $options['max_redirects'] !== 0);
 
         return new SymfonyResponse(
             $this->state,
-            new SymfonyTransfer($this->client, $method, implode('', $parts), $options, $body),
+            new SymfonyTransfer($this->client, $method, $fullUrl, $options, $body),
             $options,
             $this->logger,
         );

@@ -81,7 +81,7 @@ final class SymfonyReceiver
         try {
             $this->head->getFuture()->await(SymfonyState::timeout($seconds));
         } catch (CancelledException $late) {
-            throw new TransportException("Idle timeout reached for \"{$this->info['url']}\".", 0, $late);
+            throw new TransportException("Idle timeout reached for \"{$this->safeUrl()}\".", 0, $late);
         }
     }
 
@@ -117,9 +117,9 @@ final class SymfonyReceiver
             try {
                 $this->awaitHead();
                 if ($this->info['http_code'] >= 300) {
-                    $message = "HTTP {$this->info['http_code']} returned for \"{$this->info['url']}\".";
-
-                    throw new TransportException($message);
+                    throw new TransportException(
+                        "HTTP {$this->info['http_code']} returned for \"{$this->safeUrl()}\".",
+                    );
                 }
             } catch (\Throwable $failure) {
                 self::warn($failure, $logger);
@@ -133,7 +133,7 @@ final class SymfonyReceiver
     public function giveUp(?LoggerInterface $logger): void
     {
         $this->cancellation->cancel();
-        $logger?->warning("A request may be lost, because the script ends before its response: {$this->info['url']}");
+        $logger?->warning("A request may be lost, because the script ends before its response: {$this->safeUrl()}");
     }
 
     /** Ends the request, unless the response was detached. */
@@ -174,6 +174,11 @@ final class SymfonyReceiver
             $this->transfer = null;
             $this->info['download_content_length'] = $this->info['size_download'];
         }
+    }
+
+    private function safeUrl(): string
+    {
+        return Url::safe($this->info['url']);
     }
 
     private static function warn(\Throwable $failure, ?LoggerInterface $logger): void

@@ -100,6 +100,8 @@ final class SymfonyTransfer
 
     private function maxDurationReached(#[\SensitiveParameter] string $url): string
     {
+        $url = Url::safe($url);
+
         return "Max duration was reached for \"{$url}\": {$this->seconds('max_duration')} s (max_duration)";
     }
 

@@ -135,6 +135,12 @@ final readonly class Url
         return 'Basic ' . base64_encode(rawurldecode($userInfo) . $colon);
     }
 
+    /** Returns a URL without its query, user and password, for messages. Of a malformed URL, nothing is left. */
+    public static function safe(#[\SensitiveParameter] string $url): string
+    {
+        return self::parse($url)?->withoutSecrets() ?? 'a malformed URL';
+    }
+
     /** Returns the URL without its query, user and password, for messages. */
     public function withoutSecrets(): string
     {

@@ -281,6 +281,16 @@ final class SymfonyClientTest extends HttpClientTestCase
         $response->getContent();
     }
 
+    public function testTheMessageOfATimeOutLeavesOutTheSecretsOfTheUrl(): void
+    {
+        $server = new ScriptedServer(ScriptedServer::answering(''));
+        $url = str_replace('http://', 'http://user:password@', $server->url('/path?query=1'));
+        $response = (new SymfonyClient())->request('GET', $url, ['max_duration' => 0.05]);
+        $this->expectException(TransportExceptionInterface::class);
+        $this->expectExceptionMessage("Max duration was reached for \"{$server->url('/path')}\": 0.05 s");
+        $response->getStatusCode();
+    }
+
     private function url(string $path): string
     {
         return 'http' . substr($this->address, \strlen('tcp')) . $path;

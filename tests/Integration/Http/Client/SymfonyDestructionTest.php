@@ -182,6 +182,20 @@ final class SymfonyDestructionTest extends TestCase
 
     #[RequiresPhp('< 8.4')]
     #[DataProvider('failures')]
+    public function testTheLogLeavesOutTheSecretsOfTheUrl(string $url, float $timeout): void
+    {
+        $log = new Records();
+        $client = new SymfonyClient();
+        $client->setLogger($log);
+        $url = str_replace('http://', 'http://user:password@', \sprintf($url, $this->url()));
+        $client->request('POST', "{$url}?query=1", ['timeout' => $timeout]);
+        Eventually::holds(static fn(): bool => \count($log->all) > 1, 'the failure is logged');
+
+        self::assertDoesNotMatchRegularExpression('/user|password|query/', implode($log->messages()));
+    }
+
+    #[RequiresPhp('< 8.4')]
+    #[DataProvider('failures')]
     public function testTheFailureOfADestroyedResponseIsLogged(string $url, float $timeout, string $why): void
     {
         $log = new Records();
@@ -281,12 +295,13 @@ final class SymfonyDestructionTest extends TestCase
                 public function __construct(private object $client, private string $url) {}
                 public function __destruct()
                 {
-                    $this->client->request("POST", $this->url);
+                    $this->client->request("POST", str_replace("://", "://user:password@", $this->url) . "/x?query=1");
                 }
             };
             PHP . '$client->request("POST", $url)->getStatusCode();');
 
         self::assertStringContainsString('A request may be lost, because the script ends', $process->getOutput());
+        self::assertStringEndsWith("response: {$this->address()}/x", $process->getOutput());
     }
 
     public function testACancelledRequestIsNotLoggedAtTheEndOfTheScript(): void
