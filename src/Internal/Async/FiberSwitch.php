@@ -27,15 +27,18 @@ final class FiberSwitch
         }
     }
 
-    /** Returns the message of {@see ensurePossible()}; null if PHP can switch fibers now. */
-    public static function whyImpossible(): ?string
+    /** Returns the error that a switch would cause now; null if PHP can switch fibers. */
+    public static function obstacle(): ?\FiberError
     {
         try {
             self::ensurePossible();
 
             return null;
         } catch (CannotWaitException $impossible) {
-            return $impossible->getMessage();
+            $blocked = $impossible->getPrevious();
+            \assert($blocked instanceof \FiberError);
+
+            return $blocked;
         }
     }
 

@@ -376,7 +376,7 @@ final class QueueClient
             return;
         }
         $flushing = async($queue->flush(...), $ids, self::CONFIRMATION_TIMEOUT)->ignore();
-        if (FiberSwitch::whyImpossible() !== null) {
+        if (FiberSwitch::obstacle() !== null) {
             return;
         }
         try {

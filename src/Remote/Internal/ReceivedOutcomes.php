@@ -85,7 +85,7 @@ final class ReceivedOutcomes
     public function awaitDropped(float $timeout, ?Cancellation $cancellation): void
     {
         $this->startRequest();
-        if (FiberSwitch::whyImpossible() !== null) {
+        if (FiberSwitch::obstacle() !== null) {
             return;
         }
         $end = new CompositeCancellation(new TimeoutCancellation($timeout), $cancellation ?? new NullCancellation());

@@ -107,7 +107,10 @@ final class GuzzlePromise implements PromiseInterface
     public function wait(bool $unwrap = true): mixed
     {
         if ($this->state === self::PENDING || !$unwrap && !$this->isFinished) {
-            FiberSwitch::ensurePossible();
+            $blocked = FiberSwitch::obstacle();
+            if ($blocked !== null) {
+                throw CannotWaitException::because($blocked); // the request has begun
+            }
             $this->markAwaited();
             $this->finished ??= new DeferredFuture();
             $this->finished->getFuture()->await();

@@ -7,10 +7,12 @@ namespace Spindle\Http\Internal\Client;
 use Psr\Log\LoggerInterface;
 use Revolt\EventLoop;
 use Spindle\Internal\Async\FiberSwitch;
+use Spindle\Internal\CannotWaitException;
 use Spindle\Internal\FreeMemory;
 use Symfony\Component\HttpClient\Exception\TransportException;
 use Symfony\Component\HttpClient\Internal\Canary;
 use Symfony\Component\HttpClient\Internal\ClientState;
+use Symfony\Component\HttpClient\Response\AsyncResponse;
 use Symfony\Component\HttpClient\Response\CommonResponseTrait;
 use Symfony\Component\HttpClient\Response\StreamableInterface;
 use Symfony\Component\HttpClient\Response\TransportResponseTrait;
@@ -84,15 +86,8 @@ final class SymfonyResponse implements ResponseInterface, StreamableInterface
         };
         $this->state->openHandles[$id] = true;
         $this->state->lastTimeout = null; // a time-out of earlier responses does not count for this one
-        $this->receiver = $receiver = new SymfonyReceiver(
-            $state,
-            $id,
-            $transfer,
-            $info,
-            $this->headers,
-            $this->pauseExpiry,
-            $this->timeout,
-        );
+        $receiver = new SymfonyReceiver($state, $id, $transfer, $info, $this->headers, $pausedUntil, $this->timeout);
+        $this->receiver = $receiver;
         SymfonyShutdown::add($receiver, $logger);
         $this->canary = new Canary(static function () use ($state, $id, $receiver): void {
             unset($state->openHandles[$id], $state->handlesActivity[$id]);
@@ -136,7 +131,7 @@ final class SymfonyResponse implements ResponseInterface, StreamableInterface
 
     public function __destruct()
     {
-        if (FiberSwitch::whyImpossible() === null) {
+        if (FiberSwitch::obstacle() === null) {
             $this->doDestruct();
         } elseif ($this->initializer !== null && $this->info['error'] === null && !$this->didTimeout) {
             $this->receiver->detach($this->logger);
@@ -146,10 +141,25 @@ final class SymfonyResponse implements ResponseInterface, StreamableInterface
     public function getInfo(?string $type = null): mixed
     {
         $info = $type === null ? $this->info : $this->info[$type] ?? null;
-        // Reports an error where PHP can't suspend. Without one, AsyncResponse's destructor would read the response.
-        $isUnread = $type === 'error' && $info === null && $this->initializer !== null;
+        if ($type !== 'error' || $info !== null || $this->initializer === null || !self::isWaitAnnounced()) {
+            return $info;
+        }
+        $blocked = FiberSwitch::obstacle();
 
-        return $isUnread ? FiberSwitch::whyImpossible() : $info;
+        return $blocked === null ? null : CannotWaitException::because($blocked)->getMessage();
+    }
+
+    /** Returns whether Symfony's code asks for an error, and would otherwise wait for the response, and close it. */
+    private static function isWaitAnnounced(): bool
+    {
+        foreach (\array_slice(debug_backtrace(\DEBUG_BACKTRACE_IGNORE_ARGS), 2) as $frame) {
+            if ($frame['function'] !== 'getInfo') {
+                return $frame['function'] === 'initialize'
+                    || $frame['function'] === '__destruct' && ($frame['class'] ?? '') === AsyncResponse::class;
+            }
+        }
+
+        return false;
     }
 
     public function getContent(bool $throw = true): string

@@ -50,9 +50,10 @@ final class SymfonyState extends ClientState
      */
     public function await(float $seconds): bool
     {
-        try {
-            FiberSwitch::ensurePossible();
-        } catch (CannotWaitException $impossible) {
+        $blocked = FiberSwitch::obstacle();
+        if ($blocked !== null) {
+            $impossible = CannotWaitException::because($blocked); // the request has begun
+
             throw new TransportException($impossible->getMessage(), 0, $impossible);
         }
         $this->activity ??= new DeferredFuture();

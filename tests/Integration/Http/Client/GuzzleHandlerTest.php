@@ -393,8 +393,9 @@ final class GuzzleHandlerTest extends TestCase
             return new Response();
         });
         $promise = $this->guzzle()->getAsync('/');
+        $refusals = [];
         foreach ([fn() => $this->guzzle()->get('/'), $promise->wait(...)] as $wait) {
-            self::thrown(CannotWaitException::class, static function () use ($wait): void {
+            $refusals[] = self::thrown(CannotWaitException::class, static function () use ($wait): void {
                 $object = new class ($wait) {
                     public function __construct(private readonly \Closure $wait) {}
 
@@ -408,6 +409,8 @@ final class GuzzleHandlerTest extends TestCase
         }
         $response = $promise->wait();
 
+        self::assertStringEndsWith('was refused before it had an effect', $refusals[0]->getMessage());
+        self::assertStringEndsWith('may have been carried out nevertheless', $refusals[1]->getMessage());
         self::assertSame(200, $response->getStatusCode());
         self::assertSame(1, $arrived);
     }

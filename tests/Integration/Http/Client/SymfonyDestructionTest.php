@@ -256,10 +256,23 @@ final class SymfonyDestructionTest extends TestCase
                 static fn() => self::callInDestructor($wait),
             );
             self::assertStringContainsString('Waiting is not possible here', $refusal->getMessage());
+            self::assertStringEndsWith('may have been carried out nevertheless', $refusal->getMessage());
         }
 
         self::assertSame(200, $response->getStatusCode());
         self::assertSame(['a'], $this->arrived);
+    }
+
+    public function testAPendingResponseHasNoErrorInADestructor(): void
+    {
+        $response = (new SymfonyClient())->request('GET', $this->url());
+        $error = '';
+        self::callInDestructor(static function () use ($response, &$error): void {
+            $error = $response->getInfo('error');
+        });
+
+        self::assertNull($error);
+        self::assertSame(200, $response->getStatusCode());
     }
 
     /** @return iterable<string, array{string, int}> */
