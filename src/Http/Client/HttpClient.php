@@ -423,10 +423,12 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
     private static function secondsUntil(int $deadline, OutgoingRequest $request, RequestOptions $options): float
     {
         $left = $deadline === \PHP_INT_MAX ? \INF : ($deadline - hrtime(true)) / 1e9;
+        if ($left > 0) {
+            return $left;
+        }
+        $late = TimedOutException::ofRequest($options, '');
 
-        return $left > 0
-            ? $left
-            : throw RequestTimeoutException::of($request, TimedOutException::ofRequest($options, '')->getMessage());
+        throw RequestTimeoutException::of($request, $late->getMessage(), $late);
     }
 
     private function response(

@@ -126,12 +126,18 @@ final class OriginPool
             try {
                 $this->await($deadline);
             } catch (NetworkException $late) {
-                $why = $left < $this->options->acquireTimeout
-                    ? TimedOutException::ofRequest($options, 'a free connection')->getMessage()
-                    : "no connection was free within {$this->options->acquireTimeout} s"
-                        . ' (HttpClientOptions::$acquireTimeout)';
+                if ($left < $this->options->acquireTimeout) {
+                    $late = TimedOutException::ofRequest($options, 'a free connection', $late);
 
-                throw ConnectFailedException::of($request, $why, $late);
+                    throw ConnectFailedException::of($request, $late->getMessage(), $late);
+                }
+
+                throw ConnectFailedException::of(
+                    $request,
+                    "no connection was free within {$this->options->acquireTimeout} s"
+                        . ' (HttpClientOptions::$acquireTimeout)',
+                    $late,
+                );
             }
         }
     }
@@ -308,15 +314,14 @@ final class OriginPool
 
             throw $cancelled;
         } catch (NetworkException $failure) {
-            $why = match (true) {
-                !$failure instanceof NetworkTimeoutException => $failure->getMessage(),
-                $left < $options->connectTimeout => TimedOutException::ofRequest($options, $failure->for)->getMessage(),
-                default => "no connection within {$options->connectTimeout} s (RequestOptions::\$connectTimeout),"
-                    . " while waiting for {$failure->for}",
+            $failure = match (true) {
+                !$failure instanceof NetworkTimeoutException => $failure,
+                $left < $options->connectTimeout => TimedOutException::ofRequest($options, $failure->for, $failure),
+                default => TimedOutException::ofConnect($options->connectTimeout, $failure),
             };
             $via = $this->proxy === null ? '' : " (through the proxy {$this->proxy->origin()})";
 
-            throw ConnectFailedException::of($request, $why . $via, $failure);
+            throw ConnectFailedException::of($request, $failure->getMessage() . $via, $failure);
         } finally {
             --$this->opening;
             if (!isset($connection)) {

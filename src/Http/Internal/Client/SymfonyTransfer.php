@@ -91,9 +91,16 @@ final class SymfonyTransfer
         if (!$failure instanceof SpindleException && !$failure instanceof CancelledException) {
             return $failure;
         }
-        $message = str_contains($failure->getMessage(), '(RequestOptions::$timeout)')
-            ? $this->maxDurationReached($url)
-            : str_replace('(RequestOptions::$connectTimeout)', '(max_connect_duration)', $failure->getMessage());
+        $late = $failure->getPrevious();
+        $message = match ($late instanceof TimedOutException ? $late->option : '') {
+            'timeout' => $this->maxDurationReached($url),
+            'connectTimeout' => str_replace(
+                '(RequestOptions::$connectTimeout)',
+                '(max_connect_duration)',
+                $failure->getMessage(),
+            ),
+            default => $failure->getMessage(),
+        };
 
         return new TransportException($message, 0, $failure);
     }
