@@ -58,7 +58,7 @@ final class SymfonyBody
     /**
      * Returns the whole body for the next request.
      *
-     * @param \Closure(int): void $onSent gets the number of bytes of each piece of a closure, pipe or socket
+     * @param \Closure(int): void $onSent gets the number of bytes of each piece of a closure or resource
      *
      * @throws TransportException when bytes that an earlier request has read were not kept, or the resource is closed
      */
@@ -66,6 +66,8 @@ final class SymfonyBody
     {
         if (\is_resource($this->body) || $this->body instanceof \Closure) {
             if ($this->file !== null) {
+                $this->file->onRead = $onSent;
+
                 return $this->file;
             }
             $this->keptFrom(0);

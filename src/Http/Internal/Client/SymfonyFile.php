@@ -15,6 +15,9 @@ final class SymfonyFile implements StreamInterface
 {
     use ReadOnlyStream;
 
+    /** @var (\Closure(int): void)|null gets the number of bytes of each read */
+    public ?\Closure $onRead = null;
+
     private int $position = 0;
 
     private bool $isAtEnd = false;
@@ -37,6 +40,7 @@ final class SymfonyFile implements StreamInterface
         }
         $this->position += \strlen($bytes);
         $this->isAtEnd = feof($this->resource);
+        $this->onRead === null ? null : ($this->onRead)(\strlen($bytes));
 
         return $bytes;
     }

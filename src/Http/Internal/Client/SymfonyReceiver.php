@@ -48,6 +48,12 @@ final class SymfonyReceiver
 
     private bool $isDetached = false;
 
+    /** Whether the HttpClient applies the idle time-out. */
+    private bool $isLimited = false;
+
+    /** Seconds by hrtime() at which bytes of the request were sent last, or the head of a redirect has arrived. */
+    private float $progressAt = 0.0;
+
     /**
      * @param SymfonyTransfer|null $transfer set to null when the request has ended
      * @param Info $info
@@ -77,12 +83,19 @@ final class SymfonyReceiver
     /** @throws \Throwable when the request fails, or its idle time-out has passed */
     public function awaitHead(): void
     {
-        $seconds = $this->timeout + max(0.0, $this->pausedUntil - hrtime(true) / 1e9);
-        try {
-            $this->head->getFuture()->await(SymfonyState::timeout($seconds));
-        } catch (CancelledException $late) {
-            throw new TransportException("Idle timeout reached for \"{$this->safeUrl()}\".", 0, $late);
-        }
+        $begin = hrtime(true) / 1e9;
+        do {
+            $idleSince = max($begin, $this->progressAt, $this->pausedUntil);
+            $left = $this->isLimited ? \INF : $idleSince + $this->timeout - hrtime(true) / 1e9;
+            try {
+                $this->head->getFuture()->await(SymfonyState::timeout($left));
+
+                return;
+            } catch (CancelledException $late) {
+            }
+        } while ($left > 0);
+
+        throw new TransportException(SymfonyTransfer::idleTimeoutReached($this->info['url']), 0, $late);
     }
 
     /**
@@ -113,6 +126,7 @@ final class SymfonyReceiver
     public function continueUnread(?LoggerInterface $logger): void
     {
         $this->isDetached = true;
+        $this->isLimited = $this->transfer?->limitIdleTime($this->timeout) ?? false;
         EventLoop::queue(function () use ($logger): void {
             try {
                 $this->awaitHead();
@@ -151,7 +165,16 @@ final class SymfonyReceiver
         $cancellation = $this->cancellation->getCancellation();
         try {
             $this->pause($cancellation);
-            $response = $transfer->run($this->info, $cancellation, $this->describe(...), $onProgress);
+            $response = $transfer->run(
+                $this->info,
+                $cancellation,
+                $this->describe(...),
+                function () use ($onProgress): void {
+                    $this->progressAt = hrtime(true) / 1e9;
+                    $onProgress();
+                    $this->state->add($this->id); // prolongs the idle time-out of Symfony's stream()
+                },
+            );
             $this->hasHead = true;
             $this->head->complete();
             $onProgress();
@@ -196,6 +219,7 @@ final class SymfonyReceiver
 
     private function describe(ResponseInterface $response): void
     {
+        $this->progressAt = hrtime(true) / 1e9;
         $this->info['http_code'] = $response->getStatusCode();
         $first = "HTTP/{$response->getProtocolVersion()} {$response->getStatusCode()} {$response->getReasonPhrase()}";
         $lines = [$first];

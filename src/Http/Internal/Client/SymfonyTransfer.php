@@ -20,6 +20,11 @@ use Symfony\Component\HttpClient\Exception\TransportException;
  */
 final class SymfonyTransfer
 {
+    /** Limit that the HttpClient applies to each step without progress; INF while the caller can wait itself. */
+    private float $idleTimeout = \INF;
+
+    private bool $hasBegun = false;
+
     /** @param array<string, mixed> $options prepared by HttpClientTrait of Symfony */
     public function __construct(
         private readonly HttpClient $client,
@@ -32,9 +37,20 @@ final class SymfonyTransfer
     ) {}
 
     /**
+     * Lets the HttpClient apply a limit to each step without progress. Returns false if the request has begun. Then the
+     * limit applies only to the next request after a redirect.
+     */
+    public function limitIdleTime(float $seconds): bool
+    {
+        $this->idleTimeout = max(0.001, $seconds);
+
+        return !$this->hasBegun;
+    }
+
+    /**
      * @param Info $info updated while the request runs
      * @param \Closure(ResponseInterface): void $onResponse gets each response, including redirects
-     * @param \Closure(): void $onProgress
+     * @param \Closure(): void $onProgress called after each sent piece of a closure or resource
      */
     public function run(
         array &$info,
@@ -44,6 +60,7 @@ final class SymfonyTransfer
     ): ResponseInterface {
         [$method, $url, $allFields, $hasBody] = [$this->method, $this->url, $this->fields(), true];
         $fields = $allFields;
+        $this->hasBegun = true;
         $begin = hrtime(true);
         $origin = Url::parse($url)?->origin();
         $onSent = static function (int $bytes) use (&$info, $onProgress): void {
@@ -92,17 +109,25 @@ final class SymfonyTransfer
             return $failure;
         }
         $late = $failure->getPrevious();
-        $message = match ($late instanceof TimedOutException ? $late->option : '') {
-            'timeout' => $this->maxDurationReached($url),
-            'connectTimeout' => str_replace(
+        $option = $late instanceof TimedOutException ? $late->option : '';
+        $connectTimeout = $this->seconds('max_connect_duration') ?? \INF;
+        $message = match (true) {
+            $option === 'timeout' => $this->maxDurationReached($url),
+            $option === 'connectTimeout' && $connectTimeout <= $this->idleTimeout => str_replace(
                 '(RequestOptions::$connectTimeout)',
                 '(max_connect_duration)',
                 $failure->getMessage(),
             ),
+            $option !== '' => self::idleTimeoutReached($url),
             default => $failure->getMessage(),
         };
 
         return new TransportException($message, 0, $failure);
+    }
+
+    public static function idleTimeoutReached(#[\SensitiveParameter] string $url): string
+    {
+        return 'Idle timeout reached for "' . Url::safe($url) . '".';
     }
 
     private function maxDurationReached(#[\SensitiveParameter] string $url): string
@@ -160,9 +185,9 @@ final class SymfonyTransfer
         $default = $this->client->requestOptions();
         try {
             return new RequestOptions(
-                connectTimeout: $this->seconds('max_connect_duration') ?? \INF,
-                firstByteTimeout: \INF,
-                readTimeout: \INF,
+                connectTimeout: min($this->idleTimeout, $this->seconds('max_connect_duration') ?? \INF),
+                firstByteTimeout: $this->idleTimeout,
+                readTimeout: $this->idleTimeout,
                 timeout: $timeout,
                 maxBodyBytes: $default->maxBodyBytes,
                 decompress: false,

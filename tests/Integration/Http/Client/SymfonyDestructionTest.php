@@ -12,6 +12,8 @@ use PHPUnit\Framework\Attributes\RequiresPhp;
 use PHPUnit\Framework\TestCase;
 use Psr\Http\Message\ServerRequestInterface;
 use Revolt\EventLoop;
+use Spindle\Http\Client\HttpClient;
+use Spindle\Http\Client\HttpClientOptions;
 use Spindle\Http\Client\SymfonyClient;
 use Spindle\Http\Response;
 use Spindle\Tests\CatchesThrown;
@@ -170,6 +172,59 @@ final class SymfonyDestructionTest extends TestCase
         Eventually::holds(static function () use (&$ended): bool {
             return $ended;
         }, 'the connection is closed');
+    }
+
+    #[RequiresPhp('< 8.4')]
+    public function testTheIdleTimeOutBeginsWhenAConnectionIsFree(): void
+    {
+        $log = new Records();
+        $this->serve(function (ServerRequestInterface $request): Response {
+            $this->arrived[] = $request->getUri()->getPath();
+            $request->getUri()->getPath() === '/long' ? delay(0.8) : null;
+
+            return new Response();
+        });
+        $client = new SymfonyClient(new HttpClient(new HttpClientOptions(maxConnections: 1)));
+        $client->setLogger($log);
+        $first = $client->request('GET', "{$this->address()}/long", ['timeout' => 20]);
+        EventLoop::queue(fn() => $client->request('POST', "{$this->address()}/waiting", ['timeout' => 0.5]));
+
+        self::assertSame(200, $first->getStatusCode());
+        self::assertSame(200, $client->request('GET', "{$this->address()}/last")->getStatusCode());
+        self::assertSame(['/long', '/waiting', '/last'], $this->arrived);
+        self::assertNotContains('warning', array_column($log->all, 'level'));
+    }
+
+    /** @return iterable<string, array{bool, bool}> */
+    public static function uploads(): iterable
+    {
+        yield 'destroyed before it begins' => [true, false];
+        yield 'destroyed during the upload' => [true, true];
+        yield 'read' => [false, false];
+    }
+
+    #[DataProvider('uploads')]
+    public function testTheIdleTimeOutDoesNotEndAnUploadThatMakesProgress(bool $isDestroyed, bool $hasBegun): void
+    {
+        $url = $this->url();
+        $begins = new DeferredFuture();
+        $body = static function () use ($begins): \Generator {
+            for ($piece = 0; $piece < 8; ++$piece) {
+                yield 'x';
+                $piece === 0 ? $begins->complete() : null;
+                delay(0.1);
+            }
+        };
+        $response = (new SymfonyClient())->request('POST', $url, ['timeout' => 0.5, 'body' => $body()]);
+        $hasBegun ? $begins->getFuture()->await() : null;
+        if ($isDestroyed) {
+            unset($response);
+        } else {
+            self::assertSame(200, $response->getStatusCode());
+        }
+        Eventually::holds(fn(): bool => $this->arrived !== [], 'the request arrives');
+
+        self::assertSame(['xxxxxxxx'], $this->arrived);
     }
 
     /** @return iterable<string, array{string, float, string}> */
