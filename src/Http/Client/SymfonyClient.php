@@ -8,6 +8,7 @@ use Psr\Log\LoggerAwareInterface;
 use Psr\Log\LoggerInterface;
 use Spindle\Http\Internal\Client\SymfonyBody;
 use Spindle\Http\Internal\Client\SymfonyResponse;
+use Spindle\Http\Internal\Client\SymfonyShutdown;
 use Spindle\Http\Internal\Client\SymfonyState;
 use Spindle\Http\Internal\Client\SymfonyTransfer;
 use Spindle\Http\Internal\Client\Url;
@@ -64,6 +65,7 @@ final class SymfonyClient implements HttpClientInterface, LoggerAwareInterface, 
     {
         $this->client = $client ?? new HttpClient();
         $this->state = new SymfonyState();
+        SymfonyShutdown::register();
         $this->defaultOptions['buffer'] ??= self::shouldBuffer(...);
         if ($defaultOptions !== []) {
             /** @var array<string, mixed> $prepared */

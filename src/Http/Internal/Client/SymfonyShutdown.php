@@ -30,16 +30,20 @@ final class SymfonyShutdown
 
     private function __construct() {}
 
-    public static function add(SymfonyReceiver $receiver, ?LoggerInterface $logger): void
+    /** Must be called before the end of the script, because PHP ignores functions that a last destructor registers. */
+    public static function register(): void
     {
-        if (\PHP_VERSION_ID >= 80_400) {
-            return;
-        }
-        if (self::$receivers === null) {
+        if (self::$receivers === null && \PHP_VERSION_ID < 80_400) {
             self::$receivers = new \WeakMap();
             Shutdown::afterApplication(self::awaitHeads(...));
         }
-        self::$receivers[$receiver] = [(int) getmypid(), $logger];
+    }
+
+    public static function add(SymfonyReceiver $receiver, ?LoggerInterface $logger): void
+    {
+        if (self::$receivers !== null) {
+            self::$receivers[$receiver] = [(int) getmypid(), $logger];
+        }
     }
 
     private static function awaitHeads(): void
@@ -53,7 +57,7 @@ final class SymfonyShutdown
             $heads[] = async($receiver->awaitHead(...));
         }
         try {
-            awaitAll($heads, new TimeoutCancellation(self::MAX_SECONDS));
+            $heads === [] ? null : awaitAll($heads, new TimeoutCancellation(self::MAX_SECONDS));
         } catch (UncaughtThrowable $failure) {
             throw $failure;
         } catch (CancelledException|\Error) {

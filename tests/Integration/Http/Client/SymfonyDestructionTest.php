@@ -9,6 +9,7 @@ use Amp\DeferredFuture;
 use Amp\Socket\Socket;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\Attributes\RequiresPhp;
+use PHPUnit\Framework\Attributes\TestWith;
 use PHPUnit\Framework\TestCase;
 use Psr\Http\Message\ServerRequestInterface;
 use Revolt\EventLoop;
@@ -356,7 +357,9 @@ final class SymfonyDestructionTest extends TestCase
     }
 
     #[RequiresPhp('< 8.4')]
-    public function testARequestInADestructorAtTheEndOfTheScriptIsReported(): void
+    #[TestWith(['$client->request("POST", $url)->getStatusCode();'])]
+    #[TestWith([''])]
+    public function testARequestInADestructorAtTheEndOfTheScriptIsReported(string $earlierRequest): void
     {
         $process = $this->ended(<<<'PHP'
             $object = new class ($client, $url) {
@@ -366,7 +369,7 @@ final class SymfonyDestructionTest extends TestCase
                     $this->client->request("POST", str_replace("://", "://user:password@", $this->url) . "/x?query=1");
                 }
             };
-            PHP . '$client->request("POST", $url)->getStatusCode();');
+            PHP . $earlierRequest);
 
         self::assertStringContainsString('A request may be lost, because the script ends', $process->getOutput());
         self::assertStringEndsWith("response: {$this->address()}/x", $process->getOutput());
