@@ -41,6 +41,8 @@ final class SymfonyReceiver
 
     public bool $hasHead = false;
 
+    private readonly int $pid;
+
     private readonly DeferredCancellation $cancellation;
 
     /** @var DeferredFuture<null> completed when the head has arrived; has an error if the request failed before */
@@ -69,15 +71,22 @@ final class SymfonyReceiver
         private float &$pausedUntil,
         private readonly float $timeout,
     ) {
+        $this->pid = (int) getmypid();
         $this->cancellation = new DeferredCancellation();
         $this->head = new DeferredFuture();
         $this->head->getFuture()->ignore();
     }
 
+    /** Returns whether this process is a fork of the one that sends the request. */
+    public function isInFork(): bool
+    {
+        return $this->pid !== getmypid();
+    }
+
     /** Returns whether neither the head nor a failure has arrived, and the request was not cancelled. */
     public function isAwaitingHead(): bool
     {
-        return !$this->head->isComplete() && !$this->cancellation->isCancelled();
+        return !$this->isInFork() && !$this->head->isComplete() && !$this->cancellation->isCancelled();
     }
 
     /** @throws \Throwable when the request fails, or its idle time-out has passed */
@@ -165,6 +174,9 @@ final class SymfonyReceiver
         $cancellation = $this->cancellation->getCancellation();
         try {
             $this->pause($cancellation);
+            if ($this->isInFork()) {
+                throw new TransportException('The request is sent by the parent of this process.');
+            }
             $response = $transfer->run(
                 $this->info,
                 $cancellation,

@@ -131,6 +131,9 @@ final class SymfonyResponse implements ResponseInterface, StreamableInterface
 
     public function __destruct()
     {
+        if ($this->receiver->isInFork()) {
+            return; // the parent process waits
+        }
         if (FiberSwitch::obstacle() === null) {
             $this->doDestruct();
         } elseif ($this->initializer !== null && $this->info['error'] === null && !$this->didTimeout) {

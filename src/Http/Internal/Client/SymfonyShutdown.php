@@ -25,7 +25,7 @@ final class SymfonyShutdown
     /** Whether the script ends and the wait for responses is over. */
     public static bool $isOver = false;
 
-    /** @var \WeakMap<SymfonyReceiver, array{int, ?LoggerInterface}>|null the first is the id of the creating process */
+    /** @var \WeakMap<SymfonyReceiver, LoggerInterface|null>|null */
     private static ?\WeakMap $receivers = null;
 
     private function __construct() {}
@@ -42,7 +42,7 @@ final class SymfonyShutdown
     public static function add(SymfonyReceiver $receiver, ?LoggerInterface $logger): void
     {
         if (self::$receivers !== null) {
-            self::$receivers[$receiver] = [(int) getmypid(), $logger];
+            self::$receivers[$receiver] = $logger;
         }
     }
 
@@ -74,8 +74,8 @@ final class SymfonyShutdown
     private static function pending(): array
     {
         $pending = [];
-        foreach (self::$receivers ?? [] as $receiver => [$process, $logger]) {
-            if ($process === getmypid() && $receiver->isAwaitingHead()) {
+        foreach (self::$receivers ?? [] as $receiver => $logger) {
+            if ($receiver->isAwaitingHead()) {
                 $pending[] = [$receiver, $logger];
             }
         }

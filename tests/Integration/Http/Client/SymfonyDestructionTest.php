@@ -9,6 +9,7 @@ use Amp\DeferredFuture;
 use Amp\Socket\Socket;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\Attributes\RequiresPhp;
+use PHPUnit\Framework\Attributes\RequiresPhpExtension;
 use PHPUnit\Framework\Attributes\TestWith;
 use PHPUnit\Framework\TestCase;
 use Psr\Http\Message\ServerRequestInterface;
@@ -373,6 +374,24 @@ final class SymfonyDestructionTest extends TestCase
 
         self::assertStringContainsString('A request may be lost, because the script ends', $process->getOutput());
         self::assertStringEndsWith("response: {$this->address()}/x", $process->getOutput());
+    }
+
+    #[RequiresPhpExtension('pcntl')]
+    #[TestWith(['exit(0);'])]
+    #[TestWith(['unset($response); exit(0);'])]
+    #[TestWith(['Amp\delay(0.01); exit(0);'])]
+    public function testAForkLeavesTheRequestToItsParent(string $child): void
+    {
+        $process = $this->ended(<<<'PHP'
+            $response = $client->request("POST", $url, ["body" => "a"]);
+            if (($pid = pcntl_fork()) === 0) {
+            PHP . $child . <<<'PHP'
+            }
+            pcntl_waitpid($pid, $status);
+            echo $response->getStatusCode(), pcntl_wexitstatus($status);
+            PHP);
+
+        self::assertSame([['a'], '2000'], [$this->arrived, $process->getOutput()]);
     }
 
     public function testACancelledRequestIsNotLoggedAtTheEndOfTheScript(): void
