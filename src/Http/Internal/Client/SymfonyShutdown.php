@@ -64,9 +64,9 @@ final class SymfonyShutdown
             // The time is over. Or the event loop can't run, because exit() was called in a fiber.
         } finally {
             self::$isOver = true;
-        }
-        foreach (self::pending() as [$receiver, $logger]) {
-            $receiver->giveUp($logger);
+            foreach (self::pending() as [$receiver, $logger]) {
+                $receiver->giveUp($logger);
+            }
         }
     }
 

@@ -376,6 +376,18 @@ final class SymfonyDestructionTest extends TestCase
         self::assertStringEndsWith("response: {$this->address()}/x", $process->getOutput());
     }
 
+    #[RequiresPhp('< 8.4')]
+    public function testALostRequestIsLoggedAlthoughACallbackOfTheEventLoopFails(): void
+    {
+        $process = $this->ended(<<<'PHP'
+            $client->request("POST", "{$url}/never");
+            Revolt\EventLoop::delay(0.01, static fn() => throw new RuntimeException("of a callback"));
+            PHP);
+
+        self::assertStringContainsString('A request may be lost, because the script ends', $process->getOutput());
+        self::assertStringContainsString('of a callback', $process->getErrorOutput() . $process->getOutput());
+    }
+
     #[RequiresPhpExtension('pcntl')]
     #[TestWith(['exit(0);'])]
     #[TestWith(['unset($response); exit(0);'])]
