@@ -6,7 +6,10 @@ namespace Spindle\Tests\Integration\Postgres;
 
 use Amp\Future;
 use PHPUnit\Framework\Attributes\After;
+use PHPUnit\Framework\Attributes\TestWith;
 use PHPUnit\Framework\TestCase;
+use Spindle\Postgres\ConnectionFailedException;
+use Spindle\Postgres\PostgresConnection;
 use Spindle\Postgres\PostgresOptions;
 use Spindle\Postgres\PostgresPool;
 use Spindle\Postgres\Transaction;
@@ -59,7 +62,40 @@ final class PgbouncerTest extends TestCase
         $pool->close();
     }
 
-    private function startPooler(): PostgresOptions
+    #[TestWith(['array_nulls', 'off', 'on'])]
+    #[TestWith(['extra_float_digits', '0', '1'])]
+    #[TestWith(['IntervalStyle', 'sql_standard', 'postgres'])]
+    public function testASettingThatWouldChangeValuesIsRefused(string $setting, string $bad, string $good): void
+    {
+        $database = Cluster::newDatabase();
+        Cluster::ask("ALTER DATABASE {$database} SET {$setting} = '{$bad}'");
+        $options = $this->startPooler()->with(['database' => $database]);
+        try {
+            PostgresConnection::connect($options);
+            self::fail('The connection was not refused');
+        } catch (ConnectionFailedException $refused) {
+            self::assertStringContainsString(
+                "the server's setting {$setting} would change values",
+                $refused->getMessage(),
+            );
+            self::assertStringContainsString("ALTER ROLE … SET {$setting} = '{$good}'", $refused->getMessage());
+        }
+    }
+
+    public function testWithSessionPoolingTheOptionsCanCorrectASetting(): void
+    {
+        $database = Cluster::newDatabase();
+        Cluster::ask("ALTER DATABASE {$database} SET array_nulls = 'off'");
+        $pool = new PostgresPool($this->startPooler('session')->with([
+            'database' => $database,
+            'settings' => ['Array_Nulls' => 'on'],
+        ]));
+
+        self::assertSame(['a', null], $pool->query('SELECT $1::text[]', [['a', null]])->value());
+        $pool->close();
+    }
+
+    private function startPooler(string $mode = 'transaction'): PostgresOptions
     {
         $program = is_executable('/usr/sbin/pgbouncer')
             ? '/usr/sbin/pgbouncer'
@@ -74,7 +110,7 @@ final class PgbouncerTest extends TestCase
             listen_port = {$port}
             unix_socket_dir =
             auth_type = any
-            pool_mode = transaction
+            pool_mode = {$mode}
             default_pool_size = 2
             INI, 0o644);
         chmod($this->path(), 0o755);

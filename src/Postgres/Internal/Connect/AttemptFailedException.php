@@ -35,6 +35,15 @@ final class AttemptFailedException extends NetworkException
         return new self('the server does not speak version 3.0 of the protocol');
     }
 
+    /** @param string $good a value with which the setting would cause no failure */
+    public static function badSetting(string $name, string $good): self
+    {
+        return new self(
+            "the server's setting {$name} would change values, and a client behind a pooler can't correct it. Execute "
+                . "ALTER ROLE … SET {$name} = '{$good}' for the role of the pooler, and let the pooler reconnect",
+        );
+    }
+
     public static function refused(ServerError $error): self
     {
         // An impostor may have sent this text, so the text is shortened, and escaped for logs and terminals.

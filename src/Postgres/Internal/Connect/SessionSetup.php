@@ -44,6 +44,9 @@ final class SessionSetup
     /** Index of the query for {@see isPooled()} and {@see serverStartTime()}; null for servers before version 14. */
     private ?int $serverIndex = null;
 
+    /** Index of the query that corrects settings; null if there are no settings to correct. */
+    private ?int $correctionIndex = null;
+
     /** @var list<string> statements to execute */
     private array $statements = [];
 
@@ -73,16 +76,16 @@ final class SessionSetup
                 . ' end';
             $this->serverIndex = $this->add("select {$isOwn}, " . self::START_TIME_EXPRESSION . $check);
         }
-        if ($this->version() >= 12 && isset($parameters['IntervalStyle'])) {
-            $this->add(
-                'select ' . implode(
-                    ', ',
-                    array_map(
-                        static fn(string $name): string => self::correction($name, $pid),
-                        array_keys(self::SETTING_CORRECTIONS),
-                    ),
-                ),
-            );
+        $corrected = array_udiff(
+            array_keys(self::SETTING_CORRECTIONS),
+            array_map(strval(...), array_keys($options->settings)),
+            strcasecmp(...),
+        );
+        if ($this->version() >= 12 && isset($parameters['IntervalStyle']) && $corrected !== []) {
+            $this->correctionIndex = $this->add('select ' . implode(', ', array_map(
+                static fn(string $name): string => self::correction($name, $pid),
+                $corrected,
+            )));
         }
         $settings = $this->settings();
         if ($settings !== []) {
@@ -110,7 +113,7 @@ final class SessionSetup
         return $this->serverIndex === null ? null : $answers->rows($this->serverIndex)[0][1] ?? null;
     }
 
-    /** @throws AttemptFailedException when the session does not match `$target`, or a setting is refused */
+    /** @throws AttemptFailedException when the session does not match `$target`, or a setting is refused or bad */
     public function check(SimpleQueries $answers): void
     {
         $error = ($this->roleIndex === null ? null : $answers->error($this->roleIndex))
@@ -118,6 +121,7 @@ final class SessionSetup
         if ($error !== null) {
             throw AttemptFailedException::refused($error);
         }
+        $this->checkCorrections($answers);
         $row = $this->roleIndex === null ? [] : $answers->rows($this->roleIndex)[0] ?? [];
         $this->checkRole(
             $this->roleIndex === null ? ($this->parameters['in_hot_standby'] ?? '') === 'on' : ($row[0] ?? '') === 't',
@@ -125,6 +129,16 @@ final class SessionSetup
                 ? ($this->parameters['default_transaction_read_only'] ?? '') === 'on'
                 : ($row[1] ?? '') === 'on',
         );
+    }
+
+    /** @throws AttemptFailedException when a setting has a bad value that was not corrected, because of a pooler */
+    private function checkCorrections(SimpleQueries $answers): void
+    {
+        foreach ($this->correctionIndex === null ? [] : $answers->rows($this->correctionIndex)[0] ?? [] as $name) {
+            if (isset(self::SETTING_CORRECTIONS[$name])) {
+                throw AttemptFailedException::badSetting($name, self::SETTING_CORRECTIONS[$name][1]);
+            }
+        }
     }
 
     /** @throws AttemptFailedException when the server does not match `$target` */
@@ -158,15 +172,18 @@ final class SessionSetup
         return $settings;
     }
 
-    /** Returns an expression that replaces a bad value of a setting. Behind a pooler, the expression does nothing. */
+    /**
+     * Returns an expression that replaces a bad value of a setting. Behind a pooler, a change would also affect other
+     * clients. So the expression then changes nothing, and its result is the setting's name.
+     */
     private static function correction(string $name, int $pid): string
     {
         [$condition, $value] = self::SETTING_CORRECTIONS[$name];
 
-        return "case when pg_catalog.pg_backend_pid() = {$pid} "
-            . "and (pg_catalog.current_setting('{$name}') {$condition}) then "
+        return "case when not (pg_catalog.current_setting('{$name}') {$condition}) then null "
+            . "when pg_catalog.pg_backend_pid() = {$pid} then "
             . self::assignment($name, $value)
-            . ' end';
+            . " else '{$name}' end";
     }
 
     /** Returns the server's major version; 99 if the server does not report its version. */
