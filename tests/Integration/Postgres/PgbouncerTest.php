@@ -8,6 +8,8 @@ use Amp\Future;
 use PHPUnit\Framework\Attributes\After;
 use PHPUnit\Framework\Attributes\TestWith;
 use PHPUnit\Framework\TestCase;
+use Spindle\Postgres\AuthenticationException;
+use Spindle\Postgres\AuthenticationMethod;
 use Spindle\Postgres\ConnectionFailedException;
 use Spindle\Postgres\PostgresConnection;
 use Spindle\Postgres\PostgresOptions;
@@ -95,13 +97,32 @@ final class PgbouncerTest extends TestCase
         $pool->close();
     }
 
-    private function startPooler(string $mode = 'transaction'): PostgresOptions
+    #[TestWith(['scram-sha-256'])]
+    #[TestWith(['md5'])]
+    #[TestWith(['plain'])]
+    public function testAWrongPasswordEndsTheSearchForAServer(string $method): void
+    {
+        $options = $this->startPooler(authentication: $method);
+        $connect = static fn(string $password): PostgresConnection => PostgresConnection::connect($options->with([
+            'hosts' => [...$options->hosts, ...$options->hosts],
+            'password' => $password,
+            'authentication' => AuthenticationMethod::cases(),
+        ]));
+        self::assertSame(1, $connect('secret')->query('SELECT 1')->value());
+
+        $this->expectException(AuthenticationException::class);
+        $this->expectExceptionMessage('authentication failed');
+        $connect('wrong');
+    }
+
+    private function startPooler(string $mode = 'transaction', string $authentication = 'any'): PostgresOptions
     {
         $program = is_executable('/usr/sbin/pgbouncer')
             ? '/usr/sbin/pgbouncer'
             : self::markTestSkipped('pgbouncer is not here');
         $cluster = Cluster::shared();
         $port = parse_url('tcp://' . Streams::unusedAddress(), \PHP_URL_PORT);
+        $users = $this->file('users.txt', "\"{$cluster->user}\" \"secret\"\n", 0o644);
         $configuration = $this->file('pgbouncer.ini', <<<INI
             [databases]
             * = host=127.0.0.1 port={$cluster->port} user={$cluster->user} password={$cluster->password}
@@ -109,7 +130,8 @@ final class PgbouncerTest extends TestCase
             listen_addr = 127.0.0.1
             listen_port = {$port}
             unix_socket_dir =
-            auth_type = any
+            auth_type = {$authentication}
+            auth_file = {$users}
             pool_mode = {$mode}
             default_pool_size = 2
             INI, 0o644);

@@ -52,7 +52,9 @@ final class AttemptFailedException extends NetworkException
         return new self(
             "{$message} ({$error->sqlState()})",
             $error->sqlState(),
-            str_starts_with($error->sqlState(), '28'),
+            // PgBouncer reports a wrong password with the SQLSTATE of protocol violations.
+            str_starts_with($error->sqlState(), '28')
+                || $error->sqlState() === '08P01' && str_ends_with($message, 'authentication failed'),
         );
     }
 }

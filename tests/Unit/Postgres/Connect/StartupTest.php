@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Tests\Unit\Postgres\Connect;
 
 use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\Attributes\TestWith;
 use PHPUnit\Framework\TestCase;
 use Spindle\Postgres\AuthenticationMethod;
 use Spindle\Postgres\ChannelBinding;
@@ -367,6 +368,21 @@ final class StartupTest extends TestCase
                     [$failure->getMessage(), $failure->sqlState, $failure->isAuthentication],
                 );
             }
+        }
+    }
+
+    #[TestWith(['SASL authentication failed', true])]
+    #[TestWith(['password authentication failed', true])]
+    #[TestWith(['server login has been failing, try again later (server_login_retry)', false])]
+    public function testAPoolerThatRefusesAPasswordIsDistinguishedFromOneWithoutAServer(
+        string $message,
+        bool $isAuthentication,
+    ): void {
+        try {
+            (new Startup(self::credentials()))->receive(Message::errorResponse('08P01', $message, severity: 'FATAL'));
+            self::fail('The login was not refused');
+        } catch (AttemptFailedException $failure) {
+            self::assertSame($isAuthentication, $failure->isAuthentication);
         }
     }
 
