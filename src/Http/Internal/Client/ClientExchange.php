@@ -17,12 +17,13 @@ final class ClientExchange
     /** Seconds to wait for the server's permission to send the body: RFC 9110, 10.1.1. */
     private const CONTINUE_TIMEOUT = 1.0;
 
-    public const MAX_INTERIM_RESPONSES = 20;
-
     /** Methods whose requests need no Content-Length when they have no body: RFC 9110, 8.6. */
     private const BODILESS_METHODS = ['GET' => true, 'HEAD' => true, 'DELETE' => true, 'OPTIONS' => true];
 
     private bool $hasInterimResponse = false;
+
+    /** Bytes of all heads received so far. Interim responses are limited together with the final head. */
+    private int $headBytes = 0;
 
     /**
      * @param string $targetPrefix scheme and authority to put before the path if a proxy relays the request
@@ -135,8 +136,8 @@ final class ClientExchange
      */
     private function finalHead(float $timeout, bool $awaitsContinue): ResponseHead
     {
-        for ($interim = 0; $interim <= self::MAX_INTERIM_RESPONSES; ++$interim) {
-            $response = $this->readHead($timeout, $interim === 0);
+        for ($isFirst = true;; $isFirst = false) {
+            $response = $this->readHead($timeout, $isFirst);
             $this->hasInterimResponse = $this->hasInterimResponse || $response->status < 200;
             if ($response->status >= 200 || $awaitsContinue && $response->status === 100) {
                 return $response;
@@ -145,8 +146,6 @@ final class ClientExchange
                 throw new MalformedResponseException('the server switches to another protocol');
             }
         }
-
-        throw new MalformedResponseException('the server sends too many interim responses');
     }
 
     /** @return ResponseHead|null the final response if the server rejects the body; null to send the body */
@@ -175,12 +174,14 @@ final class ClientExchange
         $connection = $this->connection;
         for ($searchFrom = 0;;) {
             $end = strpos($connection->received, "\r\n\r\n", $searchFrom);
-            if (($end === false ? \strlen($connection->received) : $end) > ResponseHead::MAX_BYTES) {
-                throw new MalformedResponseException(
-                    'the head of the response is longer than ' . ResponseHead::MAX_BYTES . ' bytes',
-                );
+            if ($this->headBytes + ($end === false ? \strlen($connection->received) : $end) > ResponseHead::MAX_BYTES) {
+                $what = $this->hasInterimResponse
+                    ? 'the interim responses and the head of the response are'
+                    : 'the head of the response is';
+                throw new MalformedResponseException("{$what} longer than " . ResponseHead::MAX_BYTES . ' bytes');
             }
             if ($end !== false) {
+                $this->headBytes += $end + 4;
                 $head = substr($connection->received, 0, $end + 2);
                 $connection->received = substr($connection->received, $end + 4);
 

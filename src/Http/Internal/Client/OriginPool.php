@@ -382,27 +382,27 @@ final class OriginPool
             $deadline,
             'the proxy',
         );
-        for ($interim = 0; $interim <= ClientExchange::MAX_INTERIM_RESPONSES; ++$interim) {
-            $status = self::statusFromProxy($stream, $deadline);
-            if ($status >= 200 && $status <= 299) {
-                return;
-            }
-            if ($status >= 300 || $status === 101) {
-                throw NetworkException::because("the proxy refuses the connection with status {$status}");
-            }
+        $left = ResponseHead::MAX_BYTES;
+        do {
+            $status = self::statusFromProxy($stream, $deadline, $left);
+        } while ($status < 200 && $status !== 101); // an interim response
+        if ($status < 200 || $status > 299) {
+            throw NetworkException::because("the proxy refuses the connection with status {$status}");
         }
-
-        throw NetworkException::because('the proxy sends too many interim responses');
     }
 
-    /** @throws NetworkException|CancelledException */
-    private static function statusFromProxy(ClientStream $stream, Deadline $deadline): int
+    /**
+     * @param int $left maximum bytes to read; reduced by the bytes that were read
+     *
+     * @throws NetworkException|CancelledException
+     */
+    private static function statusFromProxy(ClientStream $stream, Deadline $deadline, int &$left): int
     {
         $answer = '';
         do {
             // Reads one byte at a time. Bytes after the head belong to the TLS handshake, and must stay in the socket.
             $answer .= $stream->read($deadline, 'the answer of the proxy', 1);
-            if (\strlen($answer) > ResponseHead::MAX_BYTES) {
+            if (--$left < 0) {
                 throw NetworkException::because('the answer of the proxy is too long');
             }
             $endsWithLf = str_ends_with($answer, "\n") && !str_ends_with($answer, "\r\n"); // malformed

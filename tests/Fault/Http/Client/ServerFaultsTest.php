@@ -181,7 +181,7 @@ final class ServerFaultsTest extends TestCase
             'another protocol',
         ];
         yield 'endless interim responses' => [
-            str_repeat("HTTP/1.1 103 Early Hints\r\n\r\n", 50),
+            str_repeat("HTTP/1.1 103 Early Hints\r\n\r\n", 2_500),
             InvalidResponseException::class,
             'interim responses',
         ];
