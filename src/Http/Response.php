@@ -169,8 +169,9 @@ final class Response implements ResponseInterface
      * of the handler. After that, the head was sent, and the server cuts the response off.
      *
      * When the client disconnects, a generator gets a {@see ClientDisconnectedException} at its `yield`. A generator
-     * that is waiting gets the exception at its next `yield`. The generator's `finally` blocks run, and may suspend.
-     * An iterator that is not a generator is not called again.
+     * that is waiting gets the exception at its next `yield`, unless it passed the request's cancellation to the
+     * operation that waits. The generator's `finally` blocks run, and may suspend. An iterator that is not a generator
+     * is not called again.
      *
      * @param iterable<string>                   $chunks
      * @param array<string, string|list<string>> $headers

@@ -180,12 +180,13 @@ final class PostgresPool implements Lifecycle, PostgresLink, Statistics
     }
 
     /**
-     * Listens for notifications like {@see PostgresConnection::listen()}, over a separate connection outside the pool.
+     * Listens for notifications like {@see PostgresConnection::listen()}, over a separate connection outside the pool,
+     * which maxConnections and the statistics do not include.
      *
      * @param string|list<string> $channels
      *
-     * @return \Generator<int, Notification|NotificationGap> does not end before {@see close()} or {@see kill()}; ending
-     *     the loop closes the separate connection
+     * @return \Generator<int, Notification|NotificationGap> does not end before the cancellation, {@see close()} or
+     *     {@see kill()}; ending the loop closes the separate connection
      */
     public function listen(string|array $channels, ?Cancellation $cancellation = null): \Generator
     {

@@ -14,9 +14,13 @@ use Revolt\EventLoop;
 use Spindle\Http\HttpException;
 use Spindle\Http\HttpServerOptions;
 use Spindle\Http\Response;
+use Spindle\Postgres\PostgresOptions;
+use Spindle\Postgres\PostgresPool;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Http\HttpServerTestCase;
 use Spindle\Tests\Http\RawClient;
+use Spindle\Tests\Postgres\Cluster;
+use Spindle\Tests\Postgres\UsesCluster;
 use Spindle\Tests\Streams;
 
 use function Amp\delay;
@@ -24,6 +28,8 @@ use function Amp\delay;
 /** Responses that are produced while they are sent. */
 final class StreamingTest extends HttpServerTestCase
 {
+    use UsesCluster;
+
     private const MIB = 1_048_576;
 
     public function testEachPieceIsSentAtOnce(): void
@@ -82,6 +88,31 @@ final class StreamingTest extends HttpServerTestCase
         self::assertSame(5_000, \strlen($client->response()->body));
         self::assertGreaterThan(0, $sends, 'the first piece is sent at once');
         self::assertLessThan(500, $sends);
+    }
+
+    public function testTheCancellationOfTheRequestEndsAWaitInTheGeneratorOfABody(): void
+    {
+        $name = 'listener-' . bin2hex(random_bytes(6));
+        $options = PostgresOptions::fromDsn(Cluster::shared()->dsn());
+        $pool = new PostgresPool($options->with(['applicationName' => $name]));
+        $this->serve(static fn(ServerRequestInterface $request): Response => Response::serverSentEvents(
+            (static function () use ($pool, $request): \Generator {
+                $left = $request->getAttribute(Cancellation::class);
+                self::assertInstanceOf(Cancellation::class, $left);
+                foreach ($pool->listen('orders', $left) as $notification) {
+                    yield $notification::class;
+                }
+            })(),
+        ));
+        $isOpen = static fn(): bool
+            => Cluster::ask("SELECT 1 FROM pg_stat_activity WHERE application_name = '{$name}'") !== [];
+        $client = $this->client()->get('/');
+        Eventually::holds($isOpen, 'the connection that listens is open');
+
+        $client->close();
+        Eventually::holds(static fn(): bool => !$isOpen(), 'the connection that listens is closed');
+        self::assertSame(0, $pool->statistics()['opened_total'], 'the connection does not belong to the pool');
+        $pool->close();
     }
 
     public function testTheHeadDoesNotWaitForTheFirstPiece(): void
