@@ -286,6 +286,7 @@ final class CommandPool implements Lifecycle, Statistics
      *
      * Blocks until the processes have ended. A process that ignores SIGTERM is killed after half a second, or after the
      * grace of the pool if that is shorter. With a transport, suspends until the transport has ended the commands.
+     * In a destructor before PHP 8.4, does not wait for the transport.
      */
     public function kill(): void
     {

@@ -9,6 +9,7 @@ use Amp\DeferredCancellation;
 use Amp\Future;
 use Spindle\Command\CommandResult;
 use Spindle\Command\PortableCommand;
+use Spindle\Internal\Async\FiberSwitch;
 use Spindle\Internal\CommandTransport;
 use Spindle\LauncherException;
 
@@ -150,7 +151,7 @@ final class TransportBackend implements CommandBackend
     public function awaitEnd(): void
     {
         foreach ($this->isFork() ? [] : $this->calls as $future) {
-            $future->await();
+            FiberSwitch::awaitIfPossible($future);
         }
     }
 

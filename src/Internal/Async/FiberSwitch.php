@@ -4,6 +4,9 @@ declare(strict_types=1);
 
 namespace Spindle\Internal\Async;
 
+use Amp\Cancellation;
+use Amp\CancelledException;
+use Amp\Future;
 use Spindle\Internal\CannotWaitException;
 
 /** Detects that PHP can't switch fibers now. So a call that must wait is refused before it has an effect. */
@@ -39,6 +42,28 @@ final class FiberSwitch
             \assert($blocked instanceof \FiberError);
 
             return $blocked;
+        }
+    }
+
+    /**
+     * Waits until a future is complete. Returns immediately if PHP can't suspend the caller. Ignores a failure.
+     *
+     * Cancellation: ends the wait, and throws no exception.
+     *
+     * @param Future<mixed> $future
+     */
+    public static function awaitIfPossible(Future $future, ?Cancellation $cancellation = null): void
+    {
+        if ($future->isComplete()) {
+            return;
+        }
+        // If Future::await() can't suspend the caller, later waits of {main} fail too.
+        $completed = new Condition();
+        $future->finally($completed->notify(...))->ignore();
+        try {
+            $completed->wait($cancellation);
+        } catch (CancelledException|CannotWaitException) {
+            // The future is completed later, if the event loop runs.
         }
     }
 

@@ -375,15 +375,9 @@ final class QueueClient
         if ($queue === null || $ids === []) {
             return;
         }
+        // Without a confirmation in time, the engine gets the cancellation later, if the event loop runs.
         $flushing = async($queue->flush(...), $ids, self::CONFIRMATION_TIMEOUT)->ignore();
-        if (FiberSwitch::obstacle() !== null) {
-            return;
-        }
-        try {
-            $flushing->await(new TimeoutCancellation(self::CONFIRMATION_TIMEOUT));
-        } catch (CancelledException) {
-            // The engine gets the cancellation later, if it is available and the event loop runs.
-        }
+        FiberSwitch::awaitIfPossible($flushing, new TimeoutCancellation(self::CONFIRMATION_TIMEOUT));
     }
 
     private function retryTimeout(): float

@@ -5,10 +5,8 @@ declare(strict_types=1);
 namespace Spindle\Remote\Internal;
 
 use Amp\Cancellation;
-use Amp\CancelledException;
 use Amp\CompositeCancellation;
 use Amp\Future;
-use Amp\NullCancellation;
 use Amp\TimeoutCancellation;
 use Revolt\EventLoop;
 use Spindle\Internal\Async\FiberSwitch;
@@ -85,14 +83,10 @@ final class ReceivedOutcomes
     public function awaitDropped(float $timeout, ?Cancellation $cancellation): void
     {
         $this->startRequest();
-        if (FiberSwitch::obstacle() !== null) {
-            return;
-        }
-        $end = new CompositeCancellation(new TimeoutCancellation($timeout), $cancellation ?? new NullCancellation());
-        try {
-            $this->request?->await($end);
-        } catch (CancelledException) {
-            // The engine gets the request later, if it is available and the event loop runs.
+        if ($this->request !== null) {
+            $timeLimit = new TimeoutCancellation($timeout);
+            $end = $cancellation === null ? $timeLimit : new CompositeCancellation($timeLimit, $cancellation);
+            FiberSwitch::awaitIfPossible($this->request, $end);
         }
     }
 

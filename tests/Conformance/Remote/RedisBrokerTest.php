@@ -4,10 +4,12 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Conformance\Remote;
 
+use Amp\TimeoutCancellation;
 use PHPUnit\Framework\Attributes\After;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
 use PHPUnit\Framework\Attributes\TestWith;
+use Spindle\Internal\CannotWaitException;
 use Spindle\Remote\AttachResult;
 use Spindle\Remote\BrokerRefusedException;
 use Spindle\Remote\BrokerUnavailableException;
@@ -24,6 +26,7 @@ use Spindle\Remote\RedisBroker;
 use Spindle\Remote\Settlement;
 use Spindle\Remote\SettlementKind;
 use Spindle\Remote\Testing\TemporaryRedis;
+use Spindle\Tests\Async;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Postgres\Direction;
 use Spindle\Tests\Postgres\FaultyProxy;
@@ -87,6 +90,26 @@ class RedisBrokerTest extends BrokerContract
         $this->redis->command('ACL', 'SETUSER', 'app', 'on', '>secret', '~spindle:*', '&spindle:*', '+@all', '-config');
 
         self::assertSame(Durability::Fast, $this->asUser('app', 'secret')->durability());
+    }
+
+    #[RequiresPhpExtension('pcntl')]
+    public function testACallThatCannotWaitForTheConnectionOrTheMailboxHarmsNothingElse(): void
+    {
+        $broker = $this->connect();
+        $durability = Async::run($broker->durability(...));
+        $thrown = Async::run(static fn(): ?\Throwable => Async::inSignalHandler($broker->durability(...)));
+        $durability->await(new TimeoutCancellation(10.0));
+        self::assertInstanceOf(CannotWaitException::class, $thrown->await());
+        $close = $broker->openMailbox(
+            'client',
+            static fn(MailboxMessage $message) => null,
+            static fn(bool $mayHaveLostMessages) => null,
+        );
+        $status = fn(): ?JobStatus => $broker->status($this->queue(), 'job');
+        self::assertInstanceOf(CannotWaitException::class, Async::inSignalHandler($status));
+
+        self::assertNull($status());
+        $close();
     }
 
     public function testAMailboxMayHaveLostMessagesFromItsSecondConnectionOn(): void

@@ -4,10 +4,19 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Fault\Command;
 
+use Amp\Cancellation;
+use Amp\CancelledException;
+use Amp\DeferredFuture;
+use Amp\TimeoutCancellation;
 use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\Attributes\TestWith;
 use Spindle\Command\Command;
 use Spindle\Command\CommandPool;
+use Spindle\Command\CommandPoolOptions;
+use Spindle\Command\CommandResult;
 use Spindle\Internal\CannotWaitException;
+use Spindle\Internal\CommandTransport;
+use Spindle\LauncherException;
 use Spindle\Tests\Async;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\OwnDirectory;
@@ -130,6 +139,40 @@ final class DestructorTest extends TidyTestCase
         self::assertInstanceOf(\DomainException::class, $thrown);
         Eventually::holds(static fn(): bool => $pool->statistics()['in_use'] === 0, 'The command has ended', 30);
         self::assertTrue($pool->execute(Command::of('true'))->succeeded());
+    }
+
+    #[TestWith([true])]
+    #[TestWith([false])]
+    public function testAPoolWithATransportIsKilledOrNotClosedAndTheEventLoopStaysUsable(bool $isKilled): void
+    {
+        $pool = new CommandPool(1, options: new CommandPoolOptions(transport: self::endlessTransport()));
+        $execution = Async::run(static fn(): CommandResult => $pool->execute(Command::of('true')));
+        Eventually::holds(static fn(): bool => $pool->statistics()['in_use'] === 1, 'the transport has the command');
+        $thrown = null;
+        $object = self::destroyed(static function () use ($pool, $isKilled, &$thrown): void {
+            try {
+                $isKilled ? $pool->kill() : $pool->close(new TimeoutCancellation(0.01));
+            } catch (CannotWaitException|CancelledException $thrown) {
+            }
+        });
+        unset($object);
+        self::assertSame(!$isKilled && \PHP_VERSION_ID < 80400, $thrown instanceof CannotWaitException);
+        $pool->kill();
+
+        $this->expectException(LauncherException::class);
+        $execution->await(new TimeoutCancellation(10.0));
+    }
+
+    private static function endlessTransport(): CommandTransport
+    {
+        return new class implements CommandTransport {
+            public function execute(string $encoded, Cancellation $withdrawal, Cancellation $cancellation): string
+            {
+                (new DeferredFuture())->getFuture()->await($cancellation);
+
+                return '';
+            }
+        };
     }
 
     /** @param \Closure(): void $then */

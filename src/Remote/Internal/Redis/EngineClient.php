@@ -8,6 +8,7 @@ use Amp\CancelledException;
 use Amp\DeferredFuture;
 use Amp\Future;
 use Amp\TimeoutCancellation;
+use Spindle\Internal\Async\FiberSwitch;
 use Spindle\Internal\Backoff;
 use Spindle\Internal\CannotWaitException;
 use Spindle\Internal\Clock;
@@ -226,6 +227,7 @@ final class EngineClient
         if ($this->connection !== null && !$this->connection->isBroken()) {
             return $this->connection;
         }
+        FiberSwitch::ensurePossible();
         if ($this->opening !== null) {
             return $this->opening->await();
         }

@@ -4,8 +4,11 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Unit\Internal\Async;
 
+use Amp\DeferredCancellation;
+use Amp\DeferredFuture;
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
 use PHPUnit\Framework\TestCase;
+use Revolt\EventLoop;
 use Spindle\Internal\Async\Condition;
 use Spindle\Internal\Async\FiberSwitch;
 use Spindle\Internal\CannotWaitException;
@@ -78,6 +81,41 @@ final class FiberSwitchTest extends TestCase
         unset($fiber);
 
         self::assertInstanceOf(CannotWaitException::class, $thrown);
+    }
+
+    public function testAWaitForAFutureEndsWithoutAnExceptionInAFiberThatIsBeingDestroyed(): void
+    {
+        $deferred = new DeferredFuture();
+        $future = $deferred->getFuture();
+        $hasReturned = false;
+        $fiber = new \Fiber(static function () use ($future, &$hasReturned): void {
+            try {
+                \Fiber::suspend();
+            } finally {
+                FiberSwitch::awaitIfPossible($future);
+                $hasReturned = true;
+            }
+        });
+        $fiber->start();
+        unset($fiber);
+        self::assertTrue($hasReturned);
+        $deferred->complete(5);
+        FiberSwitch::awaitIfPossible($future);
+
+        self::assertSame(5, $future->await());
+    }
+
+    public function testAWaitForAFutureEndsWithTheFutureOrTheCancellation(): void
+    {
+        $deferred = new DeferredFuture();
+        $cancellation = new DeferredCancellation();
+        EventLoop::queue(static fn() => $cancellation->cancel());
+        FiberSwitch::awaitIfPossible($deferred->getFuture(), $cancellation->getCancellation());
+        self::assertFalse($deferred->isComplete());
+        EventLoop::queue(static fn() => $deferred->error(new \DomainException('ignored')));
+        FiberSwitch::awaitIfPossible($deferred->getFuture());
+
+        self::assertTrue($deferred->isComplete());
     }
 
     #[RequiresPhpExtension('pcntl')]
