@@ -155,6 +155,7 @@ final class RemoteExecutor implements Executor
     {
         $this->client->mustBeOpen();
         $submission = new RemoteSubmission($this->client, Job::storedId($id));
+        FiberSwitch::ensurePossible();
         $this->client->begin($submission);
         $this->client->attach($submission);
 

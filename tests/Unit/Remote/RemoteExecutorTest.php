@@ -5,7 +5,9 @@ declare(strict_types=1);
 namespace Spindle\Tests\Unit\Remote;
 
 use Amp\DeferredFuture;
+use PHPUnit\Framework\Attributes\RequiresPhpExtension;
 use PHPUnit\Framework\TestCase;
+use Spindle\Internal\CannotWaitException;
 use Spindle\Remote\AttachResult;
 use Spindle\Remote\Broker;
 use Spindle\Remote\BrokerRefusedException;
@@ -30,6 +32,26 @@ final class RemoteExecutorTest extends TestCase
 
     /** @var (\Closure(bool): void)|null called when the last mailbox is open */
     private ?\Closure $onOpen = null;
+
+    #[RequiresPhpExtension('pcntl')]
+    public function testACallThatCannotWaitIsRefusedBeforeItHasAnEffect(): void
+    {
+        $broker = $this->createMock(Broker::class);
+        foreach (['openMailbox', 'submit', 'attach', 'status'] as $method) {
+            $broker->expects(self::never())->method($method);
+        }
+        $executor = new RemoteExecutor($broker, 'queue', new SigningKeys([AgentProgram::KEY]));
+        foreach ([
+            static fn() => $executor->submit('time'),
+            static fn() => $executor->dispatch('time'),
+            static fn() => $executor->attach('id'),
+            static fn() => $executor->status('id'),
+            static fn() => iterator_to_array($executor->map([1], abs(...))),
+        ] as $call) {
+            self::assertInstanceOf(CannotWaitException::class, Async::inSignalHandler($call));
+        }
+        $executor->close();
+    }
 
     public function testAKilledExecutorWithdrawsAJobWhenTheEngineHasIt(): void
     {
