@@ -20,8 +20,7 @@ use function Amp\async;
 
 /**
  * Asks the engine, in batches, to drop the outcomes of one queue that this process has received or no longer awaits.
- * A failed request is repeated while the queue is in use. At the end of the process, the last request is sent, and its
- * answer is not awaited.
+ * A failed request is repeated while the queue is in use. At the end of the process, the unsent requests are sent.
  */
 final class ReceivedOutcomes
 {
@@ -46,6 +45,9 @@ final class ReceivedOutcomes
     /** Timer of the next request; null if there are no ids. */
     private ?string $timer = null;
 
+    /** @var array<int, \Closure(): void> requests that were not sent, by object id */
+    private array $unsent = [];
+
     /** @var Future<void>|null the last request. The engine answers requests in order */
     private ?Future $request = null;
 
@@ -68,21 +70,21 @@ final class ReceivedOutcomes
         $this->ids[] = $id;
         $this->bytes += $bytes;
         // Until the request, the timer keeps this object in memory, but not the event loop running.
-        $this->timer ??= EventLoop::unreference(EventLoop::delay(self::DELAY_SECONDS, $this->startRequest(...)));
+        $this->timer ??= EventLoop::unreference(EventLoop::delay(self::DELAY_SECONDS, $this->dropAll(...)));
         // If the engine is not available, there can be more ids. Then only the timer repeats the request.
         if (\count($this->ids) === self::COUNT_PER_REQUEST || $this->bytes >= self::BYTES_PER_REQUEST) {
-            $this->startRequest();
+            $this->dropAll();
         }
     }
 
     /**
-     * Waits up to $timeout seconds until the engine has dropped the outcomes or is not available, if PHP can wait.
+     * Waits up to $timeout seconds until the engine has answered all requests or is not available, if PHP can wait.
      *
      * Cancellation: ends the wait, and throws no exception.
      */
     public function awaitDropped(float $timeout, ?Cancellation $cancellation): void
     {
-        $this->startRequest();
+        $this->dropAll();
         if ($this->request !== null) {
             $timeLimit = new TimeoutCancellation($timeout);
             $end = $cancellation === null ? $timeLimit : new CompositeCancellation($timeLimit, $cancellation);
@@ -90,11 +92,10 @@ final class ReceivedOutcomes
         }
     }
 
-    private function startRequest(): void
+    private function dropAll(): void
     {
-        $ids = $this->takeIds();
-        if ($ids !== []) {
-            $this->request = async($this->send(...), $ids);
+        foreach (array_chunk($this->takeIds(), self::MAX_JOBS_PER_REQUEST) as $ids) {
+            $this->sendSoon(fn() => $this->drop($ids));
         }
     }
 
@@ -103,9 +104,6 @@ final class ReceivedOutcomes
     {
         EventLoop::cancel($this->timer ?? '');
         [$ids, $this->ids, $this->bytes, $this->timer] = [$this->ids, [], 0, null];
-        if ($this->pid !== getmypid()) {
-            return [];
-        }
         $taken = [];
         foreach ($ids as $id) {
             // If a pending submission is repeated, the stored outcome keeps the job from running again.
@@ -125,34 +123,56 @@ final class ReceivedOutcomes
         $this->timer ??= WeakTimer::after(
             self::DELAY_SECONDS,
             $this,
-            static fn(self $outcomes) => $outcomes->startRequest(),
+            static fn(self $outcomes) => $outcomes->dropAll(),
         );
     }
 
     /** @param list<string> $ids */
-    private function send(array $ids): void
+    private function drop(array $ids): void
     {
-        foreach (array_chunk($ids, self::MAX_JOBS_PER_REQUEST) as $chunk) {
-            try {
-                $this->broker->dropOutcomes($this->queue, $chunk);
-            } catch (BrokerUnavailableException) {
-                foreach ($chunk as $id) {
-                    $this->addAgain($id);
-                }
-            } catch (BrokerException) {
-                // The engine drops the outcomes when their retention ends.
+        try {
+            $this->broker->dropOutcomes($this->queue, $ids);
+        } catch (BrokerUnavailableException) {
+            foreach ($ids as $id) {
+                $this->addAgain($id);
             }
+        }
+    }
+
+    /** @param \Closure(): void $request */
+    private function sendSoon(\Closure $request): void
+    {
+        $key = spl_object_id($request);
+        $this->unsent[$key] = $request;
+        $this->request = async(fn() => $this->send($key));
+    }
+
+    private function send(int $key): void
+    {
+        $request = $this->unsent[$key] ?? null;
+        unset($this->unsent[$key]);
+        if ($request === null || $this->pid !== getmypid()) {
+            return;
+        }
+        try {
+            $request();
+        } catch (BrokerException) {
+            // The engine drops the outcomes when their retention ends.
         }
     }
 
     private static function sendAll(): void
     {
+        $fibers = []; // all are kept, because the end of a fiber that opens the connection closes the connection
         foreach (self::$instances ?? [] as $outcomes => $_) {
-            $ids = $outcomes->takeIds();
-            try {
-                (new \Fiber($outcomes->send(...)))->start($ids); // returns when the fiber waits for the answer
-            } catch (\Throwable) {
-                // The engine drops the outcomes when their retention ends.
+            $outcomes->dropAll();
+            foreach (array_keys($outcomes->unsent) as $key) {
+                try {
+                    $fibers[] = $fiber = new \Fiber($outcomes->send(...));
+                    $fiber->start($key); // returns when the fiber waits for the answer
+                } catch (\Throwable) {
+                    // The engine drops the outcomes when their retention ends.
+                }
             }
         }
     }

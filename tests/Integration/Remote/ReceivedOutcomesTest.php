@@ -9,6 +9,8 @@ use PHPUnit\Framework\Attributes\TestWith;
 use Spindle\Command\Command;
 use Spindle\Command\CommandPool;
 use Spindle\Command\CommandPoolOptions;
+use Spindle\Remote\Internal\JobOutbox;
+use Spindle\Remote\Internal\ReceivedOutcomes;
 use Spindle\Remote\JobRetryPolicy;
 use Spindle\Remote\RedisBroker;
 use Spindle\Remote\RemoteCommands;
@@ -157,10 +159,27 @@ final class ReceivedOutcomesTest extends TidyTestCase
         Eventually::holds(static fn(): bool => self::outcomes() === [], 'the items are dropped');
     }
 
+    public function testManyOutcomesAreDroppedWhenTheProcessEnds(): void
+    {
+        for ($i = 0; $i < 2500; ++$i) {
+            Redis::shared()->command('SET', 'spindle:{' . self::$sharedQueue . "}:result:job-{$i}", '', 'EX', '3600');
+        }
+        self::assertCount(2500, self::outcomes());
+
+        self::runToItsEnd('addMany');
+    }
+
     #[TestWith(['submit'])]
     #[TestWith(['submitInAFunction'])]
+    #[TestWith(['map'])]
+    #[TestWith(['closeInADestructor'])]
     #[TestWith(['kill'])]
     public function testReceivedOutcomesAreDroppedWhenTheProcessEnds(string $program): void
+    {
+        self::runToItsEnd($program);
+    }
+
+    private static function runToItsEnd(string $program): void
     {
         $process = Host::start(self::class . "::{$program}", [Redis::shared()->url(), self::$sharedQueue]);
         Eventually::holds(static fn(): bool => !$process->isRunning(), 'the process has ended', 20.0);
@@ -186,6 +205,43 @@ final class ReceivedOutcomesTest extends TidyTestCase
         };
 
         exit($seven());
+    }
+
+    /** The request for the 500 outcomes is not sent yet when the process ends. */
+    public static function map(string $address, string $queue): never
+    {
+        $executor = new RemoteExecutor(new RedisBroker($address), $queue, new SigningKeys([AgentProgram::KEY]));
+
+        exit(min(7, iterator_count($executor->map(range(1, 500), abs(...)))));
+    }
+
+    public static function closeInADestructor(string $address, string $queue): never
+    {
+        $executor = new RemoteExecutor(new RedisBroker($address), $queue, new SigningKeys([AgentProgram::KEY]));
+        $object = new class ($executor) {
+            public function __construct(public readonly RemoteExecutor $executor) {}
+
+            public function __destruct()
+            {
+                $this->executor->close();
+            }
+        };
+        $seven = $executor->submit(static fn(): int => 7)->await(new TimeoutCancellation(10.0));
+        unset($object);
+
+        exit($seven);
+    }
+
+    public static function addMany(string $address, string $queue): never
+    {
+        $broker = new RedisBroker($address);
+        $broker->durability(); // opens the connection
+        $outcomes = new ReceivedOutcomes($broker, $queue, new JobOutbox($broker, $queue, 'client'));
+        for ($i = 0; $i < 2500; ++$i) {
+            $outcomes->add("job-{$i}", 0);
+        }
+
+        exit(7);
     }
 
     public static function kill(string $address, string $queue): never

@@ -24,6 +24,9 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
 {
     private const READ_BYTES = 1 << 16;
 
+    /** Seconds in which the engine has to read the last requests of a process that exits. */
+    private const EXIT_TIMEOUT = 1.0;
+
     /** Exception code by which Predis recognizes a broken connection. */
     private const BROKEN_CONNECTION_CODE = 1;
 
@@ -46,6 +49,9 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
 
     /** Id of the process that opened the stream. A fork of that process shares the socket, but must not use it. */
     private readonly int $pid;
+
+    /** Whether a request is unanswered. If so, PHP destroys this object only because the process exits. */
+    private bool $keepsLoopRunning = false;
 
     private readonly string $readWatcher;
 
@@ -72,6 +78,9 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
 
     public function __destruct()
     {
+        if ($this->keepsLoopRunning && $this->isOfThisProcess()) {
+            $this->awaitEnd();
+        }
         $this->close();
     }
 
@@ -89,6 +98,7 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
     /** Sets whether a waiting reader keeps the event loop running. */
     public function setKeepsLoopRunning(bool $keepsRunning): void
     {
+        $this->keepsLoopRunning = $keepsRunning;
         if ($this->socket !== null) {
             $keepsRunning ? EventLoop::reference($this->readWatcher) : EventLoop::unreference($this->readWatcher);
         }
@@ -294,6 +304,24 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
             return;
         }
         $this->unsent->size === 0 ? EventLoop::disable($this->writeWatcher) : EventLoop::enable($this->writeWatcher);
+    }
+
+    /**
+     * Blocks until the engine has read all requests and closed the connection. If this process closed a connection with
+     * unread answers, the engine would drop the requests that it has not read.
+     */
+    private function awaitEnd(): void
+    {
+        $socket = $this->socket;
+        if ($socket === null || $this->unsent->size > 0) {
+            return;
+        }
+        Warnings::of(static fn() => stream_socket_shutdown($socket, \STREAM_SHUT_WR));
+        for ($end = Clock::now() + self::EXIT_TIMEOUT; !feof($socket) && ($left = $end - Clock::now()) > 0.0;) {
+            [$readable, $none] = [[$socket], null];
+            Warnings::of(static fn() => stream_select($readable, $none, $none, 0, (int) ($left * 1e6)));
+            Warnings::of(static fn() => fread($socket, self::READ_BYTES));
+        }
     }
 
     private static function unsupported(): \RuntimeException
