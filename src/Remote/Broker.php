@@ -234,7 +234,8 @@ interface Broker
     /**
      * Declares that no more items of a running job will be taken. {@see putItems()} then returns null, so the agent
      * ends the task. Unlike {@see cancel()}, this method has no effect on an unclaimed job. If the id begins with the
-     * name of the mailbox that has submitted the job, the broker may drop the stored items, even of an ended job.
+     * name of the mailbox that has submitted the job, the broker may drop the stored items, even of an ended job, and
+     * the outcome of an ended job.
      *
      * @throws BrokerException
      */

@@ -64,12 +64,6 @@ final class BrokerClient
         return $this->mailbox . '-' . base_convert((string) ++$this->lastJobNumber, 10, 36);
     }
 
-    /** Returns whether {@see newId()} created the id. If so, no other process knows it. */
-    public function isOwn(string $id): bool
-    {
-        return str_starts_with($id, $this->mailbox);
-    }
-
     public function queue(string $name): SharedQueue
     {
         return $this->queues[$name] ??= new SharedQueue($this->broker, $name, $this->mailbox);

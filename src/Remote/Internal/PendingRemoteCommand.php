@@ -105,7 +105,7 @@ final class PendingRemoteCommand implements OutcomeReceiver
             return;
         }
         try {
-            $outcome = $this->client->result($id, $frame, null, $this->client->broker());
+            $outcome = $this->client->result($id, $frame, null, $this->client->usableQueue());
             $this->deferred->complete(\is_string($outcome) ? $outcome : '');
         } catch (\Throwable $failure) {
             $this->deferred->error($failure);

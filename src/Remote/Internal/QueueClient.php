@@ -112,7 +112,7 @@ final class QueueClient
     public function dispatch(Job $job, ?Cancellation $cancellation): int
     {
         return $this->request(function () use ($job): int {
-            $queue = $this->usableClient()->queue($this->queue);
+            $queue = $this->usableQueue();
             $queue->cancellations->drop($job->id);
 
             return $queue->outbox->send($this, [$job], true);
@@ -128,7 +128,9 @@ final class QueueClient
     /** @throws BrokerException|CancelledException */
     public function status(string $id, ?Cancellation $cancellation): ?JobStatus
     {
-        return $this->request(fn(): ?JobStatus => $this->broker()->status($this->queue, $id), $cancellation);
+        $request = fn(): ?JobStatus => $this->usableClient()->broker->status($this->queue, $id);
+
+        return $this->request($request, $cancellation);
     }
 
     /**
@@ -244,39 +246,21 @@ final class QueueClient
         $this->activity->request(fn() => $this->shared()?->cancel([$id], false));
     }
 
-    /** Returns whether this process created the id. If so, no other process knows it. */
-    public function isOwn(string $id): bool
-    {
-        return $this->brokerClient()?->isOwn($id) ?? false;
-    }
-
-    /** Tells the engine, in a later callback, that no further items of a job will be read. Ignores failures. */
-    public function stopTakingItems(string $id): void
-    {
-        $this->activity->requestLater(function () use ($id): void {
-            try {
-                $this->brokerClient()?->broker->stopTakingItems($this->queue, $id);
-            } catch (BrokerException) {
-                // The items stay in the engine until they expire.
-            }
-        });
-    }
-
     /**
      * Verifies and decodes an outcome. The result of a generator task is a generator that reads the stored items.
      *
-     * @param mixed  $key    key of the task's input in a map() call
-     * @param Broker $broker fetches the items, perhaps after this client was closed
+     * @param mixed       $key   key of the task's input in a map() call
+     * @param SharedQueue $queue fetches the items, perhaps after this client was closed
      *
      * @throws TamperedFrameException|\Spindle\Worker\TaskException|\Spindle\Worker\UnserializableException
      */
-    public function result(string $id, string $frame, mixed $key, Broker $broker): mixed
+    public function result(string $id, string $frame, mixed $key, SharedQueue $queue): mixed
     {
         $outcome = $this->codec->outcome($id, $frame);
         if (OutcomeBody::itemCount($outcome) === null) {
             return OutcomeBody::read($outcome, $key);
         }
-        $stream = new StoredItems($this, $broker, $id, $key);
+        $stream = new StoredItems($this, $queue, $id, $key);
         $stream->onOutcome($frame);
 
         return $stream->items();
@@ -289,9 +273,9 @@ final class QueueClient
     }
 
     /** @throws ExecutorClosedException after the end of {@see close()} or {@see kill()} */
-    public function broker(): Broker
+    public function usableQueue(): SharedQueue
     {
-        return $this->usableClient()->broker;
+        return $this->usableClient()->queue($this->queue);
     }
 
     /** Must be called before work awaits outcomes. {@see close()} waits for such work, and {@see kill()} ends it. */

@@ -19,8 +19,9 @@ use Spindle\Remote\BrokerUnavailableException;
 use function Amp\async;
 
 /**
- * Asks the engine, in batches, to drop the outcomes of one queue that this process has received or no longer awaits.
- * A failed request is repeated while the queue is in use. At the end of the process, the unsent requests are sent.
+ * Asks the engine to drop what this process no longer needs of one queue: the items of generators and, in batches, the
+ * outcomes that this process has received or no longer awaits. A failed request for outcomes is repeated while the
+ * queue is in use. At the end of the process, the unsent requests are sent.
  */
 final class ReceivedOutcomes
 {
@@ -75,6 +76,12 @@ final class ReceivedOutcomes
         if (\count($this->ids) === self::COUNT_PER_REQUEST || $this->bytes >= self::BYTES_PER_REQUEST) {
             $this->dropAll();
         }
+    }
+
+    /** Drops a generator's items soon, and ends its task if it is running. A failed request is not repeated. */
+    public function stopTakingItems(string $id): void
+    {
+        $this->sendSoon(fn() => $this->broker->stopTakingItems($this->queue, $id));
     }
 
     /**
@@ -157,7 +164,7 @@ final class ReceivedOutcomes
         try {
             $request();
         } catch (BrokerException) {
-            // The engine drops the outcomes when their retention ends.
+            // The engine drops the outcomes or items when their retention ends.
         }
     }
 
@@ -171,7 +178,7 @@ final class ReceivedOutcomes
                     $fibers[] = $fiber = new \Fiber($outcomes->send(...));
                     $fiber->start($key); // returns when the fiber waits for the answer
                 } catch (\Throwable) {
-                    // The engine drops the outcomes when their retention ends.
+                    // The engine drops the outcomes or items when their retention ends.
                 }
             }
         }

@@ -13,7 +13,6 @@ use Spindle\Internal\Async\InputConsumer;
 use Spindle\Internal\Async\InputPump;
 use Spindle\Internal\OneWayGenerator;
 use Spindle\Internal\UnreadResults;
-use Spindle\Remote\Broker;
 use Spindle\Remote\BrokerRefusedException;
 use Spindle\Remote\JobLostException;
 use Spindle\Remote\QueueFullException;
@@ -73,8 +72,8 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
 
     private readonly string $head;
 
-    /** Broker that returns items of generator tasks. The caller may read items even after the executor was closed. */
-    private readonly Broker $broker;
+    /** Queue from which the caller can read items of generator tasks, even after the executor was closed. */
+    private readonly SharedQueue $queue;
 
     /**
      * @param iterable<mixed, mixed> $input
@@ -90,7 +89,7 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
         $this->arrived = new OutcomeBuffer(self::MAX_BYTES);
         $this->changed = new Condition();
         $this->head = $client->head($code);
-        $this->broker = $client->broker();
+        $this->queue = $client->usableQueue();
         $this->input = new InputPump($this, $input);
     }
 
@@ -122,7 +121,7 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
                     yield from OneWayGenerator::yieldOnce($key, $outcome);
                     yield from OneWayGenerator::release(); // ends the task now if the caller has dropped the generator
                 } else {
-                    yield $key => $this->client->result($id, $outcome ?? throw $this->loss($id), $key, $this->broker);
+                    yield $key => $this->client->result($id, $outcome ?? throw $this->loss($id), $key, $this->queue);
                 }
                 $cancellation?->throwIfRequested();
             }
@@ -149,7 +148,7 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
     private function outcome(string|\Generator|null $outcome, mixed $key, string $id): MapOutcome
     {
         return $outcome === null ? MapOutcome::failed($this->loss($id)) : MapOutcome::of(
-            fn(): mixed => \is_string($outcome) ? $this->client->result($id, $outcome, $key, $this->broker) : $outcome,
+            fn(): mixed => \is_string($outcome) ? $this->client->result($id, $outcome, $key, $this->queue) : $outcome,
         );
     }
 
@@ -202,7 +201,7 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
 
     public function onItems(string $id): void
     {
-        $stream = new StoredItems($this->client, $this->broker, $id, $this->pending[$id][1] ?? null);
+        $stream = new StoredItems($this->client, $this->queue, $id, $this->pending[$id][1] ?? null);
         $this->client->shared()?->replaceWaiter($id, $this, $stream->waiter());
         $this->addOutcome($id, $stream->items());
     }

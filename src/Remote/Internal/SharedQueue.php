@@ -154,6 +154,24 @@ final class SharedQueue
         return $ids;
     }
 
+    /** Returns whether a client of this queue has created the id. If so, no other process knows it. */
+    public function isOwn(string $id): bool
+    {
+        return str_starts_with($id, $this->mailbox);
+    }
+
+    /**
+     * Returns the items of a job, as {@see Broker::takeItems()} does.
+     *
+     * @return list<string>
+     *
+     * @throws BrokerException
+     */
+    public function takeItems(string $id, int $offset, int $limit): array
+    {
+        return $this->broker->takeItems($this->name, $id, $offset, $limit);
+    }
+
     /**
      * Cancels jobs. If the engine removes a job, its waiters get a call of {@see OutcomeReceiver::onUnknown()}. If not,
      * the waiters receive the job's outcome later. The outcome of a job without waiters is dropped. While the engine is
@@ -260,11 +278,6 @@ final class SharedQueue
         return $sending->getReturn();
     }
 
-    private function isOwn(string $id): bool
-    {
-        return str_starts_with($id, $this->mailbox);
-    }
-
     private function wantsOutcome(string $id): bool
     {
         foreach ($this->waiters[$id] ?? [] as $waiter) {
@@ -279,7 +292,7 @@ final class SharedQueue
     private function checkForItems(string $id): void
     {
         try {
-            $frames = $this->broker->takeItems($this->name, $id, 0, 1);
+            $frames = $this->takeItems($id, 0, 1);
         } catch (BrokerException) {
             return; // The waiter fetches the items with the outcome.
         }

@@ -6,7 +6,6 @@ namespace Spindle\Remote\Internal;
 
 use Spindle\Internal\Async\Condition;
 use Spindle\Internal\OneWayGenerator;
-use Spindle\Remote\Broker;
 use Spindle\Remote\BrokerException;
 use Spindle\Remote\JobLostException;
 use Spindle\Worker\ExecutorClosedException;
@@ -37,7 +36,7 @@ final class StoredItems
     /** @param mixed $key key of the task's input in a map */
     public function __construct(
         private readonly QueueClient $client,
-        private readonly Broker $broker,
+        private readonly SharedQueue $queue,
         private readonly string $id,
         private readonly mixed $key,
     ) {
@@ -46,12 +45,19 @@ final class StoredItems
 
     public function __destruct()
     {
+        $this->end();
+    }
+
+    /** Drops the stored items and ends a running task, unless another process may read the items. */
+    private function end(): void
+    {
         // Another process may read the items of a dispatched task, unless this object has taken items while it runs.
         $isRunning = $this->outcome === null && $this->failure === null;
-        $isOnlyReader = $isRunning && $this->takenCount > 0 || $this->client->isOwn($this->id);
+        $isOnlyReader = $isRunning && $this->takenCount > 0 || $this->queue->isOwn($this->id);
         if (!$this->isFinished && $isOnlyReader) {
-            $this->client->stopTakingItems($this->id);
+            $this->queue->receivedOutcomes->stopTakingItems($this->id);
         }
+        $this->isFinished = true;
     }
 
     /** Returns a waiter with only a weak reference to this object, so that PHP can destroy this object. */
@@ -87,9 +93,11 @@ final class StoredItems
 
                 throw $this->failure;
             } elseif ($this->outcome !== null) {
+                $outcome = $this->outcome;
                 $this->isFinished = $frames === []; // the engine drops items when the next ones are requested
+                $this->end();
 
-                return $this->client->codec->generatorReturn($this->id, $this->outcome, $this->key, $this->takenCount);
+                return $this->client->codec->generatorReturn($this->id, $outcome, $this->key, $this->takenCount);
             } else {
                 $this->changed->wait(owner: $this); // the wait references this object; perhaps nothing else does
             }
@@ -109,12 +117,7 @@ final class StoredItems
             $this->client->options->brokerRetryTimeout,
             fn(): array => $this->failure instanceof ExecutorClosedException
                 ? throw $this->failure
-                : $this->broker->takeItems(
-                    $this->client->queue,
-                    $this->id,
-                    $this->takenCount,
-                    self::MAX_ITEMS_PER_REQUEST,
-                ),
+                : $this->queue->takeItems($this->id, $this->takenCount, self::MAX_ITEMS_PER_REQUEST),
         );
     }
 

@@ -159,6 +159,26 @@ final class ReceivedOutcomesTest extends TidyTestCase
         Eventually::holds(static fn(): bool => self::outcomes() === [], 'the items are dropped');
     }
 
+    #[TestWith([false])]
+    #[TestWith([true])]
+    public function testTheItemsOfAGeneratorAreDroppedAfterTheExecutorHasEnded(bool $isKilled): void
+    {
+        $executor = $this->remote();
+        $generators = $executor->map([1, 2], static fn(): \Generator => yield from range(1, 5));
+        $read = $generators->current();
+        $generators->next();
+        $left = $generators->current();
+        Eventually::holds(static fn(): bool => self::runningCount() === 0, 'the tasks have ended');
+        Eventually::holds(static fn(): bool => self::outcomes('result') === [], 'the outcomes were received');
+        self::assertCount(2, self::outcomes('items'));
+        $isKilled ? $executor->kill() : $executor->close();
+        self::assertSame([1, 2, 3, 4, 5], iterator_to_array($read, false));
+        self::assertSame(1, $left->current());
+        unset($left, $generators);
+
+        Eventually::holds(static fn(): bool => self::outcomes() === [], 'the items are dropped');
+    }
+
     public function testManyOutcomesAreDroppedWhenTheProcessEnds(): void
     {
         for ($i = 0; $i < 2500; ++$i) {
@@ -173,6 +193,9 @@ final class ReceivedOutcomesTest extends TidyTestCase
     #[TestWith(['submitInAFunction'])]
     #[TestWith(['map'])]
     #[TestWith(['closeInADestructor'])]
+    #[TestWith(['readItems'])]
+    #[TestWith(['readItemsInMap'])]
+    #[TestWith(['leaveItems'])]
     #[TestWith(['kill'])]
     public function testReceivedOutcomesAreDroppedWhenTheProcessEnds(string $program): void
     {
@@ -232,6 +255,35 @@ final class ReceivedOutcomesTest extends TidyTestCase
         exit($seven);
     }
 
+    public static function readItems(string $address, string $queue): never
+    {
+        $executor = new RemoteExecutor(new RedisBroker($address), $queue, new SigningKeys([AgentProgram::KEY]));
+        $items = $executor->submit(static fn(): \Generator => yield from range(1, 7))->await();
+
+        exit(iterator_count($items));
+    }
+
+    public static function readItemsInMap(string $address, string $queue): never
+    {
+        $executor = new RemoteExecutor(new RedisBroker($address), $queue, new SigningKeys([AgentProgram::KEY]));
+        $count = 0;
+        foreach ($executor->map([3, 4], static fn(int $n): \Generator => yield from range(1, $n)) as $items) {
+            $count += iterator_count($items);
+        }
+
+        exit($count);
+    }
+
+    public static function leaveItems(string $address, string $queue): never
+    {
+        $executor = new RemoteExecutor(new RedisBroker($address), $queue, new SigningKeys([AgentProgram::KEY]));
+        $items = $executor->submit(static fn(): \Generator => yield from range(7, 12))->await();
+        $first = $items->current();
+        unset($items);
+
+        exit($first);
+    }
+
     public static function addMany(string $address, string $queue): never
     {
         $broker = new RedisBroker($address);
@@ -253,11 +305,16 @@ final class ReceivedOutcomesTest extends TidyTestCase
         exit($seven);
     }
 
+    private static function runningCount(): int
+    {
+        return (new RedisBroker(Redis::shared()->url()))->statistics(self::$sharedQueue)['running'];
+    }
+
     /** @return list<mixed> keys of outcomes and items in the shared queue that stay for more than a minute */
-    private static function outcomes(): array
+    private static function outcomes(string ...$kinds): array
     {
         $keys = [];
-        foreach (['result', 'items'] as $kind) {
+        foreach ($kinds === [] ? ['result', 'items'] : $kinds as $kind) {
             $found = Redis::shared()->command('KEYS', 'spindle:{' . self::$sharedQueue . "}:{$kind}:*");
             self::assertIsArray($found);
             array_push($keys, ...array_values($found));
