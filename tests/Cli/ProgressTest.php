@@ -66,6 +66,19 @@ final class ProgressTest extends SpindleCommandTestCase
         self::assertStringContainsString("\e[3", $session->bytes);
     }
 
+    #[TestWith(['2> /dev/tty'])]
+    #[TestWith(['> /dev/tty'])]
+    public function testOutputReplacesABarIfAStreamIsTheControllingTerminal(string $redirection): void
+    {
+        $line = 'until [ -e go ]; do sleep 0.01; done; echo {}';
+        $session = $this->session("\$SPINDLE run -j1 --bar '{$line}' ::: a b {$redirection}");
+        $session->waitFor('~1 (of \d+ )?running~');
+        $this->file('go', '');
+        self::assertSame(0, $session->wait());
+
+        self::assertMatchesRegularExpression('~^a\nb\n2/2 \[=+\] ~', $session->terminal->text());
+    }
+
     public function testABarNamesTheSlowestRunningJob(): void
     {
         $session = $this->session(

@@ -62,9 +62,7 @@ final class OutputStream
 
     public function isSameTerminal(self $other): bool
     {
-        $device = fstat($this->stream)['rdev'] ?? null;
-
-        return $this->isTerminal() && $other->isTerminal() && $device === (fstat($other->stream)['rdev'] ?? null);
+        return $this->isTerminal() && $other->isTerminal() && $this->device() === $other->device();
     }
 
     /**
@@ -119,6 +117,19 @@ final class OutputStream
         $terminal = $name !== false && $open('/dev/tty') !== false ? $open($name) : false;
 
         return \is_resource($terminal) ? $terminal : null;
+    }
+
+    /** Returns the number of the device. /dev/tty has a number of its own, and stands for the controlling terminal. */
+    private function device(): ?int
+    {
+        $device = fstat($this->stream)['rdev'] ?? null;
+        if ($device !== Warnings::suppressed(static fn(): mixed => stat('/dev/tty')['rdev'] ?? null)) {
+            return $device;
+        }
+        $stat = (string) Warnings::suppressed(static fn(): mixed => file_get_contents('/proc/self/stat'));
+        $fields = explode(' ', substr($stat, (int) strrpos($stat, ')') + 2));
+
+        return (int) ($fields[4] ?? $device); // tty_nr; see proc_pid_stat(5)
     }
 
     private function writeAll(string $bytes): void
