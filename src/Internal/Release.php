@@ -29,12 +29,10 @@ final readonly class Release
     /**
      * If the working directory at the start was in a release, changes it to the same directory of the current release.
      *
-     * @return bool whether the current release is not that of the start
-     *
      * @throws ReleaseMismatchException when libraries of the previous release were loaded, because classes would be
      *     mixed, or when the current release lacks a path
      */
-    public function follow(): bool
+    public function follow(): void
     {
         clearstatcache(true); // realpath() caches where a link leads
         $folder = $this->folder;
@@ -59,8 +57,6 @@ final readonly class Release
         if (getcwd() !== $folder && !Warnings::suppressed(static fn(): bool => chdir($folder)) && $release !== null) {
             throw ReleaseMismatchException::moved($release, "its working directory can't be {$folder}");
         }
-
-        return $release !== null;
     }
 
     /** @return array{string, string} for "/a/1/app.php" and "/a/2/app.php": "/a/1" and "/a/2" */

@@ -25,6 +25,7 @@ final class Routes
             '/wait' => self::wait((float) $query),
             '/stream' => Response::stream(self::pieces((float) $query)),
             '/exit' => exit((int) $query),
+            '/stream-exit' => Response::stream(self::piecesBeforeExit((int) $query)),
             '/exit-later' => self::exitLater((float) $query),
             '/memory' => self::fill(),
             '/memory-later' => self::fillLater((float) $query),
@@ -53,6 +54,13 @@ final class Routes
         yield 'begin';
         delay($seconds);
         yield 'end';
+    }
+
+    /** @return \Generator<string> */
+    private static function piecesBeforeExit(int $status): \Generator
+    {
+        yield from ['one', 'two', 'six'];
+        exit($status);
     }
 
     private static function exitLater(float $seconds): never

@@ -38,6 +38,15 @@ final class HandlerFaultsTest extends TidyTestCase
         self::assertFalse($server->hasReturned());
     }
 
+    public function testPiecesBeforeAnExitAreSent(): void
+    {
+        $server = $this->startServer();
+        $client = $server->client()->get('/stream-exit?3');
+
+        self::assertStringEndsWith("\r\n\r\n3\r\none\r\n3\r\ntwo\r\n3\r\nsix\r\n", $client->rest());
+        self::assertSame(3, $server->wait());
+    }
+
     public function testWaitingRequestsGet500WhenAHandlerExitsAfterAWait(): void
     {
         $server = $this->startServer();

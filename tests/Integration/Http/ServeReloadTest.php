@@ -145,6 +145,19 @@ final class ServeReloadTest extends ServeTestCase
     }
 
     #[RequiresPhpExtension('openssl')]
+    public function testAReloadBackToAReleaseWithoutItsCertificateFails(): void
+    {
+        [$address] = $this->serveReleasesSecurely();
+        $this->release('new');
+        $this->reload();
+        unlink($this->path('old/server.pem'));
+        $this->release('old');
+        $this->serve?->signal(\SIGHUP);
+        $this->awaitLogged(' The reload failed, and the old processes continue: worker 1 ');
+
+        self::assertSame(['new', 'new.test'], self::answer($address));
+    }
+
     public function testTheAdminAddressServesTheCertificateOfTheReloadedRelease(): void
     {
         $address = $this->serveReleasesSecurely(['--admin', 'tls://127.0.0.1:0'])[1];

@@ -42,8 +42,8 @@ final class StreamEnd
     }
 
     /**
-     * Measures the open file, because its path may lead to another file now. Filters do not change its end. A decorator
-     * such as NoSeekStream or LimitStream of guzzlehttp/psr7 hides the end, so the file at the path is measured.
+     * Measures the open file, because its path may lead to another file now. Filters do not change its end. NoSeekStream
+     * of guzzlehttp/psr7 hides the end, so the file at the path is measured. LimitStream may hide the start too.
      */
     private static function hasGrown(StreamInterface $stream, int $size): bool
     {
@@ -55,7 +55,7 @@ final class StreamEnd
             $path = $stream->getMetadata('uri');
             clearstatcache();
 
-            return \is_string($path) && is_file($path) && filesize($path) > $size;
+            return !$stream->isSeekable() && \is_string($path) && is_file($path) && filesize($path) > $size;
         }
     }
 }

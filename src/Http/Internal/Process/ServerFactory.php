@@ -108,13 +108,15 @@ final readonly class ServerFactory
     private function followRelease(array $sockets): void
     {
         try {
-            if ($this->release?->follow() === true) {
-                Certificates::check($sockets, $this->options);
+            if ($this->release === null) {
+                return;
             }
+            $this->release->follow();
+            Certificates::check($sockets, $this->options);
         } catch (ReleaseMismatchException|ListenException $failure) {
             throw AppException::inRelease($this->app, $failure);
         }
-        $this->release === null ? null : Certificates::updatePaths($sockets, $this->options);
+        Certificates::updatePaths($sockets, $this->options);
     }
 
     /** @return string "operators.internal" for "tls://operators.internal:9085" */

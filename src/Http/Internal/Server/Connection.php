@@ -190,6 +190,8 @@ final class Connection implements TransportEvents
     {
         if ($this->exchange !== null && !$this->exchange->responseStarted) {
             $this->responder->refuseNow(500, 'Internal Server Error', $this->exchange);
+        } elseif (!$this->timed->closed) {
+            $this->transport->send($this->timed->outgoing);
         }
         if (!$this->timed->closed) {
             $this->transport->end();

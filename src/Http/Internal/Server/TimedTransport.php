@@ -179,7 +179,7 @@ final class TimedTransport
             $this->service->killIfForked();
             $this->transport->send($this->outgoing);
             $this->outgoing = '';
-            $this->limitUnsentStream();
+            $this->transport->isBroken() ? $this->abort() : $this->limitUnsentStream();
         }
     }
 
@@ -371,8 +371,10 @@ final class TimedTransport
     {
         $this->discardReceived();
         $received = $this->transport->receivedBytes;
-        $canContinue = !$this->service->stopping && ++$this->lingerExtensions <= self::MAX_LINGER_EXTENSIONS;
-        if ($canContinue && $received > $this->receivedBeforeLinger) {
+        if (
+            $received > $this->receivedBeforeLinger
+            && ++$this->lingerExtensions <= self::MAX_LINGER_EXTENSIONS
+        ) {
             $this->receivedBeforeLinger = $received;
             $this->enterPhase(Phase::Linger, hrtime(true));
         } else {

@@ -211,46 +211,44 @@ final class AnswerFramingTest extends HttpServerTestCase
         self::assertSame([], $this->log()->failures());
     }
 
-    /** @return iterable<string, array{\Closure(StreamInterface): StreamInterface, string}> streams, and their bodies */
+    /** @return iterable<string, array{\Closure(StreamInterface): StreamInterface}> */
     public static function streamsWithoutAnEnd(): iterable
     {
         yield 'a stream that cannot seek' => [
             static fn(StreamInterface $file): StreamInterface => new NoSeekStream($file),
-            str_repeat('x', 90) . str_repeat('y', 10),
         ];
         yield 'a part of a file' => [
-            static fn(StreamInterface $file): StreamInterface => new LimitStream($file, -1, 90),
-            str_repeat('y', 10),
+            static fn(StreamInterface $file): StreamInterface => new LimitStream($file, -1, 4),
         ];
     }
 
-    public function testAFilteredStreamThatCannotSeekIsNotComplete(): void
+    /** @param \Closure(StreamInterface): StreamInterface $decorate */
+    #[DataProvider('streamsWithoutAnEnd')]
+    public function testAFilteredStreamWithoutAnEndIsNotComplete(\Closure $decorate): void
     {
         $file = Streams::open(__FILE__, 'r');
         stream_filter_append($file, 'convert.base64-encode', \STREAM_FILTER_READ);
 
-        $response = $this->answer(new ForeignResponse(200, [], new NoSeekStream(Utils::streamFor($file))));
+        $response = $this->answer(new ForeignResponse(200, [], $decorate(Utils::streamFor($file))));
 
         self::assertLessThan(filesize(__FILE__), \strlen($response->body));
         self::assertCount(1, $this->log()->failures());
     }
 
-    /** @param \Closure(StreamInterface): StreamInterface $decorate */
-    #[DataProvider('streamsWithoutAnEnd')]
-    public function testAFileThatHasGrownIsSentAlthoughItsEndIsHidden(\Closure $decorate, string $body): void
+    public function testAFileThatHasGrownIsSentAlthoughItsEndIsHidden(): void
     {
         $file = (string) tempnam(sys_get_temp_dir(), 'spindle-');
-        file_put_contents($file, str_repeat('x', 90) . str_repeat('y', 10));
+        file_put_contents($file, str_repeat('x', 100));
         $source = Utils::streamFor(Streams::open($file, 'r'));
         $source->getSize();
         file_put_contents($file, 'more', \FILE_APPEND);
         try {
-            $response = $this->answer(new ForeignResponse(200, [], $decorate($source)));
+            $response = $this->answer(new ForeignResponse(200, [], new NoSeekStream($source)));
         } finally {
             unlink($file);
         }
 
-        self::assertSame([200, $body], [$response->status, $response->body]);
+        self::assertSame([200, str_repeat('x', 100)], [$response->status, $response->body]);
         self::assertSame([], $this->log()->failures());
     }
 

@@ -104,6 +104,16 @@ final class TimedTransportTest extends TidyTestCase
         self::assertSame(Phase::Stream, $this->timed->phase);
     }
 
+    public function testAClientThatDoesNotReceiveTheRestOfAStreamEndsTheConnection(): void
+    {
+        $this->timed->enterStream();
+        fclose($this->client);
+        $this->timed->outgoing = 'rest';
+        $this->timed->flush();
+
+        self::assertTrue($this->timed->closed);
+    }
+
     public function testAStreamWaitsForUnsentBytes(): void
     {
         $this->timed->enterStream();
@@ -204,16 +214,6 @@ final class TimedTransportTest extends TidyTestCase
         }
 
         self::assertSame(15, $waits);
-    }
-
-    public function testAStoppingServerDoesNotContinueToDiscardBytes(): void
-    {
-        $this->timed->linger();
-        $this->service->stop();
-        fwrite($this->client, 'more');
-        $this->timed->continueLinger();
-
-        self::assertTrue($this->timed->closed);
     }
 
     public function testReceivedBytesAreDiscarded(): void
