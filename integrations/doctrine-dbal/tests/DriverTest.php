@@ -565,6 +565,13 @@ final class DriverTest extends TidyTestCase
         self::assertSame(1, $connection->executeStatement(str_replace('{table}', $table, $sql)));
     }
 
+    #[TestWith(['; SELECT 7'])]
+    #[TestWith(["-- first\n; /* ; */; SELECT 7;"])]
+    public function testAStatementAfterEmptyOnesIsNoScript(string $sql): void
+    {
+        self::assertSame(7, $this->connection()->fetchOne($sql));
+    }
+
     public function testAScriptWithADollarSignInANameIsExecuted(): void
     {
         $connection = $this->connection();

@@ -111,8 +111,9 @@ final class SqlText
 
     /**
      * Returns the beginning of the second statement, and its position as a character number, starting at 1. Returns
-     * null if there is only one statement. This method also splits at semicolons in the body of a routine (BEGIN ATOMIC
-     * … END). So if the text may create a routine, call this only after the server refused it as several statements.
+     * null if there is only one statement. Empty statements are not counted. This method also splits at semicolons in
+     * the body of a routine (BEGIN ATOMIC … END). So if the text may create a routine, call this only after the server
+     * refused it as several statements.
      *
      * @param bool $hasEscapes whether a backslash escapes in each string: with standard_conforming_strings = off
      *
@@ -120,7 +121,8 @@ final class SqlText
      */
     public static function secondStatement(string $sql, bool $hasEscapes = false): ?array
     {
-        $start = self::blanksEnd($sql, self::statementEnd($sql, 0, $hasEscapes));
+        $end = self::statementEnd($sql, self::blanksEnd($sql, 0), $hasEscapes);
+        $start = self::blanksEnd($sql, $end);
         if ($start === \strlen($sql)) {
             return null;
         }

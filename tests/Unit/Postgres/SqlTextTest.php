@@ -15,7 +15,7 @@ final class SqlTextTest extends TestCase
     {
         yield 'two' => ['SELECT 1; SELECT 2', 'SELECT 2'];
         yield 'three' => ['SELECT 1;SELECT 2;SELECT 3', 'SELECT 2'];
-        yield 'nothing at first' => [';SELECT 2', 'SELECT 2'];
+        yield 'nothing at first' => [';SELECT 1;SELECT 2', 'SELECT 2'];
         yield 'empty ones in between' => ['SELECT 1 ; ; ;; SELECT 2 ;', 'SELECT 2'];
         yield 'a comment in between' => ["SELECT 1; -- ; SELECT 3\n /* ; /* ; */ ; */ SELECT 2", 'SELECT 2'];
         yield 'a semicolon in a string' => ["SELECT ';'; SELECT 2", 'SELECT 2'];
@@ -52,6 +52,8 @@ final class SqlTextTest extends TestCase
             ' ; ;; ',
             'SELECT 1',
             'SELECT 1;',
+            '; SELECT 1',
+            "-- SELECT 0;\n; /* ; */; SELECT 1;",
             "SELECT 1; -- SELECT 2\n",
             'SELECT 1; /* SELECT 2; /* SELECT 3; */ */ ;',
             "SELECT ';",
