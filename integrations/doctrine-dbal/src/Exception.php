@@ -30,10 +30,8 @@ final class Exception extends AbstractException
     {
         [$message, $state] = match (true) {
             $failure instanceof QueryException => [$failure->getMessage(), $failure->sqlState],
-            $failure instanceof ConnectionLostException => [
-                self::LOST . ": {$failure->getMessage()}",
-                $failure->sqlState,
-            ],
+            // Without an SQLSTATE, because Doctrine would take 40001 for a deadlock on a connection that it can use.
+            $failure instanceof ConnectionLostException,
             $failure instanceof ConnectionClosedException => [self::LOST . ": {$failure->getMessage()}", null],
             $failure instanceof AuthenticationException,
             $failure instanceof ConnectionFailedException,

@@ -7,6 +7,7 @@ namespace Spindle\Tests\Doctrine;
 use Amp\DeferredFuture;
 use Doctrine\DBAL\Cache\QueryCacheProfile;
 use Doctrine\DBAL\Connection;
+use Doctrine\DBAL\Driver\API\PostgreSQL\ExceptionConverter;
 use Doctrine\DBAL\Driver\Exception as DriverFailure;
 use Doctrine\DBAL\DriverManager;
 use Doctrine\DBAL\Exception as DoctrineException;
@@ -31,6 +32,9 @@ use PHPUnit\Framework\Attributes\TestWith;
 use Psr\Cache\CacheItemInterface;
 use Psr\Cache\CacheItemPoolInterface;
 use Spindle\Doctrine\Driver;
+use Spindle\Doctrine\Exception;
+use Spindle\Postgres\ConnectionLostException;
+use Spindle\Postgres\Internal\ServerError;
 use Spindle\Postgres\JsonMode;
 use Spindle\Postgres\PooledConnection;
 use Spindle\Postgres\PostgresOptions;
@@ -370,6 +374,16 @@ final class DriverTest extends TidyTestCase
         } catch (ConnectionLost) {
             self::assertSame(1, $connection->fetchOne('SELECT 1'));
         }
+    }
+
+    public function testAConnectionThatAStandbyEndsBecauseOfAConflictIsLost(): void
+    {
+        $message = 'terminating connection due to conflict with recovery';
+        $lost = ConnectionLostException::while($message, error: new ServerError(['C' => '40001', 'M' => $message]));
+        $failure = (new ExceptionConverter())->convert(Exception::of($lost), null);
+
+        self::assertInstanceOf(ConnectionLost::class, $failure);
+        self::assertStringContainsString($message, $failure->getMessage());
     }
 
     public function testAServerThatRefusesIsAConnectionFailure(): void
