@@ -6,12 +6,20 @@ namespace Spindle\Internal;
 
 final class Shutdown
 {
+    /** Maximum depth of shutdown functions that register others. PHP does not report whether a function is the last. */
+    private const MAX_DEPTH = 10;
+
     private function __construct() {}
 
     /** Calls a function at the end of the script, after the shutdown functions of the application. */
     public static function afterApplication(\Closure $callback): void
     {
+        self::callAfter(self::MAX_DEPTH, $callback);
+    }
+
+    private static function callAfter(int $depth, \Closure $callback): void
+    {
         // A function that a shutdown function registers runs after all that were registered before.
-        register_shutdown_function(static fn() => register_shutdown_function($callback));
+        $depth === 0 ? $callback() : register_shutdown_function(self::callAfter(...), $depth - 1, $callback);
     }
 }

@@ -659,6 +659,29 @@ final class DriverTest extends TidyTestCase
         return [$before, $holder->connection->fetchOne('SELECT 2')];
     }
 
+    public function testAShutdownFunctionThatOthersRegisterUsesAnOpenConnection(): void
+    {
+        $process = Host::start(self::class . '::queryInNestedShutdownFunctions', [Cluster::shared()->dsn()]);
+        $process->wait();
+
+        self::assertSame(['', 0], [$process->getErrorOutput(), $process->getExitCode()]);
+        self::assertStringEndsWith('at depth 4: 42', $process->getOutput());
+    }
+
+    public static function queryInNestedShutdownFunctions(string $dsn): void
+    {
+        $parameters = ['driverClass' => Driver::class, 'driverOptions' => ['pool' => new PostgresPool($dsn)]];
+        $connection = DriverManager::getConnection($parameters);
+        $connection->fetchOne('SELECT 1');
+        $function = static function () use ($connection): void {
+            echo 'at depth 4: ', json_encode($connection->fetchOne('SELECT 42'));
+        };
+        for ($depth = 4; $depth > 1; --$depth) {
+            $function = static fn() => register_shutdown_function($function);
+        }
+        register_shutdown_function($function);
+    }
+
     public function testShutdownFunctionsUseOpenConnectionsAndLaterDestructorsGetADoctrineException(): void
     {
         $process = Host::start(self::class . '::queryAtTheEnd', [Cluster::shared()->dsn()]);
