@@ -30,10 +30,20 @@ final class Connection implements DriverConnection
     /** Statements after which parameters of other statements may have other types. */
     private const CHANGES_SCHEMA = '~^\s*+(?:ALTER|CREATE|DROP)\b~i';
 
+    /** Statements that end a transaction, or begin or end a savepoint. If one is not sent, Doctrine counts wrongly. */
+    private const COUNTED_STATEMENTS = '~^(?:\s|/\*.*?\*/)*+(?:COMMIT|ROLLBACK|SAVEPOINT|RELEASE)\b~is';
+
     /** Seconds from one collection of cycles to the next, while a fiber waits for a connection. */
     private const COLLECT_INTERVAL = 0.1;
 
+    /** Whether Doctrine counts an open transaction. */
     private bool $inTransaction = false;
+
+    /**
+     * Whether Doctrine's count of transactions and savepoints is wrong, because a statement was refused and not sent.
+     * If Doctrine counts a transaction, statements throw until its end. Then ROLLBACK is sent before the next one.
+     */
+    private bool $isAborted = false;
 
     /**
      * The fiber that has begun the transaction; null outside of fibers.
@@ -155,25 +165,38 @@ final class Connection implements DriverConnection
 
     public function beginTransaction(): void
     {
-        $this->ensureUsable();
+        $this->ensureUsable('BEGIN');
         // Set first, so that no statement of another fiber follows BEGIN while this fiber waits for the server.
         [$this->inTransaction, $this->owner] = [true, \Fiber::getCurrent()];
         try {
-            $this->run('BEGIN', []);
+            $this->rollBackIfAborted();
+            $this->send('BEGIN', [], isCounted: true);
         } catch (\Throwable $failure) {
-            [$this->inTransaction, $this->owner] = [false, null];
+            // If the earlier transaction is still open, statements of this one must not become a part of it.
+            if (!$this->isAborted) {
+                [$this->inTransaction, $this->owner] = [false, null];
+            }
             throw $failure;
         }
     }
 
     public function commit(): void
     {
-        $this->end('COMMIT');
+        if ($this->isAborted) {
+            $this->rollBack();
+            throw Exception::aborted();
+        }
+        $this->ensureUsable('COMMIT');
+        [$this->inTransaction, $this->owner] = [false, null];
+        $this->send('COMMIT', [], isCounted: true);
     }
 
     public function rollBack(): void
     {
-        $this->end('ROLLBACK');
+        $this->ensureUsable('ROLLBACK');
+        [$this->inTransaction, $this->owner] = [false, null];
+        $this->isAborted = true;
+        $this->rollBackIfAborted();
     }
 
     public function getServerVersion(): string
@@ -184,6 +207,10 @@ final class Connection implements DriverConnection
     /** Returns the borrowed connection, for example to stream rows or to copy data. */
     public function getNativeConnection(): PooledConnection
     {
+        if ($this->isAborted) {
+            $this->ensureReady('');
+        }
+
         return $this->connection;
     }
 
@@ -196,11 +223,28 @@ final class Connection implements DriverConnection
      */
     public function run(string $sql, #[\SensitiveParameter] array $parameters): Result
     {
-        $this->ensureUsable();
+        $this->ensureReady($sql);
+
+        return $this->send($sql, $parameters, isCounted: $this->inTransaction);
+    }
+
+    /**
+     * @param list<mixed> $parameters
+     * @param bool $isCounted whether Doctrine counts the transaction; it does not know one that a statement has begun
+     *
+     * @throws Exception
+     */
+    private function send(string $sql, #[\SensitiveParameter] array $parameters, bool $isCounted): Result
+    {
         try {
             return new Result($this->connection->query($sql, $parameters));
-        } catch (PostgresException|CannotWaitException $failure) {
+        } catch (PostgresException $failure) {
             throw Exception::of($failure);
+        } catch (\Throwable $refusal) {
+            if ($isCounted) {
+                $this->noteRefused($sql);
+            }
+            throw $refusal instanceof CannotWaitException ? Exception::of($refusal) : $refusal;
         }
     }
 
@@ -221,7 +265,7 @@ final class Connection implements DriverConnection
     /** @throws Exception */
     private function runScript(string $sql): void
     {
-        $this->ensureUsable();
+        $this->ensureReady($sql);
         try {
             $this->connection->executeScript($sql);
         } catch (PostgresException|CannotWaitException $failure) {
@@ -291,20 +335,42 @@ final class Connection implements DriverConnection
         }
     }
 
-    private function end(string $sql): void
+    /** @throws Exception when the script has ended, or the transaction can only be rolled back */
+    private function ensureReady(string $sql): void
     {
-        $this->ensureUsable();
-        [$this->inTransaction, $this->owner] = [false, null];
-        $this->run($sql, []);
+        $this->ensureUsable($sql);
+        if ($this->isAborted) {
+            if ($this->inTransaction) {
+                throw Exception::aborted();
+            }
+            $this->rollBackIfAborted();
+            $this->ensureUsable($sql);
+        }
+    }
+
+    private function rollBackIfAborted(): void
+    {
+        if ($this->isAborted) {
+            // Statements that other fibers send while this fiber waits follow the ROLLBACK.
+            $this->isAborted = false;
+            $this->send('ROLLBACK', [], isCounted: true);
+        }
+    }
+
+    /** Must be called when a statement of a transaction that Doctrine counts was refused and not sent. */
+    private function noteRefused(string $sql): void
+    {
+        $this->isAborted = $this->isAborted || preg_match(self::COUNTED_STATEMENTS, $sql) === 1;
     }
 
     /** @throws Exception after {@see releaseAll()} */
-    private function ensureUsable(): void
+    private function ensureUsable(string $sql): void
     {
         if (!isset(self::$borrowed[$this->pid][spl_object_id($this)])) {
             throw Exception::scriptEnded();
         }
         if ($this->inTransaction && $this->owner !== \Fiber::getCurrent()) {
+            $this->noteRefused($sql);
             throw new \LogicException(
                 'Another fiber has a transaction open on this Doctrine connection. Create a connection for each fiber',
             );

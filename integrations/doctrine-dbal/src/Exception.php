@@ -67,6 +67,16 @@ final class Exception extends AbstractException
     }
 
     /** @internal */
+    public static function aborted(): self
+    {
+        return new self(
+            'The transaction can only be rolled back, because an earlier COMMIT, ROLLBACK or statement about a '
+                . 'savepoint could not be sent. Call rollBack() for the outermost transaction, or close the Doctrine '
+                . 'connection',
+        );
+    }
+
+    /** @internal */
     public static function rowsOfScript(): self
     {
         return new self('The rows of several statements in one text are not available. ' . self::ONE_BY_ONE);

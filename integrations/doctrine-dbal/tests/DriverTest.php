@@ -741,6 +741,156 @@ final class DriverTest extends TidyTestCase
         self::assertSame(2, $connection->fetchOne('SELECT 2'));
     }
 
+    /** @param 'commit'|'rollBack' $end */
+    #[RequiresPhpExtension('pcntl')]
+    #[RequiresPhpExtension('posix')]
+    #[TestWith(['commit'])]
+    #[TestWith(['rollBack'])]
+    public function testATransactionWhoseEndWasRefusedIsRolledBackBeforeTheNextStatement(string $end): void
+    {
+        $connection = $this->connection();
+        $table = $this->table($connection, 'value text');
+        foreach (['insert', 'transaction', 'native'] as $next) {
+            $connection->beginTransaction();
+            $connection->insert($table, ['value' => 'refused']);
+            $refused = self::callInSignalHandler(match ($end) {
+                'commit' => $connection->commit(...),
+                'rollBack' => $connection->rollBack(...),
+            });
+            self::assertInstanceOf(DriverException::class, $refused);
+            $insert = static fn() => $connection->insert($table, ['value' => $next]);
+            match ($next) {
+                'insert' => $insert(),
+                'transaction' => $connection->transactional($insert),
+                'native' => self::native($connection)->execute("INSERT INTO {$table} VALUES ('native')"),
+            };
+        }
+
+        self::assertSame(
+            ['insert', 'transaction', 'native'],
+            $this->connection()->fetchFirstColumn("SELECT value FROM {$table}"),
+        );
+    }
+
+    public function testARollbackThatAnOpenCopyRefusesIsSentBeforeTheNextStatement(): void
+    {
+        $connection = $this->connection();
+        $table = $this->table($connection, 'id int');
+        $connection->beginTransaction();
+        $connection->insert($table, ['id' => 1]);
+        $rows = self::native($connection)->copyTo('COPY (SELECT generate_series(1, 3)) TO STDOUT');
+        $rows->current();
+        try {
+            $connection->rollBack();
+            self::fail('ROLLBACK was sent during a COPY');
+        } catch (\LogicException) {
+            self::assertSame(3, iterator_count($rows));
+        }
+        $connection->insert($table, ['id' => 2]);
+
+        self::assertSame([2], $this->connection()->fetchFirstColumn("SELECT id FROM {$table}"));
+    }
+
+    /** @param 'beginTransaction'|'commit'|'rollBack' $call */
+    #[RequiresPhpExtension('pcntl')]
+    #[RequiresPhpExtension('posix')]
+    #[TestWith(['beginTransaction'])]
+    #[TestWith(['commit'])]
+    #[TestWith(['rollBack'])]
+    public function testATransactionIsNotContinuedAfterAStatementAboutASavepointWasRefused(string $call): void
+    {
+        $connection = $this->connection();
+        $table = $this->table($connection, 'id int');
+        $connection->beginTransaction();
+        if ($call !== 'beginTransaction') {
+            $connection->beginTransaction();
+        }
+        $connection->insert($table, ['id' => 1]);
+        $failure = self::callInSignalHandler(match ($call) {
+            'beginTransaction' => $connection->beginTransaction(...),
+            'commit' => $connection->commit(...),
+            'rollBack' => $connection->rollBack(...),
+        });
+        self::assertInstanceOf(DriverException::class, $failure);
+        foreach ([
+            static fn() => $connection->insert($table, ['id' => 2]),
+            static fn() => $connection->executeStatement("INSERT INTO {$table} VALUES (3); SELECT 1"),
+            $connection->getNativeConnection(...),
+            $connection->commit(...),
+        ] as $refused) {
+            try {
+                $refused();
+                self::fail('The transaction was continued');
+            } catch (DriverException|DriverFailure $failure) {
+                self::assertStringContainsString('can only be rolled back', $failure->getMessage());
+            }
+        }
+        $connection->close();
+
+        self::assertSame(0, $connection->fetchOne("SELECT count(*) FROM {$table}"));
+    }
+
+    #[RequiresPhpExtension('pcntl')]
+    #[RequiresPhpExtension('posix')]
+    public function testWithoutAutoCommitATransactionThatCouldNotBeginIsNotCommitted(): void
+    {
+        $connection = $this->connection();
+        $connection->setAutoCommit(false);
+        $table = $this->table($connection, 'id int');
+        $connection->commit();
+        $connection->insert($table, ['id' => 1]);
+        self::assertInstanceOf(DriverException::class, self::callInSignalHandler($connection->commit(...)));
+        foreach ([static fn() => $connection->insert($table, ['id' => 2]), $connection->commit(...)] as $refused) {
+            try {
+                $refused();
+                self::fail('It was accepted');
+            } catch (DriverException $failure) {
+                self::assertStringContainsString('can only be rolled back', $failure->getMessage());
+            }
+        }
+        $connection->insert($table, ['id' => 3]);
+        $connection->commit();
+
+        self::assertSame([3], $this->connection()->fetchFirstColumn("SELECT id FROM {$table}"));
+    }
+
+    #[RequiresPhpExtension('pcntl')]
+    #[RequiresPhpExtension('posix')]
+    public function testATransactionThatAStatementHasBegunIsCommittedByALaterCall(): void
+    {
+        $connection = $this->connection();
+        $table = $this->table($connection, 'id int');
+        $connection->executeStatement('BEGIN');
+        $connection->insert($table, ['id' => 1]);
+        $commit = static fn() => $connection->executeStatement('COMMIT');
+        self::assertInstanceOf(DriverException::class, self::callInSignalHandler($commit));
+        $commit();
+
+        self::assertSame([1], $this->connection()->fetchFirstColumn("SELECT id FROM {$table}"));
+    }
+
+    public function testATransactionThatAnotherFiberTriedToEndIsNotContinued(): void
+    {
+        $connection = $this->connection();
+        $table = $this->table($connection, 'id int');
+        $connection->beginTransaction();
+        $connection->insert($table, ['id' => 1]);
+        try {
+            async($connection->rollBack(...))->await();
+            self::fail('Another fiber has ended the transaction');
+        } catch (\LogicException) {
+        }
+        try {
+            $connection->insert($table, ['id' => 2]);
+            self::fail('The transaction was continued');
+        } catch (DriverException $failure) {
+            self::assertStringContainsString('can only be rolled back', $failure->getMessage());
+        }
+        $connection->transactional(static fn() => $connection->insert($table, ['id' => 3]));
+
+        self::assertSame([3], $this->connection()->fetchFirstColumn("SELECT id FROM {$table}"));
+    }
+
     public function testConnectionsWithTheSameParametersShareAPool(): void
     {
         $options = PostgresOptions::fromDsn(Cluster::shared()->dsn());
@@ -799,6 +949,31 @@ final class DriverTest extends TidyTestCase
         $this->expectException(\InvalidArgumentException::class);
         $this->expectExceptionMessage($message);
         $connection->fetchOne('SELECT 1');
+    }
+
+    /** Calls a function where PHP can't switch fibers, and returns the exception that it has thrown. */
+    private static function callInSignalHandler(\Closure $function): ?\Throwable
+    {
+        $thrown = null;
+        pcntl_signal(\SIGUSR1, static function () use ($function, &$thrown): void {
+            try {
+                $function();
+            } catch (\Throwable $thrown) {
+            }
+        });
+        posix_kill((int) getmypid(), \SIGUSR1);
+        pcntl_signal_dispatch();
+        pcntl_signal(\SIGUSR1, \SIG_DFL);
+
+        return $thrown;
+    }
+
+    private static function native(Connection $connection): PooledConnection
+    {
+        $native = $connection->getNativeConnection();
+        self::assertInstanceOf(PooledConnection::class, $native);
+
+        return $native;
     }
 
     /** Leaves an open connection in a cycle, as a request that drops its EntityManager does. */
