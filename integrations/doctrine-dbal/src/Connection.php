@@ -370,10 +370,16 @@ final class Connection implements DriverConnection
             throw Exception::scriptEnded();
         }
         if ($this->inTransaction && $this->owner !== \Fiber::getCurrent()) {
+            // For example, a shutdown function may roll back after exit() in a fiber.
+            $hasOwnerEnded = $this->owner?->isTerminated() === true;
+            if ($hasOwnerEnded && str_starts_with($sql, 'ROLLBACK')) {
+                return;
+            }
             $this->noteRefused($sql);
-            throw new \LogicException(
-                'Another fiber has a transaction open on this Doctrine connection. Create a connection for each fiber',
-            );
+            throw new \LogicException($hasOwnerEnded
+                ? 'A fiber that has ended left a transaction open on this Doctrine connection. Call rollBack() first'
+                : 'Another fiber has a transaction open on this Doctrine connection. '
+                    . 'Create a connection for each fiber');
         }
     }
 }

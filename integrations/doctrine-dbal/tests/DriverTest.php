@@ -891,6 +891,54 @@ final class DriverTest extends TidyTestCase
         self::assertSame([3], $this->connection()->fetchFirstColumn("SELECT id FROM {$table}"));
     }
 
+    public function testTheTransactionOfAFiberThatHasEndedCanBeRolledBack(): void
+    {
+        $connection = $this->connection();
+        $table = $this->table($connection, 'id int');
+        $fiber = new \Fiber(static function () use ($connection, $table): void {
+            $connection->beginTransaction();
+            $connection->beginTransaction();
+            $connection->insert($table, ['id' => 1]);
+        });
+        $fiber->start();
+        Eventually::holds($fiber->isTerminated(...), 'the fiber has ended');
+        try {
+            $connection->insert($table, ['id' => 2]);
+            self::fail('The statement became a part of the transaction');
+        } catch (\LogicException $failure) {
+            self::assertStringContainsString('Call rollBack() first', $failure->getMessage());
+        }
+        while ($connection->isTransactionActive()) {
+            $connection->rollBack();
+        }
+        $connection->insert($table, ['id' => 3]);
+
+        self::assertSame([3], $this->connection()->fetchFirstColumn("SELECT id FROM {$table}"));
+    }
+
+    public function testAShutdownFunctionRollsBackAfterAnExitInAFiber(): void
+    {
+        $process = Host::start(self::class . '::exitInATransaction', [Cluster::shared()->dsn()]);
+        $process->wait();
+
+        self::assertSame(['', 4], [$process->getErrorOutput(), $process->getExitCode()]);
+        self::assertStringEndsWith('after the rollback: 42', $process->getOutput());
+    }
+
+    public static function exitInATransaction(string $dsn): void
+    {
+        $parameters = ['driverClass' => Driver::class, 'driverOptions' => ['pool' => new PostgresPool($dsn)]];
+        $connection = DriverManager::getConnection($parameters);
+        register_shutdown_function(static function () use ($connection): void {
+            $connection->rollBack();
+            echo 'after the rollback: ', json_encode($connection->fetchOne('SELECT 42'));
+        });
+        async(static function () use ($connection): never {
+            $connection->beginTransaction();
+            exit(4);
+        })->await();
+    }
+
     public function testConnectionsWithTheSameParametersShareAPool(): void
     {
         $options = PostgresOptions::fromDsn(Cluster::shared()->dsn());
