@@ -10,6 +10,8 @@ use Spindle\Postgres\Internal\ServerError;
 /** A server does not offer the requested session. The message is a clause that is shown after the server's name. */
 final class AttemptFailedException extends NetworkException
 {
+    private const POOLER_REFUSAL = '~^no such user\b|(?:authentication failed|login rejected)$~D';
+
     /** @param bool $isUnsuitable whether the server works, but its session does not match the option `targetSession` */
     private function __construct(
         string $message,
@@ -52,9 +54,9 @@ final class AttemptFailedException extends NetworkException
         return new self(
             "{$message} ({$error->sqlState()})",
             $error->sqlState(),
-            // PgBouncer reports a wrong password with the SQLSTATE of protocol violations.
+            // PgBouncer reports a refused login with the SQLSTATE of protocol violations.
             str_starts_with($error->sqlState(), '28')
-                || $error->sqlState() === '08P01' && str_ends_with($message, 'authentication failed'),
+                || $error->sqlState() === '08P01' && preg_match(self::POOLER_REFUSAL, $message) === 1,
         );
     }
 }

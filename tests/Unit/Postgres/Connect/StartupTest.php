@@ -373,8 +373,13 @@ final class StartupTest extends TestCase
 
     #[TestWith(['SASL authentication failed', true])]
     #[TestWith(['password authentication failed', true])]
+    #[TestWith(['"trust" authentication failed', true])]
+    #[TestWith(['no such user', true])]
+    #[TestWith(['no such user: app', true])]
+    #[TestWith(['login rejected', true])]
+    #[TestWith(['no such database: shop', false])]
     #[TestWith(['server login has been failing, try again later (server_login_retry)', false])]
-    public function testAPoolerThatRefusesAPasswordIsDistinguishedFromOneWithoutAServer(
+    public function testAPoolerThatRefusesALoginIsDistinguishedFromOneWithoutAServer(
         string $message,
         bool $isAuthentication,
     ): void {
