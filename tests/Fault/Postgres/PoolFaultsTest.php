@@ -84,6 +84,58 @@ final class PoolFaultsTest extends TidyTestCase
         $server->stop();
     }
 
+    public function testAPoolerThatHasLostItsServerIsTriedAgain(): void
+    {
+        $takeOnce = static function (FakeConnection $client): void {
+            $client->readStartup();
+            $client->write(Answers::welcome());
+            (new FakeSession($client))->next();
+            $client->write(Answers::first(['a' => Message::TEXT], ['here']));
+        };
+        $server = FakeServer::start(
+            $takeOnce,
+            static function (FakeConnection $client): void {
+                $client->readStartup();
+                $client->write(self::poolerWithoutServer());
+            },
+            $takeOnce,
+        );
+        $pool = new PostgresPool(Answers::options($server), 1);
+
+        self::assertSame('here', $pool->query('SELECT')->value());
+        Eventually::holds(static fn(): bool => $pool->statistics()['lost_total'] === 1, 'the pool knows');
+        self::assertSame('here', $pool->query('SELECT')->value());
+        self::assertSame(3, $server->connections);
+        $pool->close();
+        unset($pool);
+        $server->stop();
+    }
+
+    public function testAPoolerThatNeverHadAServerIsReportedAtOnce(): void
+    {
+        $server = FakeServer::start(static function (FakeConnection $client): void {
+            $client->readStartup();
+            $client->write(self::poolerWithoutServer());
+        });
+        $pool = new PostgresPool(Answers::options($server), 1, new PostgresPoolOptions(acquireTimeout: 60.0));
+
+        $outcome = Outcome::of(static fn(): mixed => $pool->query('SELECT'));
+        self::assertInstanceOf(ConnectionFailedException::class, $outcome, Outcome::describe($outcome));
+        self::assertSame('08P01', $outcome->sqlState);
+        $pool->close();
+        unset($pool);
+        $server->stop();
+    }
+
+    private static function poolerWithoutServer(): string
+    {
+        return Message::errorResponse(
+            '08P01',
+            'server login has been failing, try again later (server_login_retry)',
+            severity: 'FATAL',
+        );
+    }
+
     #[DataProvider('refusals')]
     public function testAWaiterGetsTheReasonWhyTheServerRefused(string $sqlState, string $message): void
     {

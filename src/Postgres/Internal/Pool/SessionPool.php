@@ -12,7 +12,6 @@ use Spindle\Internal\Async\FiberSwitch;
 use Spindle\Internal\SelfWaitException;
 use Spindle\Internal\WeakTimer;
 use Spindle\Postgres\ConnectionClosedException;
-use Spindle\Postgres\ConnectionFailedException;
 use Spindle\Postgres\Internal\Protocol\Exchange;
 use Spindle\Postgres\Internal\Protocol\PipelinedSession;
 use Spindle\Postgres\Internal\Session;
@@ -757,10 +756,8 @@ final class SessionPool implements SessionLender
         if ($this->sessions->all !== [] || $this->opener->openingCount > 0) {
             return;
         }
-        $isNoServer = $this->counts->opened === 0
-            && $failure instanceof ConnectionFailedException
-            && $failure->sqlState === null;
-        if ($isNoServer || !TransientFailures::includes($failure)) {
+        $wasNeverReached = $this->counts->opened === 0 && TransientFailures::isNoServer($failure);
+        if ($wasNeverReached || !TransientFailures::includes($failure)) {
             $this->queue->failAll($failure);
         }
     }
