@@ -9,7 +9,7 @@ use Spindle\Postgres\Internal\SqlText;
 /** A method for a single statement, such as query(), got several statements. Nothing was executed. */
 final class MultipleStatementsException extends \InvalidArgumentException implements PostgresException
 {
-    /** @param string $second beginning of the second statement */
+    /** @param string $second beginning of the second statement, in which quoted text is masked */
     private function __construct(string $message, public readonly string $second)
     {
         parent::__construct($message);
@@ -30,6 +30,8 @@ final class MultipleStatementsException extends \InvalidArgumentException implem
             return null;
         }
         [$second, $position] = $found;
+        // If a string contains \', its end depends on a setting, so the text found may be in a string.
+        $second = str_contains($sql, "\\'") ? '***' : SqlText::masked($second);
 
         return new self(
             "Only one statement can be executed at a time. A second one begins at character {$position}: {$second}. "

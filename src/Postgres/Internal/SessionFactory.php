@@ -164,6 +164,7 @@ final class SessionFactory
             $roundTrip,
             $opened->persistent === null ? null : new Handover($opened->persistent, $opened, $setup),
         );
+        $pipeline->conversation->hasEscapes = ($opened->parameters['standard_conforming_strings'] ?? 'on') === 'off';
         $pipeline->receiveBytes($opened->leftover);
         $pipeline->onClose(
             static fn(?\Throwable $reason)

@@ -31,7 +31,10 @@ final class SqlText
 
     private const DOLLAR_QUOTE = '~(?<![\w$\x80-\xFF])\$(?:[a-zA-Z_\x80-\xFF][\w\x80-\xFF]*+)?\$~A';
 
-    /** Matches a string in three parts: the opening quote, the text, and the closing quote, which may be missing. */
+    /**
+     * Matches a string in three parts: the opening quote, the text, and the closing quote, which may be missing. In a
+     * string without E, \' ends the string or not, depending on a setting. So the text after it counts as string.
+     */
     private const STRING_PATTERN = <<<'REGEX'
         ~(?:
             --[^\n\r]*+
@@ -39,7 +42,7 @@ final class SqlText
           | "(?:[^"]++|"")*+"
         )(*SKIP)(*FAIL)
           | (?<![\w$])([eE]')((?:[^'\\]++|\\.|'')*+)('|\z)
-          | (')((?:[^']++|'')*+)('|\z)
+          | (')((?:[^'\\]++|\\(?:[^']|\z)|'')*+(?:\\'.*+)?+)('|\z)
           | (?<![\w$])(\$(?:[a-zA-Z_\x80-\xFF][\w\x80-\xFF]*+)?\$)(.*?)(\g{-3}|\z)
         ~xs
         REGEX;
@@ -92,18 +95,19 @@ final class SqlText
 
     /**
      * @param string $direction FROM STDIN or TO STDOUT
+     * @param bool $hasEscapes whether standard_conforming_strings is off
      *
      * @throws \LogicException when the statement is not a COPY in this direction
      * @throws MultipleStatementsException when another statement follows
      */
-    public static function checkCopy(string $sql, string $direction): void
+    public static function checkCopy(string $sql, string $direction, bool $hasEscapes = false): void
     {
         self::check($sql);
         if (!self::isCopyWith($sql, $direction)) {
             $method = $direction === 'FROM STDIN' ? 'copyFrom()' : 'copyTo()';
             throw new \LogicException("{$method} needs a COPY … {$direction}");
         }
-        $failure = MultipleStatementsException::of($sql);
+        $failure = MultipleStatementsException::of($sql, $hasEscapes);
         if ($failure !== null) {
             throw $failure;
         }

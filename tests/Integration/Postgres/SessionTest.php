@@ -8,6 +8,7 @@ use Amp\TimeoutCancellation;
 use Spindle\Postgres\ConnectionClosedException;
 use Spindle\Postgres\Internal\Protocol\PipelinedSession;
 use Spindle\Postgres\Internal\SessionFactory;
+use Spindle\Postgres\MultipleStatementsException;
 use Spindle\Postgres\PostgresOptions;
 use Spindle\Postgres\TlsMode;
 use Spindle\Postgres\UniqueViolationException;
@@ -57,6 +58,32 @@ final class SessionTest extends TidyTestCase
         } catch (ConnectionClosedException) {
         }
         self::assertSame([['count' => '0']], Cluster::ask("SELECT count(*) FROM {$table}"));
+    }
+
+    public function testACopyIsReadWithTheSettingOfBackslashesInStrings(): void
+    {
+        $one = "COPY (SELECT 'a\\'; b') TO STDOUT";
+        $two = "COPY (SELECT 'a\\'') TO STDOUT; SELECT 1 --') TO STDOUT";
+        $options = PostgresOptions::fromDsn(Cluster::shared()->dsn())
+            ->with(['settings' => ['standard_conforming_strings' => 'off', 'escape_string_warning' => 'off']]);
+        $session = (new SessionFactory($options))->open(null);
+
+        self::assertSame(["a'; b\n"], iterator_to_array($session->copyTo($one, null)));
+        self::assertCopyIsRefused($session, $two);
+        $session->query('SET standard_conforming_strings = on');
+        self::assertCopyIsRefused($session, $one);
+        $session->query('SET standard_conforming_strings = off');
+        self::assertSame(["a'; b\n"], iterator_to_array($session->copyTo($one, null)));
+        $session->close();
+    }
+
+    private static function assertCopyIsRefused(PipelinedSession $session, string $sql): void
+    {
+        try {
+            $session->copyTo($sql, null)->current();
+            self::fail('The COPY was not refused');
+        } catch (MultipleStatementsException) {
+        }
     }
 
     public function testThePhpScriptCanEndDuringACall(): void

@@ -35,6 +35,12 @@ final class ErrorPlaceTest extends TestCase
         yield 'after an escaped quote' => [
             "SELECT E'it\\'s', x form y", 20, " in line 1: SELECT E'*****', x >>> form y",
         ];
+        yield 'after a quote that a setting may escape' => [
+            "SELECT 'it\\'s secret' FORM x", 23, " in line 1: SELECT '************** >>> ******",
+        ];
+        yield 'after escaped backslashes' => [
+            "SELECT 'a\\b\\\\', x form y", 19, " in line 1: SELECT '*****', x >>> form y",
+        ];
         yield 'after dollar quotes' => [
             "SELECT \$a\$it's \$\$\$a\$, 'b' form x", 27, " in line 1: SELECT \$a\$*******\$a\$, '*' >>> form x",
         ];

@@ -44,6 +44,16 @@ final class StatementFailuresTest extends TestCase
         self::assertInstanceOf(QueryException::class, $this->failure('SELECT 1', self::exchange(self::OUT_OF_DATE), 4));
     }
 
+    #[TestWith(["SELECT 1; SELECT 'secret'", "11: SELECT '******'."])]
+    #[TestWith(["SELECT 'a\\'; secret'; SELECT 2", '14: ***.'])]
+    public function testTheSecondStatementIsShownWithoutItsStrings(string $sql, string $shown): void
+    {
+        $failure = $this->failure($sql, self::exchange(['C' => '42601', 'R' => 'exec_parse_message']));
+
+        self::assertInstanceOf(MultipleStatementsException::class, $failure);
+        self::assertStringContainsString("at character {$shown}", $failure->getMessage());
+    }
+
     public function testNothingIsSentAgainInATransaction(): void
     {
         $exchange = self::exchange(self::OUT_OF_DATE);
