@@ -12,9 +12,14 @@ final class PoolTimeoutException extends \RuntimeException implements PostgresEx
         parent::__construct($message, 0, $previous);
     }
 
-    /** @internal */
+    /**
+     * @internal
+     *
+     * @param non-empty-list<PostgresHost> $hosts
+     */
     public static function after(
         float $seconds,
+        array $hosts,
         int $connections,
         int $opening,
         int $waiting,
@@ -33,9 +38,11 @@ final class PoolTimeoutException extends \RuntimeException implements PostgresEx
 
         if ($connections === 0) {
             return new self(\sprintf(
-                'Could not connect to PostgreSQL within %s s: the server has not answered. '
+                'Could not connect to PostgreSQL at %s within %s s: %s server has not answered. '
                     . 'Is it running, and can this machine reach it?',
+                implode(', ', $hosts),
                 round($seconds, 3),
+                \count($hosts) === 1 ? 'the' : 'at least one',
             ));
         }
 
@@ -51,12 +58,17 @@ final class PoolTimeoutException extends \RuntimeException implements PostgresEx
         ), $previous);
     }
 
-    /** @internal */
-    public static function unanswered(float $seconds, int $connections): self
+    /**
+     * @internal
+     *
+     * @param non-empty-list<PostgresHost> $hosts
+     */
+    public static function unanswered(float $seconds, array $hosts, int $connections): self
     {
         return new self(\sprintf(
-            'No connection of the pool was usable within %s s: the server has not answered on %d of them. '
+            'No connection of the pool to %s was usable within %s s: the server has not answered on %d of them. '
                 . 'Is it running, and can this machine reach it?',
+            implode(', ', $hosts),
             round($seconds, 3),
             $connections,
         ));

@@ -11,7 +11,7 @@ use Revolt\EventLoop;
 use Spindle\Internal\Async\Condition;
 use Spindle\Internal\Async\Timeout;
 
-/** Waits with a deadline and a cancellation. Except for DNS look-ups, only this class suspends fibers that connect. */
+/** Waits with a deadline and a cancellation. Except for DNS look-ups, only this class suspends attempts to connect. */
 final readonly class Deadline
 {
     /** Maximum seconds of a timer. The event loop does not support much longer timers. */
@@ -40,6 +40,16 @@ final readonly class Deadline
     public function within(float $seconds): self
     {
         return $this->left() <= $seconds ? $this : self::in($seconds, $this->cancellation);
+    }
+
+    /** Returns the same deadline with another cancellation in addition. */
+    public function orCancelledBy(Cancellation $other): self
+    {
+        return new self(
+            $this->at,
+            $this->seconds,
+            $this->cancellation === null ? $other : new CompositeCancellation($this->cancellation, $other),
+        );
     }
 
     /**

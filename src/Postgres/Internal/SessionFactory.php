@@ -7,12 +7,14 @@ namespace Spindle\Postgres\Internal;
 use Amp\Cancellation;
 use Amp\CancelledException;
 use Amp\CompositeCancellation;
+use Amp\DeferredCancellation;
 use Amp\DeferredFuture;
 use Amp\Future;
 use Amp\Internal\Cancellable;
 use Amp\Internal\FutureIterator;
 use Amp\Internal\FutureIteratorQueue;
 use Amp\Internal\FutureState;
+use Amp\Internal\WrappedCancellation;
 use Amp\TimeoutCancellation;
 use Amp\TimeoutException;
 use Revolt\EventLoop\FiberLocal;
@@ -48,6 +50,7 @@ use Spindle\Postgres\Internal\Protocol\SchemaChanges;
 use Spindle\Postgres\Internal\Types\QuotedValues;
 use Spindle\Postgres\Internal\Types\Types;
 use Spindle\Postgres\PoolTimeoutException;
+use Spindle\Postgres\PostgresHost;
 use Spindle\Postgres\PostgresOptions;
 use Spindle\Postgres\ProtocolException;
 use Spindle\Postgres\QueryException;
@@ -66,6 +69,7 @@ final class SessionFactory
         ConnectionFailedException::class,
         ConnectionLostException::class,
         CompositeCancellation::class,
+        DeferredCancellation::class,
         DeferredFuture::class,
         DriverSuspension::class,
         StreamReadableCallback::class,
@@ -102,6 +106,7 @@ final class SessionFactory
         TransactionRun::class,
         TransientFailures::class,
         WaitingFiber::class,
+        WrappedCancellation::class,
         TlsMode::class,
         ...ClientStream::PRELOADED,
     ];
@@ -128,6 +133,12 @@ final class SessionFactory
         $this->types = new Types($options->json);
         $this->connector = new Connector($options);
         $this->schemaChanges = new SchemaChanges();
+    }
+
+    /** @return non-empty-list<PostgresHost> */
+    public function hosts(): array
+    {
+        return $this->options->hosts;
     }
 
     public function readTimeout(): ?float

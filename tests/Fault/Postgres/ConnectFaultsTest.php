@@ -23,7 +23,9 @@ use Spindle\Postgres\Internal\Connect\OpenedConnection;
 use Spindle\Postgres\Internal\Connect\Scram;
 use Spindle\Postgres\PostgresHost;
 use Spindle\Postgres\PostgresOptions;
+use Spindle\Postgres\TargetSession;
 use Spindle\Postgres\TlsMode;
+use Spindle\Tests\Eventually;
 use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\Postgres\Certificates;
 use Spindle\Tests\Postgres\Cluster;
@@ -156,6 +158,94 @@ final class ConnectFaultsTest extends TidyTestCase
         fclose($session->stream);
         $silent->stop();
         $server->stop();
+    }
+
+    public function testASilentHostDelaysTheNextOnlyALittle(): void
+    {
+        $closed = false;
+        $silent = self::silent($closed);
+        $server = self::trusting();
+
+        // A share of this time would be longer than the limit of the test.
+        $session = (new Connector(self::options("127.0.0.1:{$silent->port},127.0.0.1:{$server->port}")->with(
+            ['connectTimeout' => 36_000.0],
+        )))->connect();
+
+        self::assertSame($server->port, $session->host->port);
+        Eventually::holds(static function () use (&$closed): bool {
+            return $closed;
+        }, 'the other connection is closed');
+        fclose($session->stream);
+        $silent->stop();
+        $server->stop();
+    }
+
+    public function testASilentAddressDelaysTheNextOnlyALittle(): void
+    {
+        $server = self::trusting();
+        $silent = stream_socket_server("tcp://127.0.0.9:{$server->port}");
+        self::assertNotFalse($silent);
+        $records = [new DnsRecord('127.0.0.9', DnsRecord::A), new DnsRecord('127.0.0.1', DnsRecord::A)];
+        self::withResolver(static fn() => $records, static function () use ($server): void {
+            $session = (new Connector(self::options("db.test:{$server->port}")->with(
+                ['tls' => TlsMode::Disable, 'connectTimeout' => 36_000.0],
+            )))->connect();
+            self::assertSame("db.test:{$server->port} (127.0.0.1)", (string) $session->endpoint);
+            fclose($session->stream);
+        });
+        fclose($silent);
+        $server->stop();
+    }
+
+    public function testASilentHostDoesNotPreventThatAPrimaryIsUsedInsteadOfAStandby(): void
+    {
+        $closed = false;
+        $silent = self::silent($closed);
+        $options = PostgresOptions::fromDsn(Cluster::shared()->tcpDsn());
+
+        $session = (new Connector($options->with([
+            'hosts' => [new PostgresHost($silent->host, $silent->port), ...$options->hosts],
+            'connectTimeout' => 36_000.0,
+            'targetSession' => TargetSession::PreferStandby,
+        ])))->connect();
+
+        self::assertEquals($options->hosts[0], $session->host);
+        fclose($session->stream);
+        $silent->stop();
+    }
+
+    public function testAFailedLoginIsTheEndAlsoOfTheAttemptBefore(): void
+    {
+        $closed = false;
+        $silent = self::silent($closed);
+        $wrong = self::refusing('28P01', 'password authentication failed');
+
+        $failure = self::failure(self::options("127.0.0.1:{$silent->port},127.0.0.1:{$wrong->port}"));
+
+        self::assertInstanceOf(AuthenticationException::class, $failure);
+        Eventually::holds(static function () use (&$closed): bool {
+            return $closed;
+        }, 'the other connection is closed');
+        $silent->stop();
+        $wrong->stop();
+    }
+
+    public function testAllAttemptsOfASearchThatIsCalledOffAreClosed(): void
+    {
+        $cancellation = new DeferredCancellation();
+        $first = $second = false;
+        $silent = [self::silent($first), self::silent($second, $cancellation->cancel(...))];
+        try {
+            (new Connector(self::options(
+                "127.0.0.1:{$silent[0]->port},127.0.0.1:{$silent[1]->port}",
+            )))->connect($cancellation->getCancellation());
+            self::fail('It was not called off');
+        } catch (CancelledException) {
+        }
+        Eventually::holds(static function () use (&$first, &$second): bool {
+            return $first && $second;
+        }, 'both connections are closed');
+        array_map(static fn(FakeServer $server) => $server->stop(), $silent);
     }
 
     public function testEveryHostIsReportedWithItsReason(): void
@@ -617,6 +707,24 @@ final class ConnectFaultsTest extends TidyTestCase
             $client->readStartup();
             $client->write(self::welcome());
             $client->readToEnd();
+        });
+    }
+
+    /**
+     * Starts a server that does not answer.
+     *
+     * @param bool $closed set when the client has closed the connection
+     * @param (\Closure(): void)|null $onStartup called when the client has begun its login
+     */
+    private static function silent(bool &$closed, ?\Closure $onStartup = null): FakeServer
+    {
+        return FakeServer::start(static function (FakeConnection $client) use (&$closed, $onStartup): void {
+            $client->readStartup();
+            if ($onStartup !== null) {
+                $onStartup();
+            }
+            $client->readToEnd();
+            $closed = true;
         });
     }
 

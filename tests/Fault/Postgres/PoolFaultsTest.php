@@ -175,7 +175,10 @@ final class PoolFaultsTest extends TidyTestCase
         $outcome = Outcome::of(static fn(): mixed => $pool->acquire());
 
         self::assertInstanceOf(PoolTimeoutException::class, $outcome, Outcome::describe($outcome));
-        self::assertStringContainsString('the server has not answered', $outcome->getMessage());
+        self::assertStringContainsString(
+            "at {$server->host}:{$server->port} within 0.1 s: the server has not answered",
+            $outcome->getMessage(),
+        );
         $pool->close();
         unset($pool);
         $server->stop();

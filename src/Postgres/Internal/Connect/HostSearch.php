@@ -6,6 +6,8 @@ namespace Spindle\Postgres\Internal\Connect;
 
 use Amp\Cancellation;
 use Amp\CancelledException;
+use Amp\DeferredCancellation;
+use Spindle\Internal\Async\Condition;
 use Spindle\Internal\Network\Deadline;
 use Spindle\Internal\Network\DnsLookup;
 use Spindle\Internal\Network\NetworkException;
@@ -16,26 +18,43 @@ use Spindle\Postgres\PostgresOptions;
 use Spindle\Postgres\ProtocolException;
 use Spindle\Postgres\TargetSession;
 
+use function Amp\async;
+
 /**
- * Tries the addresses of all hosts in the given order, until a session matches `PostgresOptions::$targetSession`. Each
- * attempt gets a share of the remaining time, so that a host that does not answer can't use all of that time.
+ * Tries the addresses of all hosts in the given order, until a session matches `PostgresOptions::$targetSession`. The
+ * next attempt starts when one has failed, or after a delay. Earlier attempts continue until one succeeds, so a host
+ * that does not answer delays the search only a little (as in RFC 8305, 5).
  *
  * @template T
  */
-final readonly class HostSearch
+final class HostSearch
 {
-    private ConnectionAttempts $attempts;
+    /** Seconds after which another address is tried, too. A login may take long, so this is longer than for TCP. */
+    private const ATTEMPT_DELAY = 1.0;
+
+    private readonly ConnectionAttempts $attempts;
+
+    /** Cancelled as soon as the search has a session, or has failed. */
+    private readonly DeferredCancellation $end;
+
+    /** @var T|null */
+    private mixed $session = null;
+
+    private ?\Throwable $failure = null;
 
     /**
      * @param \Closure(Endpoint, TargetSession, Deadline): T $attempt opens a session; throws NetworkException or
-     *     ProtocolException
+     *     ProtocolException, and CancelledException if the deadline is cancelled before it returns
      */
-    public function __construct(private PostgresOptions $options, private \Closure $attempt)
+    public function __construct(private readonly PostgresOptions $options, private readonly \Closure $attempt)
     {
         $this->attempts = new ConnectionAttempts($options->logger);
+        $this->end = new DeferredCancellation();
     }
 
     /**
+     * Can be called once.
+     *
      * @return T the first session that matches `PostgresOptions::$targetSession`
      *
      * @throws ConnectionFailedException when no host offers a session before the timeout
@@ -44,61 +63,100 @@ final readonly class HostSearch
      */
     public function first(?Cancellation $cancellation): mixed
     {
-        $deadline = Deadline::in($this->options->connectTimeout, $cancellation);
         $target = $this->options->targetSession;
-        if ($target !== TargetSession::PreferStandby) {
-            return $this->tryHosts($target, $deadline) ?? throw $this->attempts->failure();
+        $searches = array_map(
+            fn(PostgresHost $host): \Closure => fn(Deadline $deadline) => $this->tryHost(
+                $host,
+                $target === TargetSession::PreferStandby ? TargetSession::Standby : $target,
+                $deadline,
+            ),
+            $this->options->hosts,
+        );
+        if ($target === TargetSession::PreferStandby) {
+            $searches[] = $this->tryUnsuitable(...);
+        }
+        $deadline = Deadline::in($this->options->connectTimeout, $cancellation);
+        $this->tryAll($searches, $deadline);
+        if ($this->session === null && $target === TargetSession::PreferStandby) {
+            $this->tryUnsuitable($deadline);
         }
 
-        return $this->tryHosts(TargetSession::Standby, $deadline->share(2))
-            ?? $this->tryEndpoints($this->attempts->unsuitable(), TargetSession::Any, $deadline)
-            ?? throw $this->attempts->failure();
+        return $this->session ?? throw $this->attempts->failure();
     }
 
-    /** @return T|null null when no host offers a session that matches `$target` */
-    private function tryHosts(TargetSession $target, Deadline $deadline): mixed
+    private function tryHost(PostgresHost $host, TargetSession $target, Deadline $deadline): void
     {
-        $left = \count($this->options->hosts);
-        foreach ($this->options->hosts as $host) {
-            $share = $deadline->share($left--);
-            try {
-                $session = $this->tryEndpoints(self::endpoints($host, $share), $target, $share);
-            } catch (NetworkException $failure) {
-                $this->attempts->add($host, $failure);
-                continue;
-            }
-            if ($session !== null) {
-                return $session;
-            }
+        try {
+            $ips = $host->isSocket() ? [null] : DnsLookup::addresses($host->address ?? $host->host, $deadline);
+        } catch (NetworkException $failure) {
+            $this->attempts->add($host, $failure);
+
+            return;
         }
-
-        return null;
+        $this->tryEndpoints(array_map(static fn(?string $ip) => new Endpoint($host, $ip), $ips), $target, $deadline);
     }
 
-    /** @return non-empty-list<Endpoint> */
-    private static function endpoints(PostgresHost $host, Deadline $deadline): array
+    /** Accepts any session of the servers that have answered without being a standby. */
+    private function tryUnsuitable(Deadline $deadline): void
     {
-        $ips = $host->isSocket() ? [null] : DnsLookup::addresses($host->address ?? $host->host, $deadline);
-
-        return array_map(static fn(?string $ip): Endpoint => new Endpoint($host, $ip), $ips);
+        $this->tryEndpoints($this->attempts->unsuitable(), TargetSession::Any, $deadline);
     }
 
-    /**
-     * @param list<Endpoint> $endpoints
-     *
-     * @return T|null
-     */
-    private function tryEndpoints(array $endpoints, TargetSession $target, Deadline $deadline): mixed
+    /** @param list<Endpoint> $endpoints */
+    private function tryEndpoints(array $endpoints, TargetSession $target, Deadline $deadline): void
     {
-        $left = \count($endpoints);
-        foreach ($endpoints as $endpoint) {
-            try {
-                return ($this->attempt)($endpoint, $target, $deadline->share($left--));
-            } catch (NetworkException|ProtocolException $failure) {
-                $this->attempts->add($endpoint, $failure);
-            }
+        $this->tryAll(array_map(
+            fn(Endpoint $endpoint): \Closure => function (Deadline $deadline) use ($endpoint, $target): void {
+                try {
+                    $this->session = ($this->attempt)($endpoint, $target, $deadline);
+                    $this->end->cancel();
+                } catch (NetworkException|ProtocolException $failure) {
+                    $this->attempts->add($endpoint, $failure);
+                }
+            },
+            $endpoints,
+        ), $deadline);
+    }
+
+    /** @param list<\Closure(Deadline): void> $searches each returns when it has failed, or the search has ended */
+    private function tryAll(array $searches, Deadline $deadline): void
+    {
+        if (\count($searches) === 1) {
+            $searches[0]($deadline);
+
+            return;
         }
-
-        return null;
+        $deadline = $deadline->orCancelledBy($this->end->getCancellation());
+        $running = 0;
+        $returned = new Condition();
+        try {
+            foreach ($searches as $search) {
+                if ($this->end->isCancelled()) {
+                    break;
+                }
+                ++$running;
+                async(function () use ($search, $deadline, $returned, &$running): void {
+                    try {
+                        $search($deadline);
+                    } catch (\Throwable $failure) {
+                        $this->failure ??= $failure;
+                        $this->end->cancel();
+                    } finally {
+                        --$running;
+                        $returned->notify();
+                    }
+                });
+                $returned->waitFor(min(self::ATTEMPT_DELAY, $this->options->connectTimeout / \count($searches)));
+            }
+            while ($running > 0) {
+                $returned->wait();
+            }
+        } catch (\Throwable $interruption) {
+            $this->end->cancel();
+            throw $interruption;
+        }
+        if ($this->session === null && $this->failure !== null) {
+            throw $this->failure;
+        }
     }
 }

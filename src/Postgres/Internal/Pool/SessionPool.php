@@ -287,7 +287,11 @@ final class SessionPool implements SessionLender
             $left = $this->options->acquireTimeout - (hrtime(true) - $since) / 1e9;
             if ($left <= 0 && $unanswered > 0) {
                 ++$this->counts->timedOut;
-                throw PoolTimeoutException::unanswered($this->options->acquireTimeout, $unanswered);
+                throw PoolTimeoutException::unanswered(
+                    $this->options->acquireTimeout,
+                    $this->sessionFactory->hosts(),
+                    $unanswered,
+                );
             }
             $pooled = $left > 0 ? $this->chooseSession($exclusive, $cost) : null;
             if ($pooled === null) {
@@ -495,6 +499,7 @@ final class SessionPool implements SessionLender
     {
         return PoolTimeoutException::after(
             $this->options->acquireTimeout,
+            $this->sessionFactory->hosts(),
             \count($this->sessions->all),
             $this->opener->openingCount,
             $this->queue->count(),
