@@ -42,8 +42,8 @@ final class StreamEnd
     }
 
     /**
-     * Measures the open file, because its path may lead to another file now. Filters do not change its end. NoSeekStream
-     * of guzzlehttp/psr7 hides the end, so the file at the path is measured. LimitStream may hide the start too.
+     * Measures the open file, because its path may lead to another file now. Filters do not change its end. Guzzle's
+     * NoSeekStream hides the end, so the file at the path is measured. LimitStream may hide the start too.
      */
     private static function hasGrown(StreamInterface $stream, int $size): bool
     {
