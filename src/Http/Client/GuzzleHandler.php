@@ -160,7 +160,7 @@ final class GuzzleHandler
         $sink = $this->sink($options);
         $body = $response->getBody();
         $total = $body->getSize() ?? 0;
-        $uploaded = $request->getBody()->getSize() ?? 0;
+        $uploaded = max(0, (int) $request->getBody()->getSize());
         $received = 0;
         $options->call(Guzzle::PROGRESS, $total, 0, $uploaded, $uploaded);
         while (!$body->eof()) {

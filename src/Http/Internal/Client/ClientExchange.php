@@ -7,6 +7,7 @@ namespace Spindle\Http\Internal\Client;
 use Psr\Http\Message\StreamInterface;
 use Spindle\Http\Client\RequestOptions;
 use Spindle\Http\Internal\Message\HeadReader;
+use Spindle\Http\Internal\Message\StreamSize;
 use Spindle\Internal\Network\ClientTls;
 
 /** Sends a request on a connection, and receives the head of its response. */
@@ -79,10 +80,10 @@ final class ClientExchange
         return [$response, $upload];
     }
 
-    /** Returns the number of bytes that can still be read from a stream; null if it is unknown. */
+    /** Returns the number of bytes that can still be read from a stream; null if it is unknown or uncertain. */
     private static function size(StreamInterface $body): ?int
     {
-        $size = $body->getSize();
+        $size = StreamSize::of($body);
         if ($size !== 0) {
             return $size === null || $body->isSeekable() ? $size : max(0, $size - $body->tell());
         }

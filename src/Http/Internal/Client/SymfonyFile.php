@@ -6,6 +6,7 @@ namespace Spindle\Http\Internal\Client;
 
 use Psr\Http\Message\StreamInterface;
 use Spindle\Http\Internal\Message\ReadOnlyStream;
+use Spindle\Http\Internal\Message\StreamSize;
 
 /**
  * A seekable resource of the caller, as the body of a request. The body has its own position, because the caller can
@@ -57,7 +58,9 @@ final class SymfonyFile implements StreamInterface
 
     public function getSize(): ?int
     {
-        return fstat($this->resource)['size'] ?? null;
+        return StreamSize::isCertain(stream_get_meta_data($this->resource))
+            ? fstat($this->resource)['size'] ?? null
+            : null;
     }
 
     public function isSeekable(): bool

@@ -29,7 +29,7 @@ final class ContentsStream implements StreamInterface
 
     public function getSize(): ?int
     {
-        return $this->source->getSize();
+        return StreamSize::of($this->source);
     }
 
     public function read(int $length): string
@@ -61,10 +61,10 @@ final class ContentsStream implements StreamInterface
     /** @throws \LengthException when the stream is longer than its size */
     private function contents(): string
     {
-        $size = $this->source->getSize();
+        $size = $this->getSize();
         $this->source->isSeekable() ? $this->source->rewind() : null;
         $contents = $this->source->getContents();
-        $size > 0 && \strlen($contents) > $size ? StreamEnd::throwUnlessGrown($this->source, $size) : null;
+        $size > 0 && \strlen($contents) > $size ? StreamSize::throwUnlessGrown($this->source, $size) : null;
 
         return $contents;
     }

@@ -6,6 +6,7 @@ namespace Spindle\Http\Internal\Middleware;
 
 use Psr\Http\Message\ResponseInterface;
 use Psr\Http\Message\StreamInterface;
+use Spindle\Http\Internal\Message\StreamSize;
 use Spindle\Http\Response;
 
 /** Reads a response's body and size. Does not convert a string to a stream, because that changes the response. */
@@ -22,7 +23,7 @@ final class Body
     public static function size(ResponseInterface $response): ?int
     {
         $body = self::of($response);
-        $size = \is_string($body) ? \strlen($body) : $body->getSize();
+        $size = \is_string($body) ? \strlen($body) : StreamSize::of($body);
         if ($size > 0) {
             return $size;
         }

@@ -8,7 +8,7 @@ use Psr\Http\Message\StreamInterface;
 use Spindle\Http\Internal\Message\ContentsStream;
 use Spindle\Http\Internal\Message\IterableStream;
 use Spindle\Http\Internal\Message\ReadOnlyStream;
-use Spindle\Http\Internal\Message\StreamEnd;
+use Spindle\Http\Internal\Message\StreamSize;
 
 /** Compresses a body while it is read. If the body's size is unknown, clients can decompress each piece on arrival. */
 final class GzipStream implements StreamInterface
@@ -100,7 +100,7 @@ final class GzipStream implements StreamInterface
     private function readSource(): ?string
     {
         if ($this->inputBytes === $this->size) {
-            $this->ended ? null : StreamEnd::check($this->source, $this->size);
+            $this->ended ? null : StreamSize::check($this->source, $this->size);
             IterableStream::finish($this->source);
 
             return '';

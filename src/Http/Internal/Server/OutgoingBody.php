@@ -10,7 +10,7 @@ use Spindle\Http\Internal\Answer\EventStream;
 use Spindle\Http\Internal\Message\ContentsStream;
 use Spindle\Http\Internal\Message\Head;
 use Spindle\Http\Internal\Message\IterableStream;
-use Spindle\Http\Internal\Message\StreamEnd;
+use Spindle\Http\Internal\Message\StreamSize;
 use Spindle\Internal\Async\Condition;
 use Spindle\Internal\Async\LoopTurn;
 
@@ -149,7 +149,7 @@ final class OutgoingBody
             }
             $empty = 0;
             $sent += \strlen($piece);
-            $sent === $length ? StreamEnd::check($this->stream, $length) : null;
+            $sent === $length ? StreamSize::check($this->stream, $length) : null;
             yield $chunked ? dechex(\strlen($piece)) . "\r\n{$piece}\r\n" : $piece;
             if (hrtime(true) - $turnStart > self::TURN_NANOSECONDS) {
                 LoopTurn::await();

@@ -9,7 +9,7 @@ use Psr\Http\Message\StreamInterface;
 use Spindle\Http\Internal\Message\Fields;
 use Spindle\Http\Internal\Message\Head;
 use Spindle\Http\Internal\Message\Status;
-use Spindle\Http\Internal\Message\StreamEnd;
+use Spindle\Http\Internal\Message\StreamSize;
 use Spindle\Http\Response;
 
 /**
@@ -131,17 +131,17 @@ final class ResponseWriter
     public static function shortBody(StreamInterface $body): ?string
     {
         $size = $body->getSize();
-        $isShort = $size !== null && $size <= self::MAX_SHORT_BODY_BYTES;
+        $isShort = $size !== null && $size >= 0 && $size <= self::MAX_SHORT_BODY_BYTES;
         if (!$isShort || !$body->isSeekable() || !$body->isReadable()) {
             return null;
         }
         $body->rewind();
         $bytes = $body->read($size + 1);
         if (\strlen($bytes) > $size) {
-            if ($size === 0) {
+            if ($size === 0 || StreamSize::of($body) === null) {
                 return null; // see length()
             }
-            StreamEnd::throwUnlessGrown($body, $size);
+            StreamSize::throwUnlessGrown($body, $size);
             $bytes = substr($bytes, 0, $size);
         }
 
@@ -154,7 +154,7 @@ final class ResponseWriter
      */
     public static function length(ResponseInterface $response, StreamInterface $body, Head $request): ?int
     {
-        $size = $body->getSize();
+        $size = StreamSize::of($body);
         $isSeekable = $body->isSeekable();
         $isSeekable ? $body->rewind() : null;
         if ($size === 0 && (!$isSeekable || $body->isReadable() && $body->read(1) !== '')) {

@@ -6,8 +6,11 @@ namespace Spindle\Tests\Integration\Http\Client;
 
 use Amp\DeferredFuture;
 use Amp\Socket\Socket;
+use GuzzleHttp\Client as Guzzle;
+use GuzzleHttp\HandlerStack;
 use Nyholm\Psr7\Request;
 use Nyholm\Psr7\Stream;
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
 use PHPUnit\Framework\Attributes\TestWith;
 use PHPUnit\Framework\TestCase;
@@ -19,6 +22,7 @@ use Spindle\Http\Client\ClientClosedException;
 use Spindle\Http\Client\ConnectFailedException;
 use Spindle\Http\Client\CookieJar;
 use Spindle\Http\Client\FormFile;
+use Spindle\Http\Client\GuzzleHandler;
 use Spindle\Http\Client\HttpClient;
 use Spindle\Http\Client\HttpClientOptions;
 use Spindle\Http\Client\InvalidRequestException;
@@ -27,6 +31,7 @@ use Spindle\Http\Client\Proxy;
 use Spindle\Http\Client\RedirectLimitException;
 use Spindle\Http\Client\RequestBody;
 use Spindle\Http\Client\RequestOptions;
+use Spindle\Http\Client\SymfonyClient;
 use Spindle\Http\HttpServerOptions;
 use Spindle\Http\Response;
 use Spindle\Http\ServerSentEvent;
@@ -38,7 +43,9 @@ use Spindle\Tests\Http\ServesHttp;
 use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\Postgres\Certificates;
 use Spindle\Tests\Processes;
+use Spindle\Tests\Streams;
 use Spindle\TlsOptions;
+use Symfony\Component\HttpClient\Response\StreamWrapper;
 
 use function Amp\async;
 use function Amp\delay;
@@ -909,6 +916,71 @@ final class HttpClientTest extends TestCase
         $response = $this->http()->request('POST', $this->url(), body: Stream::create($pipe));
 
         self::assertSame("hello\n", (string) $response->getBody());
+    }
+
+    /** @param \Closure(HttpClient, string, resource): string $send returns the body of the response */
+    #[DataProvider('uncertainSizes')]
+    public function testABodyWhoseSizeIsNotCertainIsSentCompletely(\Closure $send, string $kind): void
+    {
+        $content = str_repeat('content', 50_000);
+        $this->serve(static fn(ServerRequestInterface $request): Response => match ($request->getRequestTarget()) {
+            '/chunks' => Response::stream(str_split($content, 100_000)),
+            '/gzip' => new Response(200, ['Content-Encoding' => 'gzip'], (string) gzencode($content)),
+            default => Response::text(
+                "{$request->getHeaderLine('Content-Length')} " . hash('xxh3', (string) $request->getBody()),
+            ),
+        });
+        $file = $this->file('body', $content);
+        $source = new SymfonyClient($this->http());
+        $body = match ($kind) {
+            'filter' => Streams::open($file, 'r'),
+            'php://filter' => Streams::open("php://filter/read=convert.base64-encode/resource={$file}", 'r'),
+            default => StreamWrapper::createResource($source->request('GET', $this->url("/{$kind}")), $source),
+        };
+        $kind === 'filter' ? stream_filter_append($body, 'convert.base64-encode', \STREAM_FILTER_READ) : null;
+        $sent = str_contains($kind, 'filter') ? base64_encode($content) : $content;
+        self::assertSame(' ' . hash('xxh3', $sent), $send($this->http(), $this->url('/'), $body));
+        unset($body);
+
+        $answer = $send($this->http(), $this->url('/'), Streams::open($file, 'r'));
+        self::assertSame('350000 ' . hash('xxh3', $content), $answer);
+    }
+
+    /** @return iterable<string, array{\Closure(HttpClient, string, resource): string, string}> */
+    public static function uncertainSizes(): iterable
+    {
+        foreach (['chunks', 'gzip', 'filter', 'php://filter'] as $kind) {
+            yield "{$kind}, HttpClient" => [self::postWithPsr(...), $kind];
+            yield "{$kind}, SymfonyClient" => [self::postWithSymfony(...), $kind];
+            if ($kind !== 'chunks') { // Guzzle 8 refuses the size -1 of this stream
+                yield "{$kind}, GuzzleHandler" => [self::postWithGuzzle(...), $kind];
+            }
+        }
+    }
+
+    /** @param resource $body */
+    private static function postWithPsr(HttpClient $client, string $url, mixed $body): string
+    {
+        $fields = ['Content-Type' => 'application/octet-stream'];
+
+        return (string) $client->request('POST', $url, $fields, Stream::create($body))->getBody();
+    }
+
+    /** @param resource $body */
+    private static function postWithSymfony(HttpClient $client, string $url, mixed $body): string
+    {
+        $options = ['body' => $body, 'headers' => ['Content-Type' => 'application/octet-stream']];
+
+        return (new SymfonyClient($client))->request('POST', $url, $options)->getContent();
+    }
+
+    /** @param resource $body */
+    private static function postWithGuzzle(HttpClient $client, string $url, mixed $body): string
+    {
+        $guzzle = new Guzzle(['handler' => HandlerStack::create(new GuzzleHandler($client))]);
+        $options = ['body' => $body, 'headers' => ['Content-Type' => 'application/octet-stream']];
+
+        return (string) $guzzle->post($url, $options)->getBody();
     }
 
     public function testABodyWithNothingYetDoesNotHoldTheEventLoop(): void

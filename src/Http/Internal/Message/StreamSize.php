@@ -6,10 +6,36 @@ namespace Spindle\Http\Internal\Message;
 
 use Psr\Http\Message\StreamInterface;
 
-/** Finds streams that are longer than their size. For a file with a filter, PHP reports the size before the filter. */
-final class StreamEnd
+/** The sizes that streams report. Some are wrong: for a file with a filter, PHP reports the size before the filter. */
+final class StreamSize
 {
     private function __construct() {}
+
+    /** Returns the number of bytes that a stream has; null if it is unknown or uncertain. */
+    public static function of(StreamInterface $stream): ?int
+    {
+        $size = $stream->getSize();
+
+        return $size === 0 || $size > 0 && self::isCertain((array) $stream->getMetadata()) ? $size : null;
+    }
+
+    /**
+     * Returns whether fstat() reports the right size of a resource. PHP can't list the filters of a resource, so this
+     * returns false for all files while the process has a filter.
+     *
+     * @param array<array-key, mixed> $metadata that of stream_get_meta_data(); empty if there is no resource
+     */
+    public static function isCertain(array $metadata): bool
+    {
+        $uri = $metadata['uri'] ?? '';
+        $hasFilterUri = \is_string($uri) && str_starts_with($uri, 'php://filter');
+
+        return match ($metadata['stream_type'] ?? '') {
+            'user-space' => false,
+            'STDIO' => !$hasFilterUri && get_resources('stream filter') === [],
+            default => true,
+        };
+    }
 
     /**
      * Checks a stream of which as many bytes as its size were read.
@@ -36,8 +62,8 @@ final class StreamEnd
         }
 
         throw new \LengthException(
-            "The body is longer than {$size} bytes, the size that its stream reports. If the stream has a filter, pass"
-                . ' its bytes to Response::stream() instead',
+            "The body is longer than {$size} bytes, the size that its stream reports. Pass its bytes to"
+                . ' Response::stream() instead',
         );
     }
 
