@@ -75,9 +75,16 @@ final class GuzzleHandler
         }
         $cancellation = new DeferredCancellation();
         $promise = new GuzzlePromise($cancellation->cancel(...));
-        async(function () use ($request, $given, $settings, $cancellation, $promise): void {
+        $pid = getmypid();
+        async(function () use ($request, $given, $settings, $cancellation, $promise, $pid): void {
             $response = $failure = null;
             try {
+                if ($given->delay() > 0) {
+                    (new Condition())->waitFor($given->delay(), $cancellation->getCancellation());
+                }
+                if ($pid !== getmypid()) {
+                    throw new RequestException('The request is sent by the parent of this process.', $request);
+                }
                 $response = $this->transfer($request, $given, $settings, $cancellation->getCancellation());
                 if ($given->isStream()) {
                     self::$cancellations ??= new \WeakMap();
@@ -100,9 +107,6 @@ final class GuzzleHandler
         RequestOptions $settings,
         Cancellation $cancellation,
     ): ResponseInterface {
-        if ($options->delay() > 0) {
-            (new Condition())->waitFor($options->delay(), $cancellation);
-        }
         $begin = hrtime(true);
         $response = $failure = null;
         try {

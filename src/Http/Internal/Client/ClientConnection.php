@@ -357,7 +357,7 @@ final class ClientConnection
         if ($this->pid === getmypid()) {
             return false;
         }
-        $this->failure ??= new ClosedException('this process is a fork of the one that opened the connection');
+        $this->failure ??= ClosedException::inFork();
         $this->close();
 
         return true;

@@ -44,6 +44,8 @@ final class OriginPool
 
     private ?ClosedException $killReason = null;
 
+    private readonly int $pid;
+
     /** Cancelled by {@see kill()}, to end the opening of connections. */
     private readonly DeferredCancellation $killed;
 
@@ -54,6 +56,7 @@ final class OriginPool
         private readonly DeadlineTimer $timer,
         private readonly FiberQueue $closing,
     ) {
+        $this->pid = (int) getmypid();
         $this->waiting = new FiberQueue();
         $this->killed = new DeferredCancellation();
     }
@@ -139,6 +142,7 @@ final class OriginPool
                     $late,
                 );
             }
+            $this->killIfForked();
         }
     }
 
@@ -328,9 +332,18 @@ final class OriginPool
                 $this->waiting->wakeFirst();
             }
         }
+        $this->killIfForked();
         $this->throwIfKilled($request);
 
         return $this->used[spl_object_id($connection)] = $connection;
+    }
+
+    /** Called after each wait, because a fork resumes the fibers of its parent. It must not send their requests. */
+    private function killIfForked(): void
+    {
+        if ($this->pid !== getmypid()) {
+            $this->kill(ClosedException::inFork());
+        }
     }
 
     private function throwIfKilled(OutgoingRequest $request): void

@@ -4,11 +4,17 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Fault\Http\Client;
 
+use Amp\Cancellation;
 use Amp\DeferredFuture;
+use Amp\Dns\DnsRecord;
+use Amp\Dns\DnsResolver;
+use GuzzleHttp\Client as Guzzle;
+use GuzzleHttp\HandlerStack;
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
 use PHPUnit\Framework\Attributes\TestWith;
 use PHPUnit\Framework\TestCase;
 use Psr\Http\Message\ServerRequestInterface;
+use Spindle\Http\Client\GuzzleHandler;
 use Spindle\Http\Client\HttpClient;
 use Spindle\Http\Client\HttpClientOptions;
 use Spindle\Http\Client\RequestOptions;
@@ -24,6 +30,7 @@ use Spindle\TlsOptions;
 
 use function Amp\async;
 use function Amp\delay;
+use function Amp\Dns\dnsResolver;
 
 /** A fork of a process with an {@see HttpClient} has no effect on the connections of that process. */
 #[RequiresPhpExtension('pcntl')]
@@ -101,6 +108,159 @@ final class ForkedClientTest extends TestCase
         pcntl_waitpid($fork, $status);
 
         return [$body, $client->statistics()['running']];
+    }
+
+    #[TestWith(['wait'])]
+    #[TestWith(['request'])]
+    public function testAForkDoesNotSendARequestThatWaitsForAConnection(string $how): void
+    {
+        $gate = new DeferredFuture();
+        $orders = 0;
+        $this->serve(static function (ServerRequestInterface $request) use ($gate, &$orders): Response {
+            match ($request->getRequestTarget()) {
+                '/slow' => $gate->getFuture()->await(),
+                '/finish' => $gate->complete(),
+                default => ++$orders,
+            };
+
+            return Response::text(ltrim($request->getRequestTarget(), '/'));
+        });
+        $url = str_replace('tcp:', 'http:', $this->address);
+        $process = Host::start(self::class . '::waitForAConnection', [$how, $url]);
+        Eventually::holds(static fn(): bool => !$process->isRunning(), 'the process has ended', 20);
+
+        $result = 'result: [7,"slow","order"]';
+        self::assertStringContainsString($result, $process->getOutput(), $process->getErrorOutput());
+        self::assertSame(1, $orders);
+    }
+
+    /** @return array{int, mixed, mixed} exit status of the fork, and the responses in the process */
+    public static function waitForAConnection(string $how, string $url): array
+    {
+        $client = new HttpClient(new HttpClientOptions(maxConnections: 1));
+        $slow = async(static fn(): string => (string) $client->get("{$url}/slow")->getBody());
+        $order = async(static fn(): string => (string) $client->request('POST', "{$url}/order")->getBody());
+        Eventually::holds(static fn(): bool => $client->statistics()['waiting'] === 1, 'the second request waits');
+        $status = self::inFork(static function () use ($how, $url, $client, $slow, $order): void {
+            ($how === 'request' ? $client : new HttpClient())->get("{$url}/finish");
+            self::assertFails($slow->await(...));
+            self::assertFails($order->await(...));
+        });
+
+        return [$status, $slow->await(), $order->await()];
+    }
+
+    public function testAForkDoesNotSendARequestThatLooksUpItsServer(): void
+    {
+        $count = 0;
+        $this->serve(static function () use (&$count): Response {
+            return Response::text((string) ++$count);
+        });
+        $url = str_replace('tcp://127.0.0.1', 'http://server.test', $this->address);
+        $process = Host::start(self::class . '::lookUp', [$url]);
+        Eventually::holds(static fn(): bool => !$process->isRunning(), 'the process has ended', 20);
+
+        self::assertStringContainsString('result: [7,"1"]', $process->getOutput(), $process->getErrorOutput());
+    }
+
+    /** @return array{int, mixed} exit status of the fork, and the response in the process */
+    public static function lookUp(string $url): array
+    {
+        $resolver = new class implements DnsResolver {
+            /** @var DeferredFuture<null>|null */
+            public ?DeferredFuture $answer = null;
+
+            public function resolve(
+                string $name,
+                ?int $typeRestriction = null,
+                ?Cancellation $cancellation = null,
+            ): array {
+                $this->answer = new DeferredFuture();
+                $this->answer->getFuture()->await();
+
+                return [new DnsRecord('127.0.0.1', DnsRecord::A)];
+            }
+
+            public function query(string $name, int $type, ?Cancellation $cancellation = null): array
+            {
+                return $this->resolve($name);
+            }
+        };
+        dnsResolver($resolver);
+        $response = async(static fn(): string => (string) (new HttpClient())->request('POST', $url)->getBody());
+        Eventually::holds(static fn(): bool => $resolver->answer !== null, 'the look-up has begun');
+        $status = self::inFork(static function () use ($resolver, $response): void {
+            $resolver->answer?->complete();
+            self::assertFails($response->await(...));
+        });
+        $resolver->answer?->complete();
+
+        return [$status, $response->await()];
+    }
+
+    #[TestWith([0])]
+    #[TestWith([10])]
+    public function testAForkDoesNotSendARequestOfGuzzle(int $delay): void
+    {
+        $count = 0;
+        $this->serve(static function () use (&$count): Response {
+            return Response::text((string) ++$count);
+        });
+        $url = str_replace('tcp:', 'http:', $this->address);
+        $process = Host::start(self::class . '::sendWithGuzzle', [$delay, $url]);
+        Eventually::holds(static fn(): bool => !$process->isRunning(), 'the process has ended', 20);
+
+        self::assertStringContainsString('result: [7,"1"]', $process->getOutput(), $process->getErrorOutput());
+    }
+
+    /** @return array{int, string} exit status of the fork, and the response in the process */
+    public static function sendWithGuzzle(int $delay, string $url): array
+    {
+        $guzzle = new Guzzle(['handler' => HandlerStack::create(new GuzzleHandler())]);
+        $promise = $guzzle->postAsync($url, ['body' => 'order', 'delay' => $delay]);
+        $status = self::inFork(static fn() => self::assertFails($promise->wait(...)));
+        $response = $promise->wait();
+
+        return [$status, (string) $response->getBody()];
+    }
+
+    /**
+     * Calls a function in a fork, and waits for the fork.
+     *
+     * @param \Closure(): void $function
+     *
+     * @return int exit status of the fork; 7 if the function returns
+     */
+    private static function inFork(\Closure $function): int
+    {
+        $fork = pcntl_fork();
+        if ($fork === 0) {
+            try {
+                $function();
+                pcntl_exec('/bin/sh', ['-c', 'exit 7']);
+            } catch (\Throwable $failure) {
+                fwrite(\STDERR, (string) $failure);
+            } finally {
+                posix_kill((int) getmypid(), \SIGKILL);
+            }
+        }
+        pcntl_waitpid($fork, $status);
+        \assert(\is_int($status));
+
+        return (int) pcntl_wexitstatus($status);
+    }
+
+    /** @param \Closure(): mixed $receive receives a response of the parent process */
+    private static function assertFails(\Closure $receive): void
+    {
+        try {
+            $answer = $receive();
+        } catch (\Throwable $failure) {
+            self::assertMatchesRegularExpression('/fork of|parent of/', $failure->getMessage());
+
+            return;
+        }
+        self::fail('The fork has received: ' . json_encode($answer));
     }
 
     /** @return array{string, bool} body of a response during the fork; whether the idle connection was used again */
