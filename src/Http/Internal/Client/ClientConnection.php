@@ -184,9 +184,10 @@ final class ClientConnection
         $this->advanceDeadline();
     }
 
+    /** Returns true also in a fork, where it ends the connection. */
     public function hasEnded(): bool
     {
-        return $this->hasEnded;
+        return $this->hasEnded || $this->endIfForked();
     }
 
     /** @param string $when such as "without an answer" */

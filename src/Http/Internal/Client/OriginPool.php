@@ -227,7 +227,7 @@ final class OriginPool
     {
         $streams = [];
         foreach ([...$this->idle, ...$this->used] as $connection) {
-            if (!$connection->hasEnded()) { // a connection that has ended may have closed its stream
+            if (\is_resource($connection->stream)) {
                 $streams[] = $connection->stream;
             }
         }

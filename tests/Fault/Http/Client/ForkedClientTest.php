@@ -10,14 +10,17 @@ use Amp\Dns\DnsRecord;
 use Amp\Dns\DnsResolver;
 use GuzzleHttp\Client as Guzzle;
 use GuzzleHttp\HandlerStack;
+use Nyholm\Psr7\Stream;
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
 use PHPUnit\Framework\Attributes\TestWith;
 use PHPUnit\Framework\TestCase;
+use Psr\Http\Message\ResponseInterface;
 use Psr\Http\Message\ServerRequestInterface;
 use Spindle\Http\Client\GuzzleHandler;
 use Spindle\Http\Client\HttpClient;
 use Spindle\Http\Client\HttpClientOptions;
 use Spindle\Http\Client\RequestOptions;
+use Spindle\Http\Client\SymfonyClient;
 use Spindle\Http\HttpServerOptions;
 use Spindle\Http\Response;
 use Spindle\Tests\EndsInTime;
@@ -26,6 +29,7 @@ use Spindle\Tests\Host;
 use Spindle\Tests\Http\ServesHttp;
 use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\Postgres\Certificates;
+use Spindle\Tests\Streams;
 use Spindle\TlsOptions;
 
 use function Amp\async;
@@ -222,6 +226,49 @@ final class ForkedClientTest extends TestCase
         $response = $promise->wait();
 
         return [$status, (string) $response->getBody()];
+    }
+
+    #[TestWith(['HttpClient'])]
+    #[TestWith(['SymfonyClient'])]
+    public function testAForkTakesNoBytesOfAnUpload(string $client): void
+    {
+        $this->serve(static fn(ServerRequestInterface $request): Response => Response::text(
+            (string) $request->getBody(),
+        ));
+        $url = str_replace('tcp:', 'http:', $this->address);
+        $process = Host::start(self::class . '::upload', [$client, $url]);
+        Eventually::holds(static fn(): bool => !$process->isRunning(), 'the process has ended', 20);
+
+        self::assertStringContainsString('result: [7,"123"]', $process->getOutput(), $process->getErrorOutput());
+    }
+
+    /** @return array{int, mixed} exit status of the fork, and the response in the process */
+    public static function upload(string $client, string $url): array
+    {
+        [$body, $source] = Streams::pair();
+        stream_set_blocking($body, false);
+        if ($client === 'HttpClient') {
+            $stream = Stream::create($body);
+            $fields = ['Content-Type' => 'text/plain'];
+            $request = static fn(): ResponseInterface => (new HttpClient())->request('POST', $url, $fields, $stream);
+            $future = async(static fn(): string => (string) $request()->getBody());
+            $receive = $future->await(...);
+        } else {
+            $options = ['body' => $body, 'headers' => ['Content-Type' => 'text/plain']];
+            $response = (new SymfonyClient())->request('POST', $url, $options);
+            $receive = $response->getContent(...);
+        }
+        fwrite($source, '1');
+        $isSent = static fn(): bool => (string) stream_socket_recvfrom($body, 1, \STREAM_PEEK) === '';
+        Eventually::holds($isSent, 'the first byte is sent');
+        $status = self::inFork(static function () use ($source, $receive): void {
+            fwrite($source, '2');
+            self::assertFails($receive);
+        });
+        fwrite($source, '3');
+        fclose($source);
+
+        return [$status, $receive()];
     }
 
     /**
