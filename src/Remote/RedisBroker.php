@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Remote;
 
+use Predis\Connection\Resource\StreamFactoryInterface;
 use Revolt\EventLoop;
 use Spindle\Internal\NotCopyable;
 use Spindle\Remote\Internal\Redis\Address;
@@ -17,7 +18,8 @@ use Spindle\TlsOptions;
 /**
  * Stores queues in the engine: a Redis server of version 7.0 or newer, or a Valkey server, with an append-only file.
  *
- * Needs predis/predis. All fibers share one connection of a broker object. Each mailbox has a separate connection.
+ * Needs predis/predis 3.0 or newer. All fibers share one connection of a broker object. Each mailbox has a separate
+ * connection.
  *
  * A queue consists mainly of Redis hashes, and of Redis streams with a consumer group. If a hash and a stream disagree,
  * the hash is right. The Lua scripts in Internal/Redis/scripts change a queue atomically. The script prelude.lua
@@ -57,6 +59,7 @@ final class RedisBroker implements Broker
      *                                       accepted bytes for this time
      *
      * @throws \ValueError when the address is malformed
+     * @throws \LogicException when predis/predis is missing or older than 3.0
      */
     public function __construct(
         #[\SensitiveParameter]
@@ -64,6 +67,12 @@ final class RedisBroker implements Broker
         ?TlsOptions $tls = null,
         float $timeout = 5.0,
     ) {
+        if (!interface_exists(StreamFactoryInterface::class)) {
+            throw new \LogicException(
+                'RedisBroker needs predis/predis 3.0 or newer, which is not installed;'
+                    . ' install it: composer require predis/predis:^3.0',
+            );
+        }
         $this->engine = new EngineClient(Address::parse($address), $tls, $timeout);
     }
 

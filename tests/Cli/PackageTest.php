@@ -4,12 +4,14 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Cli;
 
+use PHPUnit\Framework\Attributes\TestWith;
 use PHPUnit\Framework\TestCase;
 use Spindle\Cli\ConsoleApplication;
 use Spindle\Tests\Installation;
 use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\Package\LocalPackages;
 use Spindle\Tests\Text;
+use Symfony\Component\Process\Exception\ProcessFailedException;
 use Symfony\Component\Process\ExecutableFinder;
 use Symfony\Component\Process\Process;
 
@@ -54,17 +56,8 @@ final class PackageTest extends TestCase
 
     public function testComposerCopiesTheSameFilesFromACheckout(): void
     {
-        if ((new ExecutableFinder())->find('composer') === null) {
-            self::markTestSkipped('Composer is not installed');
-        }
-        $options = ['symlink' => false, 'versions' => [Installation::NAME => ConsoleApplication::VERSION]];
-        $checkout = ['type' => 'path', 'url' => (string) realpath(self::CHECKOUT), 'options' => $options];
+        $this->writeApplication([]);
         $application = $this->path('application');
-        mkdir($application);
-        file_put_contents("{$application}/composer.json", json_encode([
-            'require' => [Installation::NAME => '^' . ConsoleApplication::VERSION],
-            'repositories' => LocalPackages::repositories($checkout),
-        ], \JSON_THROW_ON_ERROR));
         LocalPackages::composer($application, $this->path('composer'), 'update');
         $run = new Process([\PHP_BINARY, 'vendor/bin/spindle', 'run', ':::', 'echo hello'], $application);
         $run->run();
@@ -74,6 +67,53 @@ final class PackageTest extends TestCase
             Text::names("{$application}/" . Installation::SPINDLE),
         );
         self::assertSame([0, "hello\n", ''], [$run->getExitCode(), $run->getOutput(), $run->getErrorOutput()]);
+    }
+
+    #[TestWith(['guzzlehttp/guzzle', '7.5.3'])]
+    #[TestWith(['guzzlehttp/promises', '1.5.3'])]
+    #[TestWith(['predis/predis', '2.4.1'])]
+    #[TestWith(['symfony/http-client', '6.4.12'])]
+    #[TestWith(['symfony/http-client', '7.1.5'])]
+    public function testComposerRefusesAnOptionalPackageThatIsTooOld(string $package, string $version): void
+    {
+        $this->requireTogether([$package => $version]);
+
+        try {
+            LocalPackages::composer($this->path('application'), $this->path('composer'), 'update', '--dry-run');
+            self::fail('Composer would install the package');
+        } catch (ProcessFailedException $failed) {
+            self::assertStringContainsString(
+                "conflicts with {$package} {$version}",
+                $failed->getProcess()->getErrorOutput(),
+            );
+        }
+    }
+
+    public function testComposerAcceptsOptionalPackagesThatAreNewEnough(): void
+    {
+        $this->requireTogether([
+            'guzzlehttp/guzzle' => '7.9.0',
+            'guzzlehttp/promises' => '2.0.1',
+            'predis/predis' => '3.0.0',
+            'symfony/http-client' => '6.4.16',
+        ]);
+
+        $this->expectNotToPerformAssertions();
+        LocalPackages::composer($this->path('application'), $this->path('composer'), 'update', '--dry-run');
+    }
+
+    public function testABrokerWithoutPredisSaysWhatToInstall(): void
+    {
+        $message = 'RedisBroker needs predis/predis 3.0 or newer, which is not installed;'
+            . ' install it: composer require predis/predis:^3.0';
+        $work = $this->spindle('work', '--queue', 'q', '--broker', 'redis://localhost');
+        $create = 'require "vendor/autoload.php"; new Spindle\Remote\RedisBroker("redis://localhost");';
+        $script = new Process([\PHP_BINARY, '-r', $create], $this->path());
+        $script->run();
+        $output = $script->getOutput() . $script->getErrorOutput();
+
+        self::assertSame([255, "spindle: {$message}\n"], [$work->getExitCode(), $work->getErrorOutput()]);
+        self::assertStringContainsString("LogicException: {$message}", $output);
     }
 
     public function testTheCommandNeedsOnlyTheRequiredPackages(): void
@@ -111,6 +151,39 @@ final class PackageTest extends TestCase
             ],
             [$process->getExitCode(), $process->getOutput(), $process->getErrorOutput()],
         );
+    }
+
+    /**
+     * Writes an application that requires Spindle and other packages, which contain nothing.
+     *
+     * @param array<string, string> $versions by package
+     */
+    private function requireTogether(array $versions): void
+    {
+        $repositories = [];
+        foreach ($versions as $package => $version) {
+            $empty = ['name' => $package, 'version' => $version, 'type' => 'metapackage'];
+            $repositories[] = ['type' => 'package', 'package' => $empty];
+        }
+        $this->writeApplication($versions, ...$repositories);
+    }
+
+    /**
+     * @param array<string, string> $required versions of packages that the application requires in addition to Spindle
+     * @param array<string, mixed>  ...$first repositories that Composer asks first
+     */
+    private function writeApplication(array $required, array ...$first): void
+    {
+        if ((new ExecutableFinder())->find('composer') === null) {
+            self::markTestSkipped('Composer is not installed');
+        }
+        $options = ['symlink' => false, 'versions' => [Installation::NAME => ConsoleApplication::VERSION]];
+        $checkout = ['type' => 'path', 'url' => (string) realpath(self::CHECKOUT), 'options' => $options];
+        mkdir($this->path('application'));
+        file_put_contents($this->path('application/composer.json'), json_encode([
+            'require' => [Installation::NAME => '^' . ConsoleApplication::VERSION, ...$required],
+            'repositories' => LocalPackages::repositories($checkout, ...$first),
+        ], \JSON_THROW_ON_ERROR));
     }
 
     private function spindle(string ...$arguments): Process

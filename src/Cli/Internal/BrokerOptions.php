@@ -4,7 +4,6 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal;
 
-use Composer\InstalledVersions;
 use Spindle\Remote\Broker;
 use Spindle\Remote\KeyFileException;
 use Spindle\Remote\RedisBroker;
@@ -19,7 +18,6 @@ use Symfony\Component\Console\Input\InputOption;
 final class BrokerOptions
 {
     private const VARIABLE = 'SPINDLE_BROKER';
-    private const PACKAGE = 'predis/predis';
 
     /** Largest number of bytes to read from the file of --broker-file. Every address is shorter. */
     private const MAX_FILE_BYTES = 8192;
@@ -66,15 +64,12 @@ final class BrokerOptions
     public static function broker(GivenOptions $given): Broker
     {
         [$source, $address] = self::address($given);
-        if (!InstalledVersions::isInstalled(self::PACKAGE)) {
-            throw new UsageException(
-                'queues in Redis or Valkey need ' . self::PACKAGE . '; install it: composer require ' . self::PACKAGE,
-            );
-        }
         try {
             return new RedisBroker($address);
         } catch (\ValueError $malformed) {
             throw new UsageException("{$source}: " . lcfirst($malformed->getMessage()));
+        } catch (\LogicException $missingPackage) {
+            throw new UsageException($missingPackage->getMessage());
         }
     }
 

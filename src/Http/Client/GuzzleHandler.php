@@ -30,8 +30,8 @@ use function Amp\async;
  *
  *     new GuzzleHttp\Client(['handler' => GuzzleHttp\HandlerStack::create(new GuzzleHandler())])
  *
- * A call that waits, such as `get()` or `wait()`, suspends only the calling fiber. Needs guzzlehttp/guzzle 7 or 8.
- * docs/how-to/call-http.md lists the options that work differently here than in Guzzle's own handlers.
+ * A call that waits, such as `get()` or `wait()`, suspends only the calling fiber. Needs guzzlehttp/guzzle, 7.9 or
+ * newer. docs/how-to/call-http.md lists the options that work differently here than in Guzzle's own handlers.
  */
 final class GuzzleHandler
 {
