@@ -218,11 +218,12 @@ final class CommandPool implements Lifecycle, Statistics
     }
 
     /**
-     * Returns the output so far of the running command that has this key in the iterable of {@see self::run()} or
-     * {@see runInOrder()}. If several running commands have the key, the method uses the one that was read first.
+     * Returns the output that a launcher has sent so far of the running command that has this key in the iterable of
+     * {@see self::run()} or {@see runInOrder()}. If several running commands have the key, the method uses the one that
+     * was read first.
      *
-     * A launcher sends a small output when the command ends, or when this method asks for the output. So the first call
-     * may return nothing, and a later call returns the output. With a transport, no output is sent before the end.
+     * A launcher keeps up to 64 KiB of output. Each call asks for them, and does not wait. They arrive while the event
+     * loop runs, so only a later call returns them. With a transport, no output is sent before the command ends.
      *
      * @param int $maxBytes maximum bytes of each returned string; longer output loses its beginning
      *
