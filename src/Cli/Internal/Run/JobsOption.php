@@ -87,7 +87,7 @@ final class JobsOption
     private static function number(string $text, int $cpus): ?int
     {
         if (preg_match('/^(\d{1,9}(?:\.\d+)?)%$/D', $text, $match) === 1) {
-            return (float) $match[1] > 0 ? max(1, (int) round((float) $match[1] / 100 * $cpus)) : null;
+            return max(1, (int) round((float) $match[1] / 100 * $cpus));
         }
 
         if (preg_match('/^[+-]\d{1,9}$/D', $text) === 1) {

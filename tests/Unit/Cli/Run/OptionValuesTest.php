@@ -26,6 +26,7 @@ final class OptionValuesTest extends TestCase
         yield 'as many as possible' => ['0', JobsOption::UNLIMITED];
         yield 'a percentage' => ['200%', 8];
         yield 'a small percentage' => ['1%', 1];
+        yield 'the smallest percentage' => ['0%', 1];
         yield 'a broken percentage' => ['62.5%', 3];
         yield 'more than the CPUs' => ['+2', 6];
         yield 'less than the CPUs' => ['-1', 3];
@@ -64,7 +65,7 @@ final class OptionValuesTest extends TestCase
         yield 'a word' => ['many'];
         yield 'only a sign' => ['+'];
         yield 'a fraction' => ['1.5'];
-        yield 'no percentage' => ['0%'];
+        yield 'only a percent sign' => ['%'];
         yield 'nothing' => [''];
         yield 'too much' => ['99999999999999999999'];
     }
