@@ -10,6 +10,9 @@ final class CommandRows
     private const PERL = 'code of Perl is not run, because spindle run has no Perl; use a shell line, such as'
         . " 'x={}; echo \"\${x%.*}\"', or {.} {/} {//} {/.} {1}";
 
+    private const NUMBER_OF_LINES = 'Without a number, `-l` and `--max-lines` mean `-L 1`. Their number belongs to the'
+        . ' same word, as in `-l2` and `--max-lines=2`; `-l 2` is refused';
+
     public const ROWS = [
         [
             'replace I i', 'R', Meaning::Same, 'Use R instead of {}', 'Give the value as `-I R` or `--replace=R`',
@@ -32,8 +35,9 @@ final class CommandRows
         ],
         [
             'max-lines L l maxlines', 'N', Meaning::Same, 'Insert up to N lines into one command',
-            'A line that ends with a blank is continued on the next line', 'max-lines L l',
-            'Each line is one argument; xargs splits lines at blanks. A line that ends with a blank is continued',
+            'A line that ends with a blank is continued on the next line. ' . self::NUMBER_OF_LINES, 'max-lines L l',
+            'Each line is one argument; xargs splits lines at blanks. A line that ends with a blank is continued. '
+            . self::NUMBER_OF_LINES,
         ],
         [
             'pack m', '', Meaning::Same, 'Insert as many inputs as a command can have. Divide the last inputs among the'
