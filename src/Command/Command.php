@@ -152,8 +152,9 @@ final class Command
      * Sets the standard input: a string, an open stream, or an iterable of strings.
      *
      * A stream is read from its current position to its end. Close it only after the command has ended. A stream or an
-     * iterable is read as fast as the command reads. After the first read, the command is not retried. If an iterable
-     * runs commands on the same pool, and this command has taken the last free slot, the iterable waits forever.
+     * iterable is read as fast as the command reads. Once the pool has begun to read it, the command is not retried. If
+     * an iterable runs commands on the same pool, and this command has taken the last free slot, the iterable waits
+     * forever.
      *
      * @param string|resource|iterable<mixed, string>|null $input null for an empty input
      *
