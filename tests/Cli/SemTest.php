@@ -56,6 +56,7 @@ final class SemTest extends TestCase
         ],
         'both streams' => ['sem --id a --fg "echo a; echo b >&2" 2>&1', "a\nb\n"],
         'replacement strings' => ['sem --id a --fg echo {} "{#}" "{%}"', "1 1\n"],
+        'a word that looks like a replacement string' => ["sem --id a --fg \"echo {''}\"", "{}\n"],
         'no jobs to wait for' => ['sem --id a --wait; echo $?', "0\n"],
         'what a command leaves running' => [
             'sem --id a "sleep 2 >/dev/null 2>&1 & echo a"; sem --id a --fg echo b; sleep 2', "a\nb\n",
