@@ -71,7 +71,6 @@ final class PackageTest extends TestCase
 
     #[TestWith(['guzzlehttp/guzzle', '7.5.3'])]
     #[TestWith(['guzzlehttp/promises', '1.5.3'])]
-    #[TestWith(['predis/predis', '2.4.1'])]
     #[TestWith(['symfony/http-client', '6.4.12'])]
     #[TestWith(['symfony/http-client', '7.1.5'])]
     public function testComposerRefusesAnOptionalPackageThatIsTooOld(string $package, string $version): void
