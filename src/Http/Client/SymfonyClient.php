@@ -88,7 +88,7 @@ final class SymfonyClient implements HttpClientInterface, LoggerAwareInterface, 
         #[\SensitiveParameter]
         array $options = [],
     ): ResponseInterface {
-        $isForm = \is_array($options['body'] ?? null);
+        $isForm = \is_array($options['body'] ?? $this->defaultOptions['body'] ?? null);
         /**
          * @var array<string, string> $parts
          * @var array<string, mixed>  $options

@@ -39,7 +39,7 @@ final class SymfonyBody
 
     /**
      * @param mixed $body a string, closure or resource, prepared by HttpClientTrait of Symfony
-     * @param bool $isForm whether $body is Symfony's closure that reads the files of a form
+     * @param bool $isForm whether the body is an array; Symfony has turned one with files into a closure
      * @param bool $isRepeatable whether redirects are followed
      */
     public function __construct(
@@ -90,7 +90,8 @@ final class SymfonyBody
     public function readAhead(): void
     {
         $resource = \is_resource($this->body) ? $this->body : null;
-        if ($this->isReading || !$this->isForm && $resource === null) {
+        $hasFiles = $resource !== null || $this->isForm && $this->body instanceof \Closure;
+        if ($this->isReading || !$hasFiles) {
             return;
         }
         $file = $this->file === null || $resource === null ? null : new SymfonyFile($resource);

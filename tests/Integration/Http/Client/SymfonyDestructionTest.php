@@ -73,6 +73,39 @@ final class SymfonyDestructionTest extends TestCase
         self::assertSame(200, $decorate($client)->request('GET', $url)->getStatusCode());
     }
 
+    /** @return iterable<string, array{array<string, string>, string}> */
+    public static function formsWithoutFiles(): iterable
+    {
+        yield 'fields' => [['a' => 'b', 'c' => 'd'], 'a=b&c=d'];
+        yield 'empty' => [[], ''];
+    }
+
+    /** @param array<string, string> $form */
+    #[DataProvider('formsWithoutFiles')]
+    public function testTheFormOfADestroyedResponseArrives(array $form, string $expected): void
+    {
+        $url = $this->url();
+        (new SymfonyClient())->request('POST', $url, ['body' => $form]);
+        (new SymfonyClient())->withOptions(['body' => $form])->request('POST', $url);
+        Eventually::holds(fn(): bool => \count($this->arrived) === 2, 'both requests arrive');
+
+        self::assertSame([$expected, $expected], $this->arrived);
+    }
+
+    public function testTheFileOfADefaultFormIsReadBeforeTheCallerClosesIt(): void
+    {
+        $url = $this->url();
+        $file = tmpfile();
+        \assert($file !== false);
+        fwrite($file, 'hello world');
+        rewind($file);
+        (new SymfonyClient())->withOptions(['body' => ['file' => $file]])->request('POST', $url);
+        fclose($file);
+        Eventually::holds(fn(): bool => $this->arrived !== [], 'the request arrives');
+
+        self::assertStringContainsString('hello world', $this->arrived[0]);
+    }
+
     public function testAFileIsReadBeforeTheCallerChangesIt(): void
     {
         $url = $this->url();
