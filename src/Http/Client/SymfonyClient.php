@@ -109,6 +109,7 @@ final class SymfonyClient implements HttpClientInterface, LoggerAwareInterface, 
         $this->logger?->info("Request: \"{$method} " . Url::safe($fullUrl) . '"');
 
         $body = new SymfonyBody($options['body'], $isForm, $options['max_redirects'] !== 0);
+        unset($options['body']); // so that the resource is released after it was copied
 
         return new SymfonyResponse(
             $this->state,

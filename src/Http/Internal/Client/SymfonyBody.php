@@ -6,6 +6,7 @@ namespace Spindle\Http\Internal\Client;
 
 use Psr\Http\Message\StreamInterface;
 use Spindle\Http\Internal\Message\IterableStream;
+use Spindle\Internal\Warnings;
 use Symfony\Component\HttpClient\Exception\TransportException;
 
 /**
@@ -18,7 +19,17 @@ final class SymfonyBody
 
     private const MAX_KEPT_BYTES = 1 << 20;
 
+    /** Bytes of a copy that are kept in memory. A longer copy is a temporary file. */
+    private const MAX_COPY_BYTES_IN_MEMORY = 16_384;
+
+    /** Maximum of temporary files. Connections need descriptors too, and a process usually has 1024. */
+    private const MAX_TEMPORARY_FILES = 512;
+
     private const CLOSED = 'its resource was closed too early. Close it after getStatusCode()';
+
+    private static int $temporaryFileCount = 0;
+
+    private bool $hasTemporaryFile = false;
 
     /** Stream of a resource that is seekable; null for other bodies. */
     private readonly ?SymfonyFile $file;
@@ -53,6 +64,16 @@ final class SymfonyBody
             && fseek($body, 0, \SEEK_CUR) === 0;
         $this->file = $isSeekable ? new SymfonyFile($body) : null;
         $this->kept = $isRepeatable ? '' : null;
+    }
+
+    public function __destruct()
+    {
+        self::$temporaryFileCount -= $this->hasTemporaryFile ? 1 : 0;
+    }
+
+    public function isEmpty(): bool
+    {
+        return $this->body === '';
     }
 
     /**
@@ -94,22 +115,51 @@ final class SymfonyBody
         if ($this->isReading || !$hasFiles) {
             return;
         }
-        $file = $this->file === null || $resource === null ? null : new SymfonyFile($resource);
-        $resource === null ? null : stream_set_blocking($resource, true);
-        $copy = fopen('php://temp', 'w+');
+        $isBlocking = $resource === null || stream_get_meta_data($resource)['blocked'];
+        try {
+            $isBlocking ? null : stream_set_blocking($resource, true);
+            $copy = $this->copy($this->file === null || $resource === null ? null : new SymfonyFile($resource));
+        } finally {
+            $isBlocking ? null : stream_set_blocking($resource, false);
+        }
+        $this->file?->replace($copy);
+        [$this->body, $this->hasEnded] = [$copy, false];
+    }
+
+    /** @return resource */
+    private function copy(?SymfonyFile $file): mixed
+    {
+        $copy = fopen('php://temp/maxmemory:' . self::MAX_COPY_BYTES_IN_MEMORY, 'w+');
         \assert($copy !== false);
         while (!($file?->eof() ?? $this->hasEnded)) {
             $piece = $file?->read(self::READ_BYTES) ?? $this->nextPiece();
             if ($piece === '' && !($file?->eof() ?? $this->hasEnded)) {
                 throw self::unreadable('no bytes arrived within the time limit of its resource');
             }
-            if (fwrite($copy, $piece) !== \strlen($piece)) {
-                throw self::unreadable('its temporary copy can\'t be written');
+            if ((int) ftell($copy) + \strlen($piece) > self::MAX_COPY_BYTES_IN_MEMORY) {
+                $this->countTemporaryFile();
+            }
+            if (Warnings::suppressed(static fn() => fwrite($copy, $piece)) !== \strlen($piece)) {
+                throw self::unreadable('its temporary copy can\'t be written to ' . sys_get_temp_dir());
             }
         }
         rewind($copy);
-        $this->file?->replace($copy);
-        [$this->body, $this->hasEnded] = [$copy, false];
+
+        return $copy;
+    }
+
+    private function countTemporaryFile(): void
+    {
+        if (!$this->hasTemporaryFile && self::$temporaryFileCount >= self::MAX_TEMPORARY_FILES) {
+            $count = self::MAX_TEMPORARY_FILES;
+
+            throw self::unreadable(
+                "{$count} temporary copies of other bodies wait to be sent. Call getStatusCode() before you destroy the"
+                    . ' response',
+            );
+        }
+        self::$temporaryFileCount += $this->hasTemporaryFile ? 0 : 1;
+        $this->hasTemporaryFile = true;
     }
 
     /**

@@ -170,7 +170,7 @@ final class SymfonyTransfer
             [$name, $value] = explode(':', \is_string($line) ? $line : '', 2) + [1 => ''];
             $fields[strtolower($name)][] = trim($value);
         }
-        if ($this->options['body'] !== '' || $this->method === 'POST') {
+        if (!$this->body->isEmpty() || $this->method === 'POST') {
             $fields += ['content-type' => ['application/x-www-form-urlencoded']];
         }
 

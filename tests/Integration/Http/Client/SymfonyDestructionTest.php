@@ -173,6 +173,85 @@ final class SymfonyDestructionTest extends TestCase
     }
 
     #[RequiresPhp('< 8.4')]
+    public function testTheFilesOfManyDestroyedResponsesNeedLittleMemory(): void
+    {
+        $url = $this->url();
+        $file = tmpfile();
+        \assert($file !== false);
+        fwrite($file, str_repeat('x', 1_000_000));
+        $client = new SymfonyClient();
+        $before = memory_get_usage();
+        for ($count = 0; $count < 10; ++$count) {
+            $client->request('PUT', $url, ['body' => $file]);
+        }
+        $used = memory_get_usage() - $before;
+        Eventually::holds(fn(): bool => \count($this->arrived) === 10, 'all requests arrive');
+
+        self::assertLessThan(1_000_000, $used);
+        self::assertSame([1_000_000], array_values(array_unique(array_map(\strlen(...), $this->arrived))));
+    }
+
+    #[RequiresPhp('< 8.4')]
+    public function testACopyThatCanNotBeStoredIsLogged(): void
+    {
+        $process = $this->ended(<<<'PHP'
+            $file = fopen(__DIR__ . "/file", "w+");
+            fwrite($file, str_repeat("x", 100_000));
+            $client->request("PUT", $url, ["body" => $file]);
+            PHP, '-d', 'sys_temp_dir=/missing');
+
+        self::assertStringContainsString(
+            "The body can't be sent: its temporary copy can't be written to /missing.",
+            $process->getOutput(),
+        );
+        self::assertStringNotContainsString('fwrite()', $process->getOutput());
+        self::assertSame([], $this->arrived);
+    }
+
+    #[RequiresPhp('< 8.4')]
+    public function testDescriptorsAreLeftForConnections(): void
+    {
+        $process = $this->ended(<<<'PHP'
+            $file = __DIR__ . "/file";
+            file_put_contents($file, str_repeat("x", 20_000));
+            for ($count = 0; $count < 514; ++$count) {
+                $client->request("PUT", $url, ["body" => fopen($file, "r")]);
+            }
+            PHP);
+
+        self::assertSame(2, substr_count($process->getOutput(), '512 temporary copies of other bodies wait'));
+        self::assertCount(512, $this->arrived);
+    }
+
+    #[RequiresPhp('< 8.4')]
+    public function testTheFileOfADestroyedResponseIsReleased(): void
+    {
+        $url = $this->url();
+        $file = tmpfile();
+        \assert($file !== false);
+        $id = get_resource_id($file);
+        (new SymfonyClient())->request('PUT', $url, ['body' => $file]);
+        unset($file);
+
+        self::assertArrayNotHasKey($id, get_resources('stream'));
+        Eventually::holds(fn(): bool => $this->arrived !== [], 'the request arrives');
+    }
+
+    public function testANonBlockingSocketStaysNonBlocking(): void
+    {
+        $url = $this->url();
+        $pair = stream_socket_pair(\STREAM_PF_UNIX, \STREAM_SOCK_STREAM, 0);
+        \assert($pair !== false);
+        stream_set_blocking($pair[0], false);
+        fwrite($pair[1], 'hello world');
+        fclose($pair[1]);
+        (new SymfonyClient())->request('POST', $url, ['body' => $pair[0]]);
+
+        self::assertFalse(stream_get_meta_data($pair[0])['blocked']);
+        Eventually::holds(fn(): bool => $this->arrived === ['hello world'], 'the request arrives');
+    }
+
+    #[RequiresPhp('< 8.4')]
     public function testABodyThatCanNotBeReadIsLogged(): void
     {
         $log = new Records();
@@ -447,7 +526,7 @@ final class SymfonyDestructionTest extends TestCase
     }
 
     /** Runs a script whose client prints warnings. */
-    private function ended(string $script): Process
+    private function ended(string $script, string ...$phpOptions): Process
     {
         $url = $this->url();
         $autoload = var_export(\dirname(__DIR__, 4) . '/vendor/autoload.php', true);
@@ -464,7 +543,7 @@ final class SymfonyDestructionTest extends TestCase
             \$url = '{$url}';
             {$script}
             PHP);
-        $process = new Process([\PHP_BINARY, $file]);
+        $process = new Process([\PHP_BINARY, ...$phpOptions, $file]);
         $process->start();
         Eventually::holds(static fn(): bool => !$process->isRunning(), 'the script ends', 20);
 
