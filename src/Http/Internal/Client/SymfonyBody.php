@@ -25,8 +25,6 @@ final class SymfonyBody
     /** Maximum of temporary files. Connections need descriptors too, and a process usually has 1024. */
     private const MAX_TEMPORARY_FILES = 512;
 
-    private const CLOSED = 'its resource was closed too early. Close it after getStatusCode()';
-
     private static int $temporaryFileCount = 0;
 
     private bool $hasTemporaryFile = false;
@@ -95,11 +93,22 @@ final class SymfonyBody
 
             return new IterableStream($this->pieces($onSent));
         }
-        if (\gettype($this->body) === 'resource (closed)') {
-            throw self::unreadable(self::CLOSED);
+        if ($this->isClosed()) {
+            throw self::closed();
         }
 
         return \is_string($this->body) ? $this->body : '';
+    }
+
+    /** Returns whether the caller has closed the resource. */
+    public function isClosed(): bool
+    {
+        return \gettype($this->body) === 'resource (closed)';
+    }
+
+    public static function closed(?\Throwable $previous = null): TransportException
+    {
+        return self::unreadable('its resource was closed too early. Close it after getStatusCode()', $previous);
     }
 
     /**
@@ -229,7 +238,7 @@ final class SymfonyBody
             }
             $this->hasEnded = feof($this->body);
         } else {
-            throw self::unreadable(self::CLOSED);
+            throw self::closed();
         }
 
         return \is_string($piece) ? $piece : throw new TransportException(
@@ -237,8 +246,8 @@ final class SymfonyBody
         );
     }
 
-    private static function unreadable(string $why): TransportException
+    private static function unreadable(string $why, ?\Throwable $previous = null): TransportException
     {
-        return new TransportException("The body can't be sent: {$why}.");
+        return new TransportException("The body can't be sent: {$why}.", 0, $previous);
     }
 }

@@ -8,6 +8,7 @@ use Amp\Cancellation;
 use Amp\CancelledException;
 use Psr\Http\Message\ResponseInterface;
 use Spindle\Http\Client\HttpClient;
+use Spindle\Http\Client\InvalidRequestException;
 use Spindle\Http\Client\Proxy;
 use Spindle\Http\Client\RequestOptions;
 use Spindle\SpindleException;
@@ -107,6 +108,9 @@ final class SymfonyTransfer
     {
         if (!$failure instanceof SpindleException && !$failure instanceof CancelledException) {
             return $failure;
+        }
+        if ($failure instanceof InvalidRequestException && $this->body->isClosed()) {
+            return SymfonyBody::closed($failure);
         }
         $late = $failure->getPrevious();
         $option = $late instanceof TimedOutException ? $late->option : '';

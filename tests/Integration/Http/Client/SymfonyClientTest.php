@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Integration\Http\Client;
 
+use Amp\DeferredFuture;
 use Amp\Socket\Socket;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\Attributes\TestWith;
@@ -165,6 +166,25 @@ final class SymfonyClientTest extends HttpClientTestCase
             self::assertStringContainsString($why, $failure->getMessage());
         }
         self::assertCount(0, $bodies);
+    }
+
+    public function testAResourceThatIsClosedDuringItsUploadIsReported(): void
+    {
+        $begins = new DeferredFuture();
+        $server = new ScriptedServer(static function (Socket $socket) use ($begins): void {
+            $socket->read();
+            $begins->complete();
+            while ($socket->read() !== null);
+        });
+        $file = tmpfile();
+        \assert($file !== false);
+        ftruncate($file, 1 << 30);
+        $response = (new SymfonyClient())->request('PUT', $server->url(), ['body' => $file]);
+        $begins->getFuture()->await();
+        fclose($file);
+        $this->expectException(TransportExceptionInterface::class);
+        $this->expectExceptionMessage("The body can't be sent: its resource was closed too early.");
+        $response->getStatusCode();
     }
 
     public function testRequestsCanReadTheSameFileAtTheSameTime(): void
