@@ -8,12 +8,14 @@ use Amp\Cancellation;
 use Amp\CancelledException;
 use Amp\DeferredCancellation;
 use Amp\DeferredFuture;
+use Amp\Future;
 use Psr\Http\Message\ResponseInterface;
 use Psr\Log\LoggerInterface;
-use Revolt\EventLoop;
 use Spindle\Internal\Async\Condition;
 use Symfony\Component\HttpClient\Chunk\FirstChunk;
 use Symfony\Component\HttpClient\Exception\TransportException;
+
+use function Amp\async;
 
 /**
  * Receives a response for Symfony in a separate fiber. The fiber holds no reference to the {@see SymfonyResponse}. So
@@ -48,7 +50,8 @@ final class SymfonyReceiver
     /** @var DeferredFuture<null> completed when the head has arrived; has an error if the request failed before */
     private readonly DeferredFuture $head;
 
-    private bool $isDetached = false;
+    /** @var Future<null>|null waits for the head without the SymfonyResponse; null while the caller can wait */
+    private ?Future $unread = null;
 
     /** Whether the HttpClient applies the idle time-out. */
     private bool $isLimited = false;
@@ -113,7 +116,7 @@ final class SymfonyReceiver
      */
     public function detach(?LoggerInterface $logger): void
     {
-        if ($this->isDetached) {
+        if ($this->unread !== null) {
             return;
         }
         if (SymfonyShutdown::$isOver) {
@@ -131,12 +134,19 @@ final class SymfonyReceiver
         $this->continueUnread($logger);
     }
 
-    /** Does the same as {@see detach()} while the resource of the request's body does not change. */
-    public function continueUnread(?LoggerInterface $logger): void
+    /**
+     * Does the same as {@see detach()} while the resource of the request's body does not change. A further call returns
+     * the same future.
+     *
+     * @return Future<null> completed after a failure was logged
+     */
+    public function continueUnread(?LoggerInterface $logger): Future
     {
-        $this->isDetached = true;
-        $this->isLimited = $this->transfer?->limitIdleTime($this->timeout) ?? false;
-        EventLoop::queue(function () use ($logger): void {
+        $this->isLimited = $this->unread === null
+            ? $this->transfer?->limitIdleTime($this->timeout) ?? false
+            : $this->isLimited;
+
+        return $this->unread ??= async(function () use ($logger): void {
             try {
                 $this->awaitHead();
                 if ($this->info['http_code'] >= 300) {
@@ -145,7 +155,7 @@ final class SymfonyReceiver
                     );
                 }
             } catch (\Throwable $failure) {
-                self::warn($failure, $logger);
+                $this->cancellation->isCancelled() ? null : self::warn($failure, $logger);
             } finally {
                 $this->cancellation->cancel();
             }
@@ -162,7 +172,7 @@ final class SymfonyReceiver
     /** Ends the request, unless the response was detached. */
     public function cancel(): void
     {
-        if (!$this->isDetached) {
+        if ($this->unread === null) {
             $this->cancellation->cancel();
         }
     }

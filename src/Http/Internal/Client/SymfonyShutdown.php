@@ -11,7 +11,6 @@ use Revolt\EventLoop\UncaughtThrowable;
 use Spindle\Internal\FatalError;
 use Spindle\Internal\Shutdown;
 
-use function Amp\async;
 use function Amp\Future\awaitAll;
 
 /**
@@ -53,8 +52,7 @@ final class SymfonyShutdown
         }
         $heads = [];
         foreach (self::pending() as [$receiver, $logger]) {
-            $receiver->continueUnread($logger);
-            $heads[] = async($receiver->awaitHead(...));
+            $heads[] = $receiver->continueUnread($logger);
         }
         try {
             $heads === [] ? null : awaitAll($heads, new TimeoutCancellation(self::MAX_SECONDS));

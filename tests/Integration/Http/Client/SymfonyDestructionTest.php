@@ -469,6 +469,25 @@ final class SymfonyDestructionTest extends TestCase
         self::assertStringContainsString('HTTP 404 returned for', $process->getOutput());
     }
 
+    /** @return iterable<string, array{string, string}> */
+    public static function failuresAtTheEnd(): iterable
+    {
+        $never = '$client->request("POST", "{$url}/never", ["timeout" => 0.1]);';
+        yield 'status' => ['$client->request("GET", "{$url}/missing");', 'HTTP 404 returned for'];
+        yield 'idle' => [$never, 'Idle timeout reached for'];
+        yield 'begun' => ["{$never} Amp\\delay(0);", 'Idle timeout reached for'];
+    }
+
+    #[RequiresPhp('< 8.4')]
+    #[DataProvider('failuresAtTheEnd')]
+    public function testAFailureOfADestroyedResponseAtTheEndOfTheScriptIsLoggedOnce(string $script, string $why): void
+    {
+        $output = $this->ended($script)->getOutput();
+
+        self::assertStringStartsWith('A request whose response was destroyed unread has failed: ' . $why, $output);
+        self::assertSame(1, substr_count($output, 'request'), $output);
+    }
+
     #[RequiresPhp('< 8.4')]
     #[TestWith(['$client->request("POST", $url)->getStatusCode();'])]
     #[TestWith([''])]
