@@ -77,11 +77,12 @@ final class SymfonyBody
     /**
      * Returns the whole body for the next request.
      *
-     * @param \Closure(int): void $onSent gets the number of bytes of each piece of a closure or resource
+     * @param \Closure(int): void $onSent gets 0 or the number of bytes of each piece, first when the request has a
+     *     connection
      *
      * @throws TransportException when bytes that an earlier request has read were not kept, or the resource is closed
      */
-    public function begin(\Closure $onSent): string|StreamInterface
+    public function begin(\Closure $onSent): StreamInterface
     {
         if (\is_resource($this->body) || $this->body instanceof \Closure) {
             if ($this->file !== null) {
@@ -97,7 +98,7 @@ final class SymfonyBody
             throw self::closed();
         }
 
-        return \is_string($this->body) ? $this->body : '';
+        return new ReportedText(\is_string($this->body) ? $this->body : '', $onSent);
     }
 
     /** Returns whether the caller has closed the resource. */
@@ -178,6 +179,7 @@ final class SymfonyBody
      */
     private function pieces(\Closure $onSent): \Generator
     {
+        $onSent(0);
         for ($offset = 0;; $offset += \strlen($piece)) {
             $piece = $this->keptFrom($offset);
             if ($piece === '' && !$this->isReading) {

@@ -53,11 +53,8 @@ final class SymfonyReceiver
     /** @var Future<null>|null waits for the head without the SymfonyResponse; null while the caller can wait */
     private ?Future $unread = null;
 
-    /** Whether the HttpClient applies the idle time-out. */
-    private bool $isLimited = false;
-
-    /** Seconds by hrtime() at which bytes of the request were sent last, or the head of a redirect has arrived. */
-    private float $progressAt = 0.0;
+    /** Seconds by hrtime() at which bytes of the request were sent last; INF before the request has a connection. */
+    private float $progressAt = \INF;
 
     /**
      * @param SymfonyTransfer|null $transfer set to null when the request has ended
@@ -92,24 +89,6 @@ final class SymfonyReceiver
         return !$this->isInFork() && !$this->head->isComplete() && !$this->cancellation->isCancelled();
     }
 
-    /** @throws \Throwable when the request fails, or its idle time-out has passed */
-    public function awaitHead(): void
-    {
-        $begin = hrtime(true) / 1e9;
-        do {
-            $idleSince = max($begin, $this->progressAt, $this->pausedUntil);
-            $left = $this->isLimited ? \INF : $idleSince + $this->timeout - hrtime(true) / 1e9;
-            try {
-                $this->head->getFuture()->await(SymfonyState::timeout($left));
-
-                return;
-            } catch (CancelledException $late) {
-            }
-        } while ($left > 0);
-
-        throw new TransportException(SymfonyTransfer::idleTimeoutReached($this->info['url']), 0, $late);
-    }
-
     /**
      * Lets the request run until the head arrives, although its response is being destroyed. Logs a warning if the
      * request fails or the status is 300 or more. A destructor that can wait throws instead.
@@ -142,10 +121,6 @@ final class SymfonyReceiver
      */
     public function continueUnread(?LoggerInterface $logger): Future
     {
-        $this->isLimited = $this->unread === null
-            ? $this->transfer?->limitIdleTime($this->timeout) ?? false
-            : $this->isLimited;
-
         return $this->unread ??= async(function () use ($logger): void {
             try {
                 $this->awaitHead();
@@ -192,9 +167,12 @@ final class SymfonyReceiver
                 $cancellation,
                 $this->describe(...),
                 function () use ($onProgress): void {
+                    $hadConnection = $this->progressAt < \INF;
                     $this->progressAt = hrtime(true) / 1e9;
                     $onProgress();
-                    $this->state->add($this->id); // prolongs the idle time-out of Symfony's stream()
+                    if ($hadConnection) {
+                        $this->state->add($this->id); // prolongs the idle time-out of Symfony's stream()
+                    }
                 },
             );
             $this->hasHead = true;
@@ -221,6 +199,24 @@ final class SymfonyReceiver
         }
     }
 
+    /** @throws \Throwable when the request fails, or its idle time-out has passed */
+    private function awaitHead(): void
+    {
+        $begin = hrtime(true) / 1e9;
+        do {
+            $now = hrtime(true) / 1e9;
+            $left = max($begin, min($now, $this->progressAt), $this->pausedUntil) + $this->timeout - $now;
+            try {
+                $this->head->getFuture()->await(SymfonyState::timeout($left));
+
+                return;
+            } catch (CancelledException $late) {
+            }
+        } while ($left > 0);
+
+        throw new TransportException(SymfonyTransfer::idleTimeoutReached($this->info['url']), 0, $late);
+    }
+
     private function safeUrl(): string
     {
         return Url::safe($this->info['url']);
@@ -241,7 +237,7 @@ final class SymfonyReceiver
 
     private function describe(ResponseInterface $response): void
     {
-        $this->progressAt = hrtime(true) / 1e9;
+        $this->progressAt = \INF; // after a redirect, the next request needs a connection
         $this->info['http_code'] = $response->getStatusCode();
         $first = "HTTP/{$response->getProtocolVersion()} {$response->getStatusCode()} {$response->getReasonPhrase()}";
         $lines = [$first];

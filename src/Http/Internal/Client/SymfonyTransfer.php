@@ -21,11 +21,6 @@ use Symfony\Component\HttpClient\Exception\TransportException;
  */
 final class SymfonyTransfer
 {
-    /** Limit that the HttpClient applies to each step without progress; INF while the caller can wait itself. */
-    private float $idleTimeout = \INF;
-
-    private bool $hasBegun = false;
-
     /** @param array<string, mixed> $options prepared by HttpClientTrait of Symfony */
     public function __construct(
         private readonly HttpClient $client,
@@ -38,20 +33,9 @@ final class SymfonyTransfer
     ) {}
 
     /**
-     * Lets the HttpClient apply a limit to each step without progress. Returns false if the request has begun. Then the
-     * limit applies only to the next request after a redirect.
-     */
-    public function limitIdleTime(float $seconds): bool
-    {
-        $this->idleTimeout = max(0.001, $seconds);
-
-        return !$this->hasBegun;
-    }
-
-    /**
      * @param Info $info updated while the request runs
      * @param \Closure(ResponseInterface): void $onResponse gets each response, including redirects
-     * @param \Closure(): void $onProgress called after each sent piece of a closure or resource
+     * @param \Closure(): void $onProgress called when a request has a connection, and after each sent piece of a body
      */
     public function run(
         array &$info,
@@ -61,7 +45,6 @@ final class SymfonyTransfer
     ): ResponseInterface {
         [$method, $url, $allFields, $hasBody] = [$this->method, $this->url, $this->fields(), true];
         $fields = $allFields;
-        $this->hasBegun = true;
         $begin = hrtime(true);
         $origin = Url::parse($url)?->origin();
         $onSent = static function (int $bytes) use (&$info, $onProgress): void {
@@ -74,7 +57,7 @@ final class SymfonyTransfer
                 throw new TransportException($this->maxDurationReached($url));
             }
             $settings = $this->settings($timeout);
-            $body = $hasBody ? $this->body->begin($onSent) : '';
+            $body = $hasBody ? $this->body->begin($onSent) : new ReportedText('', $onSent);
             $response = $this->client->request($method, $url, $fields, $body, $settings, $cancellation);
             $onResponse($response);
             $redirect = $this->redirect($response, $method, $url, $info);
@@ -114,10 +97,9 @@ final class SymfonyTransfer
         }
         $late = $failure->getPrevious();
         $option = $late instanceof TimedOutException ? $late->option : '';
-        $connectTimeout = $this->seconds('max_connect_duration') ?? \INF;
         $message = match (true) {
             $option === 'timeout' => $this->maxDurationReached($url),
-            $option === 'connectTimeout' && $connectTimeout <= $this->idleTimeout => str_replace(
+            $option === 'connectTimeout' && $this->seconds('max_connect_duration') !== null => str_replace(
                 '(RequestOptions::$connectTimeout)',
                 '(max_connect_duration)',
                 $failure->getMessage(),
@@ -189,9 +171,10 @@ final class SymfonyTransfer
         $default = $this->client->requestOptions();
         try {
             return new RequestOptions(
-                connectTimeout: min($this->idleTimeout, $this->seconds('max_connect_duration') ?? \INF),
-                firstByteTimeout: $this->idleTimeout,
-                readTimeout: $this->idleTimeout,
+                connectTimeout: $this->seconds('max_connect_duration')
+                    ?? max($default->connectTimeout, $this->seconds('timeout') ?? 0.0),
+                firstByteTimeout: \INF, // the receiver or Symfony's own code applies the idle time-out
+                readTimeout: \INF,
                 timeout: $timeout,
                 maxBodyBytes: $default->maxBodyBytes,
                 decompress: false,

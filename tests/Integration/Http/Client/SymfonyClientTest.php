@@ -17,6 +17,7 @@ use Spindle\Http\HttpServerOptions;
 use Spindle\Http\Internal\Client\SymfonyState;
 use Spindle\Http\Response;
 use Spindle\Tests\EndsInTime;
+use Spindle\Tests\Eventually;
 use Spindle\Tests\Http\ScriptedServer;
 use Spindle\Tests\Http\ServesHttp;
 use Symfony\Component\HttpClient\RetryableHttpClient;
@@ -185,6 +186,27 @@ final class SymfonyClientTest extends HttpClientTestCase
         $this->expectException(TransportExceptionInterface::class);
         $this->expectExceptionMessage("The body can't be sent: its resource was closed too early.");
         $response->getStatusCode();
+    }
+
+    public function testSentBytesOfAStringAreReported(): void
+    {
+        $mayRead = new DeferredFuture();
+        $server = new ScriptedServer(static function (Socket $socket) use ($mayRead): void {
+            $left = \strlen(explode("\r\n\r\n", (string) $socket->read(), 2)[1] ?? '') - 50_000_000;
+            $mayRead->getFuture()->await();
+            while ($left < 0 && ($bytes = $socket->read()) !== null) {
+                $left += \strlen($bytes);
+            }
+            $socket->write("HTTP/1.1 204 No Content\r\n\r\n");
+        });
+        $body = str_repeat('x', 50_000_000);
+        $response = (new SymfonyClient())->request('PUT', $server->url(), ['body' => $body]);
+        Eventually::holds(static fn(): bool => $response->getInfo('size_upload') > 100_000, 'a part was sent');
+        self::assertLessThan(50_000_000, $response->getInfo('size_upload'));
+        $mayRead->complete();
+
+        self::assertSame(204, $response->getStatusCode());
+        self::assertSame(50_000_000.0, $response->getInfo('size_upload'));
     }
 
     public function testRequestsCanReadTheSameFileAtTheSameTime(): void

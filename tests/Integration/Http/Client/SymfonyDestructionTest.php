@@ -289,7 +289,9 @@ final class SymfonyDestructionTest extends TestCase
     }
 
     #[RequiresPhp('< 8.4')]
-    public function testTheIdleTimeOutBeginsWhenAConnectionIsFree(): void
+    #[TestWith([false])]
+    #[TestWith([true])]
+    public function testTheIdleTimeOutBeginsWhenAConnectionIsFree(bool $hasBegun): void
     {
         $log = new Records();
         $this->serve(function (ServerRequestInterface $request): Response {
@@ -298,10 +300,15 @@ final class SymfonyDestructionTest extends TestCase
 
             return new Response();
         });
-        $client = new SymfonyClient(new HttpClient(new HttpClientOptions(maxConnections: 1)));
+        $http = new HttpClient(new HttpClientOptions(maxConnections: 1));
+        $client = new SymfonyClient($http);
         $client->setLogger($log);
         $first = $client->request('GET', "{$this->address()}/long", ['timeout' => 20]);
-        EventLoop::queue(fn() => $client->request('POST', "{$this->address()}/waiting", ['timeout' => 0.5]));
+        $waiting = $client->request('POST', "{$this->address()}/waiting", ['timeout' => 0.5]);
+        if ($hasBegun) {
+            Eventually::holds(static fn(): bool => $http->statistics()['waiting'] === 1, 'the request has begun');
+        }
+        unset($waiting);
 
         self::assertSame(200, $first->getStatusCode());
         self::assertSame(200, $client->request('GET', "{$this->address()}/last")->getStatusCode());

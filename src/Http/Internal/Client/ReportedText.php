@@ -1,0 +1,68 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Internal\Client;
+
+use Psr\Http\Message\StreamInterface;
+use Spindle\Http\Internal\Message\ReadOnlyStream;
+
+/** A string as the body of a request. It reports each read. The first read means that the request has a connection. */
+final class ReportedText implements StreamInterface
+{
+    use ReadOnlyStream;
+
+    /** Maximum bytes of one read, so that a long upload reports its progress often. */
+    private const MAX_READ_BYTES = 65_536;
+
+    private int $position = 0;
+
+    /** @param \Closure(int): void $onRead gets the number of bytes of each read */
+    public function __construct(
+        #[\SensitiveParameter]
+        private readonly string $text,
+        private readonly \Closure $onRead,
+    ) {}
+
+    /** Returns the string itself if one read returns all of it. It is then sent faster, together with the head. */
+    public function orString(): self|string
+    {
+        return \strlen($this->text) > self::MAX_READ_BYTES ? $this : $this->read(self::MAX_READ_BYTES);
+    }
+
+    public function read(int $length): string
+    {
+        $bytes = substr($this->text, $this->position, min($length, self::MAX_READ_BYTES));
+        $this->position += \strlen($bytes);
+        ($this->onRead)(\strlen($bytes));
+
+        return $bytes;
+    }
+
+    public function eof(): bool
+    {
+        return $this->position === \strlen($this->text);
+    }
+
+    public function tell(): int
+    {
+        return $this->position;
+    }
+
+    public function getSize(): int
+    {
+        return \strlen($this->text);
+    }
+
+    public function isSeekable(): bool
+    {
+        return true;
+    }
+
+    public function rewind(): void
+    {
+        $this->position = 0;
+    }
+
+    public function close(): void {}
+}
