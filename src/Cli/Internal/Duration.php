@@ -6,7 +6,6 @@ namespace Spindle\Cli\Internal;
 
 use Spindle\Internal\NumberRange;
 
-/** Parses durations in option values, and formats durations for display. */
 final class Duration
 {
     public const FORM = 'a number of seconds, or a number with s, m, h or d such as 10m, at most '

@@ -6,7 +6,6 @@ namespace Spindle\Cli\Internal;
 
 use Symfony\Component\Console\Input\InputInterface;
 
-/** Typed access to the options of a command line. */
 final class GivenOptions
 {
     public function __construct(private readonly InputInterface $input) {}

@@ -4,7 +4,6 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal;
 
-/** Formats a number with its noun. */
 final class Plural
 {
     private function __construct() {}

@@ -17,10 +17,7 @@ final class StandardOutput extends ConsoleOutput
         $this->out = OutputStream::standardOutput();
     }
 
-    /**
-     * @throws OutputClosedException
-     * @throws OutputFailedException
-     */
+    /** @throws OutputClosedException|OutputFailedException */
     protected function doWrite(string $message, bool $newline): void
     {
         $this->out->write($newline ? "{$message}\n" : $message);

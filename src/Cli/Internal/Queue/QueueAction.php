@@ -4,7 +4,6 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal\Queue;
 
-/** The actions of `spindle queue`. */
 enum QueueAction: string
 {
     case Show = 'show';

@@ -86,8 +86,6 @@ final class QueueManager
     /**
      * @param list<string>|null           $ids    null for all dead letters
      * @param \Closure(list<string>): int $action returns the number of jobs that it changed
-     *
-     * @throws BrokerException
      */
     private function forDeadLetters(?array $ids, \Closure $action): int
     {

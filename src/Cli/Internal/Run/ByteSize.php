@@ -4,7 +4,6 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal\Run;
 
-/** Parses sizes that options contain. */
 final class ByteSize
 {
     public const UNITS = 'K, M and G stand for powers of 1024, k, m and g for powers of 1000';

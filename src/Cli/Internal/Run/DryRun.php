@@ -36,11 +36,7 @@ final class DryRun
         $this->out = OutputStream::standardOutput();
     }
 
-    /**
-     * @throws UsageException
-     * @throws OutputFailedException
-     * @throws LauncherException
-     */
+    /** @throws UsageException|OutputFailedException|LauncherException */
     public function run(): int
     {
         Interrupts::ignoreFileSizeLimit();
@@ -73,7 +69,6 @@ final class DryRun
         return $resumed->remaining($inputs, $wait, new RunStatistics());
     }
 
-    /** Returns how many jobs would run at the same time. */
     private function concurrency(): int
     {
         $concurrency = $this->options->start->jobs->current();

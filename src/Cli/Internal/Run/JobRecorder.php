@@ -24,21 +24,13 @@ final class JobRecorder
         private readonly ?JobLog $log,
     ) {}
 
-    /**
-     * Returns the command of a job that is about to start, with the targets of its output.
-     *
-     * @throws OutputClosedException
-     * @throws OutputFailedException
-     */
+    /** Returns the command with the targets of its output. Throws the exceptions of {@see ResultWriter::start()}. */
     public function start(InputJob $job, Command $command): Command
     {
         return $this->writer->start($job, $command);
     }
 
-    /**
-     * @throws OutputClosedException
-     * @throws OutputFailedException
-     */
+    /** @throws OutputClosedException|OutputFailedException */
     public function record(InputJob $job, CommandResult $result): void
     {
         $received = $this->console->group(function () use ($job, $result): int {

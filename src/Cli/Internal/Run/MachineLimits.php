@@ -10,10 +10,7 @@ use Spindle\Cli\Internal\Run\Output\ProgressConsole;
 use Spindle\Cli\Internal\UsageException;
 use Spindle\Internal\Clock;
 
-/**
- * The options --load, --memfree and --noswap, which decide whether the machine has room for another job. These options
- * need Linux, because they read /proc.
- */
+/** The options --load, --memfree and --noswap, which delay the start of jobs. They need Linux, as they read /proc. */
 final class MachineLimits
 {
     /** Nanoseconds between two checks while jobs wait. */

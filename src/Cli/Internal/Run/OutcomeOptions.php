@@ -8,7 +8,6 @@ use Spindle\Cli\Internal\GivenOptions;
 use Spindle\Cli\Internal\Run\Input\TextTemplate;
 use Spindle\Cli\Internal\UsageException;
 
-/** Reads the options for failed jobs, for the job log and for result files. */
 final class OutcomeOptions
 {
     private const UNLIMITED_RETRIES = 1_000_000_000;

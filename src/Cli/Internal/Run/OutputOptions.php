@@ -17,7 +17,6 @@ use Spindle\Cli\Internal\Run\Output\OutputMode;
 use Spindle\Cli\Internal\Run\Output\ResultWriter;
 use Spindle\Cli\Internal\UsageException;
 
-/** Reads the options that say how the outputs of jobs are printed. */
 final class OutputOptions
 {
     /** Options that can't be combined with --jsonl, which prints an id in each line and no text between lines. */

@@ -23,7 +23,6 @@ use Spindle\Cli\Internal\Run\Pipe\SeparatorEnds;
 use Spindle\Cli\Internal\Run\Pipe\TeeInputs;
 use Spindle\Cli\Internal\UsageException;
 
-/** Reads the options that distribute standard input among the jobs. */
 final class PipeOptions
 {
     private const DEFAULT_BLOCK_BYTES = 1 << 20;

@@ -9,7 +9,6 @@ use Spindle\Cli\Internal\Run\Output\ProgressMode;
 use Spindle\Cli\Internal\UsageException;
 use Spindle\Command\Command;
 
-/** Reads the options that say how a run shows its progress. */
 final class ProgressOptions
 {
     /**

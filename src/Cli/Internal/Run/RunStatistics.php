@@ -6,7 +6,6 @@ namespace Spindle\Cli\Internal\Run;
 
 use Spindle\Internal\Clock;
 
-/** Counts the jobs of a run, and computes the rate of finished jobs. */
 final class RunStatistics
 {
     /** Number of created jobs. Invalid jobs are included, cancelled jobs are not. */

@@ -11,7 +11,6 @@ use Spindle\Command\CommandPoolOptions;
 use Spindle\Internal\CommandTransport;
 use Spindle\Remote\RemoteCommands;
 
-/** Reads the options that say when and where jobs run. */
 final class StartOptions
 {
     /** Options that affect only jobs on this machine, and can't be combined with --queue. */

@@ -83,11 +83,7 @@ final class CommandTemplate
         return $this->usesSlot;
     }
 
-    /**
-     * @param list<string> $values values of all records of the job
-     *
-     * @throws \ValueError when the command contains a NUL byte or has no program
-     */
+    /** @param list<string> $values {@see TemplateBody::command()} */
     public function command(array $values, int $sequence, int $slot): Command
     {
         return $this->body->command($values, $sequence, (string) $slot);
@@ -117,17 +113,12 @@ final class CommandTemplate
         return $this->body->text($values, $sequence, $slot === null ? self::ANY_SLOT : (string) $slot);
     }
 
-    /** Returns whether each record is added as one word, without any change. */
     public function addsRecordsUnchanged(): bool
     {
         return $this->body instanceof ProgramTemplate && $this->body->addsRecordsUnchanged();
     }
 
-    /**
-     * Returns the size of the command without values.
-     *
-     * @return array{int, int} number of bytes, including one for the end of each word, and number of words
-     */
+    /** @return array{int, int} {@see JobFormat::baseSize()} */
     public function baseSize(int $sequence, int $slot): array
     {
         $words = $this->body->baseWords($sequence, (string) $slot);

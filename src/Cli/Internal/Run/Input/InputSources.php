@@ -17,7 +17,6 @@ final class InputSources
     /** @var array<int, RecordSpool> rows of groups that have been read to the end, by the index of the group */
     private array $spools = [];
 
-    /** Whether any source has a record. */
     private bool $hasRecords = false;
 
     /**

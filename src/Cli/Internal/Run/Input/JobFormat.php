@@ -4,13 +4,11 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal\Run\Input;
 
-/** Makes jobs from the values of the input. */
 interface JobFormat
 {
     /** Returns whether the command is a shell line, which is one argument of the shell. */
     public function isShellLine(): bool;
 
-    /** Returns whether {@see job()} needs the number of a slot. */
     public function usesSlot(): bool;
 
     /** Returns whether the values are a blank line. A blank line is neither a job nor an error. */

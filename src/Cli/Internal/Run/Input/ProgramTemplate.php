@@ -41,11 +41,7 @@ final class ProgramTemplate implements TemplateBody
         return implode(' ', $this->words($values, $sequence, $slot, isQuoted: true));
     }
 
-    /**
-     * Returns the command. Requires that {@see addsRecordsUnchanged()} returns true.
-     *
-     * @param string $values the values, with NUL bytes between them
-     */
+    /** Returns the command: {@see CommandTemplate::joinedCommand()}. */
     public function joinedCommand(string $values, int $sequence, string $slot): Command
     {
         return Command::ofJoined(...$this->words([$values], $sequence, $slot));

@@ -6,10 +6,7 @@ namespace Spindle\Cli\Internal\Run\Input;
 
 use Spindle\Cli\Internal\UsageException;
 
-/**
- * The replacement strings of a run: {} and others of GNU parallel, and {NAME} for each column that has a name. Options
- * such as -I change the spelling of a replacement string.
- */
+/** Replacement strings of GNU parallel, as -I and similar options spell them, and {NAME} for named columns. */
 final class ReplacementStrings
 {
     private const DEFAULTS = [

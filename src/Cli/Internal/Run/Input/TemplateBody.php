@@ -6,7 +6,6 @@ namespace Spindle\Cli\Internal\Run\Input;
 
 use Spindle\Command\Command;
 
-/** The parsed words of a template. */
 interface TemplateBody
 {
     /**

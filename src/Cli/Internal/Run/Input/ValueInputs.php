@@ -4,7 +4,6 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal\Run\Input;
 
-/** Makes jobs from the records of sources. */
 final class ValueInputs implements JobInputs
 {
     private const LOOKAHEAD = 256;

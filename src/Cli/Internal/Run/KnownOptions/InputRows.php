@@ -4,7 +4,6 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal\Run\KnownOptions;
 
-/** Options that say where the input is and how it is split. */
 final class InputRows
 {
     private const SEM = 'use spindle sem, which has the options of sem';

@@ -4,7 +4,6 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal\Run\KnownOptions;
 
-/** Options for failures and for the record of a run: retries, halt, job log, results. */
 final class OutcomeRows
 {
     public const ROWS = [

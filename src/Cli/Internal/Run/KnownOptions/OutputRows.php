@@ -4,7 +4,6 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal\Run\KnownOptions;
 
-/** Options for the output of jobs. */
 final class OutputRows
 {
     private const COLOR = 'use --tag, which begins each line with the input';

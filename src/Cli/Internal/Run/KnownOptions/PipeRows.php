@@ -4,7 +4,6 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal\Run\KnownOptions;
 
-/** Options that distribute standard input among the jobs. */
 final class PipeRows
 {
     private const SPREAD = 'sort the lines by the column, and use --pipe --group-by';

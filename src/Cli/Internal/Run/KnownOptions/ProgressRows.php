@@ -4,7 +4,6 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal\Run\KnownOptions;
 
-/** Options that show how far a run is. */
 final class ProgressRows
 {
     private const FORM = 'The bar differs from GNU parallel\'s. For standard input, the total is known only at the end';

@@ -4,7 +4,6 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal\Run\KnownOptions;
 
-/** The options of `spindle sem`. */
 final class SemRows
 {
     public const ROWS = [

@@ -4,7 +4,6 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal\Run\KnownOptions;
 
-/** Options for the start of jobs and for their environment. */
 final class StartRows
 {
     private const THREADS = '-j 100% is the number of usable CPUs, which respects affinity and cgroups';

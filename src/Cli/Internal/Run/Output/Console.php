@@ -67,8 +67,7 @@ final class Console implements ProgressConsole
      *
      * @return T
      *
-     * @throws OutputClosedException
-     * @throws OutputFailedException
+     * @throws OutputClosedException|OutputFailedException
      */
     public function group(\Closure $write): mixed
     {

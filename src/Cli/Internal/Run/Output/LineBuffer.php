@@ -4,7 +4,6 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal\Run\Output;
 
-/** Keeps the beginning of a line until the line is complete. */
 final class LineBuffer
 {
     /** Largest number of bytes to keep of an incomplete line. A longer line is printed in several pieces. */

@@ -6,7 +6,6 @@ namespace Spindle\Cli\Internal\Run\Output;
 
 use Spindle\Cli\Internal\UsageException;
 
-/** Values of the option --progress. */
 enum ProgressMode: string
 {
     case Bar = 'bar';

@@ -4,10 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal\Run\Output;
 
-/**
- * Counts the finished jobs in equal intervals since the run began. When there are too many intervals, each pair is
- * merged into one interval of twice the length. So the history always covers the whole run.
- */
+/** Counts finished jobs in equal intervals of the whole run. Merges pairs of intervals when there are too many. */
 final class RateHistory
 {
     private const MAX_INTERVALS = 120;

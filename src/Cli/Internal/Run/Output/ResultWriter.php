@@ -10,14 +10,12 @@ use Spindle\Cli\Internal\Run\Input\InputJob;
 use Spindle\Command\Command;
 use Spindle\Command\CommandResult;
 
-/** Prints the outcome of a job. */
 interface ResultWriter
 {
     /**
      * Returns the command of a job that is about to start, with the targets of its output.
      *
-     * @throws OutputClosedException
-     * @throws OutputFailedException
+     * @throws OutputClosedException|OutputFailedException
      */
     public function start(InputJob $job, Command $command): Command;
 
@@ -26,8 +24,7 @@ interface ResultWriter
      *
      * @return int bytes of the job's standard output
      *
-     * @throws OutputClosedException
-     * @throws OutputFailedException
+     * @throws OutputClosedException|OutputFailedException
      */
     public function write(InputJob $job, CommandResult $result): int;
 }

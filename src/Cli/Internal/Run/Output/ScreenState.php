@@ -8,7 +8,6 @@ use Spindle\Cli\Internal\Duration;
 use Spindle\Cli\Internal\Run\Input\InputJob;
 use Spindle\Cli\Internal\Run\RunStatistics;
 
-/** The state of a run that a bar or a screen shows. */
 final class ScreenState
 {
     /**

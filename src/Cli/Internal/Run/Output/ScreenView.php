@@ -8,7 +8,6 @@ use Spindle\Cli\Internal\Duration;
 use Spindle\Cli\Internal\Run\Input\InputJob;
 use Spindle\Cli\Internal\TerminalText;
 
-/** Formats the lines of the progress screen: totals, bar, rate, running jobs and failures. */
 final class ScreenView
 {
     private const MIN_COLUMNS = 50;

@@ -9,10 +9,7 @@ use Spindle\Cli\Internal\Run\Input\InputWait;
 use Spindle\Cli\Internal\Run\Input\JobInputs;
 use Spindle\Cli\Internal\Run\Input\JobValues;
 
-/**
- * Implements --pipe: each job reads one block of standard input. The standard input of the command is a temporary file
- * with the block, so no process has to copy the block while the command reads.
- */
+/** Implements --pipe. Each job reads a block of standard input from a file, so that no process has to copy it. */
 final class BlockInputs implements JobInputs
 {
     use HasNumberedJobs;

@@ -11,7 +11,6 @@ use Spindle\Cli\Internal\Run\JobsOption;
 use Spindle\Cli\Internal\UsageException;
 use Symfony\Component\Console\Input\InputInterface;
 
-/** Reads and validates the options of `spindle sem`. */
 final class SemOptions
 {
     /** Name of the argument that contains the words of the command. */
