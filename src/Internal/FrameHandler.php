@@ -4,7 +4,6 @@ declare(strict_types=1);
 
 namespace Spindle\Internal;
 
-/** Receives the frames that a {@see FrameReader} has found. */
 interface FrameHandler
 {
     /** Receives a frame. Its payload is `$length` bytes of `$bytes`, from offset `$at`. */

@@ -42,7 +42,6 @@ final readonly class FreeMemory
         return memory_get_usage(true) . " of {$limit} bytes (memory_limit) are in use";
     }
 
-    /** Returns whether this many further bytes are available at present. */
     public function allows(int $bytes): bool
     {
         return $this->isUsageAtMost($this->usable - $bytes);

@@ -46,7 +46,6 @@ final class LoadedFiles
         }
     }
 
-    /** Returns the text that {@see keepText()} has kept. */
     public static function keptText(string $file): ?string
     {
         return self::$texts[$file] ?? null;
@@ -153,10 +152,7 @@ final class LoadedFiles
         return \is_float($first) ? $first : 0.0;
     }
 
-    /**
-     * Returns the earliest time at which the loaded code may have been compiled. With an opcode cache, this time
-     * may be earlier than `$loaded`.
-     */
+    /** Returns when the loaded code may first have been compiled. With an opcode cache, this may precede `$loaded`. */
     private static function earliestCompileTime(string $file, float $loaded): float
     {
         if (!self::usesOpcodeCache()) {

@@ -121,11 +121,7 @@ final class CaptureStore
         return $shared;
     }
 
-    /**
-     * @return resource
-     *
-     * @throws SpoolException
-     */
+    /** @return resource */
     private function create(): mixed
     {
         $file = UnlinkedFile::open($this->directory);

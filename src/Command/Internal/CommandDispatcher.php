@@ -27,10 +27,7 @@ use Spindle\Internal\UnlinkedFile;
 use Spindle\Internal\WorkingDirectory;
 use Spindle\LauncherException;
 
-/**
- * Passes the commands of a pool to its backend, and their outcomes to the owners of the commands.
- * Decides whether a command is retried.
- */
+/** Passes commands to the backend, and outcomes to the owners of the commands. Decides about retries. */
 final class CommandDispatcher implements AttemptEvents
 {
     /** Seconds before a command is started again after its launcher had no free descriptors or processes. */

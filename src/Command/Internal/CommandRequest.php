@@ -75,10 +75,7 @@ final class CommandRequest
         };
     }
 
-    /**
-     * Returns the command's directory as an absolute path, because the launcher has its own working directory. Returns
-     * '' if the path depends on a current directory that was removed.
-     */
+    /** Returns an absolute path, because the launcher has its own directory; '' if it needs a removed directory. */
     private static function directory(?string $directory, string $current): string
     {
         return match (true) {

@@ -6,7 +6,6 @@ namespace Spindle\Command\Internal;
 
 use Revolt\EventLoop;
 
-/** Holds commands until their next attempt is due. */
 final class DelayedRetries
 {
     /** @var array<int, PendingCommand> waiting commands, by id */

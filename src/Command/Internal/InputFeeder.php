@@ -12,10 +12,7 @@ use Spindle\Internal\FileType;
 use Spindle\Internal\Launcher\LauncherProtocol;
 use Spindle\Internal\Warnings;
 
-/**
- * Sends the input of a command to its launcher in pieces, after the command has started. Pauses while the command's
- * pipe has not accepted about LauncherProtocol::INPUT_WINDOW bytes that were sent.
- */
+/** Sends a started command's input in pieces, of which at most about INPUT_WINDOW bytes are not yet accepted. */
 final class InputFeeder
 {
     private const MAX_PIECE_BYTES = 1 << 16;

@@ -11,10 +11,7 @@ use Spindle\Internal\Launcher\LauncherEvents;
 use Spindle\Internal\Launcher\LauncherProtocol;
 use Spindle\LauncherException;
 
-/**
- * Gives commands to launchers, and handles the frames (messages) that launchers send.
- * Decides what happens to commands that a launcher could not start, and to the commands of a launcher that has died.
- */
+/** Gives commands to launchers. Handles their frames, commands that they could not start, and their deaths. */
 final class LauncherBackend implements CommandBackend
 {
     /** Nanoseconds for which starts are retried while no launcher has free descriptors or processes. */
@@ -301,7 +298,6 @@ final class LauncherBackend implements CommandBackend
         }
     }
 
-    /** Frees the slot of a command, and reports the end of its attempt. */
     private function finish(PendingCommand $pending, CommandResult $result): void
     {
         $launcher = $pending->launcher;

@@ -171,7 +171,6 @@ final class PendingCommand
         return $this->feeder?->fiber->isCurrent() === true;
     }
 
-    /** Returns whether another attempt would get the same input. */
     public function canRepeatInput(): bool
     {
         return $this->command->input === null

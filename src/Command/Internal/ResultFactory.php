@@ -9,7 +9,6 @@ use Spindle\Command\PortableCommand;
 use Spindle\Command\SpoolException;
 use Spindle\Internal\Launcher\LauncherProtocol;
 
-/** Creates results from frames of launchers and from outcomes of transports. */
 final class ResultFactory
 {
     private const STATUS_LOST

@@ -51,7 +51,6 @@ final class Run implements PendingCommandOwner, InputConsumer
     /** Whether the caller reads no more results. */
     private bool $abandoned = false;
 
-    /** Number of commands that were read from the input. */
     private int $readCount = 0;
 
     /** Number of commands that have ended; counted only for run(). */

@@ -6,10 +6,7 @@ namespace Spindle\Internal\Async;
 
 use Revolt\EventLoop;
 
-/**
- * Runs steps, such as those of a generator, in one fiber. So the generator keeps its fiber-local values and its
- * connections.
- */
+/** Runs steps, such as those of a generator, in one fiber, so that fiber-local values and connections are kept. */
 final class Coroutine
 {
     /** Resumes the fiber of the steps with the next step; null before the first step and after the last. */

@@ -4,7 +4,6 @@ declare(strict_types=1);
 
 namespace Spindle\Internal\Async;
 
-/** Receives the values that an {@see InputPump} reads. */
 interface InputConsumer
 {
     /** Returns how many values may be read before the next call of this method; 0 while none may be read. */

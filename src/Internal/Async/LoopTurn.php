@@ -7,7 +7,6 @@ namespace Spindle\Internal\Async;
 use Revolt\EventLoop;
 use Spindle\Internal\CannotWaitException;
 
-/** Waits for one turn of the event loop. */
 final class LoopTurn
 {
     /** @throws CannotWaitException where PHP can't switch fibers */

@@ -159,11 +159,7 @@ final class LauncherChild
         }
     }
 
-    /**
-     * @param list<string> $command
-     *
-     * @throws LauncherException
-     */
+    /** @param list<string> $command */
     private static function open(string $token, array $command): self
     {
         $null = ['null'];

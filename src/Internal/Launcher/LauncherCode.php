@@ -7,10 +7,7 @@ namespace Spindle\Internal\Launcher;
 use Spindle\Internal\Launcher\Process\Files;
 use Spindle\LauncherException;
 
-/**
- * Checks that the source files of launchers have not changed since the first launcher of this process. After a
- * deployment, a new launcher could use another protocol than this process.
- */
+/** Checks that launchers' source files are unchanged: after a deployment, their protocol could be another one. */
 final class LauncherCode
 {
     /** Hash of the files' contents at the start of the first launcher; null before that. */

@@ -6,7 +6,6 @@ namespace Spindle\Internal\Launcher;
 
 use Spindle\Internal\FrameHandler;
 
-/** Receives the frames of a launcher, and the cause of its death. */
 interface LauncherEvents extends FrameHandler
 {
     /** Called once when the launcher has died. `$how` is the cause, such as an exit code. */

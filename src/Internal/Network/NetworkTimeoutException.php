@@ -4,7 +4,6 @@ declare(strict_types=1);
 
 namespace Spindle\Internal\Network;
 
-/** A wait for the server has reached its deadline. */
 final class NetworkTimeoutException extends NetworkException
 {
     /** Answer that was awaited, or a step such as "the TLS handshake". */

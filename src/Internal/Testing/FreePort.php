@@ -6,7 +6,6 @@ namespace Spindle\Internal\Testing;
 
 use Spindle\Internal\Warnings;
 
-/** Finds ports on 127.0.0.1 without a listener. */
 final class FreePort
 {
     /** Linux uses no port of this range for outgoing connections by default. So a free port probably stays free. */

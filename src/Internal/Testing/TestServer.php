@@ -7,7 +7,6 @@ namespace Spindle\Internal\Testing;
 use Spindle\Internal\Launcher\Process\Files;
 use Spindle\Internal\Launcher\Process\Signals;
 
-/** A server process that can be ended, and started again with the same directory. */
 final class TestServer
 {
     private const SIGKILL = 9;

@@ -4,10 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Internal\Launcher\Process;
 
-/**
- * Starts and watches the processes of a launcher, and exchanges bytes with the pool.
- * {@see SpawnBackend} needs FFI, {@see ProcOpenBackend} does not. A backend reports events to the {@see JobScheduler}.
- */
+/** Starts and watches the processes of a launcher: {@see SpawnBackend} with FFI, {@see ProcOpenBackend} without. */
 interface Backend
 {
     /** Returns how processes are started: posix_spawn or proc_open. */

@@ -354,10 +354,7 @@ final class ProcOpenBackend implements Backend
         );
     }
 
-    /**
-     * Reads what the pipes of a job contain, then closes them. Reads no more than two full pipes, because a descendant
-     * of the job may still be writing.
-     */
+    /** Reads at most two full pipes of a job, because a descendant may still be writing. Then closes the pipes. */
     private function readRest(LauncherJob $job): void
     {
         $rest = 0;

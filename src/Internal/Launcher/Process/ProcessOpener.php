@@ -165,8 +165,6 @@ final class ProcessOpener
      * Refuses strings that exec would refuse with E2BIG. See execve(2), "Limits on size of arguments and environment".
      *
      * @param list<string> $strings arguments and environment
-     *
-     * @throws StartFailure
      */
     private function checkSize(array $strings): void
     {
@@ -197,8 +195,6 @@ final class ProcessOpener
      * @param non-empty-list<string> $arguments
      *
      * @return non-empty-list<string>
-     *
-     * @throws StartFailure
      */
     private function checked(array $arguments, ?string $path): array
     {

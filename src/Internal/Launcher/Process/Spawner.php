@@ -6,10 +6,7 @@ namespace Spindle\Internal\Launcher\Process;
 
 use Spindle\Internal\Launcher\LauncherProtocol;
 
-/**
- * Starts processes with posix_spawn. Each process has its own process group, default signal handlers, no blocked
- * signals, and only the descriptors 0 to 2.
- */
+/** Starts processes with posix_spawn. Each has its own group, default and unblocked signals, and descriptors 0 to 2. */
 final class Spawner
 {
     /** Descriptor under which the launcher has inherited the standard output of the pool's process. */
@@ -158,8 +155,6 @@ final class Spawner
      * executed. Runs a script without `#!` in a shell.
      *
      * @return int error number; 0 on success
-     *
-     * @throws StartFailure
      */
     private function spawnOrFallBack(string $path, LauncherJob $job): int
     {
