@@ -46,8 +46,6 @@ final class AppLoader
     /**
      * Makes an application from the value that a file, a container or a factory has returned. Calls a closure without
      * parameters: if it returns a response, it is a handler, and otherwise a factory.
-     *
-     * @throws AppException
      */
     private static function resolve(string $file, string $source, mixed $value, bool $mayBeFactory): Application
     {
@@ -99,11 +97,7 @@ final class AppLoader
         return $closure;
     }
 
-    /**
-     * @param \Closure(): mixed $code code of the application
-     *
-     * @throws AppException
-     */
+    /** @param \Closure(): mixed $code code of the application */
     private static function call(string $file, \Closure $code): mixed
     {
         try {

@@ -127,7 +127,6 @@ final class OriginPools
         }
     }
 
-    /** Returns whether the current fiber sends the body of a request. */
     public function uploadsInCurrentFiber(): bool
     {
         foreach ($this->pools as $pool) {

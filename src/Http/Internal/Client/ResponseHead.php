@@ -78,11 +78,7 @@ final readonly class ResponseHead
         );
     }
 
-    /**
-     * @return FieldMap
-     *
-     * @throws MalformedResponseException
-     */
+    /** @return FieldMap */
     private static function fields(string $lines): array
     {
         if (str_contains($lines, "\r\n ") || str_contains($lines, "\r\n\t")) {
@@ -98,11 +94,7 @@ final readonly class ResponseHead
         return Fields::parse($lines);
     }
 
-    /**
-     * @param FieldMap $fields
-     *
-     * @throws MalformedResponseException
-     */
+    /** @param FieldMap $fields */
     private static function length(array $fields): ?int
     {
         if (!isset($fields['content-length'])) {

@@ -13,11 +13,9 @@ final class UnreadableBodyException extends \RuntimeException
     }
 
     /**
-     * Calls a closure that uses the body of a request.
-     *
      * @template T
      *
-     * @param \Closure(): T $use
+     * @param \Closure(): T $use uses the body of a request
      *
      * @return T
      *

@@ -107,7 +107,6 @@ final readonly class BodyParser
         return $type === 'application/json' || preg_match('@^[^/\s]++/[^/\s]+\+json$@D', $type) === 1;
     }
 
-    /** @throws HttpException */
     private function parseUrlencoded(StreamInterface $body): Form
     {
         $text = rtrim($this->readText($body), '&');
@@ -123,7 +122,6 @@ final readonly class BodyParser
         return new Form($fields->values());
     }
 
-    /** @throws HttpException */
     private function parseMultipart(string $contentType, StreamInterface $body): Form
     {
         if ($body->tell() > 0) {
@@ -184,7 +182,6 @@ final readonly class BodyParser
         }
     }
 
-    /** @throws HttpException */
     private function readText(StreamInterface $body): string
     {
         $limit = $this->limits->text;

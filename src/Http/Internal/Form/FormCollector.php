@@ -97,7 +97,6 @@ final class FormCollector implements MultipartSink
         $this->spools = [];
     }
 
-    /** @throws HttpException */
     private function checkCount(string $what, int $count, int $limit): void
     {
         if ($count > $limit) {
@@ -105,7 +104,6 @@ final class FormCollector implements MultipartSink
         }
     }
 
-    /** @throws HttpException */
     private function countText(int $bytes): void
     {
         $this->textBytes += $bytes;

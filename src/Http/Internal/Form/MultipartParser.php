@@ -119,7 +119,6 @@ final class MultipartParser
         }
     }
 
-    /** @throws HttpException */
     private function readBoundaryEnd(): bool
     {
         $bytes = substr($this->buffer, $this->offset, 80);
@@ -139,7 +138,6 @@ final class MultipartParser
         return true;
     }
 
-    /** @throws HttpException */
     private function readHeadLine(): bool
     {
         $end = strpos($this->buffer, "\n", $this->offset);

@@ -7,10 +7,7 @@ namespace Spindle\Http\Internal\Form;
 use Spindle\Http\HttpException;
 use Spindle\Http\Internal\Message\HeadReader;
 
-/**
- * Reads the header lines of one part. Only Content-Disposition and Content-Type are used. "filename*" is ignored:
- * RFC 7578, 4.2 and 4.8.
- */
+/** Reads Content-Disposition and Content-Type of one part. Ignores "filename*": RFC 7578, 4.2 and 4.8. */
 final class PartHeadReader
 {
     /** Maximum bytes of a header. A file name of 4,096 bytes fits, even if each byte is escaped as three bytes. */
@@ -59,7 +56,6 @@ final class PartHeadReader
         return null;
     }
 
-    /** @throws HttpException */
     private function field(string $line): void
     {
         if (preg_match(self::FIELD_PATTERN, $line, $match) !== 1) {
@@ -75,7 +71,6 @@ final class PartHeadReader
         $this->fields[$name] = trim($match[2], " \t");
     }
 
-    /** @throws HttpException */
     private function part(): Part
     {
         $disposition = HeaderValue::parse($this->fields['content-disposition'] ?? '');

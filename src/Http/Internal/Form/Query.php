@@ -29,7 +29,6 @@ final class Query
         return $values;
     }
 
-    /** @throws HttpException */
     private static function check(string $query, int $maxVariables, int $maxDepth): void
     {
         $brackets = substr_count($query, '[') + substr_count($query, '%5');

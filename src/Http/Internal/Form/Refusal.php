@@ -6,7 +6,6 @@ namespace Spindle\Http\Internal\Form;
 
 use Spindle\Http\HttpException;
 
-/** Creates the exceptions for bodies and queries that are refused. */
 final class Refusal
 {
     private function __construct() {}

@@ -53,7 +53,6 @@ final class Spool
         fclose($this->file);
     }
 
-    /** @throws HttpException */
     private function moveToDisk(): void
     {
         $this->files?->check();
@@ -70,7 +69,6 @@ final class Spool
         $this->append($bytes);
     }
 
-    /** @throws HttpException */
     private function append(string $bytes): void
     {
         for ($remaining = $bytes; $remaining !== ''; $remaining = substr($remaining, $written)) {

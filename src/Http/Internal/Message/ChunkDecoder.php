@@ -94,7 +94,6 @@ final class ChunkDecoder
         }
     }
 
-    /** @throws BadMessageException */
     private function handleLine(string $line): void
     {
         if ($this->remaining === 0) {
@@ -119,7 +118,6 @@ final class ChunkDecoder
         }
     }
 
-    /** @throws BadMessageException */
     private function readSize(string $line): void
     {
         if (preg_match(self::SIZE_LINE_PATTERN, $line, $match) !== 1) {
@@ -143,7 +141,6 @@ final class ChunkDecoder
         }
     }
 
-    /** @throws BadMessageException */
     private function readTrailer(string $line): void
     {
         if ($line === '') {

@@ -118,7 +118,6 @@ final class HeadReader
         return null;
     }
 
-    /** @throws BadMessageException */
     private function readRequestLine(string $line): void
     {
         if (preg_match(self::REQUEST_LINE_PATTERN, $line, $match) !== 1) {
@@ -155,7 +154,6 @@ final class HeadReader
             && (!isset($match[1]) || filter_var($match[1], \FILTER_VALIDATE_IP, \FILTER_FLAG_IPV6) !== false);
     }
 
-    /** @throws BadMessageException */
     private function readField(string $line): void
     {
         if (preg_match(self::FIELD_PATTERN, $line, $match) !== 1) {
@@ -173,7 +171,6 @@ final class HeadReader
         };
     }
 
-    /** @throws BadMessageException */
     private function readHost(string $value): void
     {
         if ($this->host !== null) {
@@ -191,7 +188,6 @@ final class HeadReader
         return $value === '' || self::hasAuthority('@^' . self::AUTHORITY . '$@D', $value);
     }
 
-    /** @throws BadMessageException */
     private function readContentLength(string $value): void
     {
         if ($this->length !== null) {
@@ -226,7 +222,6 @@ final class HeadReader
         }
     }
 
-    /** @throws BadMessageException */
     private function readExpect(string $value): void
     {
         if (strtolower($value) !== '100-continue') {
@@ -235,7 +230,6 @@ final class HeadReader
         $this->expectsContinue = true;
     }
 
-    /** @throws BadMessageException */
     private function createHead(): Head
     {
         $isHttp10 = $this->version === '1.0';

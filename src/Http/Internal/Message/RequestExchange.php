@@ -35,7 +35,6 @@ interface RequestExchange
 
     public function trustsPeer(): bool;
 
-    /** Returns the server's log; null if there is none. */
     public function logger(): ?LoggerInterface;
 
     /** Returns the Unix time at which the whole head had arrived. */

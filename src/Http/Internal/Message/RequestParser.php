@@ -163,7 +163,6 @@ final class RequestParser
         return $body;
     }
 
-    /** Returns whether the whole body was consumed. */
     public function bodyEnded(): bool
     {
         return $this->remaining === 0 && ($this->chunks === null || $this->chunks->hasEnded());
@@ -223,7 +222,6 @@ final class RequestParser
         return true;
     }
 
-    /** @throws BadMessageException */
     private function headByLines(): ?Head
     {
         $this->reader ??= new HeadReader($this->limits);

@@ -4,10 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Middleware;
 
-/**
- * The members of an Accept or Accept-Encoding field with their weights: RFC 9110, 12.4.2. Malformed members and all
- * members after the hundredth are ignored.
- */
+/** Weighted members of Accept or Accept-Encoding: RFC 9110, 12.4.2. Ignores malformed members, and all after 100. */
 final readonly class Preferences
 {
     /** Clients send at most ten names. The limit is needed, because many names with colliding hashes cost CPU time. */

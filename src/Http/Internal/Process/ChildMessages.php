@@ -4,7 +4,6 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Process;
 
-/** Receives the messages that processes send to the supervisor. */
 interface ChildMessages
 {
     public function handleMessage(Child $child, Message $message, int $number, string $payload): void;

@@ -17,7 +17,6 @@ use Spindle\Http\Internal\Admin\Totals;
  */
 final class SupervisorLink
 {
-    /** Identifiers of event loop callbacks. */
     private readonly string $readWatcher;
     private readonly string $writeWatcher;
 

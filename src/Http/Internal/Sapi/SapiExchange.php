@@ -10,7 +10,6 @@ use Nyholm\Psr7\Stream;
 use Psr\Http\Message\StreamInterface;
 use Psr\Log\LoggerInterface;
 use Spindle\Http\ClientDisconnectedException;
-use Spindle\Http\HttpException;
 use Spindle\Http\Internal\Form\BodyParser;
 use Spindle\Http\Internal\Form\Form;
 use Spindle\Http\Internal\Form\Refusal;
@@ -101,7 +100,6 @@ final class SapiExchange implements RequestExchange
         $this->cancellation->cancel(ClientDisconnectedException::closed());
     }
 
-    /** @throws HttpException */
     private function readForm(): Form
     {
         if ($this->failure !== null) {
@@ -117,7 +115,6 @@ final class SapiExchange implements RequestExchange
         }
     }
 
-    /** @throws HttpException */
     private function parse(string $type, string $encoding): Form
     {
         if (BodyParser::mediaType($type) !== 'multipart/form-data') {

@@ -53,7 +53,6 @@ final class UploadedFiles
         return $tree;
     }
 
-    /** @throws HttpException */
     private static function file(mixed $path, mixed $size, mixed $error, mixed $name, mixed $type): UploadedFile
     {
         $code = \is_int($error) ? $error : \UPLOAD_ERR_NO_FILE;

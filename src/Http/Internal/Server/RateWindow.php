@@ -4,10 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Server;
 
-/**
- * Checks whether a client sends enough bytes of a body while the server waits for the body. All waits of a request are
- * added up: several short waits have the same effect as a long one.
- */
+/** Checks whether a client sends a body fast enough. Adds up all waits of a request, so short waits count too. */
 final class RateWindow
 {
     /** Bytes that the transport had received and sent when the window began. */

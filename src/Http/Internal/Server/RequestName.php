@@ -6,10 +6,7 @@ namespace Spindle\Http\Internal\Server;
 
 use Spindle\Http\Internal\Message\Head;
 
-/**
- * Names the request that caused an event, by method and target, for the log. Searches for the request on demand,
- * because a list of running requests would cost time per request.
- */
+/** Names the request that caused an event. Searches for it on demand: a list of requests would cost time for each. */
 final readonly class RequestName
 {
     private const MAX_TARGET_BYTES = 200;

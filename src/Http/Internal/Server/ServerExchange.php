@@ -8,17 +8,13 @@ use Amp\Cancellation;
 use Amp\DeferredCancellation;
 use Psr\Http\Message\StreamInterface;
 use Psr\Log\LoggerInterface;
-use Spindle\Http\HttpException;
 use Spindle\Http\Internal\Form\Form;
 use Spindle\Http\Internal\Message\Head;
 use Spindle\Http\Internal\Message\Peer;
 use Spindle\Http\Internal\Message\RequestExchange;
 use Spindle\Http\MatchedRoute;
 
-/**
- * One request on a connection, from its head to the end of its response. A handler may keep the request for longer, so
- * the exchange does not keep the connection in memory.
- */
+/** A request on a connection. Does not keep the connection in memory, because handlers may keep requests longer. */
 final class ServerExchange implements RequestExchange
 {
     private ?DeferredCancellation $cancellation = null;
@@ -139,7 +135,6 @@ final class ServerExchange implements RequestExchange
         $this->cancellation?->cancel($why);
     }
 
-    /** @throws HttpException */
     private function readForm(): Form
     {
         if ($this->formFailure !== null) {

@@ -4,7 +4,6 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Server;
 
-/** Receives the events of a {@see Transport}. */
 interface TransportEvents
 {
     /** Called when bytes can be received, or the other side has ended. */

@@ -6,7 +6,6 @@ namespace Spindle\Http\Internal\Testing;
 
 use Psr\Log\AbstractLogger;
 
-/** Collects the exceptions in log entries. */
 final class FailureLog extends AbstractLogger
 {
     /** @var list<\Throwable> */
