@@ -9,10 +9,7 @@ use Amp\CancelledException;
 use Revolt\EventLoop;
 use Spindle\Postgres\ConnectionClosedException;
 
-/**
- * Limits the wait for answers that a cancellation must not end immediately. If the wait is not over a few seconds after
- * the cancellation, the session is closed, which ends the wait.
- */
+/** Limits a wait that a cancellation must not end immediately: after a few seconds, closes the session. */
 final class CancellationLimit
 {
     /** Maximum seconds of a wait after a cancellation, and of the end of a transaction in {@see TransactionRun}. */

@@ -20,7 +20,6 @@ use Spindle\Postgres\TransactionAbortedException;
 
 use function Amp\async;
 
-/** Runs a function in a transaction or in a savepoint, and streams rows in a transaction. */
 final class TransactionRun
 {
     /** Maximum seconds to wait for statements in flight before a ROLLBACK. After that, they are cancelled. */

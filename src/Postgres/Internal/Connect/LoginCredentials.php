@@ -7,7 +7,6 @@ namespace Spindle\Postgres\Internal\Connect;
 use Spindle\Postgres\AuthenticationMethod;
 use Spindle\Postgres\ChannelBinding;
 
-/** User, database and password of a login, and the authentication methods that the server may request. */
 final readonly class LoginCredentials
 {
     /**

@@ -7,7 +7,6 @@ namespace Spindle\Postgres\Internal\Pool;
 use Revolt\EventLoop;
 use Spindle\Postgres\Internal\Protocol\PipelinedSession;
 
-/** A session of a pool, with its borrowers and its load. */
 final class PooledSession
 {
     public const MAX_SHARING = 1_024;

@@ -9,10 +9,7 @@ use Amp\CancelledException;
 use Revolt\EventLoop;
 use Spindle\Internal\WeakTimer;
 
-/**
- * Fibers that wait for a session of a pool, first come first served. There is one exception: a query that can share a
- * session in use may overtake borrowers that need an exclusive session.
- */
+/** Waiting fibers, first come first served. But a query that can share a session may overtake exclusive borrowers. */
 final class WaitQueue
 {
     /** @var array<int, self> queues with waiters, kept alive here if nothing else references them */

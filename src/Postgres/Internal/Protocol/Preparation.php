@@ -13,10 +13,7 @@ use Spindle\Postgres\Internal\Types\Types;
 use Spindle\Postgres\ProtocolException;
 use Spindle\Postgres\QueryException;
 
-/**
- * Prepares statements on the server, and learns the types of their parameters and columns. Drops prepared statements
- * when their texts may have another meaning: {@see PreparedStatements}.
- */
+/** Prepares statements, and learns their types. Drops them if texts may change meaning: {@see PreparedStatements}. */
 final class Preparation
 {
     /** Maximum number of attempts to query unknown types, if cancel requests for other exchanges stop the query. */

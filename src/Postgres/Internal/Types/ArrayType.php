@@ -127,11 +127,7 @@ final readonly class ArrayType implements ListValuedType
         return $dimensions;
     }
 
-    /**
-     * @param array<mixed> $value
-     *
-     * @throws UnencodableException
-     */
+    /** @param array<mixed> $value */
     private function write(#[\SensitiveParameter] array $value, int $dimensions): string
     {
         if (!array_is_list($value)) {

@@ -57,7 +57,6 @@ final readonly class JsonType implements ListValuedType
         };
     }
 
-    /** @throws UnencodableException */
     private static function json(#[\SensitiveParameter] mixed $value): string
     {
         $precision = \ini_get('serialize_precision');

@@ -60,8 +60,7 @@ final class DataDirectory
      *
      * @return string password of the superuser
      *
-     * @throws TemporaryPostgresException
-     * @throws ServerException
+     * @throws TemporaryPostgresException|ServerException
      */
     public function create(string $binaries, array $settings, TemporaryPostgresOptions $options): string
     {

@@ -20,8 +20,7 @@ interface DataSource
      *
      * @return string password of the superuser
      *
-     * @throws TemporaryPostgresException
-     * @throws ServerException
+     * @throws TemporaryPostgresException|ServerException
      */
     public function create(
         PrivateDirectory $directory,

@@ -9,7 +9,6 @@ use Spindle\Internal\Testing\TestServer;
 use Spindle\Internal\Testing\TestServerState;
 use Spindle\Internal\Testing\Wait;
 
-/** The server of a data directory. It can be stopped and started again. */
 final class Server
 {
     private const SIGINT = 2;

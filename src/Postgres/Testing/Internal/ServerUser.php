@@ -49,7 +49,6 @@ final class ServerUser
         return \function_exists('posix_geteuid') ? posix_geteuid() === 0 : Program::run(['id', '-u'])[1] === '0';
     }
 
-    /** @throws TemporaryPostgresException */
     private static function unprivileged(): self
     {
         $reasons = '';
