@@ -251,7 +251,6 @@ final class WorkerPool implements Executor, Statistics
         $this->dispatcher->mustBeOpen();
     }
 
-    /** @throws ExecutorClosedException */
     private function mustNotBeFork(): void
     {
         if ($this->ownerPid !== getmypid()) {
@@ -259,7 +258,6 @@ final class WorkerPool implements Executor, Statistics
         }
     }
 
-    /** @throws ContextUnavailableException */
     private static function context(
         WorkerPoolOptions $options,
         WorkerSettings $settings,

@@ -98,7 +98,6 @@ final class WorkerPoolOptions
         return new self(...[...get_object_vars($this), ...$changed]); // @phpstan-ignore argument.type (PHP checks them)
     }
 
-    /** @throws \ValueError */
     private function checkSeconds(): void
     {
         $endless = ['idleTimeout' => $this->idleTimeout, 'maxLifetime' => $this->maxLifetime];

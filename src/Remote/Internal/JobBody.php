@@ -18,10 +18,7 @@ final class JobBody
     /** Number of bytes before the result in a task's encoded outcome. They contain the kind of the outcome. */
     public const KIND_BYTES = 1;
 
-    /**
-     * Values of the byte after `$code`. After WITH_ARGUMENT, the encoded argument follows. The other values end the
-     * body.
-     */
+    /** Values of the byte after `$code`. The encoded argument follows WITH_ARGUMENT; the others end the body. */
     private const NO_ARGUMENT = 0;
     private const WITH_ARGUMENT = 1;
     private const COMMAND = 2;

@@ -19,10 +19,7 @@ use Spindle\Remote\Settlement;
 use Spindle\Remote\TamperedFrameException;
 use Spindle\Worker\WorkerCrashedException;
 
-/**
- * Runs the jobs that an agent has claimed under one lease. Some of them wait here, so that the pool of workers gets a
- * job as soon as it has finished another one. A {@see JobExchange} claims and settles the jobs.
- */
+/** Runs the jobs of one lease. Some wait here, so that the pool gets a job as soon as it has finished another. */
 final class JobRunner
 {
     /**

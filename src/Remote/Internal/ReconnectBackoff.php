@@ -12,7 +12,6 @@ use Spindle\Remote\BrokerUnavailableException;
 /** Retries a request while the engine is not available. Each pause is longer than the one before. */
 final class ReconnectBackoff
 {
-    /** Creates the backoff that all reconnections use. */
     public static function backoff(): Backoff
     {
         return new Backoff(0.05, 2.0, 2.0, 0.5);

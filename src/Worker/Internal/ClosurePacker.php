@@ -61,7 +61,6 @@ final class ClosurePacker
         }
     }
 
-    /** @throws UnserializableException */
     private function pack(\Closure $closure, string $path, int $depth): SentClosure|SentCallable
     {
         if (isset($this->sent[$closure])) {
@@ -100,7 +99,6 @@ final class ClosurePacker
         return false;
     }
 
-    /** @throws UnserializableException */
     private static function withoutCaptured(
         \ReflectionFunction $function,
         ClosureSource $source,
@@ -129,8 +127,6 @@ final class ClosurePacker
     /**
      * Refuses a closure if `static` means a subclass of the class that contains the closure. Without an object, the
      * worker can bind the closure only to the containing class, so `static` would mean this class.
-     *
-     * @throws UnserializableException
      */
     private static function checkStatic(\ReflectionFunction $function, ClosureSource $source, string $path): void
     {
@@ -149,8 +145,6 @@ final class ClosurePacker
     /**
      * @param array<string, mixed> $captured
      * @param array<string, mixed> $shared   the same variables, as references only if other code shares them
-     *
-     * @throws UnserializableException
      */
     private function addCaptured(SentClosure $sent, array $captured, array $shared, string $path, int $depth): void
     {
@@ -182,8 +176,6 @@ final class ClosurePacker
     /**
      * Refuses a variable that only one sent closure has captured by reference, if code in this process also uses the
      * variable. That code would never see a change by the task.
-     *
-     * @throws UnserializableException
      */
     private function refuseOutsideVariables(): void
     {
@@ -299,7 +291,6 @@ final class ClosurePacker
         return false;
     }
 
-    /** @throws UnserializableException */
     private function check(mixed $value, string $path, int $depth): void
     {
         $this->checked[] = [$value, $path];

@@ -4,7 +4,6 @@ declare(strict_types=1);
 
 namespace Spindle\Worker\Internal;
 
-/** Creates a closure from the result of {@see ClosurePacker}. */
 final class ClosureUnpacker
 {
     /** @var \SplObjectStorage<SentClosure|SentCallable, \Closure> */

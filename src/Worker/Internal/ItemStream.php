@@ -10,10 +10,7 @@ use Spindle\Internal\OneWayGenerator;
 use Spindle\Worker\ExecutorClosedException;
 use Spindle\Worker\ResultBudget;
 
-/**
- * The items of a generator task, as a generator in the caller's process. When the caller releases that generator early,
- * this class calls {@see ItemSource::release()}, which ends the task.
- */
+/** Yields the items of a generator task. If the caller stops early, {@see ItemSource::release()} ends the task. */
 final class ItemStream
 {
     /**

@@ -33,10 +33,7 @@ final class MapRun implements Source
     private const MIN_WINDOW_TASKS = 1024;
     private const BATCHES_AHEAD = 4;
 
-    /**
-     * While the caller reads results, the event loop runs once after this many nanoseconds. So workers get tasks even
-     * if the caller spends a long time on each result.
-     */
+    /** Nanoseconds after which the event loop runs between results, so that workers get tasks despite a slow caller. */
     private const LOOP_INTERVAL_NANOSECONDS = 500_000;
 
     private readonly int $id;

@@ -10,10 +10,7 @@ use Spindle\Worker\TaskException;
 use Spindle\Worker\TaskRetryPolicy;
 use Spindle\Worker\WorkerCrashedException;
 
-/**
- * Handles what workers send about their tasks: results, items and failures. Retries failed tasks. When a worker has
- * ended, requeues, retries or fails its tasks.
- */
+/** Handles results, items and failures from workers. Retries failed tasks, and requeues tasks of ended workers. */
 final class OutcomeHandler
 {
     /** Bytes of the header of a RESULTS frame's payload, see {@see WorkerProtocol}. The results follow the header. */

@@ -80,7 +80,6 @@ final class SerializabilityCheck
         }
     }
 
-    /** @throws UnserializableException */
     private function checkObject(object $value, string $path, int $depth, bool $isInObject): void
     {
         if ($value instanceof \Closure) {
@@ -116,11 +115,7 @@ final class SerializabilityCheck
         $this->deepest = $kind->maySuspend() ? \PHP_INT_MAX : $this->deepest;
     }
 
-    /**
-     * Checks only the depth of an object that implements Serializable: the class itself decides what is serialized.
-     *
-     * @throws UnserializableException
-     */
+    /** Checks only the depth of an object that implements Serializable: the class itself decides what is serialized. */
     private function checkDepth(object $value, string $path, int $depth): void
     {
         foreach ((array) $value as $name => $item) {
@@ -134,7 +129,6 @@ final class SerializabilityCheck
         }
     }
 
-    /** @throws UnserializableException */
     private function checkParts(object $value, SerializationKind $kind, string $path, int $depth): void
     {
         if ($kind === SerializationKind::Properties) {

@@ -4,10 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Worker\Internal;
 
-/**
- * The closures in one version of a source file, with the namespace and imports of each. The closures are grouped by
- * line, because PHP reports the line on which a closure begins, but not the column.
- */
+/** The closures in one version of a file, by line, because PHP reports a closure's first line but not its column. */
 final class SourceFile
 {
     /** @var array<int, list<ClosureSource>> closures by the line of `fn` or `function` */

@@ -7,7 +7,6 @@ namespace Spindle\Worker\Internal;
 use Amp\Cancellation;
 use Revolt\EventLoop;
 
-/** The submitted tasks of a pool. */
 final class Submissions implements Source
 {
     private readonly BatchSizing $sizing;

@@ -84,7 +84,6 @@ final class TaskCode
         throw self::missing("class {$class}");
     }
 
-    /** @throws UnserializableException */
     private static function encodeClosure(\Closure $task, #[\SensitiveParameter] string $key, bool &$isPure): string
     {
         $codeOfClosure = self::$codeOfClosure ??= new \WeakMap();

@@ -122,7 +122,6 @@ final class ValueSerializer
         );
     }
 
-    /** @throws UnserializableException */
     private static function serializeChecked(mixed $value, string $path): string
     {
         try {

@@ -23,7 +23,6 @@ final class WorkerGroup implements ContextEvents
     /** Nanoseconds between two comparisons of all user and group ids, while the effective ids are the same. */
     private const COMPARE_INTERVAL_NANOSECONDS = 1_000_000;
 
-    /** Whether the workers run as root. */
     public readonly bool $isOfRoot;
 
     private readonly string $credentials;

@@ -8,10 +8,7 @@ use Spindle\Internal\WeakTimer;
 use Spindle\Worker\WorkerPoolOptions;
 use Spindle\Worker\WorkerStartException;
 
-/**
- * A worker in the pool: its state, its batches and its end. Times come from {@see hrtime()}, so that a change of the
- * system clock has no effect.
- */
+/** A worker in the pool. Its times come from {@see hrtime()}: changes of the system clock have no effect. */
 final class WorkerHandle
 {
     public const MAX_STDERR_BYTES = 8192;

@@ -35,10 +35,7 @@ final class WorkerReplacement
         }
     }
 
-    /**
-     * Replaces the workers by new ones with the current user and groups of this process. If the old workers run as
-     * root, unstarted tasks move to the new workers. If not, these tasks fail, because they could get more privileges.
-     */
+    /** If the old workers run as root, unstarted tasks move. Otherwise these fail: they could gain privileges. */
     public function replaceForCredentials(): void
     {
         $mayMove = $this->workers->group()->isOfRoot;

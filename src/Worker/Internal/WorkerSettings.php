@@ -10,7 +10,6 @@ use Spindle\Worker\ResultBudget;
 use Spindle\Worker\UnserializableException;
 use Spindle\Worker\WorkerPoolOptions;
 
-/** Settings that the workers of a pool receive when they start. */
 final class WorkerSettings
 {
     /** Default limit of a result in bytes without a memory_limit. Otherwise, the default is a quarter of it. */

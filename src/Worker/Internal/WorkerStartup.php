@@ -63,7 +63,6 @@ final class WorkerStartup
         $this->listener = null;
     }
 
-    /** @throws WorkerStartException */
     private function createListener(): WorkerListener
     {
         SharedFlags::removeStale();

@@ -4,7 +4,6 @@ declare(strict_types=1);
 
 namespace Spindle\Remote\Internal\Redis;
 
-/** Thrown when the engine answers a command with an error. */
 final class EngineError extends \RuntimeException
 {
     /** Explanations of temporary errors, after which a retry can help. Null if the engine's own text is clear. */

@@ -7,7 +7,6 @@ namespace Spindle\Remote\Testing\Internal;
 use Spindle\Internal\Warnings;
 use Spindle\Remote\Testing\TemporaryRedisException;
 
-/** Finds the executable of the Redis or Valkey server. */
 final class ServerBinary
 {
     private const NAMES = ['redis-server', 'valkey-server'];

@@ -149,7 +149,6 @@ final class LoopCallbacks
             && !$this->isOfSpindle($id);
     }
 
-    /** Returns whether the callback is code of Spindle. */
     private function isOfSpindle(string $id): bool
     {
         $callbacks = self::property($this->driver, 'callbacks');

@@ -134,7 +134,6 @@ final class ResultBuffer
         return $this->link->send(WorkerProtocol::RESULTS, $this->batch, $head, $body);
     }
 
-    /** @throws UnserializableException */
     private function withinLimit(string $bytes, string $path): string
     {
         return \strlen($bytes) <= $this->maxResultBytes ? $bytes : throw $this->tooLarge(\strlen($bytes), $path);

@@ -12,7 +12,6 @@ use Spindle\Worker\Internal\WorkerProtocol;
 use Spindle\Worker\TaskContext;
 use Spindle\Worker\Thrown;
 
-/** Receives batches of tasks, runs one task after the other, and sends their outcomes. */
 final class Worker
 {
     /** Nanoseconds after which unsent results are sent before the next task starts. A kill loses unsent results. */
