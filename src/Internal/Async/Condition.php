@@ -39,7 +39,12 @@ final class Condition
      */
     public function wait(?Cancellation $cancellation = null, ?object $owner = null): void
     {
-        $suspension = $this->suspension = EventLoop::getSuspension();
+        try {
+            $suspension = $this->suspension = EventLoop::getSuspension();
+        } catch (\AssertionError $inLoop) {
+            // A signal handler can run in the event loop's own fiber. Without assertions, suspend() fails there.
+            throw CannotWaitException::because(FiberSwitch::obstacle() ?? throw $inLoop);
+        }
         $subscription = $cancellation?->subscribe($this->fail(...));
         if ($owner !== null) {
             self::$owners[spl_object_id($suspension)] = $owner;

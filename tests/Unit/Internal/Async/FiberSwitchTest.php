@@ -13,6 +13,7 @@ use Spindle\Internal\Async\Condition;
 use Spindle\Internal\Async\FiberSwitch;
 use Spindle\Internal\CannotWaitException;
 use Spindle\Tests\Async;
+use Spindle\Tests\Host;
 
 final class FiberSwitchTest extends TestCase
 {
@@ -116,6 +117,37 @@ final class FiberSwitchTest extends TestCase
         FiberSwitch::awaitIfPossible($deferred->getFuture());
 
         self::assertTrue($deferred->isComplete());
+    }
+
+    #[RequiresPhpExtension('pcntl')]
+    public function testASignalHandlerThatTheEventLoopCallsIsRefused(): void
+    {
+        $thrown = Host::call(self::class . '::waitInTheLoop', options: ['-d', 'zend.assertions=1']);
+
+        self::assertSame([CannotWaitException::class, null], $thrown);
+    }
+
+    /** @return list<class-string|null> classes of the exceptions of two waits */
+    public static function waitInTheLoop(): array
+    {
+        $future = (new DeferredFuture())->getFuture();
+        $thrown = [];
+        pcntl_signal(\SIGUSR2, static function () use ($future, &$thrown): void {
+            foreach ([(new Condition())->wait(...), static fn() => FiberSwitch::awaitIfPossible($future)] as $wait) {
+                try {
+                    $wait();
+                    $thrown[] = null;
+                } catch (\Throwable $failure) {
+                    $thrown[] = $failure::class;
+                }
+            }
+        });
+        EventLoop::repeat(0.001, static function (string $timer) use (&$thrown): void {
+            $thrown === [] ? posix_kill((int) getmypid(), \SIGUSR2) : EventLoop::cancel($timer);
+        });
+        EventLoop::run();
+
+        return $thrown;
     }
 
     #[RequiresPhpExtension('pcntl')]
