@@ -73,7 +73,7 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
     private readonly string $head;
 
     /** Queue from which the caller can read items of generator tasks, even after the executor was closed. */
-    private readonly SharedQueue $queue;
+    private SharedQueue $queue;
 
     /**
      * @param iterable<mixed, mixed> $input
@@ -100,6 +100,7 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
         $cancellation?->throwIfRequested();
         FiberSwitch::ensurePossible();
         $this->client->mustBeOpen();
+        $this->queue = $this->client->usableQueue(); // a fork has its own
         $this->client->begin($this);
         $subscription = $cancellation?->subscribe(function (CancelledException $cancelled): void {
             if ($this->isAbandoned) {

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Tests\Integration\Remote;
 
 use Amp\TimeoutCancellation;
+use PHPUnit\Framework\Attributes\RequiresPhpExtension;
 use PHPUnit\Framework\Attributes\TestWith;
 use Spindle\Command\Command;
 use Spindle\Command\CommandPool;
@@ -177,6 +178,37 @@ final class ReceivedOutcomesTest extends TidyTestCase
         unset($left, $generators);
 
         Eventually::holds(static fn(): bool => self::outcomes() === [], 'the items are dropped');
+    }
+
+    #[RequiresPhpExtension('pcntl')]
+    public function testAForkThatReadsAMapOfItsParentEndsTheTaskOfADroppedGenerator(): void
+    {
+        $process = Host::start(self::class . '::leaveItemsInAFork', [Redis::shared()->url(), self::$sharedQueue]);
+        Eventually::holds(static fn(): bool => !$process->isRunning(), 'the process has ended', 30.0);
+
+        self::assertSame(7, $process->getExitCode(), $process->getOutput() . $process->getErrorOutput());
+    }
+
+    public static function leaveItemsInAFork(string $address, string $queue): never
+    {
+        $executor = new RemoteExecutor(new RedisBroker($address), $queue, new SigningKeys([AgentProgram::KEY]));
+        $map = $executor->map([7], static function (int $i): \Generator {
+            while (true) {
+                yield $i;
+                usleep(1000);
+            }
+        });
+        $pid = pcntl_fork();
+        if ($pid !== 0) {
+            pcntl_waitpid($pid, $status);
+            exit(\is_int($status) ? (int) pcntl_wexitstatus($status) : 1);
+        }
+        $seven = $map->current()->current();
+        unset($map);
+        $statistics = (new RedisBroker($address))->statistics(...);
+        Eventually::holds(static fn(): bool => $statistics($queue)['running'] === 0, 'the task has ended', 15.0);
+
+        exit($seven);
     }
 
     public function testManyOutcomesAreDroppedWhenTheProcessEnds(): void
