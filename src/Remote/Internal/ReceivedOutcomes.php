@@ -10,7 +10,6 @@ use Amp\Future;
 use Amp\TimeoutCancellation;
 use Revolt\EventLoop;
 use Spindle\Internal\Async\FiberSwitch;
-use Spindle\Internal\Shutdown;
 use Spindle\Internal\WeakTimer;
 use Spindle\Remote\Broker;
 use Spindle\Remote\BrokerException;
@@ -58,11 +57,9 @@ final class ReceivedOutcomes
         private readonly JobOutbox $outbox,
     ) {
         $this->pid = (int) getmypid();
-        if (self::$instances === null) {
-            self::$instances = new \WeakMap();
-            Shutdown::afterApplication(self::sendAll(...));
-        }
+        self::$instances ??= new \WeakMap();
         self::$instances[$this] = true;
+        ProcessEnd::prepare();
     }
 
     /** @param int $bytes size of the outcome */
@@ -168,15 +165,17 @@ final class ReceivedOutcomes
         }
     }
 
-    private static function sendAll(): void
+    /** Sends all unsent requests at the end of the process. Waits for no answer. */
+    public static function sendAll(): void
     {
-        $fibers = []; // all are kept, because the end of a fiber that opens the connection closes the connection
+        $fibers = [];
         foreach (self::$instances ?? [] as $outcomes => $_) {
             $outcomes->dropAll();
             foreach (array_keys($outcomes->unsent) as $key) {
+                $send = static fn() => $outcomes->send($key);
                 try {
-                    $fibers[] = $fiber = new \Fiber($outcomes->send(...));
-                    $fiber->start($key); // returns when the fiber waits for the answer
+                    // Another broker may wait. Then the fiber waits forever, or PHP can't switch fibers here.
+                    FiberSwitch::obstacle() === null ? ($fibers[] = new \Fiber($send))->start() : $send();
                 } catch (\Throwable) {
                     // The engine drops the outcomes or items when their retention ends.
                 }

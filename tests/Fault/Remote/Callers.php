@@ -5,11 +5,15 @@ declare(strict_types=1);
 namespace Spindle\Tests\Fault\Remote;
 
 use Amp\Future;
+use Spindle\Remote\BrokerUnavailableException;
+use Spindle\Remote\Internal\JobOutbox;
+use Spindle\Remote\Internal\ReceivedOutcomes;
 use Spindle\Remote\RedisBroker;
 use Spindle\Remote\RemoteExecutor;
 use Spindle\Remote\SigningKeys;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Remote\AgentProgram;
+use Spindle\TlsOptions;
 
 use function Amp\async;
 use function Amp\delay;
@@ -106,6 +110,45 @@ final class Callers
         }
 
         return [...$codes, $own];
+    }
+
+    public static function dropOutcomesOfManyBrokers(string $address, int $engine): never
+    {
+        $outcomes = [];
+        for ($i = 0; $i < 20; ++$i) {
+            $broker = new RedisBroker($address);
+            $broker->status('queue', 'id'); // opens the connection
+            $outcomes[] = $last = new ReceivedOutcomes($broker, 'queue', new JobOutbox($broker, 'queue', 'client'));
+            $last->add('id', 0);
+        }
+        posix_kill($engine, \SIGSTOP);
+        echo 'ends';
+
+        exit;
+    }
+
+    /**
+     * Makes a request with TLS before a fork ends, and one after this.
+     *
+     * @return list<bool> whether each request was answered
+     */
+    public static function forkWithTls(string $address, string $authority, bool $endsByAnError): array
+    {
+        $broker = new RedisBroker($address, new TlsOptions(caFile: $authority));
+        $isAnswered = [$broker->status('queue', 'id') === null];
+        $pid = pcntl_fork();
+        if ($pid === 0) {
+            ini_set('memory_limit', '32M');
+            exit($endsByAnError ? \strlen(str_repeat('x', 64 << 20)) : 0);
+        }
+        pcntl_waitpid($pid, $status);
+        try {
+            $isAnswered[] = $broker->status('queue', 'id') === null;
+        } catch (BrokerUnavailableException) {
+            $isAnswered[] = false;
+        }
+
+        return $isAnswered;
     }
 
     /**

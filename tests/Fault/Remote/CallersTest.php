@@ -6,6 +6,7 @@ namespace Spindle\Tests\Fault\Remote;
 
 use Amp\NullCancellation;
 use Amp\TimeoutCancellation;
+use PHPUnit\Framework\Attributes\RequiresPhpExtension;
 use PHPUnit\Framework\Attributes\TestWith;
 use Random\Engine\Mt19937;
 use Random\Randomizer;
@@ -13,9 +14,12 @@ use Spindle\Internal\CannotWaitException;
 use Spindle\Remote\BrokerUnavailableException;
 use Spindle\Remote\RedisBroker;
 use Spindle\Remote\RemoteExecutor;
+use Spindle\Remote\Testing\TemporaryRedis;
+use Spindle\Remote\Testing\TemporaryRedisOptions;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Host;
 use Spindle\Tests\OwnDirectory;
+use Spindle\Tests\Postgres\Certificates;
 use Spindle\Tests\Postgres\FaultyProxy;
 use Spindle\Tests\Remote\Redis;
 use Spindle\Tests\Remote\RunsAgents;
@@ -50,6 +54,21 @@ final class CallersTest extends TidyTestCase
         self::assertSame([0, 0, 0, 0, 20], Host::call(Callers::class . '::fork', [Redis::shared()->url(), $queue]));
         $statistics = (new RedisBroker(Redis::shared()->url()))->statistics($queue);
         self::assertSame([101, 101], [$statistics['submitted_total'], $statistics['done_total']]);
+    }
+
+    #[TestWith([false])]
+    #[TestWith([true])]
+    #[RequiresPhpExtension('ffi')]
+    #[RequiresPhpExtension('pcntl')]
+    public function testTheEndOfAForkDoesNotEndATlsConnectionOfItsParent(bool $isByAnError): void
+    {
+        $authority = new Certificates($this->path());
+        [$certificate, $key] = $authority->forServer('127.0.0.1');
+        $redis = TemporaryRedis::start([], new TemporaryRedisOptions(certificate: $certificate, key: $key));
+        $arguments = [$redis->tlsUrl(), $authority->authority, $isByAnError];
+
+        self::assertSame([true, true], Host::call(Callers::class . '::forkWithTls', $arguments));
+        $redis->stop();
     }
 
     public function testAGeneratorWhoseReaderIsKilledKeepsItsWorkerForTenSecondsMore(): void

@@ -13,6 +13,7 @@ use Spindle\Remote\JobStatus;
 use Spindle\Remote\RemoteExecutor;
 use Spindle\Tests\Async;
 use Spindle\Tests\Eventually;
+use Spindle\Tests\Host;
 use Spindle\Tests\TidyTestCase;
 use Spindle\Worker\ExecutorClosedException;
 
@@ -121,6 +122,19 @@ final class ExecutorEndsTest extends TidyTestCase
         self::assertLessThan(3.0, $seconds);
         $outcomes = "spindle:{{$this->queue()}}:result:*";
         Eventually::holds(static fn(): bool => $redis->command('KEYS', $outcomes) === [], 'the outcome is dropped');
+    }
+
+    public function testAProcessWithManyBrokersEndsInASecond(): void
+    {
+        $redis = $this->engine();
+        $process = Host::start(Callers::class . '::dropOutcomesOfManyBrokers', [$redis->socketUrl(), $redis->pid()]);
+        Eventually::holds(static fn(): bool => str_contains($process->getOutput(), 'ends'), 'the process ends', 30.0);
+        $start = hrtime(true);
+        Eventually::holds(static fn(): bool => !$process->isRunning(), 'the process has ended', 60.0);
+        $seconds = (hrtime(true) - $start) / 1e9;
+        posix_kill((int) $redis->pid(), \SIGCONT);
+
+        self::assertLessThan(8.0, $seconds);
     }
 
     public function testKillEndsTheWaitForAnEngine(): void

@@ -12,6 +12,8 @@ use Spindle\Command\CommandPool;
 use Spindle\Command\CommandPoolOptions;
 use Spindle\Remote\Internal\JobOutbox;
 use Spindle\Remote\Internal\ReceivedOutcomes;
+use Spindle\Remote\Internal\Redis\Address;
+use Spindle\Remote\Internal\Redis\RedisConnection;
 use Spindle\Remote\JobRetryPolicy;
 use Spindle\Remote\RedisBroker;
 use Spindle\Remote\RemoteCommands;
@@ -221,6 +223,15 @@ final class ReceivedOutcomesTest extends TidyTestCase
         self::runToItsEnd('addMany');
     }
 
+    public function testOutcomesOfManyQueuesAreDroppedWhenTheProcessEnds(): void
+    {
+        for ($i = 0; $i < 4500; ++$i) {
+            Redis::shared()->command('SET', 'spindle:{' . self::$sharedQueue . "}:result:job-{$i}", '', 'EX', '3600');
+        }
+
+        self::runToItsEnd('addToManyQueues');
+    }
+
     #[TestWith(['submit'])]
     #[TestWith(['submitInAFunction'])]
     #[TestWith(['map'])]
@@ -229,17 +240,23 @@ final class ReceivedOutcomesTest extends TidyTestCase
     #[TestWith(['readItemsInMap'])]
     #[TestWith(['leaveItems'])]
     #[TestWith(['kill'])]
-    public function testReceivedOutcomesAreDroppedWhenTheProcessEnds(string $program): void
+    #[TestWith(['keepItems'])]
+    #[TestWith(['lackScripts'])]
+    #[TestWith(['exitInAShutdownFunction'])]
+    #[TestWith(['throwInAShutdownFunction', 255])]
+    #[TestWith(['submitInLateShutdownFunctions'])]
+    #[TestWith(['exceedTheMemoryLimit', 255])]
+    public function testReceivedOutcomesAreDroppedWhenTheProcessEnds(string $program, int $exitCode = 7): void
     {
-        self::runToItsEnd($program);
+        self::runToItsEnd($program, $exitCode);
     }
 
-    private static function runToItsEnd(string $program): void
+    private static function runToItsEnd(string $program, int $exitCode = 7): void
     {
         $process = Host::start(self::class . "::{$program}", [Redis::shared()->url(), self::$sharedQueue]);
         Eventually::holds(static fn(): bool => !$process->isRunning(), 'the process has ended', 20.0);
 
-        self::assertSame(7, $process->getExitCode(), $process->getOutput() . $process->getErrorOutput());
+        self::assertSame($exitCode, $process->getExitCode(), $process->getOutput() . $process->getErrorOutput());
         Eventually::holds(static fn(): bool => self::outcomes() === [], 'the outcome is dropped');
     }
 
@@ -314,6 +331,78 @@ final class ReceivedOutcomesTest extends TidyTestCase
         unset($items);
 
         exit($first);
+    }
+
+    /** The generator still exists when the process ends. */
+    public static function keepItems(string $address, string $queue): never
+    {
+        static $items;
+        $executor = new RemoteExecutor(new RedisBroker($address), $queue, new SigningKeys([AgentProgram::KEY]));
+        $items = $executor->submit(static fn(): \Generator => yield from range(7, 12))->await();
+
+        exit($items->current());
+    }
+
+    /** The engine lacks the script when the process ends. */
+    public static function lackScripts(string $address, string $queue): never
+    {
+        $executor = new RemoteExecutor(new RedisBroker($address), $queue, new SigningKeys([AgentProgram::KEY]));
+        $seven = $executor->submit(static fn(): int => 7)->await(new TimeoutCancellation(10.0));
+        RedisConnection::open(Address::parse($address), null, 5.0)->call('SCRIPT', ['FLUSH']);
+
+        exit($seven);
+    }
+
+    public static function exitInAShutdownFunction(string $address, string $queue): never
+    {
+        register_shutdown_function(static fn() => exit(7));
+
+        self::submit($address, $queue);
+    }
+
+    public static function throwInAShutdownFunction(string $address, string $queue): never
+    {
+        register_shutdown_function(static fn() => throw new \DomainException('in the shutdown function'));
+
+        self::submit($address, $queue);
+    }
+
+    public static function submitInLateShutdownFunctions(string $address, string $queue): void
+    {
+        $executor = new RemoteExecutor(new RedisBroker($address), $queue, new SigningKeys([AgentProgram::KEY]));
+        $submit = static fn(): int => $executor->submit(static fn(): int => 7)->await(new TimeoutCancellation(10.0));
+        $submit();
+        register_shutdown_function(static function () use ($submit): void {
+            $submit();
+            register_shutdown_function(static function () use ($submit): void {
+                $submit();
+                register_shutdown_function(static fn() => exit($submit()));
+            });
+        });
+    }
+
+    /** After such an error, PHP calls no destructors of the objects that exist. */
+    public static function exceedTheMemoryLimit(string $address, string $queue): void
+    {
+        $executor = new RemoteExecutor(new RedisBroker($address), $queue, new SigningKeys([AgentProgram::KEY]));
+        $executor->submit(static fn(): int => 7)->await(new TimeoutCancellation(10.0));
+        ini_set('memory_limit', '32M');
+        echo str_repeat('x', 64 << 20);
+    }
+
+    public static function addToManyQueues(string $address, string $queue): never
+    {
+        // PHP reuses the handles of these objects from the last one, and calls destructors in the order of handles.
+        $objects = array_map(static fn(): object => new \stdClass(), range(1, 1000));
+        unset($objects);
+        $broker = new RedisBroker($address);
+        $broker->durability(); // opens the connection
+        for ($i = 0; $i < 4500; ++$i) {
+            $outcomes[$i % 10] ??= new ReceivedOutcomes($broker, $queue, new JobOutbox($broker, $queue, 'client'));
+            $outcomes[$i % 10]->add("job-{$i}", 0);
+        }
+
+        exit(7);
     }
 
     public static function addMany(string $address, string $queue): never

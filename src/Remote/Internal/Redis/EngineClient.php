@@ -18,6 +18,7 @@ use Spindle\Remote\BrokerException;
 use Spindle\Remote\BrokerRefusedException;
 use Spindle\Remote\BrokerUnavailableException;
 use Spindle\Remote\Durability;
+use Spindle\Remote\Internal\ProcessEnd;
 use Spindle\Remote\Internal\ReconnectBackoff;
 use Spindle\TlsOptions;
 
@@ -152,7 +153,7 @@ final class EngineClient
     }
 
     /**
-     * Runs a script for a queue, and returns its answer.
+     * Runs a script for a queue, and returns its answer. At the end of the process, only sends the request.
      *
      * @throws BrokerException
      */
@@ -160,6 +161,13 @@ final class EngineClient
     {
         [$source, $hash] = self::scripts()[$script];
         $rest = ['1', "spindle:{{$queue}}:", ...array_values($arguments)];
+        if (ProcessEnd::hasBegun()) {
+            if ($this->connection?->isOfThisProcess() === true) {
+                $this->connection->send('EVAL', [$source, ...$rest]);
+            }
+
+            throw BrokerUnavailableException::at((string) $this->address, 'the process ends without waiting for it');
+        }
         $connection = $this->connection();
         foreach ($this->unopenedMailboxes as $mailbox) {
             $mailbox->ensureNotRefused();
@@ -282,7 +290,6 @@ final class EngineClient
     /** Forgets the connection in a fork, so that the fork opens another one. */
     private function forgetConnection(): void
     {
-        $this->connection?->keepUntilExit(); // closing it would end the other process's TLS session
         $this->pid = (int) getmypid();
         $this->connection = $this->opening = null;
         $this->unopenedMailboxes = [];

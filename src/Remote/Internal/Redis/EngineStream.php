@@ -10,8 +10,10 @@ use Psr\Http\Message\StreamInterface;
 use Revolt\EventLoop;
 use Spindle\Internal\Async\Condition;
 use Spindle\Internal\Clock;
+use Spindle\Internal\Network\ForkedSockets;
 use Spindle\Internal\Network\WriteBuffer;
 use Spindle\Internal\Warnings;
+use Spindle\Remote\Internal\ProcessEnd;
 
 /**
  * Adapts the socket of a connection to the engine (Redis or Valkey) to the stream interface that Predis uses. While no
@@ -30,6 +32,12 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
     /** Exception code by which Predis recognizes a broken connection. */
     private const BROKEN_CONNECTION_CODE = 1;
 
+    /** @var \WeakMap<self, true>|null all streams; null before the first one */
+    private static ?\WeakMap $streams = null;
+
+    /** @var array<int, array{resource, int}> open sockets by resource id, each with the id of its process */
+    private static array $sockets = [];
+
     private string $buffer = '';
 
     /** Number of bytes of the buffer that {@see read()} has returned. */
@@ -41,7 +49,7 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
     /** Condition on which {@see awaitBytes()} waits until the socket is readable or closed. */
     private readonly Condition $changed;
 
-    /** Reason that was passed to {@see fail()}; null if the stream is open, or was closed by {@see close()}. */
+    /** Reason that was passed to {@see fail()}; null if the stream is open. */
     private ?string $failure = null;
 
     /** Time of {@see Clock::now()} at which the engine last sent bytes, or accepted bytes that waited in $unsent. */
@@ -50,12 +58,12 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
     /** Id of the process that opened the stream. A fork of that process shares the socket, but must not use it. */
     private readonly int $pid;
 
-    /** Whether a request is unanswered. If so, PHP destroys this object only because the process exits. */
+    /** Whether a request is unanswered. */
     private bool $keepsLoopRunning = false;
 
-    private readonly string $readWatcher;
-
-    private readonly string $writeWatcher;
+    /** Watchers of the event loop; empty before they are needed. */
+    private string $readWatcher = '';
+    private string $writeWatcher = '';
 
     /** @var resource|null null once the stream is closed */
     private $socket;
@@ -69,19 +77,47 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
         $this->changed = new Condition();
         $this->unsent = new WriteBuffer();
         stream_set_read_buffer($socket, 0);
-        $weak = \WeakReference::create($this);
-        $onReadable = static fn() => $weak->get()?->onReadable();
-        $onWritable = static fn() => $weak->get()?->onWritable();
-        $this->readWatcher = EventLoop::disable(EventLoop::onReadable($socket, $onReadable));
-        $this->writeWatcher = EventLoop::disable(EventLoop::onWritable($socket, $onWritable));
+        self::$streams ??= new \WeakMap();
+        self::$streams[$this] = true;
+        self::$sockets[(int) $socket] = [$socket, $this->pid];
+        ProcessEnd::prepare();
     }
 
+    /**
+     * Lets PHP close the socket with this object. At the end of the process, the object is used after its destructor.
+     * A fork keeps the socket open until it exits: to close it would end the TLS session of the parent process.
+     */
     public function __destruct()
     {
-        if ($this->keepsLoopRunning && $this->isOfThisProcess()) {
-            $this->awaitEnd();
+        $this->cancelWatchers();
+        if ($this->isOfThisProcess()) {
+            unset(self::$sockets[(int) $this->socket]);
         }
-        $this->close();
+    }
+
+    /**
+     * Ends the connections at the end of the process: waits until the engines have read all requests and closed the
+     * connections, but at most EXIT_TIMEOUT in all. If this process closed a connection with unread answers, the engine
+     * would drop the requests that it has not read. A fork leaves the parent's connections without closing them.
+     */
+    public static function endAll(): void
+    {
+        $inherited = array_filter(self::$sockets, static fn(array $socket): bool => $socket[1] !== getmypid());
+        ForkedSockets::detach(array_column($inherited, 0));
+        $end = Clock::now() + self::EXIT_TIMEOUT;
+        do {
+            [$reading, $writing, $none] = [[], [], null];
+            foreach (self::$streams ?? [] as $stream => $_) {
+                $socket = $stream->keepsLoopRunning && $stream->isOfThisProcess() ? $stream->sendEnd() : null;
+                if ($socket !== null) {
+                    $reading[] = $socket;
+                    $writing = $stream->unsent->size > 0 ? [...$writing, $socket] : $writing;
+                }
+            }
+            $left = (int) (($end - Clock::now()) * 1e6);
+        } while ($reading !== [] && $left > 0 && Warnings::suppressed(
+            static fn() => stream_select($reading, $writing, $none, 0, $left),
+        ) !== false);
     }
 
     /** Returns this stream. Predis asks a factory for the stream of a connection, and this object is that factory. */
@@ -99,7 +135,7 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
     public function setKeepsLoopRunning(bool $keepsRunning): void
     {
         $this->keepsLoopRunning = $keepsRunning;
-        if ($this->socket !== null) {
+        if ($this->readWatcher !== '') {
             $keepsRunning ? EventLoop::reference($this->readWatcher) : EventLoop::unreference($this->readWatcher);
         }
     }
@@ -110,11 +146,18 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
         return $this->lastProgress <= $time;
     }
 
-    /** Closes the stream. A waiting {@see read()} fails with $reason. */
+    /** Closes the socket. {@see read()} still returns the buffered bytes, and then fails with $reason. */
     public function fail(string $reason): void
     {
         $this->failure ??= $reason;
-        $this->close();
+        if ($this->socket !== null) {
+            $socket = $this->socket;
+            $this->socket = null;
+            $this->cancelWatchers();
+            unset(self::$sockets[(int) $socket]);
+            fclose($socket);
+            $this->changed->notify();
+        }
     }
 
     public function failure(): string
@@ -153,19 +196,8 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
         return \strlen($string);
     }
 
-    /** Closes the socket. {@see read()} still returns the buffered bytes. */
-    public function close(): void
-    {
-        if ($this->socket === null) {
-            return;
-        }
-        $socket = $this->socket;
-        $this->socket = null;
-        EventLoop::cancel($this->readWatcher);
-        EventLoop::cancel($this->writeWatcher);
-        fclose($socket);
-        $this->changed->notify();
-    }
+    /** Does nothing. Predis calls this method in a destructor, perhaps before the last requests of the process. */
+    public function close(): void {}
 
     /** Returns whether the stream is closed and {@see read()} has returned all bytes of the buffer. */
     public function eof(): bool
@@ -263,9 +295,38 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
 
                 continue;
             }
-            EventLoop::enable($this->readWatcher);
+            $this->enableReadWatcher($socket);
             $this->changed->wait();
         }
+    }
+
+    /** @param resource $socket */
+    private function enableReadWatcher($socket): void
+    {
+        if ($this->readWatcher !== '') {
+            EventLoop::enable($this->readWatcher);
+
+            return;
+        }
+        $weak = \WeakReference::create($this);
+        $this->readWatcher = EventLoop::onReadable($socket, static fn() => $weak->get()?->onReadable());
+        $this->setKeepsLoopRunning($this->keepsLoopRunning);
+    }
+
+    /** @param resource $socket */
+    private function enableWriteWatcher($socket): void
+    {
+        $weak = \WeakReference::create($this);
+        $this->writeWatcher === ''
+            ? $this->writeWatcher = EventLoop::onWritable($socket, static fn() => $weak->get()?->onWritable())
+            : EventLoop::enable($this->writeWatcher);
+    }
+
+    private function cancelWatchers(): void
+    {
+        EventLoop::cancel($this->readWatcher);
+        EventLoop::cancel($this->writeWatcher);
+        $this->readWatcher = $this->writeWatcher = '';
     }
 
     private function onReadable(): void
@@ -303,25 +364,32 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
 
             return;
         }
-        $this->unsent->size === 0 ? EventLoop::disable($this->writeWatcher) : EventLoop::enable($this->writeWatcher);
+        $this->unsent->size === 0 ? EventLoop::disable($this->writeWatcher) : $this->enableWriteWatcher($socket);
     }
 
     /**
-     * Blocks until the engine has read all requests and closed the connection. If this process closed a connection with
-     * unread answers, the engine would drop the requests that it has not read.
+     * Sends unsent bytes and the end of the stream, and drops answers. Does not wait.
+     *
+     * @return resource|null the socket; null once the engine has closed the connection
      */
-    private function awaitEnd(): void
+    private function sendEnd()
     {
+        $this->flush();
         $socket = $this->socket;
-        if ($socket === null || $this->unsent->size > 0) {
-            return;
+        if ($socket === null) {
+            return null;
         }
-        Warnings::of(static fn() => stream_socket_shutdown($socket, \STREAM_SHUT_WR));
-        for ($end = Clock::now() + self::EXIT_TIMEOUT; !feof($socket) && ($left = $end - Clock::now()) > 0.0;) {
-            [$readable, $none] = [[$socket], null];
-            Warnings::of(static fn() => stream_select($readable, $none, $none, 0, (int) ($left * 1e6)));
-            Warnings::of(static fn() => fread($socket, self::READ_BYTES));
+        if ($this->unsent->size === 0) {
+            Warnings::suppressed(static fn() => stream_socket_shutdown($socket, \STREAM_SHUT_WR));
         }
+        do {
+            $bytes = Warnings::read($socket, self::READ_BYTES);
+        } while ($bytes !== false && $bytes !== '');
+        if (stream_get_meta_data($socket)['eof']) {
+            $this->fail('the process ends');
+        }
+
+        return $this->socket;
     }
 
     private static function unsupported(): \RuntimeException

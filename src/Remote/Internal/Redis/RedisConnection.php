@@ -28,9 +28,6 @@ final class RedisConnection
     /** Seconds between two checks for an overdue answer. */
     private const CHECK_INTERVAL = 0.5;
 
-    /** @var array<int, self> connections with pending commands, so that PHP does not destroy these connections */
-    private static array $busy = [];
-
     /** @var \SplQueue<array{OneShot<mixed>, float}> receiver and deadline of each expected answer */
     private \SplQueue $waiting;
 
@@ -38,8 +35,8 @@ final class RedisConnection
     private bool $hasAnswered = false;
     private ?string $closeReason = null;
 
-    /** Timer that calls {@see checkForTimeout()} while a command is pending. */
-    private readonly string $watchdog;
+    /** Timer that calls {@see checkForTimeout()} while a command is pending, and keeps this object in memory. */
+    private string $watchdog = '';
 
     /** @var (\Closure(mixed): void)|null receives published messages, and null when the connection closes */
     private ?\Closure $listener = null;
@@ -51,18 +48,6 @@ final class RedisConnection
         private readonly float $timeout,
     ) {
         $this->waiting = new \SplQueue();
-        $weak = \WeakReference::create($this);
-        $this->watchdog = EventLoop::disable(EventLoop::unreference(EventLoop::repeat(
-            self::CHECK_INTERVAL,
-            static fn() => $weak->get()?->checkForTimeout(),
-        )));
-    }
-
-    public function __destruct()
-    {
-        // self::$busy keeps a connection with pending commands. So commands are pending here only if the process exits.
-        $this->waiting = new \SplQueue();
-        $this->close('the connection was released');
     }
 
     /**
@@ -160,12 +145,6 @@ final class RedisConnection
         return $this->stream->isOfThisProcess();
     }
 
-    /** Keeps the connection open until the process exits, even if nothing else references this object. */
-    public function keepUntilExit(): void
-    {
-        self::$busy[spl_object_id($this)] = $this;
-    }
-
     public function isSilentSince(float $time): bool
     {
         return $this->stream->isSilentSince($time);
@@ -188,12 +167,11 @@ final class RedisConnection
         /** @var OneShot<mixed> $answered */
         $answered = new OneShot();
         if ($this->waiting->isEmpty()) {
-            EventLoop::enable($this->watchdog);
-            self::$busy[spl_object_id($this)] = $this;
+            $check = $this->checkForTimeout(...);
+            $this->watchdog = EventLoop::unreference(EventLoop::repeat(self::CHECK_INTERVAL, $check));
         }
         $this->waiting->enqueue([$answered, Clock::now() + $this->timeout]);
-        $this->stream->setKeepsLoopRunning(true);
-        $this->connection->writeRequest(new RawCommand($command, $arguments));
+        $this->send($command, $arguments);
         $this->startReading();
         $answer = $answered->await();
         if ($answer instanceof ErrorInterface) {
@@ -207,6 +185,17 @@ final class RedisConnection
         }
 
         return $answer;
+    }
+
+    /**
+     * Sends a command, and does not wait for the answer.
+     *
+     * @param list<string> $arguments
+     */
+    public function send(string $command, #[\SensitiveParameter] array $arguments): void
+    {
+        $this->stream->setKeepsLoopRunning(true);
+        $this->connection->writeRequest(new RawCommand($command, $arguments));
     }
 
     /** @param \Closure(mixed): void $listener receives published messages, and null when the connection closes */
@@ -224,7 +213,6 @@ final class RedisConnection
             return;
         }
         $this->closeReason = $reason;
-        unset(self::$busy[spl_object_id($this)]);
         EventLoop::cancel($this->watchdog);
         $this->stream->fail($reason);
         while (!$this->waiting->isEmpty()) {
@@ -262,21 +250,19 @@ final class RedisConnection
                 }
                 [$answered] = $this->waiting->dequeue();
                 if ($this->waiting->isEmpty() && $this->closeReason === null) {
-                    EventLoop::disable($this->watchdog);
+                    EventLoop::cancel($this->watchdog);
                     $this->stream->setKeepsLoopRunning(false);
-                    unset(self::$busy[spl_object_id($this)]);
                 }
                 $answered->complete($answer);
             }
-            $this->isReading = false;
         } catch (\RuntimeException) {
-            $this->isReading = false;
             $this->close($this->stream->failure());
         } catch (\Throwable) {
-            $this->isReading = false;
             $this->stream->eof()
                 ? $this->closeAtEof()
                 : $this->close('its answer does not follow the Redis protocol' . $this->tlsAdvice());
+        } finally {
+            $this->isReading = false;
         }
     }
 
