@@ -60,11 +60,13 @@ final class GuzzleHandler
      *
      * @throws \InvalidArgumentException when an option is not supported
      * @throws \RuntimeException when the folder of the file in the option `sink` does not exist
+     * @throws RequestException when the option `protocols` does not allow the scheme of the request
      * @throws CannotWaitException when the request is synchronous, and PHP can't suspend the caller
      */
     public function __invoke(RequestInterface $request, #[\SensitiveParameter] array $options): PromiseInterface
     {
         $given = new GuzzleOptions($options);
+        $given->checkScheme($request);
         try {
             $settings = $given->settings($this->client->requestOptions());
         } catch (\ValueError $invalid) {

@@ -4,7 +4,9 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Client;
 
+use GuzzleHttp\Exception\RequestException;
 use GuzzleHttp\RequestOptions as Guzzle;
+use Psr\Http\Message\RequestInterface;
 use Spindle\Http\Client\Proxy;
 use Spindle\Http\Client\RequestOptions;
 
@@ -19,6 +21,15 @@ final readonly class GuzzleOptions
         'crypto_method_max' => 'the highest version of TLS is negotiated',
         'on_trailers' => 'trailers are dropped',
     ];
+
+    /** Options of Guzzle 8 that must have one of these values. Requests are HTTP/1.1, and TLS files are PEM files. */
+    private const SUPPORTED_VALUES = [
+        'cert_type' => ['PEM', 'pem'],
+        'ssl_key_type' => ['PEM', 'pem'],
+        'multiplex' => ['none', 'eager', 'wait'],
+    ];
+
+    private const SCHEMES = ['http', 'https'];
 
     private const CALLBACKS = [Guzzle::ON_HEADERS, Guzzle::ON_STATS, Guzzle::PROGRESS];
 
@@ -42,6 +53,11 @@ final readonly class GuzzleOptions
                 throw new \InvalidArgumentException("The option {$name} is not supported here: {$advice}");
             }
         }
+        foreach (self::SUPPORTED_VALUES as $name => $values) {
+            if (isset($options[$name]) && !\in_array($options[$name], $values, true)) {
+                throw new \InvalidArgumentException("The option {$name} must be " . implode(' or ', $values) . ' here');
+            }
+        }
         foreach (self::CALLBACKS as $name) {
             if (isset($options[$name]) && !\is_callable($options[$name])) {
                 throw new \InvalidArgumentException("{$name} must be callable");
@@ -56,6 +72,25 @@ final readonly class GuzzleOptions
         $sink = $this->sink();
         if (\is_string($sink) && !str_contains($sink, '://') && !is_dir(\dirname($sink))) {
             throw new \RuntimeException("The folder of the sink '{$sink}' does not exist");
+        }
+    }
+
+    /**
+     * @throws \InvalidArgumentException when the value of the option `protocols` is invalid
+     * @throws RequestException when this option does not allow the scheme of the request
+     */
+    public function checkScheme(RequestInterface $request): void
+    {
+        $protocols = $this->options['protocols'] ?? self::SCHEMES;
+        $allowed = \is_array($protocols) ? array_filter($protocols, is_string(...)) : [];
+        if ($allowed === [] || array_diff($allowed, self::SCHEMES) !== []) {
+            throw new \InvalidArgumentException('protocols must be a non-empty array of "http" and/or "https"');
+        }
+        $scheme = strtolower($request->getUri()->getScheme());
+        if (\in_array($scheme, array_diff(self::SCHEMES, $allowed), true)) {
+            $message = "The scheme \"{$scheme}\" is not allowed by the protocols request option.";
+
+            throw new RequestException($message, $request);
         }
     }
 

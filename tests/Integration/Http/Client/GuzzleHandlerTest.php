@@ -377,6 +377,32 @@ final class GuzzleHandlerTest extends TestCase
         self::assertTrue(!class_exists($class) || is_a($failure, $class));
     }
 
+    /** @param non-empty-list<string>|null $protocols */
+    #[TestWith([['https'], false])]
+    #[TestWith([['http'], true])]
+    #[TestWith([['http', 'https'], true])]
+    #[TestWith([null, true])]
+    public function testTheOptionProtocolsLimitsTheSchemes(?array $protocols, bool $isAllowed): void
+    {
+        $received = [];
+        $this->serve(static function (ServerRequestInterface $request) use (&$received): Response {
+            $received[] = $request->getHeaderLine('Authorization');
+
+            return new Response();
+        });
+        $options = $protocols === null ? [] : ['protocols' => $protocols];
+        try {
+            $this->guzzle()->get('/', [...$options, 'headers' => ['Authorization' => 'Bearer secret']]);
+        } catch (RequestException $failure) {
+            self::assertSame(
+                'The scheme "http" is not allowed by the protocols request option.',
+                $failure->getMessage(),
+            );
+        }
+
+        self::assertSame([isset($failure), $received], $isAllowed ? [false, ['Bearer secret']] : [true, []]);
+    }
+
     public function testAMissingFileIsAnInvalidArgument(): void
     {
         $this->expectException(\InvalidArgumentException::class);
@@ -450,6 +476,11 @@ final class GuzzleHandlerTest extends TestCase
             'crypto_method must be TLS 1.0, 1.1 or 1.2 here',
         ];
         yield 'on_trailers' => [['on_trailers' => static fn() => null], 'on_trailers'];
+        yield 'a certificate that is not PEM' => [['cert' => __FILE__, 'cert_type' => 'P12'], 'cert_type'];
+        yield 'a key that is not PEM' => [['ssl_key' => __FILE__, 'ssl_key_type' => 'DER'], 'ssl_key_type'];
+        yield 'required HTTP/2' => [['multiplex' => 'require_wait'], 'multiplex must be none or eager or wait here'];
+        yield 'an unknown protocol' => [['protocols' => ['https', 'ftp']], 'protocols must be'];
+        yield 'no protocol' => [['protocols' => []], 'protocols must be'];
         yield 'a password' => [['cert' => [__FILE__, 'password']], 'cert'];
     }
 
