@@ -17,14 +17,20 @@ final class HandlerFailure
 
     private function __construct() {}
 
-    public static function answer(\Throwable $failure, Head $head, LoggerInterface $logger): ResponseInterface
-    {
+    /** @param bool $responseStarted whether the answer can't be sent; any exception is then logged */
+    public static function answer(
+        \Throwable $failure,
+        Head $head,
+        LoggerInterface $logger,
+        bool $responseStarted = false,
+    ): ResponseInterface {
         $httpException = $failure instanceof HttpException ? $failure : null;
         $cause = match (true) {
             $httpException === null => $failure,
             $httpException->status >= 500 => $httpException->getPrevious(),
             default => null,
         };
+        $cause ??= $responseStarted ? $failure : null;
         if ($cause !== null) {
             $logger->error(
                 'The handler of {method} {target} failed: ' . self::message($cause),

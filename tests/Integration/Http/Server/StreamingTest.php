@@ -9,6 +9,7 @@ use Amp\CancelledException;
 use Amp\DeferredFuture;
 use Nyholm\Psr7\Stream;
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
+use PHPUnit\Framework\Attributes\TestWith;
 use Psr\Http\Message\ServerRequestInterface;
 use Revolt\EventLoop;
 use Spindle\Http\HttpException;
@@ -388,11 +389,14 @@ final class StreamingTest extends HttpServerTestCase
         );
     }
 
-    public function testABodyThatFailsInItsMiddleEndsTheConnection(): void
+    #[TestWith([new \RuntimeException('No more rows')])]
+    #[TestWith([new HttpException(503, 'No more rows')])]
+    #[TestWith([new HttpException(409, 'No more rows')])]
+    public function testABodyThatFailsInItsMiddleEndsTheConnection(\Throwable $failure): void
     {
-        $this->serve(static fn(): Response => Response::stream((static function (): \Generator {
+        $this->serve(static fn(): Response => Response::stream((static function () use ($failure): \Generator {
             yield from ['begin', 'next'];
-            throw new \RuntimeException('No more rows');
+            throw $failure;
         })()));
         $client = $this->client()->get('/')->get('/');
 
@@ -402,9 +406,11 @@ final class StreamingTest extends HttpServerTestCase
             'the last chunk, which is the end, does not come, nor another answer',
         );
         self::assertSame(
-            ['No more rows'],
-            array_map(static fn(\Throwable $failure): string => $failure->getMessage(), $this->log()->failures()),
+            ['The handler of {method} {target} failed: No more rows'],
+            $this->log()->messages(),
+            'no answer can tell the client',
         );
+        self::assertSame([$failure], $this->log()->failures());
     }
 
     #[RequiresPhpExtension('sockets')]
