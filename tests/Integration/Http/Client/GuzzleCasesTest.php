@@ -21,6 +21,7 @@ use Psr\Http\Message\ResponseInterface;
 use Psr\Http\Message\ServerRequestInterface;
 use Spindle\Http\Client\GuzzleHandler;
 use Spindle\Http\Client\HttpClient;
+use Spindle\Http\Client\RequestTimeoutException;
 use Spindle\Http\HttpServerOptions;
 use Spindle\Http\Response;
 use Spindle\Tests\CatchesThrown;
@@ -532,6 +533,7 @@ final class GuzzleCasesTest extends TestCase
         $body = $this->send(new Request('GET', $this->url()), ['stream' => true, 'read_timeout' => 0.1])->getBody();
 
         self::assertSame("sleeping\n", $body->read(100));
+        $this->expectException(RequestTimeoutException::class);
         $this->expectExceptionMessage('no progress within 0.1 s');
         $body->read(100);
     }

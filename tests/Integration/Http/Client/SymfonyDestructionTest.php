@@ -439,6 +439,23 @@ final class SymfonyDestructionTest extends TestCase
         self::assertSame(['a'], $this->arrived);
     }
 
+    #[RequiresPhpExtension('pcntl')]
+    public function testAWaitInASignalHandlerIsRefused(): void
+    {
+        $refusal = null;
+        $response = (new SymfonyClient())->request('POST', $this->url(), ['body' => 'a']);
+        pcntl_signal(\SIGUSR2, static function () use ($response, &$refusal): void {
+            $refusal = self::thrown(TransportExceptionInterface::class, $response->getStatusCode(...));
+        });
+        posix_kill((int) getmypid(), \SIGUSR2);
+        pcntl_signal_dispatch();
+        pcntl_signal(\SIGUSR2, \SIG_DFL);
+
+        self::assertStringEndsWith('may have been carried out nevertheless', $refusal?->getMessage() ?? '');
+        self::assertSame(200, $response->getStatusCode());
+        self::assertSame(['a'], $this->arrived);
+    }
+
     public function testAPendingResponseHasNoErrorInADestructor(): void
     {
         $response = (new SymfonyClient())->request('GET', $this->url());
