@@ -127,9 +127,13 @@ final class SapiExchange implements RequestExchange
         }
 
         // For POST, PHP parses a multipart form before the script begins, and leaves the body empty.
-        return fread(self::input(), 1) === ''
-            ? ParsedForm::of($_POST, $_FILES, $this->head, $this->warning)
-            : $this->forms->read($type, $this->body(), $encoding);
+        if (fread(self::input(), 1) === '') {
+            return ParsedForm::of($_POST, $_FILES, $this->head, $this->warning);
+        }
+        $form = $this->forms->read($type, $this->body(), $encoding);
+        $this->body = Stream::create(''); // as for POST, and as in the server
+
+        return $form;
     }
 
     /** @return resource */

@@ -367,13 +367,16 @@ abstract class AppContract extends TestCase
         self::assertSame([null, '<a/>', '<a/>', '<a/>', ''], json_decode((string) $answer->getBody(), true));
     }
 
-    public function testThereIsNothingInTheBodyOfAFormInParts(): void
+    #[TestWith(['POST'])]
+    #[TestWith(['PUT'])]
+    #[TestWith(['PATCH'])]
+    public function testThereIsNothingInTheBodyOfAFormInParts(string $method): void
     {
         $form = "--B\r\nContent-Disposition: form-data; name=a\r\n\r\n1\r\n--B--\r\n";
-        $answer = $this->ask('POST', '/again', ['Content-Type' => 'multipart/form-data; boundary=B'], $form);
+        $answer = $this->ask($method, '/again', ['Content-Type' => 'multipart/form-data; boundary=B'], $form);
 
         self::assertSame([['a' => '1'], '', '', '', ''], json_decode((string) $answer->getBody(), true));
-        $rewound = $this->ask('POST', '/rewound', ['Content-Type' => 'multipart/form-data; boundary=B'], $form);
+        $rewound = $this->ask($method, '/rewound', ['Content-Type' => 'multipart/form-data; boundary=B'], $form);
         self::assertSame([['a' => '1'], '', 0, '', 0, true], json_decode((string) $rewound->getBody(), true));
     }
 
