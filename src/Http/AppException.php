@@ -76,7 +76,7 @@ final class AppException extends \RuntimeException implements SpindleException
     }
 
     /** @internal */
-    public static function inRelease(string $app, ReleaseMismatchException|ListenException $failure): self
+    public static function unusable(string $app, ReleaseMismatchException|ListenException $failure): self
     {
         return new self($app, $failure->getMessage(), $failure);
     }

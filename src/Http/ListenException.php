@@ -39,7 +39,8 @@ final class ListenException extends \RuntimeException implements SpindleExceptio
     {
         return new self(
             $address,
-            "The server can't listen on {$address} without a certificate. Set HttpServerOptions(certificate: ...)",
+            "The server can't listen on {$address} without a certificate. Set the option certificate of"
+                . ' HttpServerOptions, or of SupervisorOptions for a Supervisor',
         );
     }
 }

@@ -184,6 +184,50 @@ final class ServeTest extends ServeTestCase
         self::assertNotSame($first, $this->fingerprint());
     }
 
+    /** @param list<string> $php */
+    #[RequiresPhpExtension('openssl')]
+    #[TestWith([[]])]
+    #[TestWith([['-d', 'disable_functions=pcntl_fork']], 'without other processes')]
+    public function testCertificatesOfTheApplicationAreUsed(array $php): void
+    {
+        foreach (['default.test', 'one.test'] as $name) {
+            $files = (new Certificates($this->path()))->forServer($name);
+            $this->file("{$name}.pem", implode('', array_map(file_get_contents(...), $files)));
+        }
+        $this->serve(
+            self::withOptions(
+                'certificate: __DIR__ . "/default.test.pem",'
+                . ' certificates: ["one.test" => __DIR__ . "/one.test.pem", "two.test" => "/missing.pem"]',
+            ),
+            ['--processes', '1', '--listen', 'tls://127.0.0.1:0', '--certificate', 'default.test.pem'],
+            $php,
+        );
+
+        self::assertSame('one.test', $this->certificateFor('one.test'));
+        self::assertSame('default.test', $this->certificateFor('two.test'));
+        self::assertTrue($this->logged(' warning The certificate for two.test is not used: '));
+    }
+
+    #[RequiresPhpExtension('openssl')]
+    public function testADefaultCertificateOfTheApplicationThatDiffersIsRefused(): void
+    {
+        foreach (['served', 'own'] as $name) {
+            $files = (new Certificates($this->path()))->forServer("{$name}.test");
+            $this->file("{$name}.pem", implode('', array_map(file_get_contents(...), $files)));
+        }
+        $serve = $this->start(
+            self::withOptions('certificate: __DIR__ . "/own.pem"'),
+            ['--processes', '1', '--listen', 'tls://127.0.0.1:0', '--certificate', 'served.pem'],
+        );
+
+        self::assertSame(254, $serve->wait());
+        self::assertStringContainsString(
+            "its certificate is {$this->path('served.pem')}, but the options of the application have "
+                . "{$this->path('own.pem')}.",
+            $serve->getErrorOutput(),
+        );
+    }
+
     public function testAProcessIsReplacedAfterMaxRequestsWithoutALostRequest(): void
     {
         $this->serve(self::PID, ['--processes', '2', '--max-requests', '100']);
@@ -447,6 +491,24 @@ final class ServeTest extends ServeTestCase
         );
 
         self::assertSame('public', $this->get()->body);
+    }
+
+    /** @param string $options arguments of HttpServerOptions */
+    private static function withOptions(string $options): string
+    {
+        return 'return new Spindle\Http\Application(static fn() => new Spindle\Http\Response(),'
+            . " options: new Spindle\\Http\\HttpServerOptions({$options}));";
+    }
+
+    private function certificateFor(string $name): string
+    {
+        $client = $this->clients[] = RawClient::connectSecurely($this->address, ['peer_name' => $name]);
+        /** @var array{ssl: array{peer_certificate: \OpenSSLCertificate}} $options */
+        $options = stream_context_get_options($client->stream());
+        /** @var array{subject: array{CN: string}} $certificate */
+        $certificate = openssl_x509_parse($options['ssl']['peer_certificate']);
+
+        return $certificate['subject']['CN'];
     }
 
     private function fingerprint(): string

@@ -47,6 +47,7 @@ final readonly class ServerFactory
         $this->followRelease($sockets);
         $file = realpath($this->app);
         $application = AppLoader::load($this->app);
+        $this->addCertificates($sockets, $application->options);
         $file === false ? null : LoadedFiles::keepText($file); // for closures that are sent after a deployment
         if ($link !== null && ($this->options->maxRequests ?? $this->options->maxMemory) !== null) {
             $countedHandler = ProcessLifetime::of(
@@ -65,6 +66,23 @@ final readonly class ServerFactory
         }
 
         return new HttpServer($application, logger: $application->logger instanceof NullLogger ? $this->logger : null);
+    }
+
+    /**
+     * @param array<string, resource> $sockets
+     *
+     * @throws AppException when the options have another default certificate than the supervisor
+     */
+    private function addCertificates(array $sockets, HttpServerOptions $options): void
+    {
+        try {
+            $faults = Certificates::addNames($sockets, $options);
+        } catch (ListenException $failure) {
+            throw AppException::unusable($this->app, $failure);
+        }
+        foreach ($faults as $name => $fault) {
+            $this->logger->warning("The certificate for {$name} is not used: {$fault}");
+        }
     }
 
     /** @param array<string, resource> $sockets sockets that the process serves, by address */
@@ -114,7 +132,7 @@ final readonly class ServerFactory
             $this->release->follow();
             Certificates::check($sockets, $this->options);
         } catch (ReleaseMismatchException|ListenException $failure) {
-            throw AppException::inRelease($this->app, $failure);
+            throw AppException::unusable($this->app, $failure);
         }
         Certificates::updatePaths($sockets, $this->options);
     }

@@ -112,6 +112,54 @@ final class Certificates
     }
 
     /**
+     * Adds the names (SNI) in the options of an application, which is loaded after the sockets were opened.
+     *
+     * @param array<string, resource> $sockets listening sockets by address
+     *
+     * @return array<string, string> faults, by name
+     *
+     * @throws ListenException when the options have another default certificate than a socket
+     */
+    public static function addNames(array $sockets, HttpServerOptions $options): array
+    {
+        $own = self::fileOptions($options);
+        foreach ($sockets as $address => $socket) {
+            if (!str_starts_with($address, 'tls://')) {
+                continue;
+            }
+            /** @var array{local_cert: string, local_pk: string, spindle_certificates: array<string, string>} */
+            $used = stream_context_get_options($socket)['ssl'];
+            [$ownFiles, $usedFiles] = [self::defaultFiles($own), self::defaultFiles($used)];
+            if ($options->certificate !== null && $ownFiles !== $usedFiles) {
+                throw ListenException::because(
+                    $address,
+                    "its certificate is {$usedFiles}, but the options of the application have {$ownFiles}. Remove"
+                        . ' the options certificate and key from the application, or set the same files',
+                );
+            }
+            $names = $own[self::ALL_NAMES] + $used[self::ALL_NAMES];
+            stream_context_set_option($socket, 'ssl', 'SNI_enabled', $names !== []);
+            stream_context_set_option($socket, 'ssl', 'SNI_server_certs', $names);
+            stream_context_set_option($socket, 'ssl', self::ALL_NAMES, $names);
+            $faults = self::faults($own[self::ALL_NAMES]);
+        }
+
+        return $faults ?? [];
+    }
+
+    /** @param array{local_cert: ?string, local_pk: ?string, ...} $options */
+    private static function defaultFiles(array $options): string
+    {
+        $files = array_map(static function (?string $file): string {
+            $target = realpath((string) $file);
+
+            return $target === false ? (string) $file : $target;
+        }, [$options['local_cert'], $options['local_pk']]);
+
+        return implode(' with the key ', array_unique($files));
+    }
+
+    /**
      * Makes PHP follow changed symbolic links to the files, and excludes the names (SNI) whose files have a fault now.
      * With these files, PHP would refuse the connections of all names, or OpenSSL would ask for a passphrase at the
      * terminal.
