@@ -5,29 +5,32 @@ declare(strict_types=1);
 namespace Spindle\Doctrine;
 
 use Doctrine\DBAL\Driver\AbstractPostgreSQLDriver;
-use Spindle\Postgres\PostgresHost;
 use Spindle\Postgres\PostgresOptions;
 use Spindle\Postgres\PostgresPool;
 use Spindle\Postgres\PostgresPoolOptions;
-use Spindle\Postgres\TlsMode;
 
 /**
  * Connects Doctrine DBAL to PostgreSQL through a {@see PostgresPool}, so that a query suspends only its fiber.
  *
  * The driver option "pool" is the pool to use, or its name for {@see registerPool()}. The pool must have
  * {@see \Spindle\Postgres\JsonMode::Arrays}. Without this option, all Doctrine connections of a process with the same
- * host, port, user, password, dbname, sslmode, sslrootcert, sslcert, sslkey and application_name share a pool. The
- * driver option "maxConnections" is the size of that pool; 10 by default.
+ * host, hostaddr, port, user, password, dbname, sslmode, sslrootcert, sslcert, sslkey and application_name share a
+ * pool. {@see PostgresOptions::fromDsn()} defines the values and defaults of these parameters; only dbname is
+ * "postgres" by default. The driver option "maxConnections" is the size of that pool; 10 by default.
  */
 final class Driver extends AbstractPostgreSQLDriver
 {
     private const DEFAULT_DATABASE = 'postgres';
     private const DEFAULT_MAX_CONNECTIONS = 10;
 
-    /** Parameters of Doctrine that a pool has. Others, such as charset, do not concern the connection. */
+    /**
+     * Parameters of Doctrine that libpq has. {@see PostgresOptions::fromDsn()} refuses those that it does not support,
+     * such as sslcrl. Parameters that are not listed, such as charset, do not concern the connection.
+     */
     private const POOL_PARAMETERS = [
-        'host' => true, 'port' => true, 'user' => true, 'password' => true, 'dbname' => true, 'sslmode' => true,
-        'sslrootcert' => true, 'sslcert' => true, 'sslkey' => true, 'application_name' => true,
+        'host' => true, 'hostaddr' => true, 'port' => true, 'user' => true, 'password' => true, 'dbname' => true,
+        'sslmode' => true, 'sslrootcert' => true, 'sslcert' => true, 'sslkey' => true, 'sslcrl' => true,
+        'gssencmode' => true, 'application_name' => true,
     ];
 
     /** @var array<string, PostgresPool> by process and parameters */
@@ -47,7 +50,7 @@ final class Driver extends AbstractPostgreSQLDriver
     }
 
     /**
-     * @throws Exception
+     * @throws Exception also when a parameter has a value that is not allowed
      * @throws \InvalidArgumentException when a driver option has a value of another type, or no pool has the name
      */
     public function connect(#[\SensitiveParameter] array $params): Connection
@@ -91,10 +94,11 @@ final class Driver extends AbstractPostgreSQLDriver
     /** @param array<string, mixed> $params */
     private static function pool(#[\SensitiveParameter] array $params, int $maxConnections): PostgresPool
     {
-        $texts = array_map(
-            static fn(mixed $value): ?string => \is_scalar($value) && $value !== '' ? (string) $value : null,
+        $texts = array_map(strval(...), array_filter(
             array_intersect_key($params, self::POOL_PARAMETERS),
-        );
+            static fn(mixed $value): bool => \is_scalar($value) && $value !== '',
+        ));
+        $texts += ['dbname' => self::DEFAULT_DATABASE];
         ksort($texts);
         $key = hash('sha256', serialize([getmypid(), $texts, $maxConnections]));
 
@@ -105,21 +109,23 @@ final class Driver extends AbstractPostgreSQLDriver
         );
     }
 
-    /** @param array<string, string|null> $params */
+    /**
+     * @param array<string, string> $params
+     *
+     * @throws Exception
+     */
     private static function options(#[\SensitiveParameter] array $params): PostgresOptions
     {
-        $port = (int) ($params['port'] ?? PostgresHost::DEFAULT_PORT);
-
-        return new PostgresOptions(
-            isset($params['host']) ? [new PostgresHost(trim($params['host'], '[]'), $port)] : [],
-            $params['user'] ?? null,
-            $params['password'] ?? null,
-            $params['dbname'] ?? self::DEFAULT_DATABASE,
-            tls: isset($params['sslmode']) ? TlsMode::from($params['sslmode']) : null,
-            tlsCaFile: $params['sslrootcert'] ?? null,
-            tlsCertificate: $params['sslcert'] ?? null,
-            tlsKey: $params['sslkey'] ?? null,
-            applicationName: $params['application_name'] ?? '',
-        );
+        $dsn = '';
+        foreach ($params as $name => $value) {
+            // Doctrine's drivers accept an IPv6 address in brackets.
+            $text = $name === 'host' ? strtr($value, ['[' => '', ']' => '']) : $value;
+            $dsn .= "{$name}='" . addcslashes($text, "\\'") . "' ";
+        }
+        try {
+            return PostgresOptions::fromDsn($dsn);
+        } catch (\ValueError $failure) {
+            throw Exception::invalidParameter($failure);
+        }
     }
 }

@@ -48,6 +48,15 @@ final class Exception extends AbstractException
     }
 
     /** @internal */
+    public static function invalidParameter(\ValueError $failure): self
+    {
+        return new self(
+            "A parameter of the Doctrine connection is invalid. {$failure->getMessage()}",
+            previous: $failure,
+        );
+    }
+
+    /** @internal */
     public static function fullPool(PoolTimeoutException $failure): self
     {
         return new self(

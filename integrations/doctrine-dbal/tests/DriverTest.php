@@ -962,6 +962,57 @@ final class DriverTest extends TidyTestCase
         self::assertSame($pids[0], $pids[1]);
     }
 
+    public function testTheParametersAreThoseOfLibpq(): void
+    {
+        $options = PostgresOptions::fromDsn(Cluster::shared()->tcpDsn());
+        $port = $options->hosts[0]->port;
+        $parameters = [
+            'driverClass' => Driver::class,
+            'host' => '127.0.0.1',
+            'port' => $port,
+            'user' => $options->user,
+            'password' => (string) $options->password(),
+            'application_name' => "it's \\ new",
+        ];
+        foreach ([
+            [],
+            ['host' => '[127.0.0.1]', 'sslmode' => 'allow', 'gssencmode' => 'disable'],
+            ['host' => '127.0.0.1,127.0.0.1', 'port' => "1,{$port}"],
+            ['host' => 'db.invalid', 'hostaddr' => '127.0.0.1', 'sslmode' => 'prefer', 'dbname' => ''],
+        ] as $others) {
+            // @phpstan-ignore argument.type (Doctrine declares no lists of ports)
+            $connection = DriverManager::getConnection([...$parameters, ...$others]);
+            self::assertSame(
+                ["it's \\ new", 'postgres'],
+                $connection->fetchNumeric("SELECT current_setting('application_name'), current_database()"),
+            );
+            $connection->close();
+        }
+    }
+
+    #[TestWith(['sslmode', 'foo', "'sslmode' must be disable or prefer or require or verify-ca or verify-full"])]
+    #[TestWith(['sslcrl', '/revoked.pem', "The key 'sslcrl' in the PostgreSQL DSN is unknown"])]
+    #[TestWith(['port', 'many', 'must be a number from 1 to 65535, not "many"'])]
+    #[TestWith(['port', '1,2', 'the lists host, hostaddr and port must have the same length'])]
+    #[TestWith(['sslrootcert', '/missing.pem', "The file '/missing.pem' of the option tlsCaFile does not exist"])]
+    public function testAParameterWithAnInvalidValueIsADoctrineFailure(
+        string $name,
+        string $value,
+        string $message,
+    ): void {
+        $connection = DriverManager::getConnection(
+            // @phpstan-ignore argument.type (a configuration file may contain any value)
+            ['driverClass' => Driver::class, 'host' => 'localhost', 'password' => 'secret', $name => $value],
+        );
+        try {
+            $connection->fetchOne('SELECT 1');
+            self::fail('The value was accepted');
+        } catch (DriverException $failure) {
+            self::assertStringContainsString($message, $failure->getMessage());
+            self::assertStringNotContainsString('secret', $failure->getMessage());
+        }
+    }
+
     public function testTheResultCacheDistinguishesRegisteredPools(): void
     {
         $keys = [];
