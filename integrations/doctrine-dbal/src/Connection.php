@@ -204,7 +204,7 @@ final class Connection implements DriverConnection
         return $this->version;
     }
 
-    /** Returns the borrowed connection, for example to stream rows or to copy data. */
+    /** Returns the borrowed connection, for example to copy data, or to stream rows outside of a transaction. */
     public function getNativeConnection(): PooledConnection
     {
         if ($this->isAborted) {

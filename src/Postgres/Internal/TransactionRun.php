@@ -46,7 +46,9 @@ final class TransactionRun
             throw new \ValueError("The number of retries must be 0 or more, not {$retries}");
         }
         $pause = null;
-        $session = self::withoutTransaction($lender->acquire($cancellation), $lender);
+        $advice = 'so transaction() can not begin another. End that transaction first, '
+            . 'or use transaction() for it, too';
+        $session = self::withoutTransaction($lender->acquire($cancellation), $lender, $advice);
         try {
             for ($attempt = 1;; ++$attempt) {
                 try {
@@ -62,6 +64,7 @@ final class TransactionRun
                 $session = self::withoutTransaction(
                     $lender->acquireAgain($released, $pause->after($attempt), $cancellation),
                     $lender,
+                    $advice,
                 );
             }
         } finally {
@@ -86,7 +89,12 @@ final class TransactionRun
         array $parameters,
         ?Cancellation $cancellation,
     ): \Generator {
-        $session = self::withoutTransaction($lender->acquire($cancellation), $lender);
+        $session = self::withoutTransaction(
+            $lender->acquire($cancellation),
+            $lender,
+            'so stream() can not begin its own. End that transaction first, declare a cursor in it, '
+                . 'or use transaction() and call stream() of its Transaction',
+        );
         $end = 'COMMIT';
         try {
             $session->begin('BEGIN', $cancellation);
@@ -203,14 +211,11 @@ final class TransactionRun
     }
 
     /** Returns the session. If it has an open transaction, releases the session and throws a \LogicException. */
-    private static function withoutTransaction(Session $session, SessionLender $lender): Session
+    private static function withoutTransaction(Session $session, SessionLender $lender, string $advice): Session
     {
         if ($session->isOpen() && $session->inFlight() === 0 && $session->transactionStatus() !== 'I') {
             $lender->release($session);
-            throw new \LogicException(
-                'A statement has begun a transaction on this connection, so transaction() can not begin another. '
-                    . 'End that transaction first, or use transaction() for it, too',
-            );
+            throw new \LogicException("A statement has begun a transaction on this connection, {$advice}");
         }
 
         return $session;

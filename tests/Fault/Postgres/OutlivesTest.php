@@ -157,14 +157,17 @@ final class OutlivesTest extends TidyTestCase
         $connection->query('BEGIN');
         $connection->execute("INSERT INTO {$this->table} VALUES (1)");
         foreach ([
-            static fn(): int => iterator_count($connection->stream('SELECT 1')),
-            static fn(): mixed => $connection->transaction(
+            'stream() can not begin its own' => static fn(): int => iterator_count($connection->stream('SELECT 1')),
+            'transaction() can not begin another' => static fn(): mixed => $connection->transaction(
                 static fn(Transaction $transaction): mixed => $transaction->query('SELECT 1')->value(),
             ),
-        ] as $work) {
+        ] as $reason => $work) {
             $outcome = Outcome::of($work);
             self::assertInstanceOf(\LogicException::class, $outcome, Outcome::describe($outcome));
-            self::assertStringContainsString('A statement has begun a transaction', $outcome->getMessage());
+            self::assertStringContainsString(
+                "A statement has begun a transaction on this connection, so {$reason}",
+                $outcome->getMessage(),
+            );
         }
         $connection->query('ROLLBACK');
 
