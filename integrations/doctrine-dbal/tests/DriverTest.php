@@ -153,7 +153,8 @@ final class DriverTest extends TidyTestCase
     {
         $row = $this->connection()->fetchNumeric(<<<'SQL'
             SELECT true, 7::smallint, 1::bigint, 1.5::float8, 1.50::numeric, '\x00ff'::bytea, '{"b": [1, {}]}'::jsonb,
-                '2024-02-29 12:00:00.5'::timestamp, '{1,NULL}'::int[], NULL::text, '[1,3)'::int4range
+                '2024-02-29 12:00:00.5'::timestamp, '{1,NULL}'::int[], NULL::text, '[1,3)'::int4range,
+                26::oid
             SQL);
 
         self::assertSame(
@@ -169,6 +170,7 @@ final class DriverTest extends TidyTestCase
                 '{1,NULL}',
                 null,
                 '[1,3)',
+                26,
             ],
             $row,
         );
