@@ -8,6 +8,7 @@ use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Spindle\Postgres\AuthenticationMethod;
 use Spindle\Postgres\ChannelBinding;
+use Spindle\Postgres\Internal\Connect\Keywords;
 use Spindle\Postgres\PostgresHost;
 use Spindle\Postgres\PostgresOptions;
 use Spindle\Postgres\TargetSession;
@@ -215,6 +216,19 @@ final class PostgresOptionsTest extends TestCase
             [$options->tlsCaFile, $options->tlsCertificate, $options->tlsKey, $options->passwordFile],
         );
         self::assertSame([['a' => 'b'], [AuthenticationMethod::Md5]], [$options->settings, $options->authentication]);
+    }
+
+    public function testTheDocumentedVariablesAreThoseThatAreRead(): void
+    {
+        $variables = (new \ReflectionClassConstant(Keywords::class, 'ENVIRONMENT_VARIABLES'))->getValue();
+        self::assertIsArray($variables);
+        $page = (string) file_get_contents(\dirname(__DIR__, 4) . '/docs/how-to/query-postgres.md');
+        $docblock = (string) (new \ReflectionMethod(PostgresOptions::class, 'fromDsn'))->getDocComment();
+        foreach ([$page, $docblock] as $text) {
+            self::assertSame(1, preg_match('~PGHOST\W+PGHOSTADDR.*? and `?PG[A-Z_]+~s', $text, $list));
+            preg_match_all('~PG[A-Z_]+~', $list[0], $names);
+            self::assertSame(array_values($variables), $names[0]);
+        }
     }
 
     public function testAConnectionStringGoesBeforeTheEnvironment(): void
