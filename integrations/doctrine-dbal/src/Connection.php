@@ -7,6 +7,7 @@ namespace Spindle\Doctrine;
 use Doctrine\DBAL\Driver\Connection as DriverConnection;
 use Doctrine\DBAL\Driver\Exception\NoIdentityValue;
 use Revolt\EventLoop;
+use Revolt\EventLoop\FiberLocal;
 use Spindle\Internal\CannotWaitException;
 use Spindle\Internal\Shutdown;
 use Spindle\Postgres\MultipleStatementsException;
@@ -36,9 +37,6 @@ final class Connection implements DriverConnection
     /** Seconds from one collection of cycles to the next, while a fiber waits for a connection. */
     private const COLLECT_INTERVAL = 0.1;
 
-    /** Whether Doctrine counts an open transaction. */
-    private bool $inTransaction = false;
-
     /**
      * Whether Doctrine's count of transactions and savepoints is wrong, because a statement was refused and not sent.
      * If Doctrine counts a transaction, statements throw until its end. Then ROLLBACK is sent before the next one.
@@ -51,6 +49,21 @@ final class Connection implements DriverConnection
      * @var \Fiber<mixed, mixed, mixed, mixed>|null
      */
     private ?\Fiber $owner = null;
+
+    /**
+     * Object of {@see $call} when the transaction began; null unless Doctrine counts an open transaction.
+     *
+     * @var \WeakReference<\stdClass>|null
+     */
+    private ?\WeakReference $ownerCall = null;
+
+    /**
+     * An object for each function that Revolt calls in a fiber. Revolt calls several functions in the same fiber, and
+     * drops the object when one has ended.
+     *
+     * @var FiberLocal<\stdClass>|null
+     */
+    private static ?FiberLocal $call = null;
 
     /** @var \WeakMap<PostgresPool, string>|null versions of the pools' servers */
     private static ?\WeakMap $versions = null;
@@ -167,14 +180,14 @@ final class Connection implements DriverConnection
     {
         $this->ensureUsable('BEGIN');
         // Set first, so that no statement of another fiber follows BEGIN while this fiber waits for the server.
-        [$this->inTransaction, $this->owner] = [true, \Fiber::getCurrent()];
+        [$this->owner, $this->ownerCall] = [\Fiber::getCurrent(), \WeakReference::create(self::currentCall())];
         try {
             $this->rollBackIfAborted();
             $this->send('BEGIN', [], isCounted: true);
         } catch (\Throwable $failure) {
             // If the earlier transaction is still open, statements of this one must not become a part of it.
             if (!$this->isAborted) {
-                [$this->inTransaction, $this->owner] = [false, null];
+                $this->owner = $this->ownerCall = null;
             }
             throw $failure;
         }
@@ -187,14 +200,14 @@ final class Connection implements DriverConnection
             throw Exception::aborted();
         }
         $this->ensureUsable('COMMIT');
-        [$this->inTransaction, $this->owner] = [false, null];
+        $this->owner = $this->ownerCall = null;
         $this->send('COMMIT', [], isCounted: true);
     }
 
     public function rollBack(): void
     {
         $this->ensureUsable('ROLLBACK');
-        [$this->inTransaction, $this->owner] = [false, null];
+        $this->owner = $this->ownerCall = null;
         $this->isAborted = true;
         $this->rollBackIfAborted();
     }
@@ -225,7 +238,7 @@ final class Connection implements DriverConnection
     {
         $this->ensureReady($sql);
 
-        return $this->send($sql, $parameters, isCounted: $this->inTransaction);
+        return $this->send($sql, $parameters, isCounted: $this->ownerCall !== null);
     }
 
     /**
@@ -340,12 +353,17 @@ final class Connection implements DriverConnection
     {
         $this->ensureUsable($sql);
         if ($this->isAborted) {
-            if ($this->inTransaction) {
+            if ($this->ownerCall !== null) {
                 throw Exception::aborted();
             }
             $this->rollBackIfAborted();
             $this->ensureUsable($sql);
         }
+    }
+
+    private static function currentCall(): \stdClass
+    {
+        return (self::$call ??= new FiberLocal(static fn(): \stdClass => new \stdClass()))->get();
     }
 
     private function rollBackIfAborted(): void
@@ -369,9 +387,9 @@ final class Connection implements DriverConnection
         if (!isset(self::$borrowed[$this->pid][spl_object_id($this)])) {
             throw Exception::scriptEnded();
         }
-        if ($this->inTransaction && $this->owner !== \Fiber::getCurrent()) {
+        if ($this->ownerCall !== null && $this->ownerCall->get() !== self::currentCall()) {
             // For example, a shutdown function may roll back after exit() in a fiber.
-            $hasOwnerEnded = $this->owner?->isTerminated() === true;
+            $hasOwnerEnded = $this->owner?->isTerminated() === true || $this->ownerCall->get() === null;
             if ($hasOwnerEnded && str_starts_with($sql, 'ROLLBACK')) {
                 return;
             }

@@ -918,6 +918,32 @@ final class DriverTest extends TidyTestCase
         self::assertSame([3], $this->connection()->fetchFirstColumn("SELECT id FROM {$table}"));
     }
 
+    public function testTheTransactionOfATaskThatHasEndedCanBeRolledBack(): void
+    {
+        $connection = $this->connection();
+        $table = $this->table($connection, 'id int');
+        $begin = static function () use ($connection, $table): void {
+            $connection->beginTransaction();
+            $connection->insert($table, ['id' => 1]);
+        };
+        foreach ([
+            static fn(\Closure $call): mixed => $call(),
+            static fn(\Closure $call): mixed => async($call)->await(), // in the same fiber, which Revolt uses again
+        ] as $run) {
+            async($begin)->await();
+            try {
+                $run(static fn() => $connection->insert($table, ['id' => 2]));
+                self::fail('The statement became a part of the transaction');
+            } catch (\LogicException $failure) {
+                self::assertStringContainsString('Call rollBack() first', $failure->getMessage());
+            }
+            $run($connection->rollBack(...));
+            $run(static fn() => $connection->insert($table, ['id' => 3]));
+        }
+
+        self::assertSame([3, 3], $this->connection()->fetchFirstColumn("SELECT id FROM {$table}"));
+    }
+
     public function testAShutdownFunctionRollsBackAfterAnExitInAFiber(): void
     {
         $process = Host::start(self::class . '::exitInATransaction', [Cluster::shared()->dsn()]);
