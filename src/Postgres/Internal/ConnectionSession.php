@@ -309,6 +309,7 @@ final class ConnectionSession implements SessionLender
                 $this->isIdleAwaited = true;
                 $this->waiting->wait($cancellation);
             }
+            $this->ensureSameProcess(); // a fork resumes the fibers of its parent
             $ensure();
         } catch (\Throwable $interruption) {
             $this->release($this->session);

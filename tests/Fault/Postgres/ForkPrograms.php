@@ -4,17 +4,29 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Fault\Postgres;
 
+use Amp\Cancellation;
 use Amp\DeferredCancellation;
+use Amp\DeferredFuture;
+use Amp\Dns\DnsRecord;
+use Amp\Dns\DnsResolver;
+use Amp\Future;
 use Amp\TimeoutCancellation;
+use Revolt\EventLoop;
 use Spindle\Postgres\Notification;
 use Spindle\Postgres\PooledConnection;
 use Spindle\Postgres\PostgresConnection;
+use Spindle\Postgres\PostgresHost;
+use Spindle\Postgres\PostgresLink;
+use Spindle\Postgres\PostgresOptions;
 use Spindle\Postgres\PostgresPool;
 use Spindle\Postgres\PostgresPoolOptions;
 use Spindle\Postgres\Transaction;
 use Spindle\Tests\Async;
+use Spindle\Tests\Eventually;
 
 use function Amp\delay;
+use function Amp\Dns\dnsResolver;
+use function Amp\Future\await;
 
 /**
  * Programs with connections that fork; see {@see \Spindle\Tests\Host}. Each returns what works afterwards in the
@@ -275,6 +287,172 @@ final class ForkPrograms
         }
 
         return $outcomes;
+    }
+
+    /**
+     * Forks while calls wait for the look-up of their host's name. The fork uses its own pool, and lets the look-up
+     * continue.
+     *
+     * @return array<string, mixed> outcomes in the fork, outcomes in the process itself, and the rows
+     */
+    public static function lookUp(string $dsn, string $file): array
+    {
+        [$own, $options, $lookUp] = [self::open($dsn)[1], PostgresOptions::fromDsn($dsn), new DeferredFuture()];
+        dnsResolver(self::resolver($lookUp));
+        $options = $options->with(['hosts' => [new PostgresHost('db.test', $options->hosts[0]->port)]]);
+        $own->executeScript('DROP TABLE IF EXISTS forked; CREATE TABLE forked (name text)');
+        [$pools, $insert] = [[new PostgresPool($options), new PostgresPool($options, 1)], self::insert(...)];
+        $running = [
+            'statement' => Async::run(static fn(): mixed => $insert($pools[0], 'statement')),
+            'with a cancellation' => Async::run(static fn(): mixed => $pools[0]->query(
+                "INSERT INTO forked VALUES ('with a cancellation') RETURNING name",
+                [],
+                new TimeoutCancellation(60),
+            )->value()),
+            'transaction' => Async::run(static fn(): mixed => $pools[1]->transaction(
+                static fn(Transaction $transaction): mixed => $insert($transaction, 'transaction'),
+            )),
+            'second transaction' => Async::run(static fn(): mixed => $pools[1]->transaction(
+                static fn(Transaction $transaction): mixed => $insert($transaction, 'second transaction'),
+            )),
+            'connection' => Async::run(
+                static fn(): mixed => $insert(PostgresConnection::connect($options), 'connection'),
+            ),
+            'listen' => Async::run(static fn(): mixed => $pools[0]->listen('forked')->current()),
+        ];
+        Eventually::holds(
+            static fn(): bool => array_column([$pools[0]->statistics(), $pools[1]->statistics()], 'opening') === [2, 1],
+            'the pools open connections',
+        );
+        self::fork(static function () use ($dsn, $lookUp, $running, $file): void {
+            $lookUp->complete();
+            $own = new PostgresPool($dsn);
+            $outcomes = array_map(
+                static fn(Future $call): string => self::describe(
+                    static fn(): mixed => $call->await(new TimeoutCancellation(3)),
+                ),
+                $running,
+            );
+            $outcomes['own'] = $own->query('SELECT 5')->value();
+            file_put_contents($file, json_encode($outcomes, \JSON_THROW_ON_ERROR));
+            posix_kill((int) getmypid(), \SIGKILL);
+        });
+        $lookUp->complete();
+        Eventually::holds(
+            static fn(): bool => $own->query('SELECT 1 FROM pg_stat_activity WHERE query = $1', ['LISTEN "forked"'])
+                ->count() > 0,
+            'the connection listens',
+        );
+        $own->execute("NOTIFY forked, 'heard'");
+        $heard = $running['listen']->await();
+        unset($running['listen']);
+
+        return [
+            'fork' => json_decode((string) file_get_contents($file), true),
+            'process' => array_map(static fn(Future $call): mixed => $call->await(), $running),
+            'heard' => $heard instanceof Notification ? $heard->payload : null,
+            'rows' => $own->query('SELECT name FROM forked ORDER BY name')->column(),
+        ];
+    }
+
+    /**
+     * Forks while a pool waits for a host that does not answer, before it tries the next host.
+     *
+     * @return array<string, mixed> outcome in the fork, outcome in the process itself, and the rows
+     */
+    public static function tryTheNextHost(string $dsn, string $file): array
+    {
+        [$own, $options] = [self::open($dsn)[1], PostgresOptions::fromDsn($dsn)];
+        $own->executeScript('DROP TABLE IF EXISTS forked; CREATE TABLE forked (name text)');
+        $silent = stream_socket_server('tcp://127.0.0.1:0');
+        \assert($silent !== false);
+        $port = (int) substr((string) strrchr((string) stream_socket_get_name($silent, false), ':'), 1);
+        $pool = new PostgresPool($options->with([
+            'hosts' => [new PostgresHost('127.0.0.1', $port), ...$options->hosts],
+            'connectTimeout' => 36_000.0,
+        ]));
+        $running = Async::run(static fn(): mixed => self::insert($pool, 'statement'));
+        $accepted = Async::run(static function () use ($silent): mixed {
+            $suspension = EventLoop::getSuspension();
+            $watcher = EventLoop::onReadable($silent, static fn() => $suspension->resume());
+            $suspension->suspend();
+            EventLoop::cancel($watcher);
+
+            return stream_socket_accept($silent);
+        })->await();
+        self::fork(static function () use ($running, $file): void {
+            file_put_contents($file, self::describe(static fn(): mixed => $running->await(new TimeoutCancellation(9))));
+            posix_kill((int) getmypid(), \SIGKILL);
+        });
+
+        return [
+            'fork' => file_get_contents($file),
+            'process' => $running->await(),
+            'rows' => $own->query('SELECT name FROM forked')->column(),
+        ];
+    }
+
+    /**
+     * Forks while a transaction waits for the transaction of another fiber, which the fork ends.
+     *
+     * @return list<mixed> for a pool and for a connection: outcome in the fork, and an 'x' for each run of the function
+     */
+    public static function waitForATransaction(string $dsn, string $file): array
+    {
+        $outcomes = [];
+        foreach ([new PostgresPool($dsn, 1), PostgresConnection::connect($dsn)] as $link) {
+            $ran = "{$file}.ran";
+            file_put_contents($ran, '');
+            [$begun, $gate] = [new DeferredFuture(), new DeferredFuture()];
+            $first = Async::run(static fn(): mixed => $link->transaction(static function () use ($begun, $gate): mixed {
+                $begun->complete();
+
+                return $gate->getFuture()->await();
+            }));
+            $second = Async::run(static fn(): mixed => $link->transaction(
+                static fn(): mixed => file_put_contents($ran, 'x', \FILE_APPEND),
+            ));
+            $begun->getFuture()->await();
+            self::fork(static function () use ($gate, $second, $file): void {
+                $gate->complete();
+                file_put_contents(
+                    $file,
+                    self::describe(static fn(): mixed => $second->await(new TimeoutCancellation(3))),
+                );
+                posix_kill((int) getmypid(), \SIGKILL);
+            });
+            $gate->complete();
+            await([$first, $second]);
+            $outcomes[] = [file_get_contents($file), file_get_contents($ran)];
+        }
+
+        return $outcomes;
+    }
+
+    private static function insert(PostgresLink $link, string $name): mixed
+    {
+        return $link->query("INSERT INTO forked VALUES ('{$name}') RETURNING name")->value();
+    }
+
+    /** @param DeferredFuture<mixed> $lookUp */
+    private static function resolver(DeferredFuture $lookUp): DnsResolver
+    {
+        return new class ($lookUp) implements DnsResolver {
+            /** @param DeferredFuture<mixed> $lookUp */
+            public function __construct(private readonly DeferredFuture $lookUp) {}
+
+            public function resolve(string $name, ?int $typeRestriction = null, ?Cancellation $cancellation = null): array
+            {
+                $this->lookUp->getFuture()->await($cancellation);
+
+                return [new DnsRecord('127.0.0.1', DnsRecord::A)];
+            }
+
+            public function query(string $name, int $type, ?Cancellation $cancellation = null): array
+            {
+                return $this->resolve($name);
+            }
+        };
     }
 
     /** @param \Closure(): mixed $call */

@@ -116,6 +116,42 @@ final class ForkTest extends TidyTestCase
         );
     }
 
+    public function testAForkThatTurnsTheLoopRunsNoCallThatWaitsForALookUp(): void
+    {
+        $calls = ['statement', 'with a cancellation', 'transaction', 'second transaction', 'connection'];
+        $sorted = $calls;
+        sort($sorted);
+
+        self::assertSame(
+            [
+                'fork' => [...array_fill_keys([...$calls, 'listen'], 'refused'), 'own' => 5],
+                'process' => array_combine($calls, $calls),
+                'heard' => 'heard',
+                'rows' => $sorted,
+            ],
+            Host::call(ForkPrograms::class . '::lookUp', [self::dsn(true), $this->path('told')]),
+        );
+    }
+
+    public function testAForkThatTurnsTheLoopTriesNoHostForACallOfItsProcess(): void
+    {
+        self::assertSame(
+            ['fork' => 'refused', 'process' => 'statement', 'rows' => ['statement']],
+            Host::call(ForkPrograms::class . '::tryTheNextHost', [self::dsn(true), $this->path('told')]),
+        );
+    }
+
+    public function testAForkThatTurnsTheLoopStartsNoTransactionThatWaitsForAnother(): void
+    {
+        self::assertSame(
+            array_fill(0, 2, ['refused', 'x']),
+            Host::call(
+                ForkPrograms::class . '::waitForATransaction',
+                [Cluster::shared()->dsn(), $this->path('told')],
+            ),
+        );
+    }
+
     private static function dsn(bool $tcp): string
     {
         return $tcp ? Cluster::shared()->tcpDsn(sslmode: 'disable') : Cluster::shared()->dsn();

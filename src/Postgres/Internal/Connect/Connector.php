@@ -8,6 +8,7 @@ use Amp\Cancellation;
 use Amp\CancelledException;
 use Spindle\Internal\Network\ClientStream;
 use Spindle\Internal\Network\Deadline;
+use Spindle\Internal\Network\ForkedSockets;
 use Spindle\Internal\Network\NetworkException;
 use Spindle\Postgres\AuthenticationException;
 use Spindle\Postgres\ConnectionFailedException;
@@ -29,19 +30,29 @@ final class Connector
 
     private readonly SaltedPasswords $salted;
 
+    private readonly int $pid;
+
     public function __construct(private readonly PostgresOptions $options)
     {
         $this->salted = new SaltedPasswords();
+        $this->pid = (int) getmypid();
     }
 
     /**
      * Suspends until a session is ready. Closes all sockets when connecting fails or is cancelled.
      *
      * @throws ConnectionFailedException|AuthenticationException|CancelledException see {@see HostSearch::first()}
+     * @throws \LogicException in a fork of the process that created this object
      */
     public function connect(?Cancellation $cancellation = null): OpenedConnection
     {
-        return (new HostSearch($this->options, $this->attempt(...)))->first($cancellation);
+        $opened = (new HostSearch($this->options, $this->attempt(...)))->first($cancellation);
+        if ($this->pid !== getmypid()) {
+            ForkedSockets::detach([$opened->stream]);
+        }
+        $this->ensureSameProcess();
+
+        return $opened;
     }
 
     /**
@@ -202,6 +213,7 @@ final class Connector
         Deadline $deadline,
         ?PersistentStream $persistent = null,
     ): ClientStream {
+        $this->ensureSameProcess();
         if (!\extension_loaded('openssl') && $mode !== TlsMode::Disable) {
             $mode = $mode === TlsMode::Prefer
                 ? TlsMode::Disable
@@ -225,6 +237,17 @@ final class Connector
         }
 
         return $socket;
+    }
+
+    /** Called after each wait without a socket, because a fork resumes the fibers of its parent. */
+    private function ensureSameProcess(): void
+    {
+        if ($this->pid !== getmypid()) {
+            throw new \LogicException(
+                'A PostgreSQL connection can not be opened in a fork of the process that requested it. '
+                    . 'Open another connection in the fork',
+            );
+        }
     }
 
     /** Performs the login, up to the first ReadyForQuery. */

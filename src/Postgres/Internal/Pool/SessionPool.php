@@ -227,10 +227,7 @@ final class SessionPool implements SessionLender
     public function ensureSameProcess(): void
     {
         if (!$this->belongsToThisProcess()) {
-            throw new \LogicException(
-                'A pool of PostgreSQL connections can not be used in a fork of the process that created it. '
-                    . 'Create another pool in the fork',
-            );
+            throw self::usedInFork();
         }
     }
 
@@ -414,6 +411,10 @@ final class SessionPool implements SessionLender
     private function lend(?Cancellation $cancellation): PipelinedSession
     {
         $pooled = $this->acquirePooled(true, 0, $cancellation);
+        if (!$this->belongsToThisProcess()) {
+            $this->takeBackExclusive($pooled);
+            throw self::usedInFork(); // the fiber has waited in the parent, where it gets the session as well
+        }
         $this->lent[spl_object_id($pooled->session)] = $pooled;
         $this->holders->add($pooled->session);
         $pooled->session->isTimed = false;
@@ -459,6 +460,14 @@ final class SessionPool implements SessionLender
             throw ConnectionClosedException::pool();
         }
         $this->ensureSameProcess();
+    }
+
+    private static function usedInFork(): \LogicException
+    {
+        return new \LogicException(
+            'A pool of PostgreSQL connections can not be used in a fork of the process that created it. '
+                . 'Create another pool in the fork',
+        );
     }
 
     private function await(WaitingFiber $waiter, ?Cancellation $cancellation): PooledSession
@@ -722,6 +731,8 @@ final class SessionPool implements SessionLender
     private function openMore(): void
     {
         if (!$this->belongsToThisProcess()) {
+            $this->queue->failAll(self::usedInFork());
+
             return;
         }
         $opening = $this->opener->openingCount;
