@@ -7,18 +7,23 @@ namespace Spindle\Tests\Fault\Postgres;
 use Amp\Cancellation;
 use Amp\CancelledException;
 use Amp\DeferredCancellation;
+use Amp\DeferredFuture;
 use Amp\Dns\DnsException;
 use Amp\Dns\DnsRecord;
 use Amp\Dns\DnsResolver;
 use Amp\NullCancellation;
+use Amp\TimeoutCancellation;
 use PHPUnit\Framework\Attributes\BeforeClass;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
+use Spindle\Internal\Network\Deadline;
 use Spindle\Postgres\AuthenticationException;
 use Spindle\Postgres\AuthenticationMethod;
 use Spindle\Postgres\ConnectionFailedException;
+use Spindle\Postgres\Internal\Connect\AttemptFailedException;
 use Spindle\Postgres\Internal\Connect\Connector;
 use Spindle\Postgres\Internal\Connect\Endpoint;
+use Spindle\Postgres\Internal\Connect\HostSearch;
 use Spindle\Postgres\Internal\Connect\OpenedConnection;
 use Spindle\Postgres\Internal\Connect\Scram;
 use Spindle\Postgres\PostgresHost;
@@ -212,6 +217,34 @@ final class ConnectFaultsTest extends TidyTestCase
         self::assertEquals($options->hosts[0], $session->host);
         fclose($session->stream);
         $silent->stop();
+    }
+
+    public function testASlowPrimaryIsUsedInsteadOfAStandbyThatHangs(): void
+    {
+        $attempts = [];
+        $attempt = static function (Endpoint $endpoint, TargetSession $target, Deadline $deadline) use (&$attempts) {
+            $attempts[] = "{$endpoint->host->host} {$target->value}";
+            if ($endpoint->host->host === '127.0.0.1') {
+                (new DeferredFuture())->getFuture()->await($deadline->asCancellation());
+            }
+            // The next attempt starts before this delay ends, even on a slow machine, because its timer is due earlier.
+            if ($target === TargetSession::Standby) {
+                delay(1.1);
+                throw AttemptFailedException::unsuitable('the server is a primary');
+            }
+
+            return 'a session';
+        };
+        $options = self::options('127.0.0.1:1,127.0.0.2:1')->with([
+            'hosts' => [new PostgresHost('127.0.0.1'), new PostgresHost('127.0.0.2')],
+            'connectTimeout' => 36_000.0,
+            'targetSession' => TargetSession::PreferStandby,
+        ]);
+
+        $session = (new HostSearch($options, $attempt))->first(new TimeoutCancellation(20));
+
+        self::assertSame('a session', $session);
+        self::assertSame(['127.0.0.1 standby', '127.0.0.2 standby', '127.0.0.2 any'], $attempts);
     }
 
     public function testAFailedLoginIsTheEndAlsoOfTheAttemptBefore(): void

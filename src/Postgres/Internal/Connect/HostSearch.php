@@ -37,6 +37,9 @@ final class HostSearch
     /** Cancelled as soon as the search has a session, or has failed. */
     private readonly DeferredCancellation $end;
 
+    /** Whether a session that does not match is better than none, because the attempts for all hosts have started. */
+    private bool $acceptsUnsuitable = false;
+
     /** @var T|null */
     private mixed $session = null;
 
@@ -73,13 +76,9 @@ final class HostSearch
             $this->options->hosts,
         );
         if ($target === TargetSession::PreferStandby) {
-            $searches[] = $this->tryUnsuitable(...);
+            $searches[] = $this->acceptUnsuitable(...);
         }
-        $deadline = Deadline::in($this->options->connectTimeout, $cancellation);
-        $this->tryAll($searches, $deadline);
-        if ($this->session === null && $target === TargetSession::PreferStandby) {
-            $this->tryUnsuitable($deadline);
-        }
+        $this->tryAll($searches, Deadline::in($this->options->connectTimeout, $cancellation));
 
         return $this->session ?? throw $this->attempts->failure();
     }
@@ -96,9 +95,10 @@ final class HostSearch
         $this->tryEndpoints(array_map(static fn(?string $ip) => new Endpoint($host, $ip), $ips), $target, $deadline);
     }
 
-    /** Accepts any session of the servers that have answered without being a standby. */
-    private function tryUnsuitable(Deadline $deadline): void
+    /** From now on, accepts any session. First tries the servers that have answered without being a standby. */
+    private function acceptUnsuitable(Deadline $deadline): void
     {
+        $this->acceptsUnsuitable = true;
         $this->tryEndpoints($this->attempts->unsuitable(), TargetSession::Any, $deadline);
     }
 
@@ -106,16 +106,23 @@ final class HostSearch
     private function tryEndpoints(array $endpoints, TargetSession $target, Deadline $deadline): void
     {
         $this->tryAll(array_map(
-            fn(Endpoint $endpoint): \Closure => function (Deadline $deadline) use ($endpoint, $target): void {
-                try {
-                    $this->session = ($this->attempt)($endpoint, $target, $deadline);
-                    $this->end->cancel();
-                } catch (NetworkException|ProtocolException $failure) {
-                    $this->attempts->add($endpoint, $failure);
-                }
-            },
+            fn(Endpoint $endpoint): \Closure
+                => fn(Deadline $deadline) => $this->tryEndpoint($endpoint, $target, $deadline),
             $endpoints,
         ), $deadline);
+    }
+
+    private function tryEndpoint(Endpoint $endpoint, TargetSession $target, Deadline $deadline): void
+    {
+        try {
+            $this->session = ($this->attempt)($endpoint, $target, $deadline);
+            $this->end->cancel();
+        } catch (NetworkException|ProtocolException $failure) {
+            $this->attempts->add($endpoint, $failure);
+            if ($this->acceptsUnsuitable && $failure instanceof AttemptFailedException && $failure->isUnsuitable) {
+                $this->tryEndpoint($endpoint, TargetSession::Any, $deadline);
+            }
+        }
     }
 
     /** @param list<\Closure(Deadline): void> $searches each returns when it has failed, or the search has ended */
