@@ -29,7 +29,7 @@ use function Amp\async;
  */
 final class HostSearch
 {
-    /** Seconds after which another address is tried, too. A login may take long, so this is longer than for TCP. */
+    /** Maximum seconds after which another address is tried, too. A login may take long, so this is longer than for TCP. */
     private const ATTEMPT_DELAY = 1.0;
 
     private readonly ConnectionAttempts $attempts;
