@@ -182,6 +182,7 @@ final class ClientStream
     public static function connectToFirst(array $ips, int $port, ?ClientTls $tls, Deadline $deadline): self
     {
         $attempts = [];
+        $pid = (int) getmypid();
         try {
             while (true) {
                 $ip = array_shift($ips);
@@ -198,6 +199,7 @@ final class ClientStream
 
                     return $stream;
                 } catch (NetworkException $failure) {
+                    self::ensureProcess($pid);
                     if ($ips === [] && ($attempts === [] || $failure instanceof NetworkTimeoutException)) {
                         throw $failure;
                     }
@@ -387,11 +389,17 @@ final class ClientStream
      */
     private function stream()
     {
-        if ($this->pid !== getmypid()) {
-            throw NetworkException::because('a fork can not use a connection of its parent process');
-        }
+        self::ensureProcess($this->pid);
 
         return $this->stream ?? throw new \LogicException('The socket was closed or released');
+    }
+
+    /** @throws NetworkException in a fork of the process */
+    private static function ensureProcess(int $pid): void
+    {
+        if ($pid !== getmypid()) {
+            throw NetworkException::because('a fork can not use a connection of its parent process');
+        }
     }
 
     /** @param resource $stream */

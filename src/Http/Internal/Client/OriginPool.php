@@ -318,6 +318,8 @@ final class OriginPool
 
             throw $cancelled;
         } catch (NetworkException $failure) {
+            $this->killIfForked();
+            $this->throwIfKilled($request);
             $failure = match (true) {
                 !$failure instanceof NetworkTimeoutException => $failure,
                 $left < $options->connectTimeout => TimedOutException::ofRequest($options, $failure->for, $failure),

@@ -170,36 +170,93 @@ final class ForkedClientTest extends TestCase
     /** @return array{int, mixed} exit status of the fork, and the response in the process */
     public static function lookUp(string $url): array
     {
-        $resolver = new class implements DnsResolver {
-            /** @var DeferredFuture<null>|null */
-            public ?DeferredFuture $answer = null;
+        /** @var DeferredFuture<null>|null $answer */
+        $answer = null;
+        dnsResolver(self::resolver(static function () use (&$answer): array {
+            $answer = new DeferredFuture();
+            $answer->getFuture()->await();
+
+            return [new DnsRecord('127.0.0.1', DnsRecord::A)];
+        }));
+        $response = async(static fn(): string => (string) (new HttpClient())->request('POST', $url)->getBody());
+        Eventually::holds(static function () use (&$answer): bool {
+            return $answer !== null;
+        }, 'the look-up has begun');
+        $status = self::inFork(static function () use (&$answer, $response): void {
+            $answer?->complete();
+            self::assertFails($response->await(...));
+        });
+        $answer?->complete();
+
+        return [$status, $response->await()];
+    }
+
+    public function testAForkConnectsToNoFurtherAddressForARequestOfItsProcess(): void
+    {
+        $count = 0;
+        $this->serve(static function () use (&$count): Response {
+            return Response::text((string) ++$count);
+        });
+        $url = str_replace('tcp://127.0.0.1', 'http://server.test', $this->address);
+        $process = Host::start(self::class . '::tryAddresses', [$url]);
+        Eventually::holds(static fn(): bool => !$process->isRunning(), 'the process has ended', 20);
+
+        self::assertStringContainsString('result: [7,"1"]', $process->getOutput(), $process->getErrorOutput());
+    }
+
+    /** @return array{int, mixed} exit status of the fork, and the response in the process */
+    public static function tryAddresses(string $url): array
+    {
+        // The server's queue of connections is full, so its address accepts no further connection.
+        $context = stream_context_create(['socket' => ['backlog' => 1]]);
+        $port = (int) parse_url($url, \PHP_URL_PORT);
+        $flags = \STREAM_SERVER_BIND | \STREAM_SERVER_LISTEN;
+        $full = stream_socket_server("tcp://127.0.0.9:{$port}", $code, $message, $flags, $context);
+        $async = \STREAM_CLIENT_CONNECT | \STREAM_CLIENT_ASYNC_CONNECT;
+        $queued = array_map(
+            static fn() => stream_socket_client("tcp://127.0.0.9:{$port}", $code, $message, null, $async),
+            range(1, 5),
+        );
+        $isLookedUp = false;
+        dnsResolver(self::resolver(static function () use (&$isLookedUp): array {
+            $isLookedUp = true;
+
+            return [new DnsRecord('127.0.0.9', DnsRecord::A), new DnsRecord('127.0.0.1', DnsRecord::A)];
+        }));
+        $response = async(static fn(): string => (string) (new HttpClient())->request('POST', $url)->getBody());
+        Eventually::holds(static function () use (&$isLookedUp): bool {
+            return $isLookedUp;
+        }, 'the look-up has ended');
+        $status = self::inFork(static function () use ($response): void {
+            pcntl_alarm(10); // ends a fork that never suspends
+            self::assertFails($response->await(...));
+        });
+        $body = $response->await();
+        unset($full, $queued);
+
+        return [$status, $body];
+    }
+
+    /** @param \Closure(): non-empty-list<DnsRecord> $resolve */
+    private static function resolver(\Closure $resolve): DnsResolver
+    {
+        return new class ($resolve) implements DnsResolver {
+            /** @param \Closure(): non-empty-list<DnsRecord> $resolve */
+            public function __construct(private readonly \Closure $resolve) {}
 
             public function resolve(
                 string $name,
                 ?int $typeRestriction = null,
                 ?Cancellation $cancellation = null,
             ): array {
-                $this->answer = new DeferredFuture();
-                $this->answer->getFuture()->await();
-
-                return [new DnsRecord('127.0.0.1', DnsRecord::A)];
+                return ($this->resolve)();
             }
 
             public function query(string $name, int $type, ?Cancellation $cancellation = null): array
             {
-                return $this->resolve($name);
+                return ($this->resolve)();
             }
         };
-        dnsResolver($resolver);
-        $response = async(static fn(): string => (string) (new HttpClient())->request('POST', $url)->getBody());
-        Eventually::holds(static fn(): bool => $resolver->answer !== null, 'the look-up has begun');
-        $status = self::inFork(static function () use ($resolver, $response): void {
-            $resolver->answer?->complete();
-            self::assertFails($response->await(...));
-        });
-        $resolver->answer?->complete();
-
-        return [$status, $response->await()];
     }
 
     #[TestWith([0])]
