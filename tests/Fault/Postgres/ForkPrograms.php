@@ -441,8 +441,11 @@ final class ForkPrograms
             /** @param DeferredFuture<mixed> $lookUp */
             public function __construct(private readonly DeferredFuture $lookUp) {}
 
-            public function resolve(string $name, ?int $typeRestriction = null, ?Cancellation $cancellation = null): array
-            {
+            public function resolve(
+                string $name,
+                ?int $typeRestriction = null,
+                ?Cancellation $cancellation = null,
+            ): array {
                 $this->lookUp->getFuture()->await($cancellation);
 
                 return [new DnsRecord('127.0.0.1', DnsRecord::A)];

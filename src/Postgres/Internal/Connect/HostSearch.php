@@ -29,7 +29,7 @@ use function Amp\async;
  */
 final class HostSearch
 {
-    /** Maximum seconds after which another address is tried, too. A login may take long, so this is longer than for TCP. */
+    /** Maximum seconds until another address is tried, too. A login may take long, so this is longer than for TCP. */
     private const ATTEMPT_DELAY = 1.0;
 
     private readonly ConnectionAttempts $attempts;
@@ -95,7 +95,7 @@ final class HostSearch
         $this->tryEndpoints(array_map(static fn(?string $ip) => new Endpoint($host, $ip), $ips), $target, $deadline);
     }
 
-    /** From now on, accepts any session. First tries the servers that have answered without being a standby. */
+    /** Accepts any session from now on. First tries the servers that have answered without being a standby. */
     private function acceptUnsuitable(Deadline $deadline): void
     {
         $this->acceptsUnsuitable = true;
