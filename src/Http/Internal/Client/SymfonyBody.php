@@ -125,7 +125,8 @@ final class SymfonyBody
         if ($this->isReading || !$hasFiles) {
             return;
         }
-        $isBlocking = $resource === null || stream_get_meta_data($resource)['blocked'];
+        // PHP has no 'blocked' for php://temp and data:.
+        $isBlocking = $resource === null || (stream_get_meta_data($resource) + ['blocked' => true])['blocked'];
         try {
             $isBlocking ? null : stream_set_blocking($resource, true);
             $copy = $this->copy($this->file === null || $resource === null ? null : new SymfonyFile($resource));

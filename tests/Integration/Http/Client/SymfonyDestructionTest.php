@@ -25,6 +25,7 @@ use Spindle\Tests\Http\Records;
 use Spindle\Tests\Http\ScriptedServer;
 use Spindle\Tests\Http\ServesHttp;
 use Spindle\Tests\OwnDirectory;
+use Spindle\Tests\Streams;
 use Symfony\Component\HttpClient\EventSourceHttpClient;
 use Symfony\Component\HttpClient\RetryableHttpClient;
 use Symfony\Component\Process\Process;
@@ -123,6 +124,26 @@ final class SymfonyDestructionTest extends TestCase
 
         sort($this->arrived);
         self::assertSame(['first', 'second', 'third'], $this->arrived);
+    }
+
+    #[TestWith(['php://temp', 'w+'])]
+    #[TestWith(['php://memory', 'w+'])]
+    #[TestWith(['data:text/plain,hello', 'r'])]
+    public function testAResourceInMemoryIsSentAlthoughTheErrorHandlerThrows(string $name, string $mode): void
+    {
+        $url = $this->url();
+        $body = Streams::open($name, $mode);
+        $mode === 'r' ? null : fwrite($body, 'hello');
+        set_error_handler(static fn(int $level, string $message): never => throw new \ErrorException($message));
+        try {
+            (new SymfonyClient())->request('POST', $url, ['body' => $body]);
+        } finally {
+            restore_error_handler();
+        }
+        fclose($body);
+        Eventually::holds(fn(): bool => $this->arrived !== [], 'the request arrives');
+
+        self::assertSame(['hello'], $this->arrived);
     }
 
     public function testAnUploadContinuesWithACopyOfTheFile(): void
