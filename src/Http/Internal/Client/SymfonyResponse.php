@@ -92,7 +92,7 @@ final class SymfonyResponse implements ResponseInterface, StreamableInterface
         $this->canary = new Canary(static function () use ($state, $id, $receiver): void {
             unset($state->openHandles[$id], $state->handlesActivity[$id]);
             $receiver->cancel();
-            $state->notify();
+            $state->notify($id);
         });
         $onProgress = $this->onProgress;
         EventLoop::queue(static fn() => $receiver->run($onProgress));
@@ -215,7 +215,7 @@ final class SymfonyResponse implements ResponseInterface, StreamableInterface
         }
     }
 
-    /** @param array<mixed> $responses of this class */
+    /** @param array<mixed> $responses of this class, by id */
     protected static function perform(ClientState $multi, array $responses): void
     {
         foreach ($responses as $response) {
@@ -229,6 +229,8 @@ final class SymfonyResponse implements ResponseInterface, StreamableInterface
                 $multi->handlesActivity[$response->id] = [null, $failure];
             }
         }
+        \assert($multi instanceof SymfonyState);
+        $multi->expect(array_keys($responses)); // if there is no activity, select() follows
     }
 
     protected static function select(ClientState $multi, float $timeout): int

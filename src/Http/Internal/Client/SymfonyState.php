@@ -15,8 +15,11 @@ use Symfony\Component\HttpClient\Internal\ClientState;
 /** The incomplete responses of a {@see \Spindle\Http\Client\SymfonyClient}, with the parts that have arrived. */
 final class SymfonyState extends ClientState
 {
-    /** @var DeferredFuture<null>|null completed by the next activity; null while no fiber waits for it */
-    private ?DeferredFuture $activity = null;
+    /** @var array<array-key, array<int, DeferredFuture<mixed>>> completed by the next activity; by id of response */
+    private array $waits = [];
+
+    /** @var list<array-key> ids of the responses for which the next call of {@see await()} waits */
+    private array $awaited = [];
 
     /**
      * Stores parts of a response in Symfony's format: bytes of the body, or a chunk. The last two values of a response
@@ -26,7 +29,7 @@ final class SymfonyState extends ClientState
     {
         if (isset($this->openHandles[$id])) {
             $this->append($id, ...$activities);
-            $this->notify();
+            $this->notify($id);
         }
     }
 
@@ -36,15 +39,21 @@ final class SymfonyState extends ClientState
         $this->handlesActivity[$id] = [...\is_array($before) ? $before : [], ...$activities];
     }
 
-    public function notify(): void
+    public function notify(string $id): void
     {
-        $activity = $this->activity;
-        $this->activity = null;
-        $activity?->complete();
+        foreach ($this->waits[$id] ?? [] as $wait) {
+            $wait->isComplete() ? null : $wait->complete();
+        }
+    }
+
+    /** @param list<array-key> $ids see {@see await()}; the caller must not suspend before that */
+    public function expect(array $ids): void
+    {
+        $this->awaited = $ids;
     }
 
     /**
-     * Suspends until the next activity of any response. Returns false if there is none within `$seconds`.
+     * Suspends until the next activity of an expected response. Returns false if there is none within `$seconds`.
      *
      * @throws TransportException when PHP can't suspend the caller
      */
@@ -56,13 +65,25 @@ final class SymfonyState extends ClientState
 
             throw new TransportException($impossible->getMessage(), 0, $impossible);
         }
-        $this->activity ??= new DeferredFuture();
+        $ids = $this->awaited;
+        $wait = new DeferredFuture();
+        $key = spl_object_id($wait);
+        foreach ($ids as $id) {
+            $this->waits[$id][$key] = $wait;
+        }
         try {
-            $this->activity->getFuture()->await(self::timeout($seconds));
+            $wait->getFuture()->await(self::timeout($seconds));
 
             return true;
         } catch (CancelledException) {
             return false;
+        } finally {
+            foreach ($ids as $id) {
+                unset($this->waits[$id][$key]);
+                if ($this->waits[$id] === []) {
+                    unset($this->waits[$id]);
+                }
+            }
         }
     }
 

@@ -25,6 +25,7 @@ use Symfony\Contracts\HttpClient\Exception\TransportExceptionInterface;
 use Symfony\Contracts\HttpClient\HttpClientInterface;
 use Symfony\Contracts\HttpClient\Test\HttpClientTestCase;
 
+use function Amp\async;
 use function Amp\delay;
 
 /** The tests that Symfony has for each implementation of its interface. */
@@ -283,6 +284,54 @@ final class SymfonyClientTest extends HttpClientTestCase
         $state->lastTimeout = hrtime(true) / 1e9 - 100; // as after an idle time-out 100 seconds ago
 
         self::assertSame('ok', $client->request('GET', $this->url('/'), ['timeout' => 50])->getContent());
+    }
+
+    public function testOnlyPartsOfItsOwnResponsesWakeAFiber(): void
+    {
+        $mayAnswer = new DeferredFuture();
+        $this->serve(static function (ServerRequestInterface $request) use ($mayAnswer): Response {
+            $request->getUri()->getPath() === '/late' ? $mayAnswer->getFuture()->await() : null;
+
+            return new Response();
+        });
+        $wakeCount = 0;
+        $client = new SymfonyClient();
+        $count = static function () use (&$wakeCount): void {
+            ++$wakeCount; // Symfony's code calls this before each wait
+        };
+        $late = $client->request('GET', $this->url('/late'), ['on_progress' => $count]);
+        $status = async($late->getStatusCode(...));
+        for ($request = 0; $request < 100; ++$request) {
+            $client->request('GET', $this->url('/'))->getStatusCode();
+        }
+        $mayAnswer->complete();
+
+        self::assertSame(200, $status->await());
+        self::assertLessThan(50, $wakeCount);
+    }
+
+    public function testAPartOfAnyResponseWakesAStreamOfSeveral(): void
+    {
+        $mayAnswer = new DeferredFuture();
+        $this->serve(static function (ServerRequestInterface $request) use ($mayAnswer): Response {
+            $request->getUri()->getPath() === '/late' ? $mayAnswer->getFuture()->await() : null;
+
+            return new Response();
+        });
+        $client = new SymfonyClient();
+        $responses = [];
+        foreach (['/late', '/early', '/late'] as $path) {
+            $responses[] = $client->request('GET', $this->url($path), ['user_data' => $path]);
+        }
+        $paths = [];
+        foreach ($client->stream($responses) as $response => $chunk) {
+            if ($chunk->isLast()) {
+                $paths[] = $response->getInfo('user_data');
+                $mayAnswer->isComplete() ? null : $mayAnswer->complete();
+            }
+        }
+
+        self::assertSame(['/early', '/late', '/late'], $paths);
     }
 
     public function testTheMaximumDurationIncludesRedirects(): void
