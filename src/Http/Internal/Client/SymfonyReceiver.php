@@ -53,6 +53,9 @@ final class SymfonyReceiver
     /** @var Future<null>|null waits for the head without the SymfonyResponse; null while the caller can wait */
     private ?Future $unread = null;
 
+    /** Exception of on_progress. During an upload, other code turns it into one about the body. */
+    private ?\Throwable $thrown = null;
+
     /** Seconds by hrtime() at which bytes of the request were sent last; INF before the request has a connection. */
     private float $progressAt = \INF;
 
@@ -169,7 +172,11 @@ final class SymfonyReceiver
                 function () use ($onProgress): void {
                     $hadConnection = $this->progressAt < \INF;
                     $this->progressAt = hrtime(true) / 1e9;
-                    $onProgress();
+                    try {
+                        $onProgress();
+                    } catch (\Throwable $thrown) {
+                        throw $this->thrown = $thrown;
+                    }
                     if ($hadConnection) {
                         $this->state->add($this->id); // prolongs the idle time-out of Symfony's stream()
                     }
@@ -188,7 +195,7 @@ final class SymfonyReceiver
             }
             $this->state->add($this->id, null, null);
         } catch (\Throwable $failure) {
-            $failure = $transfer->failure($failure, $this->info['url']);
+            $failure = $this->thrown ?? $transfer->failure($failure, $this->info['url']);
             if (!$this->hasHead) {
                 $this->head->error($failure);
             }

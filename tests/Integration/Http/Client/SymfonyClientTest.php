@@ -20,6 +20,7 @@ use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Http\ScriptedServer;
 use Spindle\Tests\Http\ServesHttp;
+use Spindle\Tests\Streams;
 use Symfony\Component\HttpClient\RetryableHttpClient;
 use Symfony\Contracts\HttpClient\Exception\TransportExceptionInterface;
 use Symfony\Contracts\HttpClient\HttpClientInterface;
@@ -208,6 +209,47 @@ final class SymfonyClientTest extends HttpClientTestCase
 
         self::assertSame(204, $response->getStatusCode());
         self::assertSame(50_000_000.0, $response->getInfo('size_upload'));
+    }
+
+    /** @param \Closure(): mixed $body */
+    #[DataProvider('bodiesWithProgress')]
+    public function testAnExceptionOfTheProgressCallbackIsReportedUnchanged(\Closure $body): void
+    {
+        $bodies = $this->serveRedirects();
+        $abort = new \DomainException('aborted by the user');
+        $isThrown = false;
+        $progress = static function (int $now, int $size, array $info) use ($abort, &$isThrown): void {
+            if (!$isThrown && $info['size_upload'] > 0) {
+                $isThrown = true; // during the upload, so that the later calls of Symfony's code do not throw
+
+                throw $abort;
+            }
+        };
+        $response = (new SymfonyClient())->request(
+            'PUT',
+            $this->url('/end'),
+            ['body' => $body(), 'on_progress' => $progress],
+        );
+        Eventually::holds(static function () use (&$isThrown): bool {
+            return $isThrown;
+        }, 'a part is sent');
+        try {
+            $response->getStatusCode();
+            self::fail('The callback was ignored');
+        } catch (TransportExceptionInterface $failure) {
+            self::assertSame('aborted by the user', $failure->getMessage());
+            self::assertSame($abort, $failure->getPrevious());
+        }
+        self::assertCount(0, $bodies);
+    }
+
+    /** @return iterable<string, array{\Closure(): mixed}> */
+    public static function bodiesWithProgress(): iterable
+    {
+        yield 'short' => [static fn(): string => 'hello'];
+        yield 'long' => [static fn(): string => str_repeat('x', 3_000_000)];
+        yield 'file' => [static fn(): mixed => Streams::open(__FILE__, 'r')];
+        yield 'generator' => [static fn(): \Generator => yield 'hello'];
     }
 
     public function testRequestsCanReadTheSameFileAtTheSameTime(): void
