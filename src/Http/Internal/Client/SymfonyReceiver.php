@@ -133,7 +133,7 @@ final class SymfonyReceiver
                     );
                 }
             } catch (\Throwable $failure) {
-                $this->cancellation->isCancelled() ? null : self::warn($failure, $logger);
+                $this->cancellation->isCancelled() || $this->isInFork() ? null : self::warn($failure, $logger);
             } finally {
                 $this->cancellation->cancel();
             }

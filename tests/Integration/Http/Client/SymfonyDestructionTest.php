@@ -582,6 +582,23 @@ final class SymfonyDestructionTest extends TestCase
         self::assertSame([['a'], '2000'], [$this->arrived, $process->getOutput()]);
     }
 
+    #[RequiresPhp('< 8.4')]
+    #[RequiresPhpExtension('pcntl')]
+    public function testAForkDoesNotLogADestroyedRequestOfItsParent(): void
+    {
+        $process = $this->ended(<<<'PHP'
+            $client->request("POST", $url, ["body" => "a"]);
+            if (($pid = pcntl_fork()) === 0) {
+                Amp\delay(0.01);
+                exit(0);
+            }
+            pcntl_waitpid($pid, $status);
+            echo pcntl_wexitstatus($status);
+            PHP);
+
+        self::assertSame([['a'], '0'], [$this->arrived, $process->getOutput()]);
+    }
+
     public function testACancelledRequestIsNotLoggedAtTheEndOfTheScript(): void
     {
         $process = $this->ended('$response = $client->request("POST", $url); $response->cancel();');
