@@ -50,8 +50,10 @@ final class SymfonyReceiver
     /** @var DeferredFuture<null> completed when the head has arrived; has an error if the request failed before */
     private readonly DeferredFuture $head;
 
-    /** @var Future<null>|null waits for the head without the SymfonyResponse; null while the caller can wait */
+    /** @var Future<null>|null waits for the head; null while only the caller can wait */
     private ?Future $unread = null;
+
+    private bool $isDetached = false;
 
     /** Exception of on_progress. During an upload, other code turns it into one about the body. */
     private ?\Throwable $thrown = null;
@@ -98,11 +100,12 @@ final class SymfonyReceiver
      */
     public function detach(?LoggerInterface $logger): void
     {
-        if ($this->unread !== null) {
-            return;
-        }
         if (SymfonyShutdown::$isOver) {
-            $this->giveUp($logger);
+            match (true) {
+                $this->unread !== null || $this->cancellation->isCancelled() => null,
+                $this->hasHead => $this->endUnread($logger),
+                default => $this->giveUp($logger),
+            };
 
             return;
         }
@@ -113,6 +116,7 @@ final class SymfonyReceiver
 
             return;
         }
+        $this->isDetached = true;
         $this->continueUnread($logger);
     }
 
@@ -124,20 +128,21 @@ final class SymfonyReceiver
      */
     public function continueUnread(?LoggerInterface $logger): Future
     {
-        return $this->unread ??= async(function () use ($logger): void {
-            try {
-                $this->awaitHead();
-                if ($this->info['http_code'] >= 300) {
-                    throw new TransportException(
-                        "HTTP {$this->info['http_code']} returned for \"{$this->safeUrl()}\".",
-                    );
-                }
-            } catch (\Throwable $failure) {
-                $this->cancellation->isCancelled() || $this->isInFork() ? null : self::warn($failure, $logger);
-            } finally {
-                $this->cancellation->cancel();
+        return $this->unread ??= async($this->endUnread(...), $logger);
+    }
+
+    private function endUnread(?LoggerInterface $logger): void
+    {
+        try {
+            $this->hasHead ? null : $this->awaitHead();
+            if ($this->info['http_code'] >= 300) {
+                throw new TransportException("HTTP {$this->info['http_code']} returned for \"{$this->safeUrl()}\".");
             }
-        });
+        } catch (\Throwable $failure) {
+            $this->cancellation->isCancelled() || $this->isInFork() ? null : self::warn($failure, $logger);
+        } finally {
+            $this->cancellation->cancel();
+        }
     }
 
     /** Ends the request, because the event loop does not run any more. */
@@ -150,7 +155,7 @@ final class SymfonyReceiver
     /** Ends the request, unless the response was detached. */
     public function cancel(): void
     {
-        if ($this->unread === null) {
+        if (!$this->isDetached) {
             $this->cancellation->cancel();
         }
     }

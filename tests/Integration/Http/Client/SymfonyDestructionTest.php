@@ -606,6 +606,43 @@ final class SymfonyDestructionTest extends TestCase
         self::assertSame([[], '', 0], [$this->arrived, $process->getOutput(), $process->getExitCode()]);
     }
 
+    #[RequiresPhp('< 8.4')]
+    public function testARequestCanBeCancelledWhileTheEndOfTheScriptWaits(): void
+    {
+        $process = $this->ended(<<<'PHP'
+            $response = $client->request("POST", "{$url}/never", ["body" => "a"]);
+            Revolt\EventLoop::delay(0.05, static function () use ($response): void {
+                $response->cancel();
+                echo "cancelled ", hrtime(true), " ";
+            });
+            $object = new class {
+                public function __destruct()
+                {
+                    echo "over ", hrtime(true); // PHP destroys the global variables after the wait
+                }
+            };
+            PHP);
+        [$text, $cancelledAt, $over, $overAt] = explode(' ', $process->getOutput());
+
+        self::assertSame(['cancelled', 'over'], [$text, $over]);
+        self::assertLessThan(5e9, (int) $overAt - (int) $cancelledAt);
+    }
+
+    #[RequiresPhp('< 8.4')]
+    #[TestWith(['200', '/^$/D'])]
+    #[TestWith(['missing', '/^A request whose response was destroyed unread has failed: HTTP 404 returned for/'])]
+    public function testAResponseThatHasArrivedIsNotLostAtTheEndOfTheScript(string $path, string $warning): void
+    {
+        $output = $this->ended(<<<PHP
+            \$response = \$client->request("GET", "{\$url}/{$path}");
+            while (\$response->getInfo("http_code") === 0) {
+                Amp\delay(0.001);
+            }
+            PHP)->getOutput();
+
+        self::assertMatchesRegularExpression($warning, $output);
+    }
+
     /** Runs a script whose client prints warnings. */
     private function ended(string $script, string ...$phpOptions): Process
     {
