@@ -112,7 +112,8 @@ final class GuzzleHandler
         $begin = hrtime(true);
         $response = $failure = null;
         try {
-            $response = self::asGuzzle($request, $this->client->send($request, $settings, $cancellation));
+            $sent = self::withoutReportedSize($request);
+            $response = self::asGuzzle($request, $this->client->send($sent, $settings, $cancellation));
             $this->callOnHeaders($request, $response, $options);
             $maxBytes = $options->sink() === null ? $settings->maxBodyBytes : \PHP_INT_MAX;
             $response = $options->isStream() ? $response : $this->receive($request, $response, $options, $maxBytes);
@@ -126,6 +127,16 @@ final class GuzzleHandler
         );
 
         return $response !== null && $failure === null ? $response : throw $failure;
+    }
+
+    /** Guzzle sets Content-Length to the size that the body reports. If this size is uncertain, it may be wrong. */
+    private static function withoutReportedSize(RequestInterface $request): RequestInterface
+    {
+        $given = $request->getHeaderLine('Content-Length');
+
+        return $given !== '' && $given === (string) $request->getBody()->getSize()
+            ? $request->withoutHeader('Content-Length')
+            : $request;
     }
 
     /** If the body is decompressed, adds fields with the original coding and length, as Guzzle's own handlers do. */

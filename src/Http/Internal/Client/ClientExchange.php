@@ -57,7 +57,7 @@ final class ClientExchange
         $body = $body instanceof ReportedText ? $body->orString() : $body;
         $size = \is_string($body)
             ? \strlen($body)
-            : UnreadableBodyException::guard(static fn(): ?int => self::size($body));
+            : UnreadableBodyException::guard(static fn(): ?int => self::size($body)) ?? $this->declaredSize();
         $expects = $this->mayExpect && ($size ?? \PHP_INT_MAX - 1) >= max(1, $this->options->expectContinueBytes);
         $head = $this->head($size, $expects);
         $this->connection->write(\is_string($body) && !$expects ? $head . $body : $head);
@@ -95,6 +95,14 @@ final class ClientExchange
         $body->rewind();
 
         return $first === '' ? 0 : null;
+    }
+
+    /** Returns the Content-Length of the caller. An upload of 0 bytes would not check that the body has none. */
+    private function declaredSize(): ?int
+    {
+        $values = $this->request->fields['content-length'][1] ?? [];
+
+        return preg_match('/^0*+([1-9]\d{0,17})$/D', implode(',', $values), $match) === 1 ? (int) $match[1] : null;
     }
 
     private function head(?int $size, bool $expects): string

@@ -37,6 +37,7 @@ use Spindle\Http\Response;
 use Spindle\Http\ServerSentEvent;
 use Spindle\Internal\CannotWaitException;
 use Spindle\Tests\Async;
+use Spindle\Tests\CatchesThrown;
 use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Http\ScriptedServer;
 use Spindle\Tests\Http\ServesHttp;
@@ -54,6 +55,7 @@ use function Amp\Socket\connect;
 
 final class HttpClientTest extends TestCase
 {
+    use CatchesThrown;
     use EndsInTime;
     use OwnDirectory;
     use ServesHttp;
@@ -981,6 +983,73 @@ final class HttpClientTest extends TestCase
         $options = ['body' => $body, 'headers' => ['Content-Type' => 'application/octet-stream']];
 
         return (string) $guzzle->post($url, $options)->getBody();
+    }
+
+    /** @param \Closure(HttpClient, string, string, \Generator<int, string>): string $send */
+    #[DataProvider('sendersOfGenerators')]
+    public function testTheCallerCanDeclareTheSizeOfAGenerator(\Closure $send): void
+    {
+        $this->serve(static fn(ServerRequestInterface $request): Response => Response::text(implode(' ', [
+            $request->getHeaderLine('Content-Length'),
+            $request->getHeaderLine('Transfer-Encoding'),
+            $request->getBody(),
+        ])));
+        $body = static function (): \Generator {
+            yield 'hello';
+            yield 'world';
+        };
+
+        $answers = ['10' => '10  helloworld', '0010' => '10  helloworld', '0' => ' chunked helloworld'];
+        $answers += ['-1' => ' chunked helloworld', 'ten' => ' chunked helloworld'];
+        foreach ($answers as $size => $answer) {
+            self::assertSame($answer, $send($this->http(), $this->url(), (string) $size, $body()));
+        }
+        foreach ([9 => 'it is longer than its size of 9 bytes', 11 => 'it ends after 10 bytes'] as $size => $why) {
+            $failure = self::thrown(
+                \Exception::class,
+                fn() => $send($this->http(), $this->url(), (string) $size, $body()),
+            );
+            self::assertStringContainsString($why, $failure->getMessage());
+        }
+    }
+
+    /** @return iterable<string, array{\Closure(HttpClient, string, string, \Generator<int, string>): string}> */
+    public static function sendersOfGenerators(): iterable
+    {
+        yield 'HttpClient' => [
+            static fn(HttpClient $client, string $url, string $size, \Generator $body): string
+                => (string) $client->request('PUT', $url, ['Content-Length' => $size], RequestBody::stream($body))
+                    ->getBody(),
+        ];
+        yield 'SymfonyClient' => [
+            static fn(HttpClient $client, string $url, string $size, \Generator $body): string
+                => (new SymfonyClient($client))->request('PUT', $url, [
+                    'headers' => ['Content-Length' => $size],
+                    'body' => $body,
+                ])->getContent(),
+        ];
+        yield 'GuzzleHandler' => [
+            static fn(HttpClient $client, string $url, string $size, \Generator $body): string
+                => (string) (new Guzzle(['handler' => HandlerStack::create(new GuzzleHandler($client))]))
+                    ->put($url, ['headers' => ['Content-Length' => $size], 'body' => $body])->getBody(),
+        ];
+    }
+
+    public function testTheCallerCanDeclareTheSizeOfAFileWhileTheProcessHasAFilter(): void
+    {
+        $this->serve(static fn(ServerRequestInterface $request): Response => Response::text(
+            $request->getHeaderLine('Content-Length'),
+        ));
+        $file = $this->file('body', 'hello');
+        $filtered = Streams::open($file, 'r');
+        stream_filter_append($filtered, 'string.rot13', \STREAM_FILTER_READ);
+        $fields = ['Content-Length' => '5'];
+
+        $psr = $this->http()->request('PUT', $this->url(), $fields, Stream::create(Streams::open($file, 'r')));
+        $options = ['headers' => $fields, 'body' => Streams::open($file, 'r')];
+        $symfony = (new SymfonyClient($this->http()))->request('PUT', $this->url(), $options);
+        self::assertSame(['5', '5'], [(string) $psr->getBody(), $symfony->getContent()]);
+        fclose($filtered);
     }
 
     public function testABodyWithNothingYetDoesNotHoldTheEventLoop(): void
