@@ -58,7 +58,7 @@ final class SymfonyFile implements StreamInterface
 
     public function getSize(): ?int
     {
-        return StreamSize::isCertain(stream_get_meta_data($this->resource))
+        return !StreamSize::hasFilters() && StreamSize::isCertain(stream_get_meta_data($this->resource))
             ? fstat($this->resource)['size'] ?? null
             : null;
     }

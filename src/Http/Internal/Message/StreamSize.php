@@ -21,7 +21,8 @@ final class StreamSize
 
     /**
      * Returns whether fstat() reports the right size of a resource. PHP can't list the filters of a resource, so this
-     * returns false for all files while the process has a filter.
+     * returns false for all files while the process has a filter. It ignores filters of php://temp, because PSR-7
+     * libraries store strings there, which would then be sent in chunks.
      *
      * @param array<array-key, mixed> $metadata that of stream_get_meta_data(); empty if there is no resource
      */
@@ -32,9 +33,15 @@ final class StreamSize
 
         return match ($metadata['stream_type'] ?? '') {
             'user-space' => false,
-            'STDIO' => !$hasFilterUri && get_resources('stream filter') === [],
-            default => true,
+            'STDIO' => !$hasFilterUri && !self::hasFilters(),
+            default => !$hasFilterUri,
         };
+    }
+
+    /** Returns whether any stream of the process has a filter. */
+    public static function hasFilters(): bool
+    {
+        return get_resources('stream filter') !== [];
     }
 
     /**

@@ -936,10 +936,21 @@ final class HttpClientTest extends TestCase
         $source = new SymfonyClient($this->http());
         $body = match ($kind) {
             'filter' => Streams::open($file, 'r'),
+            'filter of temp' => Streams::open('php://temp', 'w+'),
             'php://filter' => Streams::open("php://filter/read=convert.base64-encode/resource={$file}", 'r'),
+            'php://filter of data:' => Streams::open(
+                'php://filter/read=convert.base64-encode/resource=data:;base64,' . base64_encode($content),
+                'r',
+            ),
             default => StreamWrapper::createResource($source->request('GET', $this->url("/{$kind}")), $source),
         };
-        $kind === 'filter' ? stream_filter_append($body, 'convert.base64-encode', \STREAM_FILTER_READ) : null;
+        if ($kind === 'filter of temp') {
+            fwrite($body, $content);
+            rewind($body);
+        }
+        if (str_starts_with($kind, 'filter')) {
+            stream_filter_append($body, 'convert.base64-encode', \STREAM_FILTER_READ);
+        }
         $sent = str_contains($kind, 'filter') ? base64_encode($content) : $content;
         self::assertSame(' ' . hash('xxh3', $sent), $send($this->http(), $this->url('/'), $body));
         unset($body);
@@ -951,7 +962,8 @@ final class HttpClientTest extends TestCase
     /** @return iterable<string, array{\Closure(HttpClient, string, resource): string, string}> */
     public static function uncertainSizes(): iterable
     {
-        foreach (['chunks', 'gzip', 'filter', 'php://filter'] as $kind) {
+        yield 'filter of temp, SymfonyClient' => [self::postWithSymfony(...), 'filter of temp'];
+        foreach (['chunks', 'gzip', 'filter', 'php://filter', 'php://filter of data:'] as $kind) {
             yield "{$kind}, HttpClient" => [self::postWithPsr(...), $kind];
             yield "{$kind}, SymfonyClient" => [self::postWithSymfony(...), $kind];
             if ($kind !== 'chunks') { // Guzzle 8 refuses the size -1 of this stream
