@@ -328,7 +328,7 @@ final class AddressesTest extends HttpServerTestCase
     public function testTlsWithoutACertificateIsReported(): void
     {
         self::assertStringContainsString(
-            'Set HttpServerOptions(certificate: ...)',
+            'Set the option certificate of HttpServerOptions',
             self::refusal('tls://127.0.0.1:0')->getMessage(),
         );
     }
