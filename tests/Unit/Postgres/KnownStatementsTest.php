@@ -248,6 +248,19 @@ final class KnownStatementsTest extends TestCase
                 TransientFailures::includes(ConnectionFailedException::everywhere(['a reason'], (string) $state)),
             );
         }
+        foreach ([
+            'server login has been failing, try again later (server_login_retry)' => true,
+            'server login has been failing, cached error: connect failed (server_login_retry)' => true,
+            'pgbouncer cannot connect to server' => true,
+            'client_login_timeout (server down)' => true,
+            'query_wait_timeout' => false,
+            'no such database: shop' => false,
+            'unsupported startup parameter: search_path' => false,
+        ] as $message => $isTransient) {
+            $failure = ConnectionFailedException::everywhere(["pooler:6432: {$message} (08P01)"], '08P01');
+            self::assertSame($isTransient, TransientFailures::includes($failure), $message);
+            self::assertSame($isTransient, TransientFailures::isUnreachable($failure), $message);
+        }
         self::assertTrue(TransientFailures::includes(ConnectionFailedException::everywhere(['refused'])));
         self::assertFalse(TransientFailures::includes(new \RuntimeException()));
     }

@@ -772,7 +772,7 @@ final class SessionPool implements SessionLender
         if ($this->sessions->all !== [] || $this->opener->openingCount > 0) {
             return;
         }
-        $wasNeverReached = $this->counts->opened === 0 && TransientFailures::isNoServer($failure);
+        $wasNeverReached = $this->counts->opened === 0 && TransientFailures::isUnreachable($failure);
         if ($wasNeverReached || !TransientFailures::includes($failure)) {
             $this->queue->failAll($failure);
         }
