@@ -7,7 +7,6 @@ namespace Spindle\Doctrine;
 use Doctrine\DBAL\Driver\Connection as DriverConnection;
 use Doctrine\DBAL\Driver\Exception\NoIdentityValue;
 use Revolt\EventLoop;
-use Revolt\EventLoop\FiberLocal;
 use Spindle\Internal\CannotWaitException;
 use Spindle\Internal\Shutdown;
 use Spindle\Postgres\MultipleStatementsException;
@@ -32,38 +31,20 @@ final class Connection implements DriverConnection
     private const CHANGES_SCHEMA = '~^\s*+(?:ALTER|CREATE|DROP)\b~i';
 
     /** Statements that end a transaction, or begin or end a savepoint. If one is not sent, Doctrine counts wrongly. */
-    private const COUNTED_STATEMENTS = '~^(?:\s|/\*.*?\*/)*+(?:COMMIT|ROLLBACK|SAVEPOINT|RELEASE)\b~is';
+    private const TRANSACTION_CONTROL = '~^(?:\s|/\*.*?\*/)*+(?:COMMIT|ROLLBACK|SAVEPOINT|RELEASE)\b~is';
 
     /** Seconds from one collection of cycles to the next, while a fiber waits for a connection. */
     private const COLLECT_INTERVAL = 0.1;
 
     /**
      * Whether Doctrine's count of transactions and savepoints is wrong, because a statement was refused and not sent.
-     * If Doctrine counts a transaction, statements throw until its end. Then ROLLBACK is sent before the next one.
+     * While Doctrine counts an open transaction, statements throw. After Doctrine has ended it, ROLLBACK is sent before
+     * the next statement.
      */
     private bool $isAborted = false;
 
-    /**
-     * The fiber that has begun the transaction; null outside of fibers.
-     *
-     * @var \Fiber<mixed, mixed, mixed, mixed>|null
-     */
-    private ?\Fiber $owner = null;
-
-    /**
-     * Object of {@see $call} when the transaction began; null unless Doctrine counts an open transaction.
-     *
-     * @var \WeakReference<\stdClass>|null
-     */
-    private ?\WeakReference $ownerCall = null;
-
-    /**
-     * An object for each function that Revolt calls in a fiber. Revolt calls several functions in the same fiber, and
-     * drops the object when one has ended.
-     *
-     * @var FiberLocal<\stdClass>|null
-     */
-    private static ?FiberLocal $call = null;
+    /** The fiber that has begun the transaction; null unless Doctrine counts an open transaction. */
+    private ?TransactionOwner $owner = null;
 
     /** @var \WeakMap<PostgresPool, string>|null versions of the pools' servers */
     private static ?\WeakMap $versions = null;
@@ -180,14 +161,14 @@ final class Connection implements DriverConnection
     {
         $this->ensureUsable('BEGIN');
         // Set first, so that no statement of another fiber follows BEGIN while this fiber waits for the server.
-        [$this->owner, $this->ownerCall] = [\Fiber::getCurrent(), \WeakReference::create(self::currentCall())];
+        $this->owner = new TransactionOwner();
         try {
             $this->rollBackIfAborted();
             $this->send('BEGIN', [], isCounted: true);
         } catch (\Throwable $failure) {
             // If the earlier transaction is still open, statements of this one must not become a part of it.
             if (!$this->isAborted) {
-                $this->owner = $this->ownerCall = null;
+                $this->owner = null;
             }
             throw $failure;
         }
@@ -200,14 +181,14 @@ final class Connection implements DriverConnection
             throw Exception::aborted();
         }
         $this->ensureUsable('COMMIT');
-        $this->owner = $this->ownerCall = null;
+        $this->owner = null;
         $this->send('COMMIT', [], isCounted: true);
     }
 
     public function rollBack(): void
     {
         $this->ensureUsable('ROLLBACK');
-        $this->owner = $this->ownerCall = null;
+        $this->owner = null;
         $this->isAborted = true;
         $this->rollBackIfAborted();
     }
@@ -238,7 +219,7 @@ final class Connection implements DriverConnection
     {
         $this->ensureReady($sql);
 
-        return $this->send($sql, $parameters, isCounted: $this->ownerCall !== null);
+        return $this->send($sql, $parameters, isCounted: $this->owner !== null);
     }
 
     /**
@@ -255,7 +236,7 @@ final class Connection implements DriverConnection
             throw Exception::of($failure);
         } catch (\Throwable $refusal) {
             if ($isCounted) {
-                $this->noteRefused($sql);
+                $this->abortIfTransactionControl($sql);
             }
             throw $refusal instanceof CannotWaitException ? Exception::of($refusal) : $refusal;
         }
@@ -353,17 +334,12 @@ final class Connection implements DriverConnection
     {
         $this->ensureUsable($sql);
         if ($this->isAborted) {
-            if ($this->ownerCall !== null) {
+            if ($this->owner !== null) {
                 throw Exception::aborted();
             }
             $this->rollBackIfAborted();
             $this->ensureUsable($sql);
         }
-    }
-
-    private static function currentCall(): \stdClass
-    {
-        return (self::$call ??= new FiberLocal(static fn(): \stdClass => new \stdClass()))->get();
     }
 
     private function rollBackIfAborted(): void
@@ -376,9 +352,9 @@ final class Connection implements DriverConnection
     }
 
     /** Must be called when a statement of a transaction that Doctrine counts was refused and not sent. */
-    private function noteRefused(string $sql): void
+    private function abortIfTransactionControl(string $sql): void
     {
-        $this->isAborted = $this->isAborted || preg_match(self::COUNTED_STATEMENTS, $sql) === 1;
+        $this->isAborted = $this->isAborted || preg_match(self::TRANSACTION_CONTROL, $sql) === 1;
     }
 
     /** @throws Exception after {@see releaseAll()} */
@@ -387,13 +363,13 @@ final class Connection implements DriverConnection
         if (!isset(self::$borrowed[$this->pid][spl_object_id($this)])) {
             throw Exception::scriptEnded();
         }
-        if ($this->ownerCall !== null && $this->ownerCall->get() !== self::currentCall()) {
+        if ($this->owner?->isCurrent() === false) {
             // For example, a shutdown function may roll back after exit() in a fiber.
-            $hasOwnerEnded = $this->owner?->isTerminated() === true || $this->ownerCall->get() === null;
+            $hasOwnerEnded = $this->owner->hasEnded();
             if ($hasOwnerEnded && str_starts_with($sql, 'ROLLBACK')) {
                 return;
             }
-            $this->noteRefused($sql);
+            $this->abortIfTransactionControl($sql);
             throw new \LogicException($hasOwnerEnded
                 ? 'A fiber that has ended left a transaction open on this Doctrine connection. Call rollBack() first'
                 : 'Another fiber has a transaction open on this Doctrine connection. '
