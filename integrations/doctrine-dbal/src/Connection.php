@@ -201,9 +201,7 @@ final class Connection implements DriverConnection
     /** Returns the borrowed connection, for example to copy data, or to stream rows outside of a transaction. */
     public function getNativeConnection(): PooledConnection
     {
-        if ($this->isAborted) {
-            $this->ensureReady('');
-        }
+        $this->ensureReady('');
 
         return $this->connection;
     }

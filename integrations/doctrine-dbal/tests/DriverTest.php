@@ -292,6 +292,12 @@ final class DriverTest extends TidyTestCase
         } catch (\LogicException $failure) {
             self::assertStringContainsString('Create a connection for each fiber', $failure->getMessage());
         }
+        try {
+            async($connection->getNativeConnection(...))->await();
+            self::fail('Another fiber got the connection of the transaction');
+        } catch (\LogicException $failure) {
+            self::assertStringContainsString('Create a connection for each fiber', $failure->getMessage());
+        }
         $connection->rollBack();
 
         self::assertSame(1, async(static fn() => $connection->fetchOne('SELECT 1'))->await());
@@ -694,6 +700,10 @@ final class DriverTest extends TidyTestCase
             'at the end: 42, then: ' . DriverException::class . ' The script has ended, and its shutdown functions',
             $process->getOutput(),
         );
+        self::assertStringContainsString(
+            ', and: ' . Exception::class . ' The script has ended, and its shutdown functions',
+            $process->getOutput(),
+        );
     }
 
     public static function queryAtTheEnd(string $dsn): void
@@ -713,6 +723,11 @@ final class DriverTest extends TidyTestCase
                     $this->connection->fetchOne('SELECT 43');
                 } catch (DriverException $failure) {
                     echo ', then: ', $failure::class, ' ', $failure->getPrevious()?->getMessage();
+                }
+                try {
+                    $this->connection->getNativeConnection();
+                } catch (DriverFailure $failure) {
+                    echo ', and: ', $failure::class, ' ', $failure->getMessage();
                 }
             }
         };
