@@ -178,7 +178,7 @@ final class Connection implements DriverConnection
     {
         if ($this->isAborted) {
             $this->rollBack();
-            throw Exception::aborted();
+            throw Exception::rolledBack();
         }
         $this->ensureUsable('COMMIT');
         $this->owner = null;

@@ -85,6 +85,15 @@ final class Exception extends AbstractException
         );
     }
 
+    /** @internal Doctrine no longer counts the transaction, so a call of rollBack() would fail. */
+    public static function rolledBack(): self
+    {
+        return new self(
+            'The transaction was rolled back instead of committed, because an earlier COMMIT, ROLLBACK or statement '
+                . 'about a savepoint could not be sent',
+        );
+    }
+
     /** @internal */
     public static function rowsOfScript(): self
     {

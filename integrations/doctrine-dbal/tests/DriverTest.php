@@ -833,7 +833,7 @@ final class DriverTest extends TidyTestCase
             static fn() => $connection->insert($table, ['id' => 2]),
             static fn() => $connection->executeStatement("INSERT INTO {$table} VALUES (3); SELECT 1"),
             $connection->getNativeConnection(...),
-            $connection->commit(...),
+            ...($call === 'commit' ? [] : [$connection->commit(...)]), // releases the savepoint
         ] as $refused) {
             try {
                 $refused();
@@ -842,7 +842,8 @@ final class DriverTest extends TidyTestCase
                 self::assertStringContainsString('can only be rolled back', $failure->getMessage());
             }
         }
-        $connection->close();
+        self::assertCommitReportsTheRollback($connection);
+        self::assertFalse($connection->isTransactionActive());
 
         self::assertSame(0, $connection->fetchOne("SELECT count(*) FROM {$table}"));
     }
@@ -857,18 +858,27 @@ final class DriverTest extends TidyTestCase
         $connection->commit();
         $connection->insert($table, ['id' => 1]);
         self::assertInstanceOf(DriverException::class, self::callInSignalHandler($connection->commit(...)));
-        foreach ([static fn() => $connection->insert($table, ['id' => 2]), $connection->commit(...)] as $refused) {
-            try {
-                $refused();
-                self::fail('It was accepted');
-            } catch (DriverException $failure) {
-                self::assertStringContainsString('can only be rolled back', $failure->getMessage());
-            }
+        try {
+            $connection->insert($table, ['id' => 2]);
+            self::fail('It was accepted');
+        } catch (DriverException $failure) {
+            self::assertStringContainsString('can only be rolled back', $failure->getMessage());
         }
+        self::assertCommitReportsTheRollback($connection);
         $connection->insert($table, ['id' => 3]);
         $connection->commit();
 
         self::assertSame([3], $this->connection()->fetchFirstColumn("SELECT id FROM {$table}"));
+    }
+
+    private static function assertCommitReportsTheRollback(Connection $connection): void
+    {
+        try {
+            $connection->commit();
+            self::fail('The transaction was committed');
+        } catch (DriverException $failure) {
+            self::assertStringContainsString('was rolled back instead of committed', $failure->getMessage());
+        }
     }
 
     #[RequiresPhpExtension('pcntl')]
