@@ -9,7 +9,7 @@ use Amp\CancelledException;
 use Revolt\EventLoop;
 use Spindle\Postgres\ConnectionClosedException;
 
-/** Limits a wait that a cancellation must not end immediately: after a few seconds, closes the session. */
+/** Closes the session a few seconds after a cancellation if a wait that must not end immediately is not over. */
 final class CancellationLimit
 {
     /** Maximum seconds of a wait after a cancellation, and of the end of a transaction in {@see TransactionRun}. */
