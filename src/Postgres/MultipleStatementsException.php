@@ -21,11 +21,11 @@ final class MultipleStatementsException extends \InvalidArgumentException implem
      *
      * @internal
      *
-     * @param bool $hasEscapes whether standard_conforming_strings is off
+     * @param bool $escapesWithBackslash whether standard_conforming_strings is off
      */
-    public static function of(string $sql, bool $hasEscapes = false): ?self
+    public static function of(string $sql, bool $escapesWithBackslash = false): ?self
     {
-        $found = SqlText::secondStatement($sql, $hasEscapes);
+        $found = SqlText::secondStatement($sql, $escapesWithBackslash);
         if ($found === null) {
             return null;
         }

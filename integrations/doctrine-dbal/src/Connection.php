@@ -245,7 +245,7 @@ final class Connection implements DriverConnection
     {
         $isScript = MultipleStatementsException::of($sql) !== null;
         $isScriptWithEscapes = str_contains($sql, "\\'")
-            ? MultipleStatementsException::of($sql, hasEscapes: true) !== null
+            ? MultipleStatementsException::of($sql, escapesWithBackslash: true) !== null
             : $isScript;
 
         return $isScript === $isScriptWithEscapes

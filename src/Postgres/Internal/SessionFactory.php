@@ -175,7 +175,8 @@ final class SessionFactory
             $roundTrip,
             $opened->persistent === null ? null : new Handover($opened->persistent, $opened, $setup),
         );
-        $pipeline->conversation->hasEscapes = ($opened->parameters['standard_conforming_strings'] ?? 'on') === 'off';
+        $conformingStrings = $opened->parameters['standard_conforming_strings'] ?? 'on';
+        $pipeline->conversation->escapesWithBackslash = $conformingStrings === 'off';
         $pipeline->receiveBytes($opened->leftover);
         $pipeline->onClose(
             static fn(?\Throwable $reason)

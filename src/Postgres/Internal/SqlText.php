@@ -21,9 +21,9 @@ final class SqlText
     /** Characters that end a statement, or begin a string, a quoted name or a comment. */
     private const DELIMITERS = ";'\"$-/";
 
-    private const BLANKS = "; \t\n\r\f\v";
+    private const BETWEEN_STATEMENTS = "; \t\n\r\f\v";
 
-    /** Matches some tokens at once. More could exceed pcre.backtrack_limit, which also limits repetitions. */
+    /** Matches up to 200 simple tokens. Each repetition counts against pcre.backtrack_limit. */
     private const SIMPLE_TOKENS = '~(?:[^-/\'"$;]++|(?<![eE])\'[^\']*+\'|"[^"]*+"|--[^\n\r]*+|-|/(?!\*)){0,200}+~A';
 
     /** Matches the two characters before a string, if they make a backslash in it an escape. */
@@ -33,7 +33,8 @@ final class SqlText
 
     /**
      * Matches a string in three parts: the opening quote, the text, and the closing quote, which may be missing. In a
-     * string without E, \' ends the string or not, depending on a setting. So the text after it counts as string.
+     * string without the prefix E, standard_conforming_strings decides whether \' ends the string. So everything after
+     * \' counts as part of the string.
      */
     private const STRING_PATTERN = <<<'REGEX'
         ~(?:
@@ -95,19 +96,19 @@ final class SqlText
 
     /**
      * @param string $direction FROM STDIN or TO STDOUT
-     * @param bool $hasEscapes whether standard_conforming_strings is off
+     * @param bool $escapesWithBackslash whether standard_conforming_strings is off
      *
      * @throws \LogicException when the statement is not a COPY in this direction
      * @throws MultipleStatementsException when another statement follows
      */
-    public static function checkCopy(string $sql, string $direction, bool $hasEscapes = false): void
+    public static function checkCopy(string $sql, string $direction, bool $escapesWithBackslash = false): void
     {
         self::check($sql);
         if (!self::isCopyWith($sql, $direction)) {
             $method = $direction === 'FROM STDIN' ? 'copyFrom()' : 'copyTo()';
             throw new \LogicException("{$method} needs a COPY … {$direction}");
         }
-        $failure = MultipleStatementsException::of($sql, $hasEscapes);
+        $failure = MultipleStatementsException::of($sql, $escapesWithBackslash);
         if ($failure !== null) {
             throw $failure;
         }
@@ -119,18 +120,18 @@ final class SqlText
      * the body of a routine (BEGIN ATOMIC … END). So if the text may create a routine, call this only after the server
      * refused it as several statements.
      *
-     * @param bool $hasEscapes whether a backslash escapes in each string: with standard_conforming_strings = off
+     * @param bool $escapesWithBackslash whether standard_conforming_strings is off
      *
      * @return array{string, int}|null
      */
-    public static function secondStatement(string $sql, bool $hasEscapes = false): ?array
+    public static function secondStatement(string $sql, bool $escapesWithBackslash = false): ?array
     {
-        $end = self::statementEnd($sql, self::blanksEnd($sql, 0), $hasEscapes);
+        $end = self::statementEnd($sql, self::blanksEnd($sql, 0), $escapesWithBackslash);
         $start = self::blanksEnd($sql, $end);
         if ($start === \strlen($sql)) {
             return null;
         }
-        $text = rtrim(substr($sql, $start, self::statementEnd($sql, $start, $hasEscapes) - $start));
+        $text = rtrim(substr($sql, $start, self::statementEnd($sql, $start, $escapesWithBackslash) - $start));
 
         return [
             \strlen($text) > self::MAX_EXCERPT_BYTES
@@ -141,10 +142,10 @@ final class SqlText
     }
 
     /** Returns the offset of the semicolon after a statement, or of the end of the text. */
-    private static function statementEnd(string $sql, int $at, bool $hasEscapes): int
+    private static function statementEnd(string $sql, int $at, bool $escapesWithBackslash): int
     {
-        for (;; $at = self::tokenEnd($sql, $at, $hasEscapes)) {
-            if (!$hasEscapes && preg_match(self::SIMPLE_TOKENS, $sql, $match, 0, $at) === 1) {
+        for (;; $at = self::tokenEnd($sql, $at, $escapesWithBackslash)) {
+            if (!$escapesWithBackslash && preg_match(self::SIMPLE_TOKENS, $sql, $match, 0, $at) === 1) {
                 $at += \strlen($match[0]);
             }
             $at += strcspn($sql, self::DELIMITERS, $at);
@@ -158,7 +159,7 @@ final class SqlText
     private static function blanksEnd(string $sql, int $at): int
     {
         for (;; $at = self::tokenEnd($sql, $at, false)) {
-            $at += strspn($sql, self::BLANKS, $at);
+            $at += strspn($sql, self::BETWEEN_STATEMENTS, $at);
             if (!\in_array(substr($sql, $at, 2), ['--', '/*'], true)) {
                 return $at;
             }
@@ -166,7 +167,7 @@ final class SqlText
     }
 
     /** Returns the offset after a string, quoted name or comment; after the first character if there is none. */
-    private static function tokenEnd(string $sql, int $at, bool $hasEscapes): int
+    private static function tokenEnd(string $sql, int $at, bool $escapesWithBackslash): int
     {
         $quote = $sql[$at];
         $next = $sql[$at + 1] ?? '';
@@ -177,13 +178,13 @@ final class SqlText
             return $next === '*' ? self::commentEnd($sql, $at) : $at + 1;
         }
         $before = substr($sql, max(0, $at - 2), min(2, $at));
-        if ($quote === "'" && ($hasEscapes || preg_match(self::ESCAPE_PREFIX, $before) === 1)) {
-            return self::escapedEnd($sql, $at);
+        if ($quote === "'" && ($escapesWithBackslash || preg_match(self::ESCAPE_PREFIX, $before) === 1)) {
+            return self::escapedStringEnd($sql, $at);
         }
         if ($quote === '$') {
             $quote = preg_match(self::DOLLAR_QUOTE, $sql, $match, 0, $at) === 1 ? $match[0] : '';
         }
-        // Two quotes in a string have the effect of two strings.
+        // A doubled quote ends one string and begins the next, which leads to the same end.
         $end = $quote === '' ? false : strpos($sql, $quote, $at + \strlen($quote));
 
         return $end === false ? $at + 1 : $end + \strlen($quote);
@@ -203,7 +204,7 @@ final class SqlText
         return \strlen($sql);
     }
 
-    private static function escapedEnd(string $sql, int $at): int
+    private static function escapedStringEnd(string $sql, int $at): int
     {
         $length = \strlen($sql);
         for (++$at; ($at += strcspn($sql, "'\\", $at)) < $length; $at += 2) {

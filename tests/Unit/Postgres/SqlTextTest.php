@@ -193,7 +193,7 @@ final class SqlTextTest extends TestCase
         $one = "SELECT 'a\\'; SELECT 2 --'";
         $two = "SELECT 'a\\''; SELECT '2'";
 
-        self::assertNull(SqlText::secondStatement($one, hasEscapes: true));
-        self::assertSame("SELECT '2'", SqlText::secondStatement($two, hasEscapes: true)[0] ?? null);
+        self::assertNull(SqlText::secondStatement($one, escapesWithBackslash: true));
+        self::assertSame("SELECT '2'", SqlText::secondStatement($two, escapesWithBackslash: true)[0] ?? null);
     }
 }

@@ -38,7 +38,7 @@ final class AttemptFailedException extends NetworkException
     }
 
     /** @param string $good a value with which the setting would cause no failure */
-    public static function badSetting(string $name, string $good): self
+    public static function uncorrectableSetting(string $name, string $good): self
     {
         return new self(
             "the server's setting {$name} would change values, and a client behind a pooler can't correct it. Execute "

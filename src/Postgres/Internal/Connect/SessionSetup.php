@@ -136,7 +136,7 @@ final class SessionSetup
     {
         foreach ($this->correctionIndex === null ? [] : $answers->rows($this->correctionIndex)[0] ?? [] as $name) {
             if (isset(self::SETTING_CORRECTIONS[$name])) {
-                throw AttemptFailedException::badSetting($name, self::SETTING_CORRECTIONS[$name][1]);
+                throw AttemptFailedException::uncorrectableSetting($name, self::SETTING_CORRECTIONS[$name][1]);
             }
         }
     }

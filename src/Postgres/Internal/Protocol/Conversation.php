@@ -35,8 +35,8 @@ final class Conversation
 
     public bool $isReadOnly = false;
 
-    /** Whether a backslash escapes in each string: with standard_conforming_strings = off. */
-    public bool $hasEscapes = false;
+    /** Whether a backslash is an escape in every string, because standard_conforming_strings is off. */
+    public bool $escapesWithBackslash = false;
 
     /** Number of the exchange that is being answered: its key in {@see $exchanges}. */
     public int $head = 0;
@@ -326,19 +326,19 @@ final class Conversation
             'A' => $this->notifications[] = BackendMessages::notification($payload),
             'E' => $this->fatalError = BackendMessages::error($payload),
             'N' => null,
-            'S' => $this->onParameter(...BackendMessages::parameterStatus($payload)),
+            'S' => $this->handleParameterStatus(...BackendMessages::parameterStatus($payload)),
             default => throw ProtocolException::unexpected($type, 'that the client does not expect here'),
         };
     }
 
     /** @throws ProtocolException if client_encoding was changed, because the client sends and reads only UTF-8 */
-    private function onParameter(string $name, string $value): void
+    private function handleParameterStatus(string $name, string $value): void
     {
         if ($name === 'client_encoding' && !\in_array($value, ['UTF8', 'UNICODE'], true)) {
             throw ProtocolException::encoding($value);
         }
         if ($name === 'standard_conforming_strings') {
-            $this->hasEscapes = $value === 'off';
+            $this->escapesWithBackslash = $value === 'off';
         }
     }
 

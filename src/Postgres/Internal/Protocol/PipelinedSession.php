@@ -212,7 +212,7 @@ final class PipelinedSession implements Session
 
     public function copyFrom(string $sql, #[\SensitiveParameter] iterable $data, ?Cancellation $cancellation): int
     {
-        SqlText::checkCopy($sql, 'FROM STDIN', $this->pipeline->conversation->hasEscapes);
+        SqlText::checkCopy($sql, 'FROM STDIN', $this->pipeline->conversation->escapesWithBackslash);
         $cancellation?->throwIfRequested();
         $this->log->log('Copying', $sql);
         $this->runner->sendBegin($cancellation);
@@ -231,7 +231,7 @@ final class PipelinedSession implements Session
 
     public function copyTo(string $sql, ?Cancellation $cancellation): \Generator
     {
-        SqlText::checkCopy($sql, 'TO STDOUT', $this->pipeline->conversation->hasEscapes);
+        SqlText::checkCopy($sql, 'TO STDOUT', $this->pipeline->conversation->escapesWithBackslash);
         $cancellation?->throwIfRequested();
         if (SessionChanges::mayChangeSession($sql)) {
             $this->changes->record($sql);
