@@ -139,7 +139,7 @@ final class RedisBroker implements Broker
 
     public function dropOutcomes(string $queue, array $ids): void
     {
-        $this->engine->run('drop-outcomes', $queue, ...$ids);
+        $this->engine->runOrSend('drop-outcomes', $queue, ...$ids);
     }
 
     public function openMailbox(string $mailbox, \Closure $onMessage, \Closure $onOpen): \Closure
@@ -253,7 +253,7 @@ final class RedisBroker implements Broker
 
     public function stopTakingItems(string $queue, string $id): void
     {
-        $this->engine->run('stop-taking-items', $queue, $id);
+        $this->engine->runOrSend('stop-taking-items', $queue, $id);
     }
 
     public function report(string $queue, string $owner, string $id, int $claimNumber, string $frame): void

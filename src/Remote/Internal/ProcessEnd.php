@@ -7,32 +7,32 @@ namespace Spindle\Remote\Internal;
 use Spindle\Remote\Internal\Redis\EngineStream;
 
 /**
- * Ends what this process has with engines, after all destructors of the application: sends the last requests, and waits
+ * Sends the last requests to the engines when the process ends, after the destructors of the application, and waits
  * until the engines have read them. This happens after exit(), exceptions and fatal errors too, but not if exit() or an
  * exception ends a destructor.
  */
 final class ProcessEnd
 {
-    /** @var list<self> objects whose destructors PHP calls when the process ends; empty before {@see prepare()} */
+    /** @var list<self> objects whose destructors PHP calls when the process ends; empty before {@see register()} */
     private static array $objects = [];
 
-    private static bool $hasBegun = false;
+    private static bool $isSending = false;
 
-    private function __construct(private readonly bool $isLast) {}
+    private function __construct(private readonly bool $wasCreatedAtEnd) {}
 
     public function __destruct()
     {
-        if (!$this->isLast) {
-            // PHP calls the destructor of an object that a destructor creates at the end after all others.
+        if (!$this->wasCreatedAtEnd) {
+            // At the end, PHP calls destructors in the order of object handles. New objects get the last handles.
             self::$objects[] = new self(true);
-        } elseif (!self::$hasBegun) {
-            self::$hasBegun = true;
+        } elseif (!self::$isSending) {
+            self::$isSending = true;
             ReceivedOutcomes::sendAll();
             EngineStream::endAll();
         }
     }
 
-    public static function prepare(): void
+    public static function register(): void
     {
         if (self::$objects === []) {
             self::$objects[] = new self(false);
@@ -41,9 +41,9 @@ final class ProcessEnd
         }
     }
 
-    /** Returns whether no answer of an engine is awaited any more. */
-    public static function hasBegun(): bool
+    /** Returns whether the last requests are being sent, or were sent. From then on, no answer is awaited. */
+    public static function isSending(): bool
     {
-        return self::$hasBegun;
+        return self::$isSending;
     }
 }

@@ -45,7 +45,7 @@ final class ReceivedOutcomes
     /** Timer of the next request; null if there are no ids. */
     private ?string $timer = null;
 
-    /** @var array<int, \Closure(): void> requests that were not sent, by object id */
+    /** @var array<int, \Closure(): void> requests that were not sent, by number */
     private array $unsent = [];
 
     /** @var Future<void>|null the last request. The engine answers requests in order */
@@ -59,7 +59,7 @@ final class ReceivedOutcomes
         $this->pid = (int) getmypid();
         self::$instances ??= new \WeakMap();
         self::$instances[$this] = true;
-        ProcessEnd::prepare();
+        ProcessEnd::register();
     }
 
     /** @param int $bytes size of the outcome */
@@ -146,8 +146,8 @@ final class ReceivedOutcomes
     /** @param \Closure(): void $request */
     private function sendSoon(\Closure $request): void
     {
-        $key = spl_object_id($request);
-        $this->unsent[$key] = $request;
+        $this->unsent[] = $request;
+        $key = array_key_last($this->unsent);
         $this->request = async(fn() => $this->send($key));
     }
 
@@ -174,7 +174,8 @@ final class ReceivedOutcomes
             foreach (array_keys($outcomes->unsent) as $key) {
                 $send = static fn() => $outcomes->send($key);
                 try {
-                    // Another broker may wait. Then the fiber waits forever, or PHP can't switch fibers here.
+                    // A broker other than RedisBroker may suspend. In a fiber of its own, it can't block the end of the
+                    // process. $fibers keeps suspended fibers until all requests are sent.
                     FiberSwitch::obstacle() === null ? ($fibers[] = new \Fiber($send))->start() : $send();
                 } catch (\Throwable) {
                     // The engine drops the outcomes or items when their retention ends.

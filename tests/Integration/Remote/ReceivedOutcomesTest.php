@@ -10,10 +10,12 @@ use PHPUnit\Framework\Attributes\TestWith;
 use Spindle\Command\Command;
 use Spindle\Command\CommandPool;
 use Spindle\Command\CommandPoolOptions;
+use Spindle\Remote\BrokerRefusedException;
 use Spindle\Remote\Internal\JobOutbox;
 use Spindle\Remote\Internal\ReceivedOutcomes;
 use Spindle\Remote\Internal\Redis\Address;
 use Spindle\Remote\Internal\Redis\RedisConnection;
+use Spindle\Remote\Job;
 use Spindle\Remote\JobRetryPolicy;
 use Spindle\Remote\RedisBroker;
 use Spindle\Remote\RemoteCommands;
@@ -251,6 +253,17 @@ final class ReceivedOutcomesTest extends TidyTestCase
         self::runToItsEnd($program, $exitCode);
     }
 
+    public function testARequestAfterTheLastOnesOfTheProcessIsRefused(): void
+    {
+        $queue = uniqid('late-');
+        $process = Host::start(self::class . '::submitInALateDestructor', [Redis::shared()->url(), $queue]);
+        Eventually::holds(static fn(): bool => !$process->isRunning(), 'the process has ended', 20.0);
+
+        self::assertSame(7, $process->getExitCode(), $process->getErrorOutput());
+        self::assertStringContainsString('the process is ending', $process->getOutput());
+        self::assertSame([], Redis::shared()->command('KEYS', "spindle:{{$queue}}:*"));
+    }
+
     private static function runToItsEnd(string $program, int $exitCode = 7): void
     {
         $process = Host::start(self::class . "::{$program}", [Redis::shared()->url(), self::$sharedQueue]);
@@ -388,6 +401,38 @@ final class ReceivedOutcomesTest extends TidyTestCase
         $executor->submit(static fn(): int => 7)->await(new TimeoutCancellation(10.0));
         ini_set('memory_limit', '32M');
         echo str_repeat('x', 64 << 20);
+    }
+
+    public static function submitInALateDestructor(string $address, string $queue): never
+    {
+        static $last, $first;
+        $broker = new RedisBroker($address);
+        $broker->durability(); // opens the connection
+        $submit = static function () use ($broker, $queue): void {
+            try {
+                $broker->submit($queue, [new Job('job-1', 'frame')], 10, 'client', false);
+            } catch (BrokerRefusedException $refused) {
+                echo $refused->getMessage();
+            }
+        };
+        // PHP calls the destructor of an object that is created in a destructor after the last requests are sent.
+        $first = self::callInDestructor(static function () use (&$last, $submit): void {
+            $last = self::callInDestructor($submit);
+        });
+
+        exit(7);
+    }
+
+    private static function callInDestructor(\Closure $callback): object
+    {
+        return new class ($callback) {
+            public function __construct(private readonly \Closure $callback) {}
+
+            public function __destruct()
+            {
+                ($this->callback)();
+            }
+        };
     }
 
     public static function addToManyQueues(string $address, string $queue): never

@@ -153,21 +153,29 @@ final class EngineClient
     }
 
     /**
-     * Runs a script for a queue, and returns its answer. At the end of the process, only sends the request.
+     * Runs a script that has no result. If the process is ending, only sends the request.
+     *
+     * @throws BrokerException
+     */
+    public function runOrSend(string $script, string $queue, string ...$arguments): void
+    {
+        if (ProcessEnd::isSending() && $this->connection?->isOfThisProcess() === true) {
+            $source = self::scripts()[$script][0];
+            $this->connection->send('EVAL', [$source, '1', self::keyPrefix($queue), ...array_values($arguments)]);
+        } else {
+            $this->run($script, $queue, ...$arguments);
+        }
+    }
+
+    /**
+     * Runs a script for a queue, and returns its answer.
      *
      * @throws BrokerException
      */
     public function run(string $script, string $queue, #[\SensitiveParameter] string ...$arguments): string
     {
         [$source, $hash] = self::scripts()[$script];
-        $rest = ['1', "spindle:{{$queue}}:", ...array_values($arguments)];
-        if (ProcessEnd::hasBegun()) {
-            if ($this->connection?->isOfThisProcess() === true) {
-                $this->connection->send('EVAL', [$source, ...$rest]);
-            }
-
-            throw BrokerUnavailableException::at((string) $this->address, 'the process ends without waiting for it');
-        }
+        $rest = ['1', self::keyPrefix($queue), ...array_values($arguments)];
         $connection = $this->connection();
         foreach ($this->unopenedMailboxes as $mailbox) {
             $mailbox->ensureNotRefused();
@@ -227,15 +235,28 @@ final class EngineClient
         return $answer;
     }
 
+    private static function keyPrefix(string $queue): string
+    {
+        return "spindle:{{$queue}}:";
+    }
+
+    /** Returns the connection, which is opened if necessary. Throws if the caller can't wait for an answer. */
     private function connection(): RedisConnection
     {
+        if (ProcessEnd::isSending()) {
+            throw BrokerRefusedException::at(
+                (string) $this->address,
+                'the process is ending, and no longer waits for answers',
+                'send requests before the destructors that PHP calls last',
+            );
+        }
+        FiberSwitch::ensurePossible();
         if ($this->pid !== getmypid()) {
             $this->forgetConnection();
         }
         if ($this->connection !== null && !$this->connection->isBroken()) {
             return $this->connection;
         }
-        FiberSwitch::ensurePossible();
         if ($this->opening !== null) {
             return $this->opening->await();
         }

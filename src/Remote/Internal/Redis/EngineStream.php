@@ -80,12 +80,13 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
         self::$streams ??= new \WeakMap();
         self::$streams[$this] = true;
         self::$sockets[(int) $socket] = [$socket, $this->pid];
-        ProcessEnd::prepare();
+        ProcessEnd::register();
     }
 
     /**
-     * Lets PHP close the socket with this object. At the end of the process, the object is used after its destructor.
-     * A fork keeps the socket open until it exits: to close it would end the TLS session of the parent process.
+     * Does not close the socket, because requests may still be sent after this destructor when the process ends. PHP
+     * closes the socket when it frees the object. In a fork, `self::$sockets` keeps the socket open, because closing it
+     * would end the parent's TLS session.
      */
     public function __destruct()
     {

@@ -6,7 +6,6 @@ namespace Spindle\Remote\Internal\Redis;
 
 use Amp\DeferredFuture;
 use Revolt\EventLoop;
-use Spindle\Internal\Async\FiberSwitch;
 use Spindle\Internal\Backoff;
 use Spindle\Internal\WeakTimer;
 use Spindle\Remote\BrokerException;
@@ -68,7 +67,6 @@ final class Mailbox
      */
     public function ensureNotRefused(): void
     {
-        FiberSwitch::ensurePossible();
         if ($this->refusal !== null) {
             $this->beginAttempt();
         }
