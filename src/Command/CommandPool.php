@@ -218,12 +218,12 @@ final class CommandPool implements Lifecycle, Statistics
     }
 
     /**
-     * Returns the output that a launcher has sent so far of the running command that has this key in the iterable of
+     * Returns the output so far of the running command with this key, which is its key in the iterable of
      * {@see self::run()} or {@see runInOrder()}. If several running commands have the key, the method uses the one that
      * was read first.
      *
-     * A launcher keeps up to 64 KiB of output. Each call asks for them, and does not wait. They arrive while the event
-     * loop runs, so only a later call returns them. With a transport, no output is sent before the command ends.
+     * The launcher may keep up to 64 KiB of the output until the command ends. A call requests this output and does not
+     * wait for it, so only a later call returns it. With a transport, no output is sent before the command ends.
      *
      * @param int $maxBytes maximum bytes of each returned string; longer output loses its beginning
      *

@@ -75,7 +75,10 @@ final class CommandRequest
         };
     }
 
-    /** Returns an absolute path, because the launcher has its own directory; '' if it needs a removed directory. */
+    /**
+     * Returns an absolute path, because the launcher has its own directory. Returns '' if the path is relative and the
+     * working directory was removed.
+     */
     private static function directory(?string $directory, string $current): string
     {
         return match (true) {

@@ -11,7 +11,10 @@ use Spindle\Internal\Launcher\LauncherEvents;
 use Spindle\Internal\Launcher\LauncherProtocol;
 use Spindle\LauncherException;
 
-/** Gives commands to launchers. Handles their frames, commands that they could not start, and their deaths. */
+/**
+ * Gives commands to launchers, handles the frames of launchers, and decides what happens to a command after a failed
+ * start or the death of its launcher.
+ */
 final class LauncherBackend implements CommandBackend
 {
     /** Nanoseconds for which starts are retried while no launcher has free descriptors or processes. */

@@ -9,7 +9,7 @@ use Spindle\Worker\WorkerStartException;
 /** Events that the parts of a pool report. {@see TaskDispatcher} handles them. */
 interface PoolEvents
 {
-    /** Gives tasks to workers, and starts workers. Called when workers may have room, and when tasks must run again. */
+    /** Gives tasks to workers, and starts workers. Called when a worker can take a batch, or tasks must run again. */
     public function fill(): void;
 
     /** Handles a frame of a worker: `$length` bytes of payload, at the offset `$at` of `$bytes`. */

@@ -35,7 +35,10 @@ final class WorkerReplacement
         }
     }
 
-    /** If the old workers run as root, unstarted tasks move. Otherwise these fail: they could gain privileges. */
+    /**
+     * Replaces the workers by new ones with this process's user and groups. Unstarted tasks move only from workers that
+     * run as root. Otherwise these tasks fail, because they could gain privileges.
+     */
     public function replaceForCredentials(): void
     {
         $mayMove = $this->workers->group()->isOfRoot;
