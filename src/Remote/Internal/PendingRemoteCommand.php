@@ -105,7 +105,7 @@ final class PendingRemoteCommand implements OutcomeReceiver
             return;
         }
         try {
-            $outcome = $this->client->result($id, $frame, null, $this->client->usableQueue());
+            $outcome = $this->client->result($id, $frame, null, $this->client->queueOrThrow());
             $this->deferred->complete(\is_string($outcome) ? $outcome : '');
         } catch (\Throwable $failure) {
             $this->deferred->error($failure);

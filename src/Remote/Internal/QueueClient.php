@@ -86,7 +86,7 @@ final class QueueClient
     {
         $body = JobBody::ofCommand($this->head($code));
 
-        return $this->codec->encodeJob($this->usableClient()->newId(), $body);
+        return $this->codec->encodeJob($this->clientOrThrow()->newId(), $body);
     }
 
     /**
@@ -112,7 +112,7 @@ final class QueueClient
     public function dispatch(Job $job, ?Cancellation $cancellation): int
     {
         return $this->request(function () use ($job): int {
-            $queue = $this->usableQueue();
+            $queue = $this->queueOrThrow();
             $queue->cancellations->drop($job->id);
 
             return $queue->outbox->send($this, [$job], true);
@@ -128,7 +128,7 @@ final class QueueClient
     /** @throws BrokerException|CancelledException */
     public function status(string $id, ?Cancellation $cancellation): ?JobStatus
     {
-        $request = fn(): ?JobStatus => $this->usableClient()->broker->status($this->queue, $id);
+        $request = fn(): ?JobStatus => $this->clientOrThrow()->broker->status($this->queue, $id);
 
         return $this->request($request, $cancellation);
     }
@@ -273,9 +273,9 @@ final class QueueClient
     }
 
     /** @throws ExecutorClosedException after the end of {@see close()} or {@see kill()} */
-    public function usableQueue(): SharedQueue
+    public function queueOrThrow(): SharedQueue
     {
-        return $this->usableClient()->queue($this->queue);
+        return $this->clientOrThrow()->queue($this->queue);
     }
 
     /** Must be called before work awaits outcomes. {@see close()} waits for such work, and {@see kill()} ends it. */
@@ -387,14 +387,14 @@ final class QueueClient
      */
     private function listening(): SharedQueue
     {
-        $client = $this->usableClient();
+        $client = $this->clientOrThrow();
         $client->openMailbox();
 
         return $client->queue($this->queue);
     }
 
     /** @throws ExecutorClosedException */
-    private function usableClient(): BrokerClient
+    private function clientOrThrow(): BrokerClient
     {
         return $this->brokerClient() ?? throw ExecutorClosedException::closed();
     }

@@ -89,7 +89,7 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
         $this->arrived = new OutcomeBuffer(self::MAX_BYTES);
         $this->changed = new Condition();
         $this->head = $client->head($code);
-        $this->queue = $client->usableQueue();
+        $this->queue = $client->queueOrThrow();
         $this->input = new InputPump($this, $input);
     }
 
@@ -100,7 +100,7 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
         $cancellation?->throwIfRequested();
         FiberSwitch::ensurePossible();
         $this->client->mustBeOpen();
-        $this->queue = $this->client->usableQueue(); // a fork has its own
+        $this->queue = $this->client->queueOrThrow(); // a fork has its own
         $this->client->begin($this);
         $subscription = $cancellation?->subscribe(function (CancelledException $cancelled): void {
             if ($this->isAbandoned) {

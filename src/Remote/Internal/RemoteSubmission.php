@@ -90,7 +90,7 @@ final class RemoteSubmission implements OutcomeReceiver
         }
         try {
             $result = $this->cancelled === null
-                ? $this->client->result($id, $frame, null, $this->client->usableQueue())
+                ? $this->client->result($id, $frame, null, $this->client->queueOrThrow())
                 : throw $this->cancelled;
         } catch (\Throwable $failure) {
             $deferred?->error($failure);
@@ -121,7 +121,7 @@ final class RemoteSubmission implements OutcomeReceiver
 
             return;
         }
-        $stream = new StoredItems($this->client, $this->client->usableQueue(), $id, null);
+        $stream = new StoredItems($this->client, $this->client->queueOrThrow(), $id, null);
         $this->items = $stream->waiter();
         $this->deferred?->complete($stream->items());
         $this->deferred = null;

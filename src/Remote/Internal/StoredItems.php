@@ -23,8 +23,8 @@ final class StoredItems
     /** Whether the engine may have items that were not fetched. */
     private bool $mayHaveMore = true;
 
-    /** Whether the reader has reached the end or a failure, and has left no items in the engine. */
-    private bool $isFinished = false;
+    /** Whether no request is needed that drops the items: none is left, another reader takes them, or it was sent. */
+    private bool $isReleased = false;
 
     /** Frame of the task's outcome; null until it arrives. */
     private ?string $outcome = null;
@@ -54,10 +54,10 @@ final class StoredItems
         // Another process may read the items of a dispatched task, unless this object has taken items while it runs.
         $isRunning = $this->outcome === null && $this->failure === null;
         $isOnlyReader = $isRunning && $this->takenCount > 0 || $this->queue->isOwn($this->id);
-        if (!$this->isFinished && $isOnlyReader) {
+        if (!$this->isReleased && $isOnlyReader) {
             $this->queue->receivedOutcomes->stopTakingItems($this->id);
         }
-        $this->isFinished = true;
+        $this->isReleased = true;
     }
 
     /** Returns a waiter with only a weak reference to this object, so that PHP can destroy this object. */
@@ -81,7 +81,7 @@ final class StoredItems
                     try {
                         [$key, $item] = $this->client->codec->item($this->id, $frame, $this->takenCount, $this->key);
                     } catch (JobLostException $lost) {
-                        $this->isFinished = true; // another reader takes items, so the task must go on
+                        $this->isReleased = true; // another reader takes items, so the task must go on
 
                         throw $lost;
                     }
@@ -89,12 +89,12 @@ final class StoredItems
                     OneWayGenerator::refuse(yield $key => $item);
                 }
             } elseif ($this->failure !== null) {
-                $this->isFinished = true;
+                $this->isReleased = true;
 
                 throw $this->failure;
             } elseif ($this->outcome !== null) {
                 $outcome = $this->outcome;
-                $this->isFinished = $frames === []; // the engine drops items when the next ones are requested
+                $this->isReleased = $frames === []; // the engine drops items when the next ones are requested
                 $this->end();
 
                 return $this->client->codec->generatorReturn($this->id, $outcome, $this->key, $this->takenCount);

@@ -152,14 +152,14 @@ final class SourceFiles
     private static function isLoaded(SourceFile $captured, string $file, int $line): bool
     {
         $identity = LoadedFiles::identity($file);
-        $isLoadedOnce = self::isMainScript($file) || LoadedFiles::keptText($file) === $captured->text;
+        $isLoadedText = self::isMainScript($file) || LoadedFiles::keptText($file) === $captured->text;
         try {
             $now = is_file($file) ? new SourceFile($file, (string) file_get_contents($file)) : null;
         } catch (\ParseError) {
             $now = null; // PHP cannot have loaded a text with a syntax error
         }
         $isSame = $now !== null && $now->text === $captured->text;
-        if ($isSame || $captured->excludes($now ?? $captured) || $isLoadedOnce) {
+        if ($isSame || $captured->excludes($now ?? $captured) || $isLoadedText) {
             self::$files[$file][1] = $identity;
 
             return true;
