@@ -6,6 +6,7 @@ namespace Spindle\Http\Internal\Message;
 
 use Psr\Http\Message\ResponseInterface;
 use Psr\Log\LoggerInterface;
+use Psr\Log\LogLevel;
 use Spindle\Http\HttpException;
 use Spindle\Http\Response;
 
@@ -17,7 +18,10 @@ final class HandlerFailure
 
     private function __construct() {}
 
-    /** @param bool $responseStarted whether the answer can't be sent; any exception is then logged */
+    /**
+     * @param bool $responseStarted whether the answer can't be sent; any exception is then logged, with a status below
+     *     500 only as a warning, because clients can cause it
+     */
     public static function answer(
         \Throwable $failure,
         Head $head,
@@ -32,7 +36,8 @@ final class HandlerFailure
         };
         $cause ??= $responseStarted ? $failure : null;
         if ($cause !== null) {
-            $logger->error(
+            $logger->log(
+                $httpException !== null && $httpException->status < 500 ? LogLevel::WARNING : LogLevel::ERROR,
                 'The handler of {method} {target} failed: ' . self::message($cause),
                 ['method' => $head->method, 'target' => $head->target, 'exception' => $failure],
             );

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Tests\Unit\Http\Message;
 
 use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\Attributes\TestWith;
 use PHPUnit\Framework\TestCase;
 use Spindle\Http\HttpException;
 use Spindle\Http\Internal\Message\HandlerFailure;
@@ -36,5 +37,18 @@ final class HandlerFailureTest extends TestCase
 
         self::assertSame([$status, $messages], [$answer->getStatusCode(), $log->messages()]);
         self::assertStringNotContainsString('disk', (string) $answer->getBody());
+    }
+
+    #[TestWith([400, 'warning'])]
+    #[TestWith([503, 'error'])]
+    public function testACutOffResponseIsLogged(int $status, string $level): void
+    {
+        $log = new Records();
+        HandlerFailure::answer(new HttpException($status, 'Why'), new Head(), $log, responseStarted: true);
+
+        self::assertSame(
+            [[$level, 'The handler of {method} {target} failed: Why']],
+            array_map(static fn(array $record): array => [$record['level'], $record['message']], $log->all),
+        );
     }
 }
