@@ -209,21 +209,23 @@ final class ServeTest extends ServeTestCase
     }
 
     #[RequiresPhpExtension('openssl')]
-    public function testADefaultCertificateOfTheApplicationThatDiffersIsRefused(): void
+    #[TestWith(['certificate', ''])]
+    #[TestWith(['key', 'served.pem with the key '])]
+    public function testADefaultCertificateOfTheApplicationThatDiffersIsRefused(string $option, string $same): void
     {
         foreach (['served', 'own'] as $name) {
             $files = (new Certificates($this->path()))->forServer("{$name}.test");
             $this->file("{$name}.pem", implode('', array_map(file_get_contents(...), $files)));
         }
         $serve = $this->start(
-            self::withOptions('certificate: __DIR__ . "/own.pem"'),
+            self::withOptions("{$option}: __DIR__ . '/own.pem'"),
             ['--processes', '1', '--listen', 'tls://127.0.0.1:0', '--certificate', 'served.pem'],
         );
 
         self::assertSame(254, $serve->wait());
         self::assertStringContainsString(
             "its certificate is {$this->path('served.pem')}, but the options of the application have "
-                . "{$this->path('own.pem')}.",
+                . ($same === '' ? '' : $this->path($same)) . "{$this->path('own.pem')}.",
             $serve->getErrorOutput(),
         );
     }

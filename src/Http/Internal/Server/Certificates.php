@@ -129,8 +129,12 @@ final class Certificates
             }
             /** @var array{local_cert: string, local_pk: string, spindle_certificates: array<string, string>} */
             $used = stream_context_get_options($socket)['ssl'];
-            [$ownFiles, $usedFiles] = [self::defaultFiles($own), self::defaultFiles($used)];
-            if ($options->certificate !== null && $ownFiles !== $usedFiles) {
+            $ownFiles = self::defaultFiles([ // an option that is omitted has the value of the socket
+                'local_cert' => $own['local_cert'] ?? $used['local_cert'],
+                'local_pk' => $own['local_pk'] ?? $used['local_pk'],
+            ]);
+            $usedFiles = self::defaultFiles($used);
+            if ($ownFiles !== $usedFiles) {
                 throw ListenException::because(
                     $address,
                     "its certificate is {$usedFiles}, but the options of the application have {$ownFiles}. Remove"
@@ -147,13 +151,13 @@ final class Certificates
         return $faults ?? [];
     }
 
-    /** @param array{local_cert: ?string, local_pk: ?string, ...} $options */
+    /** @param array{local_cert: string, local_pk: string, ...} $options */
     private static function defaultFiles(array $options): string
     {
-        $files = array_map(static function (?string $file): string {
-            $target = realpath((string) $file);
+        $files = array_map(static function (string $file): string {
+            $target = realpath($file);
 
-            return $target === false ? (string) $file : $target;
+            return $target === false ? $file : $target;
         }, [$options['local_cert'], $options['local_pk']]);
 
         return implode(' with the key ', array_unique($files));
