@@ -34,14 +34,16 @@ final class SymfonyFile implements StreamInterface
 
     public function read(int $length): string
     {
-        $isThere = ftell($this->resource) === $this->position || fseek($this->resource, $this->position) === 0;
-        $bytes = $isThere ? fread($this->resource, max(1, $length)) : false;
+        $isPositioned = ftell($this->resource) === $this->position || fseek($this->resource, $this->position) === 0;
+        $bytes = $isPositioned ? fread($this->resource, max(1, $length)) : false;
         if ($bytes === false) {
             throw new \RuntimeException("the resource can't be read at the position {$this->position}");
         }
         $this->position += \strlen($bytes);
         $this->isAtEnd = feof($this->resource);
-        $this->onRead === null ? null : ($this->onRead)(\strlen($bytes));
+        if ($this->onRead !== null) {
+            ($this->onRead)(\strlen($bytes));
+        }
 
         return $bytes;
     }
@@ -72,7 +74,7 @@ final class SymfonyFile implements StreamInterface
     {
         $this->position = $offset + match ($whence) {
             \SEEK_CUR => $this->position,
-            \SEEK_END => (int) $this->getSize(),
+            \SEEK_END => $this->getSize() ?? throw new \RuntimeException('The size of the resource is unknown'),
             default => 0,
         };
         $this->isAtEnd = false;
