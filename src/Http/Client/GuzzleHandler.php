@@ -85,7 +85,10 @@ final class GuzzleHandler
                     (new Condition())->waitFor($given->delay(), $cancellation->getCancellation());
                 }
                 if ($pid !== getmypid()) {
-                    throw new RequestException('The request is sent by the parent of this process.', $request);
+                    throw new RequestException(
+                        'This process is a fork. Its parent process sends the request.',
+                        $request,
+                    );
                 }
                 $response = $this->transfer($request, $given, $settings, $cancellation->getCancellation());
                 if ($given->isStream()) {

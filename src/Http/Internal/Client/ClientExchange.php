@@ -54,7 +54,7 @@ final class ClientExchange
     public function run(): array
     {
         $body = $this->request->body;
-        $body = $body instanceof ReportedText ? $body->orString() : $body;
+        $body = $body instanceof ReportedText ? $body->readIfShort() : $body;
         $size = \is_string($body)
             ? \strlen($body)
             : UnreadableBodyException::guard(static fn(): ?int => self::size($body)) ?? $this->declaredSize();

@@ -109,7 +109,7 @@ final class GuzzlePromise implements PromiseInterface
         if ($this->state === self::PENDING || !$unwrap && !$this->isFinished) {
             $blocked = FiberSwitch::obstacle();
             if ($blocked !== null) {
-                throw CannotWaitException::because($blocked); // the request has begun
+                throw CannotWaitException::because($blocked); // not ensurePossible(): the request has begun
             }
             $this->markAwaited();
             $this->finished ??= new DeferredFuture();

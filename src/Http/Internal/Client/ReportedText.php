@@ -24,8 +24,8 @@ final class ReportedText implements StreamInterface
         private readonly \Closure $onRead,
     ) {}
 
-    /** Returns the string itself if one read returns all of it. It is then sent faster, together with the head. */
-    public function orString(): self|string
+    /** Reads the string if it is short enough for one read. It is then sent faster, together with the head. */
+    public function readIfShort(): self|string
     {
         return \strlen($this->text) > self::MAX_READ_BYTES ? $this : $this->read(self::MAX_READ_BYTES);
     }

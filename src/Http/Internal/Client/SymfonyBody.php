@@ -82,7 +82,7 @@ final class SymfonyBody
      *
      * @throws TransportException when bytes that an earlier request has read were not kept, or the resource is closed
      */
-    public function begin(\Closure $onSent): StreamInterface
+    public function stream(\Closure $onSent): StreamInterface
     {
         if (\is_resource($this->body) || $this->body instanceof \Closure) {
             if ($this->file !== null) {
@@ -113,12 +113,12 @@ final class SymfonyBody
     }
 
     /**
-     * Reads the rest of a resource or form into a temporary file, because the caller may change or close the resource
-     * now. Does not call other closures, because these may suspend.
+     * Copies what later requests need of a resource or form, because the caller may now change or close it. Does not
+     * call other closures, because these may suspend.
      *
      * @throws \Throwable when the body can't be read or stored
      */
-    public function readAhead(): void
+    public function copyResource(): void
     {
         $resource = \is_resource($this->body) ? $this->body : null;
         $hasFiles = $resource !== null || $this->isForm && $this->body instanceof \Closure;
@@ -128,10 +128,14 @@ final class SymfonyBody
         // PHP has no 'blocked' for php://temp and data:.
         $isBlocking = $resource === null || (stream_get_meta_data($resource) + ['blocked' => true])['blocked'];
         try {
-            $isBlocking ? null : stream_set_blocking($resource, true);
+            if (!$isBlocking) {
+                stream_set_blocking($resource, true);
+            }
             $copy = $this->copy($this->file === null || $resource === null ? null : new SymfonyFile($resource));
         } finally {
-            $isBlocking ? null : stream_set_blocking($resource, false);
+            if (!$isBlocking) {
+                stream_set_blocking($resource, false);
+            }
         }
         $this->file?->replace($copy);
         [$this->body, $this->hasEnded] = [$copy, false];
@@ -148,7 +152,7 @@ final class SymfonyBody
                 throw self::unreadable('no bytes arrived within the time limit of its resource');
             }
             if ((int) ftell($copy) + \strlen($piece) > self::MAX_COPY_BYTES_IN_MEMORY) {
-                $this->countTemporaryFile();
+                $this->reserveTemporaryFile();
             }
             if (Warnings::suppressed(static fn() => fwrite($copy, $piece)) !== \strlen($piece)) {
                 throw self::unreadable('its temporary copy can\'t be written to ' . sys_get_temp_dir());
@@ -159,7 +163,7 @@ final class SymfonyBody
         return $copy;
     }
 
-    private function countTemporaryFile(): void
+    private function reserveTemporaryFile(): void
     {
         if (!$this->hasTemporaryFile && self::$temporaryFileCount >= self::MAX_TEMPORARY_FILES) {
             $count = self::MAX_TEMPORARY_FILES;

@@ -51,14 +51,14 @@ final class SymfonyReceiver
     private readonly DeferredFuture $head;
 
     /** @var Future<null>|null waits for the head; null while only the caller can wait */
-    private ?Future $unread = null;
+    private ?Future $detached = null;
 
     private bool $isDetached = false;
 
     /** Exception of on_progress. During an upload, other code turns it into one about the body. */
     private ?\Throwable $thrown = null;
 
-    /** Seconds by hrtime() at which bytes of the request were sent last; INF before the request has a connection. */
+    /** When request bytes were last sent, in seconds by hrtime(); INF while the request waits for a connection. */
     private float $progressAt = \INF;
 
     /**
@@ -102,51 +102,57 @@ final class SymfonyReceiver
     {
         if (SymfonyShutdown::$isOver) {
             match (true) {
-                $this->unread !== null || $this->cancellation->isCancelled() => null,
-                $this->hasHead => $this->endUnread($logger),
-                default => $this->giveUp($logger),
+                $this->detached !== null || $this->cancellation->isCancelled() => null,
+                $this->hasHead => $this->endDetached($logger),
+                default => $this->abandon($logger),
             };
 
             return;
         }
         try {
-            $this->isAwaitingHead() ? $this->transfer?->body->readAhead() : null;
+            if ($this->isAwaitingHead()) {
+                $this->transfer?->body->copyResource();
+            }
         } catch (\Throwable $failure) {
             self::warn($failure, $logger);
 
             return;
         }
         $this->isDetached = true;
-        $this->continueUnread($logger);
+        $this->continueDetached($logger);
     }
 
     /**
-     * Does the same as {@see detach()} while the resource of the request's body does not change. A further call returns
-     * the same future.
+     * Lets the request continue like {@see detach()}, but does not copy its body. The caller must keep the body's
+     * resource unchanged. A further call returns the same future.
      *
      * @return Future<null> completed after a failure was logged
      */
-    public function continueUnread(?LoggerInterface $logger): Future
+    public function continueDetached(?LoggerInterface $logger): Future
     {
-        return $this->unread ??= async($this->endUnread(...), $logger);
+        return $this->detached ??= async($this->endDetached(...), $logger);
     }
 
-    private function endUnread(?LoggerInterface $logger): void
+    private function endDetached(?LoggerInterface $logger): void
     {
         try {
-            $this->hasHead ? null : $this->awaitHead();
+            if (!$this->hasHead) {
+                $this->awaitHead();
+            }
             if ($this->info['http_code'] >= 300) {
                 throw new TransportException("HTTP {$this->info['http_code']} returned for \"{$this->safeUrl()}\".");
             }
         } catch (\Throwable $failure) {
-            $this->cancellation->isCancelled() || $this->isInFork() ? null : self::warn($failure, $logger);
+            if (!$this->cancellation->isCancelled() && !$this->isInFork()) {
+                self::warn($failure, $logger);
+            }
         } finally {
             $this->cancellation->cancel();
         }
     }
 
     /** Ends the request, because the event loop does not run any more. */
-    public function giveUp(?LoggerInterface $logger): void
+    public function abandon(?LoggerInterface $logger): void
     {
         $this->cancellation->cancel();
         $logger?->warning("A request may be lost, because the script ends before its response: {$this->safeUrl()}");
@@ -168,7 +174,7 @@ final class SymfonyReceiver
         try {
             $this->pause($cancellation);
             if ($this->isInFork()) {
-                throw new TransportException('The request is sent by the parent of this process.');
+                throw new TransportException('This process is a fork. Its parent process sends the request.');
             }
             $response = $transfer->run(
                 $this->info,

@@ -144,7 +144,7 @@ final class SymfonyResponse implements ResponseInterface, StreamableInterface
     public function getInfo(?string $type = null): mixed
     {
         $info = $type === null ? $this->info : $this->info[$type] ?? null;
-        if ($type !== 'error' || $info !== null || $this->initializer === null || !self::isWaitAnnounced()) {
+        if ($type !== 'error' || $info !== null || $this->initializer === null || !self::isCalledBeforeWait()) {
             return $info;
         }
         $blocked = FiberSwitch::obstacle();
@@ -152,8 +152,8 @@ final class SymfonyResponse implements ResponseInterface, StreamableInterface
         return $blocked === null ? null : CannotWaitException::because($blocked)->getMessage();
     }
 
-    /** Returns whether Symfony's code asks for an error, and would otherwise wait for the response, and close it. */
-    private static function isWaitAnnounced(): bool
+    /** Returns whether the caller of getInfo('error') is code of Symfony that waits unless there is an error. */
+    private static function isCalledBeforeWait(): bool
     {
         foreach (\array_slice(debug_backtrace(\DEBUG_BACKTRACE_IGNORE_ARGS), 2) as $frame) {
             if ($frame['function'] !== 'getInfo') {

@@ -29,7 +29,7 @@ final class SymfonyShutdown
 
     private function __construct() {}
 
-    /** Must be called before the end of the script, because PHP ignores functions that a last destructor registers. */
+    /** Must be called before PHP calls shutdown functions. PHP ignores functions that destructors register later. */
     public static function register(): void
     {
         if (self::$receivers === null && \PHP_VERSION_ID < 80_400) {
@@ -52,10 +52,12 @@ final class SymfonyShutdown
         }
         $heads = [];
         foreach (self::pending() as [$receiver, $logger]) {
-            $heads[] = $receiver->continueUnread($logger);
+            $heads[] = $receiver->continueDetached($logger);
         }
         try {
-            $heads === [] ? null : awaitAll($heads, new TimeoutCancellation(self::MAX_SECONDS));
+            if ($heads !== []) {
+                awaitAll($heads, new TimeoutCancellation(self::MAX_SECONDS));
+            }
         } catch (UncaughtThrowable $failure) {
             throw $failure;
         } catch (CancelledException|\Error) {
@@ -63,7 +65,7 @@ final class SymfonyShutdown
         } finally {
             self::$isOver = true;
             foreach (self::pending() as [$receiver, $logger]) {
-                $receiver->giveUp($logger);
+                $receiver->abandon($logger);
             }
         }
     }

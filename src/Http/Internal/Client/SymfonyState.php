@@ -42,7 +42,9 @@ final class SymfonyState extends ClientState
     public function notify(string $id): void
     {
         foreach ($this->waits[$id] ?? [] as $wait) {
-            $wait->isComplete() ? null : $wait->complete();
+            if (!$wait->isComplete()) {
+                $wait->complete();
+            }
         }
     }
 
@@ -61,7 +63,7 @@ final class SymfonyState extends ClientState
     {
         $blocked = FiberSwitch::obstacle();
         if ($blocked !== null) {
-            $impossible = CannotWaitException::because($blocked); // the request has begun
+            $impossible = CannotWaitException::because($blocked); // not ensurePossible(): the request has begun
 
             throw new TransportException($impossible->getMessage(), 0, $impossible);
         }

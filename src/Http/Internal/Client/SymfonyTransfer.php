@@ -57,7 +57,7 @@ final class SymfonyTransfer
                 throw new TransportException($this->maxDurationReached($url));
             }
             $settings = $this->settings($timeout);
-            $body = $hasBody ? $this->body->begin($onSent) : new ReportedText('', $onSent);
+            $body = $hasBody ? $this->body->stream($onSent) : new ReportedText('', $onSent);
             $response = $this->client->request($method, $url, $fields, $body, $settings, $cancellation);
             $onResponse($response);
             $redirect = $this->redirect($response, $method, $url, $info);

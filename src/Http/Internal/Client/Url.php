@@ -135,7 +135,7 @@ final readonly class Url
         return 'Basic ' . base64_encode(rawurldecode($userInfo) . $colon);
     }
 
-    /** Returns a URL without its query, user and password, for messages. Of a malformed URL, nothing is left. */
+    /** Returns a URL for messages, without its query, user and password. If it can't be parsed, "a malformed URL". */
     public static function safe(#[\SensitiveParameter] string $url): string
     {
         return self::parse($url)?->withoutSecrets() ?? 'a malformed URL';
