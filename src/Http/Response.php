@@ -162,8 +162,8 @@ final class Response implements ResponseInterface
 
     /**
      * Sends chunks as an iterator yields them. Chunks that follow one another within a millisecond are collected, up to
-     * 64 KiB, and sent when the iterator suspends its fiber, at the latest. If the client receives slowly, the next
-     * chunk is requested after the earlier ones were sent. An iterator that suspends does not block other requests.
+     * 64 KiB. They are sent as soon as the iterator suspends its fiber. If the client receives slowly, the next chunk
+     * is requested after the earlier ones were sent. An iterator that suspends does not block other requests.
      *
      * If an iterator throws before its first piece and before it first suspends, the server answers as for an exception
      * of the handler. After that, the head was sent, and the server cuts the response off.

@@ -26,7 +26,8 @@ final readonly class SupervisorOptions
      * @param string|null $key          path of the private key, PEM, without a passphrase; null when the certificate's
      *                                  file contains the key
      * @param array<string, string> $certificates paths of PEM files with another chain and its key, by the name that
-     *                                            a client requests (SNI). The application's are added
+     *                                            a client requests (SNI). The certificates of the application's
+     *                                            HttpServerOptions are added
      * @param int|null    $maxRequests  requests after which a process is replaced; null for no limit. For each
      *                                  process, the number is reduced by up to a tenth at random
      * @param int|null    $maxMemory    bytes in use by PHP at which a process is replaced; null for no limit

@@ -62,9 +62,13 @@ final class ContentsStream implements StreamInterface
     private function contents(): string
     {
         $size = $this->getSize();
-        $this->source->isSeekable() ? $this->source->rewind() : null;
+        if ($this->source->isSeekable()) {
+            $this->source->rewind();
+        }
         $contents = $this->source->getContents();
-        $size > 0 && \strlen($contents) > $size ? StreamSize::throwUnlessGrown($this->source, $size) : null;
+        if ($size > 0 && \strlen($contents) > $size) {
+            StreamSize::throwUnlessGrown($this->source, $size);
+        }
 
         return $contents;
     }

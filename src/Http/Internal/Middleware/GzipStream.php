@@ -100,7 +100,9 @@ final class GzipStream implements StreamInterface
     private function readSource(): ?string
     {
         if ($this->inputBytes === $this->size) {
-            $this->ended ? null : StreamSize::check($this->source, $this->size);
+            if (!$this->ended) {
+                StreamSize::check($this->source, $this->size);
+            }
             IterableStream::finish($this->source);
 
             return '';

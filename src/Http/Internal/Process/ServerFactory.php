@@ -43,12 +43,13 @@ final readonly class ServerFactory
      */
     public function application(array $sockets, ?SupervisorLink $link = null): HttpServer
     {
-        // before the application can change the directory
         $this->followRelease($sockets);
-        $file = realpath($this->app);
+        $file = realpath($this->app); // the application may change the working directory
         $application = AppLoader::load($this->app);
         $this->addCertificates($sockets, $application->options);
-        $file === false ? null : LoadedFiles::keepText($file); // for closures that are sent after a deployment
+        if ($file !== false) { // for closures that are sent after a deployment
+            LoadedFiles::keepText($file);
+        }
         if ($link !== null && ($this->options->maxRequests ?? $this->options->maxMemory) !== null) {
             $countedHandler = ProcessLifetime::of(
                 $application->handler,
@@ -76,7 +77,7 @@ final readonly class ServerFactory
     private function addCertificates(array $sockets, HttpServerOptions $options): void
     {
         try {
-            $faults = Certificates::addNames($sockets, $options);
+            $faults = Certificates::addApplicationCertificates($sockets, $options);
         } catch (ListenException $failure) {
             throw AppException::unusable($this->app, $failure);
         }
@@ -125,12 +126,12 @@ final readonly class ServerFactory
      */
     private function followRelease(array $sockets): void
     {
+        if ($this->release === null) {
+            return;
+        }
         try {
-            if ($this->release === null) {
-                return;
-            }
             $this->release->follow();
-            Certificates::check($sockets, $this->options);
+            Certificates::checkDefault($sockets, $this->options);
         } catch (ReleaseMismatchException|ListenException $failure) {
             throw AppException::unusable($this->app, $failure);
         }

@@ -111,7 +111,9 @@ final class Slots
         if ($this->replacements->succeeded()) {
             $this->logger->info('Reloaded');
             foreach ($this->slots as $other) {
-                $other->role->runsApplication ? null : $other->current?->channel->send(Message::Reloaded);
+                if (!$other->role->runsApplication) {
+                    $other->current?->channel->send(Message::Reloaded);
+                }
             }
         }
     }

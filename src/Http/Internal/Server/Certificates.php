@@ -81,7 +81,7 @@ final class Certificates
      *
      * @throws ListenException when PHP can't load the certificate or its key
      */
-    public static function check(array $sockets, SupervisorOptions $options): void
+    public static function checkDefault(array $sockets, SupervisorOptions $options): void
     {
         foreach (array_keys($sockets) as $address) {
             $files = self::fileOptions($options);
@@ -120,7 +120,7 @@ final class Certificates
      *
      * @throws ListenException when the options have another default certificate than a socket
      */
-    public static function addNames(array $sockets, HttpServerOptions $options): array
+    public static function addApplicationCertificates(array $sockets, HttpServerOptions $options): array
     {
         $own = self::fileOptions($options);
         foreach ($sockets as $address => $socket) {

@@ -58,7 +58,9 @@ final class OutgoingBody
         $this->length = ResponseWriter::length($response, $this->stream, $head);
         $this->chunked = $this->length === null && $head->version !== '1.0';
         $this->isSent = ResponseWriter::hasBody($response->getStatusCode(), $head);
-        $this->isSent ? self::checkUnread($this->stream) : null;
+        if ($this->isSent) {
+            self::checkUnread($this->stream);
+        }
 
         return $this->pieces($this->length, $this->chunked);
     }
@@ -89,10 +91,13 @@ final class OutgoingBody
             return;
         }
         $endsByClose = $this->endsByClose();
-        $endsByClose ? $timed->transport->markIncomplete(true) : null;
+        if ($endsByClose) {
+            $timed->transport->markIncomplete(true);
+        }
         $timed->flushSoon();
         $timed->enterStream();
         $collectUntil = 0; // a time by hrtime()
+        $hasSent = false;
         try {
             foreach ($pieces as $piece) {
                 $service->killIfForked(); // a fork must not send a piece
@@ -102,6 +107,7 @@ final class OutgoingBody
                         $timed->flushSoon();
                     } else {
                         $timed->flushStream();
+                        $hasSent = true;
                         $collectUntil = hrtime(true) + self::COLLECT_NANOSECONDS;
                     }
                 }
@@ -110,11 +116,17 @@ final class OutgoingBody
                 }
             }
         } catch (\Throwable $failure) {
-            $collectUntil > 0 ? $timed->flush() : null; // otherwise, not even the head was sent
+            if ($hasSent) { // otherwise, not even the head was sent
+                $timed->flush();
+            }
             throw $failure;
         }
-        $collectUntil > 0 ? $timed->flushStream() : null;
-        $endsByClose && !$timed->closed ? $timed->transport->markIncomplete(false) : null;
+        if ($hasSent) {
+            $timed->flushStream();
+        }
+        if ($endsByClose && !$timed->closed) {
+            $timed->transport->markIncomplete(false);
+        }
     }
 
     /**
@@ -149,7 +161,9 @@ final class OutgoingBody
             }
             $empty = 0;
             $sent += \strlen($piece);
-            $sent === $length ? StreamSize::check($this->stream, $length) : null;
+            if ($sent === $length) {
+                StreamSize::check($this->stream, $length);
+            }
             yield $chunked ? dechex(\strlen($piece)) . "\r\n{$piece}\r\n" : $piece;
             if (hrtime(true) - $turnStart > self::TURN_NANOSECONDS) {
                 LoopTurn::await();

@@ -156,10 +156,14 @@ final class ResponseWriter
     {
         $size = StreamSize::of($body);
         $isSeekable = $body->isSeekable();
-        $isSeekable ? $body->rewind() : null;
+        if ($isSeekable) {
+            $body->rewind();
+        }
         if ($size === 0 && (!$isSeekable || $body->isReadable() && $body->read(1) !== '')) {
             $size = null; // fstat() reports 0 for every pipe, and for files of /proc
-            $isSeekable ? $body->rewind() : null;
+            if ($isSeekable) {
+                $body->rewind();
+            }
         }
 
         // The handler may have emptied the body, because the request is HEAD.

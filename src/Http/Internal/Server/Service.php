@@ -30,7 +30,7 @@ final class Service implements FileDescriptors
     /** Minimum nanoseconds from a check of all deadlines to the next one, unless an earlier deadline is added. */
     private const MIN_CHECK_NANOSECONDS = 100_000_000;
 
-    /** Seconds without a byte of the client after which an ended connection is closed. */
+    /** How long an ended connection stays open without receiving a byte, in seconds. */
     private const LINGER_SECONDS = 2.0;
 
     /** @var array<int, Connection> */

@@ -14,7 +14,7 @@ use Spindle\Internal\Async\FiberQueue;
  */
 final class TimedTransport
 {
-    /** Times that the wait of {@see linger()} continues at most, so that it takes 30 s. */
+    /** Maximum number of extensions of the wait in {@see linger()}: 15 waits of Service::LINGER_SECONDS are 30 s. */
     private const MAX_LINGER_EXTENSIONS = 14;
 
     /** Maximum bytes for one read and for one call of {@see discardReceived()}. */
@@ -60,8 +60,10 @@ final class TimedTransport
     private int $measuredAt = -1;
     private int $measuredBytes = 0;
 
-    /** Number of calls of {@see continueLinger()}; bytes that the transport had received at the last one. */
+    /** Number of extensions so far. */
     private int $lingerExtensions = 0;
+
+    /** Bytes received when the current wait of {@see linger()} began. */
     private int $receivedBeforeLinger = 0;
 
     /** @param Connection|null $connection null once closed, so that the objects do not keep each other in memory */
