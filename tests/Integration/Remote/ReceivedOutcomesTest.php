@@ -405,7 +405,7 @@ final class ReceivedOutcomesTest extends TidyTestCase
 
     public static function submitInALateDestructor(string $address, string $queue): never
     {
-        static $last, $first;
+        static $last, $second, $first;
         $broker = new RedisBroker($address);
         $broker->durability(); // opens the connection
         $submit = static function () use ($broker, $queue): void {
@@ -415,9 +415,12 @@ final class ReceivedOutcomesTest extends TidyTestCase
                 echo $refused->getMessage();
             }
         };
-        // PHP calls the destructor of an object that is created in a destructor after the last requests are sent.
-        $first = self::callInDestructor(static function () use (&$last, $submit): void {
-            $last = self::callInDestructor($submit);
+        // The last requests are sent by an object that a destructor creates. The destructor of an object that such an
+        // object's destructor creates is called later.
+        $first = self::callInDestructor(static function () use (&$last, &$second, $submit): void {
+            $second = self::callInDestructor(static function () use (&$last, $submit): void {
+                $last = self::callInDestructor($submit);
+            });
         });
 
         exit(7);
