@@ -10,6 +10,7 @@ use Amp\DeferredFuture;
 use Amp\TimeoutCancellation;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\Attributes\TestWith;
+use Revolt\EventLoop;
 use Spindle\Command\Command;
 use Spindle\Command\CommandPool;
 use Spindle\Command\CommandPoolOptions;
@@ -149,6 +150,7 @@ final class DestructorTest extends TidyTestCase
         $execution = Async::run(static fn(): CommandResult => $pool->execute(Command::of('true')));
         Eventually::holds(static fn(): bool => $pool->statistics()['in_use'] === 1, 'the transport has the command');
         $thrown = null;
+        $timer = EventLoop::delay(10.0, static fn() => null); // keeps the loop running
         $object = self::destroyed(static function () use ($pool, $isKilled, &$thrown): void {
             try {
                 $isKilled ? $pool->kill() : $pool->close(new TimeoutCancellation(0.01));
@@ -156,6 +158,7 @@ final class DestructorTest extends TidyTestCase
             }
         });
         unset($object);
+        EventLoop::cancel($timer);
         self::assertSame(!$isKilled && \PHP_VERSION_ID < 80400, $thrown instanceof CannotWaitException);
         $pool->kill();
 

@@ -146,6 +146,7 @@ final class SymfonyDestructionTest extends TestCase
         self::assertSame(['hello'], $this->arrived);
     }
 
+    #[RequiresPhp('< 8.4')]
     public function testAnUploadContinuesWithACopyOfTheFile(): void
     {
         [$begins, $isClosed, $ends] = [new DeferredFuture(), new DeferredFuture(), new DeferredFuture()];
