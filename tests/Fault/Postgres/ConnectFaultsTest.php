@@ -10,8 +10,6 @@ use Amp\DeferredCancellation;
 use Amp\DeferredFuture;
 use Amp\Dns\DnsException;
 use Amp\Dns\DnsRecord;
-use Amp\Dns\DnsResolver;
-use Amp\NullCancellation;
 use Amp\TimeoutCancellation;
 use PHPUnit\Framework\Attributes\BeforeClass;
 use PHPUnit\Framework\Attributes\DataProvider;
@@ -42,6 +40,7 @@ use Spindle\Tests\Postgres\Message;
 use Spindle\Tests\Postgres\ScramServer;
 use Spindle\Tests\Postgres\UsesCluster;
 use Spindle\Tests\Scale;
+use Spindle\Tests\ScriptedNames;
 use Spindle\Tests\Streams;
 use Spindle\Tests\TidyTestCase;
 
@@ -823,23 +822,7 @@ final class ConnectFaultsTest extends TidyTestCase
     private static function withResolver(\Closure $resolve, \Closure $test): void
     {
         $before = dnsResolver();
-        dnsResolver(new class ($resolve) implements DnsResolver {
-            /** @param \Closure(Cancellation): non-empty-list<DnsRecord> $resolve */
-            public function __construct(private readonly \Closure $resolve) {}
-
-            public function resolve(
-                string $name,
-                ?int $typeRestriction = null,
-                ?Cancellation $cancellation = null,
-            ): array {
-                return ($this->resolve)($cancellation ?? new NullCancellation());
-            }
-
-            public function query(string $name, int $type, ?Cancellation $cancellation = null): array
-            {
-                throw new DnsException('not asked for');
-            }
-        });
+        dnsResolver(new ScriptedNames($resolve));
         try {
             $test();
         } finally {

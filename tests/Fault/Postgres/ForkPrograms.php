@@ -8,7 +8,6 @@ use Amp\Cancellation;
 use Amp\DeferredCancellation;
 use Amp\DeferredFuture;
 use Amp\Dns\DnsRecord;
-use Amp\Dns\DnsResolver;
 use Amp\Future;
 use Amp\TimeoutCancellation;
 use Revolt\EventLoop;
@@ -23,6 +22,7 @@ use Spindle\Postgres\PostgresPoolOptions;
 use Spindle\Postgres\Transaction;
 use Spindle\Tests\Async;
 use Spindle\Tests\Eventually;
+use Spindle\Tests\ScriptedNames;
 
 use function Amp\delay;
 use function Amp\Dns\dnsResolver;
@@ -298,7 +298,11 @@ final class ForkPrograms
     public static function lookUp(string $dsn, string $file): array
     {
         [$own, $options, $lookUp] = [self::open($dsn)[1], PostgresOptions::fromDsn($dsn), new DeferredFuture()];
-        dnsResolver(self::resolver($lookUp));
+        dnsResolver(new ScriptedNames(static function (Cancellation $cancellation) use ($lookUp): array {
+            $lookUp->getFuture()->await($cancellation);
+
+            return [new DnsRecord('127.0.0.1', DnsRecord::A)];
+        }));
         $options = $options->with(['hosts' => [new PostgresHost('db.test', $options->hosts[0]->port)]]);
         $own->executeScript('DROP TABLE IF EXISTS forked; CREATE TABLE forked (name text)');
         [$pools, $insert] = [[new PostgresPool($options), new PostgresPool($options, 1)], self::insert(...)];
@@ -432,30 +436,6 @@ final class ForkPrograms
     private static function insert(PostgresLink $link, string $name): mixed
     {
         return $link->query("INSERT INTO forked VALUES ('{$name}') RETURNING name")->value();
-    }
-
-    /** @param DeferredFuture<mixed> $lookUp */
-    private static function resolver(DeferredFuture $lookUp): DnsResolver
-    {
-        return new class ($lookUp) implements DnsResolver {
-            /** @param DeferredFuture<mixed> $lookUp */
-            public function __construct(private readonly DeferredFuture $lookUp) {}
-
-            public function resolve(
-                string $name,
-                ?int $typeRestriction = null,
-                ?Cancellation $cancellation = null,
-            ): array {
-                $this->lookUp->getFuture()->await($cancellation);
-
-                return [new DnsRecord('127.0.0.1', DnsRecord::A)];
-            }
-
-            public function query(string $name, int $type, ?Cancellation $cancellation = null): array
-            {
-                return $this->resolve($name);
-            }
-        };
     }
 
     /** @param \Closure(): mixed $call */

@@ -4,10 +4,8 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Fault\Http\Client;
 
-use Amp\Cancellation;
 use Amp\DeferredFuture;
 use Amp\Dns\DnsRecord;
-use Amp\Dns\DnsResolver;
 use GuzzleHttp\Client as Guzzle;
 use GuzzleHttp\HandlerStack;
 use Nyholm\Psr7\Stream;
@@ -29,6 +27,7 @@ use Spindle\Tests\Host;
 use Spindle\Tests\Http\ServesHttp;
 use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\Postgres\Certificates;
+use Spindle\Tests\ScriptedNames;
 use Spindle\Tests\Streams;
 use Spindle\TlsOptions;
 
@@ -71,10 +70,8 @@ final class ForkedClientTest extends TestCase
             );
         }, new HttpServerOptions(certificate: $certificate, key: $key), 'tls://127.0.0.1:0');
         $url = str_replace('tls:', 'https:', $this->address);
-        $process = Host::start(self::class . '::fork', [$how, $url, $certificates->authority]);
-        Eventually::holds(static fn(): bool => !$process->isRunning(), 'the process has ended', 20);
 
-        self::assertStringContainsString('result: ["ab",true]', $process->getOutput(), $process->getErrorOutput());
+        self::assertResult(['ab', true], 'fork', $how, $url, $certificates->authority);
     }
 
     public function testAForkThatRunsTheLoopTakesNothingOfItsProcess(): void
@@ -85,11 +82,9 @@ final class ForkedClientTest extends TestCase
 
             return Response::text(hash('xxh3', $body));
         });
-        $process = Host::start(self::class . '::runLoop', [str_replace('tcp:', 'http:', $this->address)]);
-        Eventually::holds(static fn(): bool => !$process->isRunning(), 'the process has ended', 20);
-        $answer = json_encode([hash('xxh3', str_repeat('0123456789', 500_000)), 0]);
+        $url = str_replace('tcp:', 'http:', $this->address);
 
-        self::assertStringContainsString("result: {$answer}", $process->getOutput(), $process->getErrorOutput());
+        self::assertResult([hash('xxh3', str_repeat('0123456789', 500_000)), 0], 'runLoop', $url);
     }
 
     /** @return array{mixed, int|float} the answer in the process, and its running calls afterwards */
@@ -130,11 +125,8 @@ final class ForkedClientTest extends TestCase
             return Response::text(ltrim($request->getRequestTarget(), '/'));
         });
         $url = str_replace('tcp:', 'http:', $this->address);
-        $process = Host::start(self::class . '::waitForAConnection', [$how, $url]);
-        Eventually::holds(static fn(): bool => !$process->isRunning(), 'the process has ended', 20);
 
-        $result = 'result: [7,"slow","order"]';
-        self::assertStringContainsString($result, $process->getOutput(), $process->getErrorOutput());
+        self::assertResult([7, 'slow', 'order'], 'waitForAConnection', $how, $url);
         self::assertSame(1, $orders);
     }
 
@@ -156,15 +148,10 @@ final class ForkedClientTest extends TestCase
 
     public function testAForkDoesNotSendARequestThatLooksUpItsServer(): void
     {
-        $count = 0;
-        $this->serve(static function () use (&$count): Response {
-            return Response::text((string) ++$count);
-        });
+        $this->serveNumbers();
         $url = str_replace('tcp://127.0.0.1', 'http://server.test', $this->address);
-        $process = Host::start(self::class . '::lookUp', [$url]);
-        Eventually::holds(static fn(): bool => !$process->isRunning(), 'the process has ended', 20);
 
-        self::assertStringContainsString('result: [7,"1"]', $process->getOutput(), $process->getErrorOutput());
+        self::assertResult([7, '1'], 'lookUp', $url);
     }
 
     /** @return array{int, mixed} exit status of the fork, and the response in the process */
@@ -172,7 +159,7 @@ final class ForkedClientTest extends TestCase
     {
         /** @var DeferredFuture<null>|null $answer */
         $answer = null;
-        dnsResolver(self::resolver(static function () use (&$answer): array {
+        dnsResolver(new ScriptedNames(static function () use (&$answer): array {
             $answer = new DeferredFuture();
             $answer->getFuture()->await();
 
@@ -193,15 +180,10 @@ final class ForkedClientTest extends TestCase
 
     public function testAForkConnectsToNoFurtherAddressForARequestOfItsProcess(): void
     {
-        $count = 0;
-        $this->serve(static function () use (&$count): Response {
-            return Response::text((string) ++$count);
-        });
+        $this->serveNumbers();
         $url = str_replace('tcp://127.0.0.1', 'http://server.test', $this->address);
-        $process = Host::start(self::class . '::tryAddresses', [$url]);
-        Eventually::holds(static fn(): bool => !$process->isRunning(), 'the process has ended', 20);
 
-        self::assertStringContainsString('result: [7,"1"]', $process->getOutput(), $process->getErrorOutput());
+        self::assertResult([7, '1'], 'tryAddresses', $url);
     }
 
     /** @return array{int, mixed} exit status of the fork, and the response in the process */
@@ -218,7 +200,7 @@ final class ForkedClientTest extends TestCase
             range(1, 5),
         );
         $isLookedUp = false;
-        dnsResolver(self::resolver(static function () use (&$isLookedUp): array {
+        dnsResolver(new ScriptedNames(static function () use (&$isLookedUp): array {
             $isLookedUp = true;
 
             return [new DnsRecord('127.0.0.9', DnsRecord::A), new DnsRecord('127.0.0.1', DnsRecord::A)];
@@ -237,41 +219,13 @@ final class ForkedClientTest extends TestCase
         return [$status, $body];
     }
 
-    /** @param \Closure(): non-empty-list<DnsRecord> $resolve */
-    private static function resolver(\Closure $resolve): DnsResolver
-    {
-        return new class ($resolve) implements DnsResolver {
-            /** @param \Closure(): non-empty-list<DnsRecord> $resolve */
-            public function __construct(private readonly \Closure $resolve) {}
-
-            public function resolve(
-                string $name,
-                ?int $typeRestriction = null,
-                ?Cancellation $cancellation = null,
-            ): array {
-                return ($this->resolve)();
-            }
-
-            public function query(string $name, int $type, ?Cancellation $cancellation = null): array
-            {
-                return ($this->resolve)();
-            }
-        };
-    }
-
     #[TestWith([0])]
     #[TestWith([10])]
     public function testAForkDoesNotSendARequestOfGuzzle(int $delay): void
     {
-        $count = 0;
-        $this->serve(static function () use (&$count): Response {
-            return Response::text((string) ++$count);
-        });
-        $url = str_replace('tcp:', 'http:', $this->address);
-        $process = Host::start(self::class . '::sendWithGuzzle', [$delay, $url]);
-        Eventually::holds(static fn(): bool => !$process->isRunning(), 'the process has ended', 20);
+        $this->serveNumbers();
 
-        self::assertStringContainsString('result: [7,"1"]', $process->getOutput(), $process->getErrorOutput());
+        self::assertResult([7, '1'], 'sendWithGuzzle', $delay, str_replace('tcp:', 'http:', $this->address));
     }
 
     /** @return array{int, string} exit status of the fork, and the response in the process */
@@ -293,10 +247,8 @@ final class ForkedClientTest extends TestCase
             (string) $request->getBody(),
         ));
         $url = str_replace('tcp:', 'http:', $this->address);
-        $process = Host::start(self::class . '::upload', [$client, $url]);
-        Eventually::holds(static fn(): bool => !$process->isRunning(), 'the process has ended', 20);
 
-        self::assertStringContainsString('result: [7,"123"]', $process->getOutput(), $process->getErrorOutput());
+        self::assertResult([7, '123'], 'upload', $client, $url);
     }
 
     /** @return array{int, mixed} exit status of the fork, and the response in the process */
@@ -352,6 +304,31 @@ final class ForkedClientTest extends TestCase
         \assert(\is_int($status));
 
         return (int) pcntl_wexitstatus($status);
+    }
+
+    /** Answers each request with its number. */
+    private function serveNumbers(): void
+    {
+        $count = 0;
+        $this->serve(static function () use (&$count): Response {
+            return Response::text((string) ++$count);
+        });
+    }
+
+    /**
+     * @param string $program name of a method of this class, which another process calls
+     * @param int|string ...$arguments of the method
+     */
+    private static function assertResult(mixed $expected, string $program, int|string ...$arguments): void
+    {
+        $process = Host::start(self::class . "::{$program}", array_values($arguments));
+        Eventually::holds(static fn(): bool => !$process->isRunning(), 'the process has ended', 20);
+
+        self::assertStringContainsString(
+            'result: ' . json_encode($expected),
+            $process->getOutput(),
+            $process->getErrorOutput(),
+        );
     }
 
     /** @param \Closure(): mixed $receive receives a response of the parent process */
