@@ -18,15 +18,22 @@ final class FiberSwitch
     /** @throws CannotWaitException in a handler of pcntl_signal(), or before PHP 8.4 in a destructor */
     public static function ensurePossible(): void
     {
-        try {
-            (self::$probe ?? self::start())->resume();
-        } catch (\FiberError $blocked) {
-            // At its end, PHP ends the probe before it calls the last destructors.
-            if (self::$probe?->isTerminated() !== true) {
-                throw CannotWaitException::before($blocked);
-            }
-            self::$probe = null;
-            self::ensurePossible();
+        $blocked = self::obstacle();
+        if ($blocked !== null) {
+            throw CannotWaitException::before($blocked);
+        }
+    }
+
+    /**
+     * Does the same for a call that waits for something that has begun, such as a request. The message says so.
+     *
+     * @throws CannotWaitException
+     */
+    public static function ensurePossibleAfterBegin(): void
+    {
+        $blocked = self::obstacle();
+        if ($blocked !== null) {
+            throw CannotWaitException::because($blocked);
         }
     }
 
@@ -34,15 +41,18 @@ final class FiberSwitch
     public static function obstacle(): ?\FiberError
     {
         try {
-            self::ensurePossible();
+            (self::$probe ?? self::start())->resume();
+        } catch (\FiberError $blocked) {
+            // At its end, PHP ends the probe before it calls the last destructors.
+            if (self::$probe?->isTerminated() !== true) {
+                return $blocked;
+            }
+            self::$probe = null;
 
-            return null;
-        } catch (CannotWaitException $impossible) {
-            $blocked = $impossible->getPrevious();
-            \assert($blocked instanceof \FiberError);
-
-            return $blocked;
+            return self::obstacle();
         }
+
+        return null;
     }
 
     /**

@@ -107,10 +107,7 @@ final class GuzzlePromise implements PromiseInterface
     public function wait(bool $unwrap = true): mixed
     {
         if ($this->state === self::PENDING || !$unwrap && !$this->isFinished) {
-            $blocked = FiberSwitch::obstacle();
-            if ($blocked !== null) {
-                throw CannotWaitException::because($blocked); // not ensurePossible(): the request has begun
-            }
+            FiberSwitch::ensurePossibleAfterBegin();
             $this->markAwaited();
             $this->finished ??= new DeferredFuture();
             $this->finished->getFuture()->await();

@@ -61,10 +61,9 @@ final class SymfonyState extends ClientState
      */
     public function await(float $seconds): bool
     {
-        $blocked = FiberSwitch::obstacle();
-        if ($blocked !== null) {
-            $impossible = CannotWaitException::because($blocked); // not ensurePossible(): the request has begun
-
+        try {
+            FiberSwitch::ensurePossibleAfterBegin();
+        } catch (CannotWaitException $impossible) {
             throw new TransportException($impossible->getMessage(), 0, $impossible);
         }
         $ids = $this->awaited;
