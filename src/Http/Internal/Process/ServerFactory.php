@@ -107,7 +107,7 @@ final readonly class ServerFactory
      */
     public function updateAdmin(array $sockets): void
     {
-        if (preg_grep('~^tls://~', array_keys($sockets)) === []) {
+        if (Certificates::secure($sockets) === []) {
             return;
         }
         try {

@@ -83,14 +83,14 @@ final class Certificates
      */
     public static function checkDefault(array $sockets, SupervisorOptions $options): void
     {
-        foreach (array_keys($sockets) as $address) {
-            $files = self::fileOptions($options);
-            $fault = str_starts_with($address, 'tls://')
-                ? self::fault((string) $files['local_cert'], (string) $files['local_pk'])
-                : null;
-            if ($fault !== null) {
-                throw ListenException::because($address, $fault);
-            }
+        $address = array_key_first(self::secure($sockets));
+        if ($address === null) {
+            return;
+        }
+        $files = self::fileOptions($options);
+        $fault = self::fault((string) $files['local_cert'], (string) $files['local_pk']);
+        if ($fault !== null) {
+            throw ListenException::because($address, $fault);
         }
     }
 
@@ -101,10 +101,7 @@ final class Certificates
      */
     public static function updatePaths(array $sockets, SupervisorOptions $options): void
     {
-        foreach ($sockets as $address => $socket) {
-            if (!str_starts_with($address, 'tls://')) {
-                continue;
-            }
+        foreach (self::secure($sockets) as $socket) {
             foreach (self::fileOptions($options) as $name => $value) {
                 stream_context_set_option($socket, 'ssl', $name, $value);
             }
@@ -123,10 +120,8 @@ final class Certificates
     public static function addApplicationCertificates(array $sockets, HttpServerOptions $options): array
     {
         $own = self::fileOptions($options);
-        foreach ($sockets as $address => $socket) {
-            if (!str_starts_with($address, 'tls://')) {
-                continue;
-            }
+        $secure = self::secure($sockets);
+        foreach ($secure as $address => $socket) {
             /** @var array{local_cert: string, local_pk: string, spindle_certificates: array<string, string>} */
             $used = stream_context_get_options($socket)['ssl'];
             $ownFiles = self::defaultFiles([ // an option that is omitted has the value of the socket
@@ -145,10 +140,23 @@ final class Certificates
             stream_context_set_option($socket, 'ssl', 'SNI_enabled', $names !== []);
             stream_context_set_option($socket, 'ssl', 'SNI_server_certs', $names);
             stream_context_set_option($socket, 'ssl', self::ALL_NAMES, $names);
-            $faults = self::faults($own[self::ALL_NAMES]);
         }
 
-        return $faults ?? [];
+        return $secure === [] ? [] : self::faults($own[self::ALL_NAMES]);
+    }
+
+    /**
+     * @param array<string, resource> $sockets listening sockets by address
+     *
+     * @return array<string, resource> those with TLS
+     */
+    public static function secure(array $sockets): array
+    {
+        return array_filter(
+            $sockets,
+            static fn(string $address): bool => str_starts_with($address, 'tls://'),
+            \ARRAY_FILTER_USE_KEY,
+        );
     }
 
     /** @param array{local_cert: string, local_pk: string, ...} $options */

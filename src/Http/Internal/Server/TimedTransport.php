@@ -229,7 +229,9 @@ final class TimedTransport
         } elseif ($this->phase === Phase::Linger) {
             $this->endOutput();
         } else {
-            $this->phase === Phase::Write ? $this->enterStream() : null;
+            if ($this->phase === Phase::Write) {
+                $this->enterStream();
+            }
             $this->wakeWriters();
         }
     }
