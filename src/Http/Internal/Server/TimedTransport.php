@@ -179,9 +179,11 @@ final class TimedTransport
         $this->flushQueued = false;
         if ($this->outgoing !== '' && !$this->closed) {
             $this->service->killIfForked();
-            $this->transport->send($this->outgoing);
+            $isSent = $this->transport->send($this->outgoing);
             $this->outgoing = '';
-            $this->transport->isBroken() ? $this->abort() : $this->limitUnsentStream();
+            if (!$isSent) {
+                $this->transport->isBroken() ? $this->abort() : $this->limitUnsentStream();
+            }
         }
     }
 
