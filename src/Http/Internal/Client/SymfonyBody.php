@@ -6,7 +6,6 @@ namespace Spindle\Http\Internal\Client;
 
 use Psr\Http\Message\StreamInterface;
 use Spindle\Http\Internal\Message\IterableStream;
-use Spindle\Internal\Warnings;
 use Symfony\Component\HttpClient\Exception\TransportException;
 
 /**
@@ -19,15 +18,8 @@ final class SymfonyBody
 
     private const MAX_KEPT_BYTES = 1 << 20;
 
-    /** Bytes of a copy that are kept in memory. A longer copy is a temporary file. */
-    private const MAX_COPY_BYTES_IN_MEMORY = 16_384;
-
-    /** Maximum of temporary files. Connections need descriptors too, and a process usually has 1024. */
-    private const MAX_TEMPORARY_FILES = 512;
-
-    private static int $temporaryFileCount = 0;
-
-    private bool $hasTemporaryFile = false;
+    /** Replaces the resource or form after {@see copyResource()}. */
+    private ?TemporaryCopy $copy = null;
 
     /** Stream of a resource that is seekable; null for other bodies. */
     private readonly ?SymfonyFile $file;
@@ -62,11 +54,6 @@ final class SymfonyBody
             && fseek($body, 0, \SEEK_CUR) === 0;
         $this->file = $isSeekable ? new SymfonyFile($body) : null;
         $this->kept = $isRepeatable ? '' : null;
-    }
-
-    public function __destruct()
-    {
-        self::$temporaryFileCount -= $this->hasTemporaryFile ? 1 : 0;
     }
 
     public function isEmpty(): bool
@@ -131,50 +118,29 @@ final class SymfonyBody
             if (!$isBlocking) {
                 stream_set_blocking($resource, true);
             }
-            $copy = $this->copy($this->file === null || $resource === null ? null : new SymfonyFile($resource));
+            $this->copy = $this->copy($this->file === null || $resource === null ? null : new SymfonyFile($resource));
         } finally {
             if (!$isBlocking) {
                 stream_set_blocking($resource, false);
             }
         }
-        $this->file?->replace($copy);
-        [$this->body, $this->hasEnded] = [$copy, false];
+        $this->file?->replace($this->copy->resource);
+        [$this->body, $this->hasEnded] = [$this->copy->resource, false];
     }
 
-    /** @return resource */
-    private function copy(?SymfonyFile $file): mixed
+    private function copy(?SymfonyFile $file): TemporaryCopy
     {
-        $copy = fopen('php://temp/maxmemory:' . self::MAX_COPY_BYTES_IN_MEMORY, 'w+');
-        \assert($copy !== false);
+        $copy = new TemporaryCopy();
         while (!($file?->eof() ?? $this->hasEnded)) {
             $piece = $file?->read(self::READ_BYTES) ?? $this->nextPiece();
             if ($piece === '' && !($file?->eof() ?? $this->hasEnded)) {
                 throw self::unreadable('no bytes arrived within the time limit of its resource');
             }
-            if ((int) ftell($copy) + \strlen($piece) > self::MAX_COPY_BYTES_IN_MEMORY) {
-                $this->reserveTemporaryFile();
-            }
-            if (Warnings::suppressed(static fn() => fwrite($copy, $piece)) !== \strlen($piece)) {
-                throw self::unreadable('its temporary copy can\'t be written to ' . sys_get_temp_dir());
-            }
+            $copy->add($piece);
         }
-        rewind($copy);
+        rewind($copy->resource);
 
         return $copy;
-    }
-
-    private function reserveTemporaryFile(): void
-    {
-        if (!$this->hasTemporaryFile && self::$temporaryFileCount >= self::MAX_TEMPORARY_FILES) {
-            $count = self::MAX_TEMPORARY_FILES;
-
-            throw self::unreadable(
-                "{$count} temporary copies of other bodies wait to be sent. Call getStatusCode() before you destroy the"
-                    . ' response',
-            );
-        }
-        self::$temporaryFileCount += $this->hasTemporaryFile ? 0 : 1;
-        $this->hasTemporaryFile = true;
     }
 
     /**
@@ -253,7 +219,7 @@ final class SymfonyBody
         );
     }
 
-    private static function unreadable(string $why, ?\Throwable $previous = null): TransportException
+    public static function unreadable(string $why, ?\Throwable $previous = null): TransportException
     {
         return new TransportException("The body can't be sent: {$why}.", 0, $previous);
     }
