@@ -366,7 +366,7 @@ final class HttpServer implements Lifecycle
     /** Returns whether this process is a fork of the serving process. If so, closes its copies of the sockets. */
     private function leaveToParent(): bool
     {
-        if (!$this->service->isForked()) {
+        if (!$this->service->isInFork()) {
             return false;
         }
         $this->refuseConnections(true);

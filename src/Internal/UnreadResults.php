@@ -19,19 +19,19 @@ final class UnreadResults
 
     /** Name of the method that the application called, with the file and line of the call. */
     private readonly string $call;
-    private readonly int $process;
+    private readonly int $ownerPid;
     private bool $isRead = false;
 
     /** @param string $work what the call did, in the log message: for example "ran no task" */
     public function __construct(private readonly string $work, private readonly ?Cancellation $cancellation)
     {
         $this->call = self::call();
-        $this->process = (int) getmypid();
+        $this->ownerPid = (int) getmypid();
     }
 
     public function __destruct()
     {
-        $isUnwanted = $this->cancellation?->isRequested() === true || $this->process !== getmypid();
+        $isUnwanted = $this->cancellation?->isRequested() === true || $this->ownerPid !== getmypid();
         if (!$this->isRead && !$isUnwanted && FatalError::last() === null) {
             error_log("Spindle: {$this->call} {$this->work}, because its results were never read. Loop over them");
         }

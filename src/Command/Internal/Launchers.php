@@ -82,7 +82,7 @@ final class Launchers
     public function prepare(int $concurrency): void
     {
         foreach ($this->all() as $launcher) {
-            if (!$launcher->process->isOurs()) {
+            if (!$launcher->process->belongsToThisProcess()) {
                 throw LauncherException::forked();
             }
             if ($launcher->commands === []) {

@@ -52,7 +52,7 @@ final class TransportBackend implements CommandBackend
 
     public function prepare(): void
     {
-        if ($this->isFork() && $this->commands() !== []) {
+        if ($this->isInFork() && $this->commands() !== []) {
             throw LauncherException::forked();
         }
         $this->ownerPid = (int) getmypid();
@@ -64,7 +64,7 @@ final class TransportBackend implements CommandBackend
      */
     public function assign(PendingCommand $pending): void
     {
-        if ($this->isFork()) {
+        if ($this->isInFork()) {
             throw LauncherException::forked([$pending->key]);
         }
         $this->waiting[$pending->lane][$pending->id] = [$pending, PortableCommand::encode($pending->command)];
@@ -141,7 +141,7 @@ final class TransportBackend implements CommandBackend
 
     public function close(): void
     {
-        $sent = $this->isFork() ? [] : $this->sent;
+        $sent = $this->isInFork() ? [] : $this->sent;
         $this->sent = $this->waiting = [];
         foreach ($sent as [, , $cancellation]) {
             $cancellation->cancel();
@@ -150,7 +150,7 @@ final class TransportBackend implements CommandBackend
 
     public function awaitEnd(): void
     {
-        foreach ($this->isFork() ? [] : $this->calls as $future) {
+        foreach ($this->isInFork() ? [] : $this->calls as $future) {
             FiberSwitch::awaitIfPossible($future);
         }
     }
@@ -164,7 +164,7 @@ final class TransportBackend implements CommandBackend
         }
     }
 
-    private function isFork(): bool
+    private function isInFork(): bool
     {
         return $this->ownerPid !== getmypid();
     }
@@ -172,7 +172,7 @@ final class TransportBackend implements CommandBackend
     /** Returns whether this process is a fork. If so, its copies of the commands fail, and the originals continue. */
     private function leaveToParent(): bool
     {
-        if (!$this->isFork()) {
+        if (!$this->isInFork()) {
             return false;
         }
         $commands = $this->commands();

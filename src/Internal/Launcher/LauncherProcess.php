@@ -94,7 +94,7 @@ final class LauncherProcess
     }
 
     /** Returns whether this process started the launcher. A fork has the same pipes, but must not use them. */
-    public function isOurs(): bool
+    public function belongsToThisProcess(): bool
     {
         return $this->ownerPid === getmypid();
     }
@@ -182,7 +182,7 @@ final class LauncherProcess
         if ($this->writeCallbackId !== null) {
             EventLoop::cancel($this->writeCallbackId);
         }
-        if ($this->isOurs()) {
+        if ($this->belongsToThisProcess()) {
             $this->sendEnd();
         }
         fclose($this->child->stdin);
@@ -192,7 +192,7 @@ final class LauncherProcess
     /** Makes the launcher end its processes, and handles its last frames. Blocks until its pipe closes, at most 2 s. */
     public function endAndRead(): void
     {
-        if ($this->closed || !$this->isOurs()) {
+        if ($this->closed || !$this->belongsToThisProcess()) {
             return;
         }
         $this->sendEnd();
@@ -220,7 +220,7 @@ final class LauncherProcess
     public function close(): void
     {
         $this->requestEnd();
-        if ($this->isOurs()) {
+        if ($this->belongsToThisProcess()) {
             $this->child->close();
         }
     }
@@ -266,7 +266,7 @@ final class LauncherProcess
     /** Closes the pipes if this process is a fork, which must not read or send frames. Returns whether it is a fork. */
     private function closeInFork(): bool
     {
-        if ($this->isOurs()) {
+        if ($this->belongsToThisProcess()) {
             return false;
         }
         if (!$this->closed) {

@@ -41,7 +41,7 @@ final class ClientStream
     /** @var resource|null null once the stream was closed or released */
     private $stream;
 
-    private readonly int $pid;
+    private readonly int $ownerPid;
 
     private bool $isEncrypted = false;
 
@@ -54,7 +54,7 @@ final class ClientStream
     private function __construct($stream, private readonly ?ClientTls $tls)
     {
         $this->stream = $stream;
-        $this->pid = (int) getmypid();
+        $this->ownerPid = (int) getmypid();
     }
 
     public function __destruct()
@@ -374,7 +374,7 @@ final class ClientStream
             return;
         }
         $this->stream = null;
-        if ($this->pid !== getmypid()) {
+        if ($this->ownerPid !== getmypid()) {
             ForkedSockets::detach([$stream]);
         } elseif ($lastBytes !== '') {
             Warnings::of(static fn() => fwrite($stream, $lastBytes));
@@ -389,7 +389,7 @@ final class ClientStream
      */
     private function stream()
     {
-        self::ensureProcess($this->pid);
+        self::ensureProcess($this->ownerPid);
 
         return $this->stream ?? throw new \LogicException('The socket was closed or released');
     }

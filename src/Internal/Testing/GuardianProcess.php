@@ -45,7 +45,7 @@ final class GuardianProcess
     }
 
     /** Returns whether this process, and not its parent, has started the guardian and has not dismissed it yet. */
-    public function isOurs(): bool
+    public function belongsToThisProcess(): bool
     {
         return $this->process !== null && $this->ownerPid === getmypid();
     }
@@ -57,7 +57,7 @@ final class GuardianProcess
      */
     public function check(string $server): void
     {
-        if (!$this->isOurs()) {
+        if (!$this->belongsToThisProcess()) {
             throw new \LogicException(
                 $this->process === null
                     ? "The {$server} was stopped"

@@ -26,10 +26,10 @@ final class ConnectionSession implements SessionLender
     private const WARN_AFTER_SECONDS = 10;
 
     private readonly FairMutex $mutex;
-    private readonly int $process;
+    private readonly int $ownerPid;
 
     /** Id of the process whose calls are accepted; null after {@see close()}. */
-    private ?int $acceptedProcess;
+    private ?int $acceptedPid;
 
     private bool $isKilled = false;
     private int $sharedStatements = 0;
@@ -68,12 +68,12 @@ final class ConnectionSession implements SessionLender
             'Use that transaction, read the stream or the COPY to the end first, or use a pool',
         );
         $this->waiting = new FiberQueue();
-        $this->process = $this->acceptedProcess = (int) getmypid();
+        $this->ownerPid = $this->acceptedPid = (int) getmypid();
     }
 
     public function belongsToThisProcess(): bool
     {
-        return $this->process === getmypid();
+        return $this->ownerPid === getmypid();
     }
 
     /** @param list<mixed> $parameters */
@@ -204,13 +204,13 @@ final class ConnectionSession implements SessionLender
 
     public function isClosed(): bool
     {
-        return $this->acceptedProcess === null || !$this->session->isOpen();
+        return $this->acceptedPid === null || !$this->session->isOpen();
     }
 
     /** Refuses new calls, and closes the session as soon as no accepted call uses it. */
     public function refuseCalls(): void
     {
-        $this->acceptedProcess = null;
+        $this->acceptedPid = null;
         $this->onIdle();
     }
 
@@ -234,7 +234,7 @@ final class ConnectionSession implements SessionLender
 
     public function kill(): void
     {
-        $this->acceptedProcess = null;
+        $this->acceptedPid = null;
         $this->isKilled = true;
         $this->session->stop();
         $this->session->close();
@@ -356,9 +356,9 @@ final class ConnectionSession implements SessionLender
     /** Resumes the fibers in {@see $waiting}. After {@see close()}, closes the session if no call uses it. */
     private function onIdle(): void
     {
-        $this->isIdleAwaited = $this->acceptedProcess === null;
+        $this->isIdleAwaited = $this->acceptedPid === null;
         $this->waiting->wakeAll();
-        if ($this->acceptedProcess === null && !$this->isInUse()) {
+        if ($this->acceptedPid === null && !$this->isInUse()) {
             $this->session->close();
         }
     }
@@ -404,7 +404,7 @@ final class ConnectionSession implements SessionLender
 
     private function ensureAccepts(): void
     {
-        if ($this->acceptedProcess !== getmypid()) {
+        if ($this->acceptedPid !== getmypid()) {
             $this->ensureSameProcess();
             throw ConnectionClosedException::connection();
         }

@@ -167,7 +167,7 @@ final class TemporaryPostgres
     /** Stops the server, and removes all its files. Does nothing in a fork of the process that started the server. */
     public function stop(): void
     {
-        if ($this->guardian->isOurs()) {
+        if ($this->guardian->belongsToThisProcess()) {
             $this->server->stop();
             $this->guardian->dismiss();
         }

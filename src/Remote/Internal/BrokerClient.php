@@ -19,7 +19,7 @@ final class BrokerClient
     private readonly string $mailbox;
 
     /** Id of this client's process. A fork creates another client, so that it reads no messages of its parent. */
-    private readonly int $pid;
+    private readonly int $ownerPid;
 
     /** @var array<string, SharedQueue> by name */
     private array $queues = [];
@@ -32,7 +32,7 @@ final class BrokerClient
     private function __construct(public readonly Broker $broker)
     {
         $this->mailbox = bin2hex(random_bytes(9));
-        $this->pid = (int) getmypid();
+        $this->ownerPid = (int) getmypid();
     }
 
     public function __destruct()
@@ -46,7 +46,7 @@ final class BrokerClient
     {
         $clients = self::$clients ??= new \WeakMap();
         $client = ($clients[$broker] ?? null)?->get();
-        if ($client === null || !$client->isOfThisProcess()) {
+        if ($client === null || !$client->belongsToThisProcess()) {
             $client = new self($broker);
             $clients[$broker] = \WeakReference::create($client);
         }
@@ -54,9 +54,9 @@ final class BrokerClient
         return $client;
     }
 
-    public function isOfThisProcess(): bool
+    public function belongsToThisProcess(): bool
     {
-        return $this->pid === getmypid();
+        return $this->ownerPid === getmypid();
     }
 
     public function newId(): string

@@ -372,7 +372,7 @@ final class QueueClient
     /** Returns the client of this process, also in a fork; null after the end of {@see close()} or {@see kill()}. */
     private function brokerClient(): ?BrokerClient
     {
-        if ($this->brokerClient?->isOfThisProcess() === false) {
+        if ($this->brokerClient?->belongsToThisProcess() === false) {
             $this->brokerClient = BrokerClient::of($this->brokerClient->broker);
             $this->activity = $this->activity->ofFork();
         }

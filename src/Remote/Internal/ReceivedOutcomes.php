@@ -36,7 +36,7 @@ final class ReceivedOutcomes
     private static ?\WeakMap $instances = null;
 
     /** Id of the process that created this object. A fork of that process must not send requests. */
-    private readonly int $pid;
+    private readonly int $ownerPid;
 
     /** @var list<string> ids of the jobs */
     private array $ids = [];
@@ -56,7 +56,7 @@ final class ReceivedOutcomes
         private readonly string $queue,
         private readonly JobOutbox $outbox,
     ) {
-        $this->pid = (int) getmypid();
+        $this->ownerPid = (int) getmypid();
         self::$instances ??= new \WeakMap();
         self::$instances[$this] = true;
         ProcessEnd::register();
@@ -155,7 +155,7 @@ final class ReceivedOutcomes
     {
         $request = $this->unsent[$key] ?? null;
         unset($this->unsent[$key]);
-        if ($request === null || $this->pid !== getmypid()) {
+        if ($request === null || $this->ownerPid !== getmypid()) {
             return;
         }
         try {

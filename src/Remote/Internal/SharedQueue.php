@@ -37,7 +37,7 @@ final class SharedQueue
     public readonly ReceivedOutcomes $receivedOutcomes;
 
     /** Id of the process that created this object. A fork of that process looks up no jobs. */
-    private readonly int $pid;
+    private readonly int $ownerPid;
 
     /** @var array<string, non-empty-list<OutcomeReceiver>> by job id */
     private array $waiters = [];
@@ -56,7 +56,7 @@ final class SharedQueue
         private readonly string $name,
         private readonly string $mailbox,
     ) {
-        $this->pid = (int) getmypid();
+        $this->ownerPid = (int) getmypid();
         $this->outbox = new JobOutbox($broker, $name, $mailbox);
         $this->cancellations = new JobCancellations($broker, $name);
         $this->receivedOutcomes = new ReceivedOutcomes($broker, $name, $this->outbox);
@@ -255,7 +255,7 @@ final class SharedQueue
             EventLoop::cancel($this->retryTimer);
             $this->retryTimer = null;
         }
-        if ($this->pid === getmypid() && $this->sendCancellations()) {
+        if ($this->ownerPid === getmypid() && $this->sendCancellations()) {
             $this->lookUp(array_keys($this->waiters));
         }
     }

@@ -183,7 +183,7 @@ final class TemporaryRedis
     /** Kills the server and removes its files. Does nothing in a fork of the process that started the server. */
     public function stop(): void
     {
-        if ($this->guardian->isOurs()) {
+        if ($this->guardian->belongsToThisProcess()) {
             $this->server->kill();
             $this->guardian->dismiss();
         }

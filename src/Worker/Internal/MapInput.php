@@ -126,7 +126,7 @@ final class MapInput implements InputConsumer
         if ($this->dropped || $this->readyBatch !== null || $this->taskBytes >= self::MAX_BATCH_BYTES) {
             return 0;
         }
-        if ($this->tasks === [] && (!$this->run->hasRoom() || $this->dispatcher->isFork())) {
+        if ($this->tasks === [] && (!$this->run->hasRoom() || $this->dispatcher->isInFork())) {
             return 0;
         }
 
@@ -154,7 +154,7 @@ final class MapInput implements InputConsumer
 
     public function onPaused(): void
     {
-        if ($this->isDropped() || $this->dispatcher->isFork()) {
+        if ($this->isDropped() || $this->dispatcher->isInFork()) {
             return;
         }
         $this->dispatcher->replaceOutdatedWorkers();

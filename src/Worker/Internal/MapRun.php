@@ -355,7 +355,7 @@ final class MapRun implements Source
     /** @return Chunk|null null after the last results */
     private function nextChunk(): ?array
     {
-        if ($this->dispatcher->isFork()) {
+        if ($this->dispatcher->isInFork()) {
             throw ExecutorClosedException::forked();
         }
         $fiber = \Fiber::getCurrent();

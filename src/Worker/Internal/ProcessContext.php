@@ -72,7 +72,8 @@ final class ProcessContext implements Context, LauncherEvents
 
     public function end(int $id): void
     {
-        if ($this->launcher?->isOurs() === true) { // a fork of this process shares the pipes, and must not use them
+        // A fork of this process shares the pipes, and must not use them.
+        if ($this->launcher?->belongsToThisProcess() === true) {
             $this->launcher->send(LauncherProtocol::frame(LauncherProtocol::CANCEL, $id));
         }
     }

@@ -158,7 +158,7 @@ final class TaskDispatcher implements PoolEvents
 
     public function cancel(Submission $submission, \Throwable $reason): void
     {
-        if (!$submission->isOver() && !$this->isFork()) {
+        if (!$submission->isOver() && !$this->isInFork()) {
             $this->unwanted->cancel($submission, $reason);
         }
     }
@@ -179,7 +179,7 @@ final class TaskDispatcher implements PoolEvents
 
     public function abandon(MapRun $run, float $timeout): void
     {
-        if (!$this->isFork()) {
+        if (!$this->isInFork()) {
             $this->unwanted->abandon($run, $timeout);
         }
     }
@@ -187,7 +187,7 @@ final class TaskDispatcher implements PoolEvents
     /** Removes a map() call that has ended. The workers then drop the code of its tasks. */
     public function forget(MapRun $run): void
     {
-        if ($this->isFork()) {
+        if ($this->isInFork()) {
             return;
         }
         $this->activity->remove($run);
@@ -220,7 +220,7 @@ final class TaskDispatcher implements PoolEvents
      */
     public function fill(bool $areWorkersCurrent = false): void
     {
-        if (!$areWorkersCurrent && $this->isFork()) {
+        if (!$areWorkersCurrent && $this->isInFork()) {
             return;
         }
         $workers = $this->workers->all();
@@ -254,7 +254,7 @@ final class TaskDispatcher implements PoolEvents
         try {
             $this->activity->close($cancellation);
         } catch (CancelledException $cancelled) {
-            if ($this->isFork()) {
+            if ($this->isInFork()) {
                 throw ExecutorClosedException::forked();
             }
             $this->kill();
@@ -408,14 +408,14 @@ final class TaskDispatcher implements PoolEvents
     }
 
     /** Returns whether this is a fork of the pool's process. A fork must not use the shared sockets and marks. */
-    public function isFork(): bool
+    public function isInFork(): bool
     {
         return $this->ownerPid !== getmypid();
     }
 
     public function streamReleased(WorkerHandle $worker, Batch $batch, int $index): void
     {
-        if (!$this->isFork()) {
+        if (!$this->isInFork()) {
             $this->unwanted->release($worker, $batch, $index);
         }
     }

@@ -54,7 +54,7 @@ final class ClientConnection
     /** Time by hrtime() when a fiber last used the response; PHP_INT_MAX while a fiber waits for bytes. */
     private int $usedAt = \PHP_INT_MAX;
 
-    private readonly int $pid;
+    private readonly int $ownerPid;
 
     private readonly WriteBuffer $unsent;
 
@@ -101,7 +101,7 @@ final class ClientConnection
     public function __construct(public readonly mixed $stream, private readonly DeadlineTimer $timer)
     {
         $this->openedAt = hrtime(true);
-        $this->pid = (int) getmypid();
+        $this->ownerPid = (int) getmypid();
         $this->isSecure = isset(stream_get_meta_data($stream)['crypto']);
         $this->options = new RequestOptions();
         $this->unsent = new WriteBuffer();
@@ -284,7 +284,7 @@ final class ClientConnection
         if ($this->isClosed) {
             return;
         }
-        if ($this->pid !== getmypid()) {
+        if ($this->ownerPid !== getmypid()) {
             ForkedSockets::detach([$this->stream]);
         }
         $this->isClosed = $this->hasEnded = true;
@@ -355,7 +355,7 @@ final class ClientConnection
     /** Ends the connection in a fork. The fork would otherwise read and send bytes on its parent's connection. */
     private function endIfForked(): bool
     {
-        if ($this->pid === getmypid()) {
+        if ($this->ownerPid === getmypid()) {
             return false;
         }
         $this->failure ??= ClosedException::inFork();

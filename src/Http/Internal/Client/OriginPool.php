@@ -44,7 +44,7 @@ final class OriginPool
 
     private ?ClosedException $killReason = null;
 
-    private readonly int $pid;
+    private readonly int $ownerPid;
 
     /** Cancelled by {@see kill()}, to end the opening of connections. */
     private readonly DeferredCancellation $killed;
@@ -56,7 +56,7 @@ final class OriginPool
         private readonly DeadlineTimer $timer,
         private readonly FiberQueue $closing,
     ) {
-        $this->pid = (int) getmypid();
+        $this->ownerPid = (int) getmypid();
         $this->waiting = new FiberQueue();
         $this->killed = new DeferredCancellation();
     }
@@ -343,7 +343,7 @@ final class OriginPool
     /** Called after each wait, because a fork resumes the fibers of its parent. It must not send their requests. */
     private function killIfForked(): void
     {
-        if ($this->pid !== getmypid()) {
+        if ($this->ownerPid !== getmypid()) {
             $this->kill(ClosedException::inFork());
         }
     }

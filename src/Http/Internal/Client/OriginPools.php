@@ -38,7 +38,7 @@ final class OriginPools
     /** Callback id of the timer of {@see checkIdle()}; '' if there is no timer. */
     private string $idleTimer = '';
 
-    private int $pid;
+    private int $ownerPid;
 
     private bool $isClosing = false;
 
@@ -48,7 +48,7 @@ final class OriginPools
     public function __construct(private readonly HttpClientOptions $options, private readonly FiberQueue $closing)
     {
         $this->timer = new DeadlineTimer();
-        $this->pid = (int) getmypid();
+        $this->ownerPid = (int) getmypid();
         Preload::classes( // loading a class needs a file descriptor, and perhaps none is free later
             CallbackFiber::class,
             Cancellable::class,
@@ -158,13 +158,13 @@ final class OriginPools
     /** In a forked child, forgets the parent's connections. Returns whether this process is such a child. */
     public function leaveToParent(): bool
     {
-        if ($this->pid === getmypid()) {
+        if ($this->ownerPid === getmypid()) {
             return false;
         }
         foreach ($this->pools as $pool) {
             $pool->leaveToParent();
         }
-        [$this->pools, $this->pid] = [[], (int) getmypid()];
+        [$this->pools, $this->ownerPid] = [[], (int) getmypid()];
 
         return true;
     }

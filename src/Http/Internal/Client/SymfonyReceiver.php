@@ -43,7 +43,7 @@ final class SymfonyReceiver
 
     public bool $hasHead = false;
 
-    private readonly int $pid;
+    private readonly int $ownerPid;
 
     private readonly DeferredCancellation $cancellation;
 
@@ -76,7 +76,7 @@ final class SymfonyReceiver
         private float &$pausedUntil,
         private readonly float $timeout,
     ) {
-        $this->pid = (int) getmypid();
+        $this->ownerPid = (int) getmypid();
         $this->cancellation = new DeferredCancellation();
         $this->head = new DeferredFuture();
         $this->head->getFuture()->ignore();
@@ -85,7 +85,7 @@ final class SymfonyReceiver
     /** Returns whether this process is a fork of the one that sends the request. */
     public function isInFork(): bool
     {
-        return $this->pid !== getmypid();
+        return $this->ownerPid !== getmypid();
     }
 
     /** Returns whether neither the head nor a failure has arrived, and the request was not cancelled. */

@@ -204,7 +204,7 @@ final class Service implements FileDescriptors
     }
 
     /** Returns whether this process is a fork of the process that serves the connections. */
-    public function isForked(): bool
+    public function isInFork(): bool
     {
         return $this->pid !== null && $this->pid !== getmypid();
     }
@@ -218,7 +218,7 @@ final class Service implements FileDescriptors
      */
     public function killIfForked(): void
     {
-        if (!$this->isForked()) {
+        if (!$this->isInFork()) {
             return;
         }
         $pid = (int) getmypid();
@@ -244,7 +244,7 @@ final class Service implements FileDescriptors
     private static function onShutdown(): void
     {
         foreach (self::$answeredOnExit ?? [] as $service => $_) {
-            $service->isForked() ? $service->detachConnections() : $service->answerWith500();
+            $service->isInFork() ? $service->detachConnections() : $service->answerWith500();
         }
     }
 

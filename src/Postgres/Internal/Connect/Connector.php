@@ -30,12 +30,12 @@ final class Connector
 
     private readonly SaltedPasswords $salted;
 
-    private readonly int $pid;
+    private readonly int $ownerPid;
 
     public function __construct(private readonly PostgresOptions $options)
     {
         $this->salted = new SaltedPasswords();
-        $this->pid = (int) getmypid();
+        $this->ownerPid = (int) getmypid();
     }
 
     /**
@@ -47,7 +47,7 @@ final class Connector
     public function connect(?Cancellation $cancellation = null): OpenedConnection
     {
         $opened = (new HostSearch($this->options, $this->attempt(...)))->first($cancellation);
-        if ($this->pid !== getmypid()) {
+        if ($this->ownerPid !== getmypid()) {
             ForkedSockets::detach([$opened->stream]);
         }
         $this->ensureSameProcess();
@@ -242,7 +242,7 @@ final class Connector
     /** Called after each wait without a socket, because a fork resumes the fibers of its parent. */
     private function ensureSameProcess(): void
     {
-        if ($this->pid !== getmypid()) {
+        if ($this->ownerPid !== getmypid()) {
             throw new \LogicException(
                 'A PostgreSQL connection can not be opened in a fork of the process that requested it. '
                     . 'Open another connection in the fork',

@@ -54,7 +54,7 @@ final class SessionPool implements SessionLender
 
     private ?string $stallTimer = null;
 
-    private readonly int $process;
+    private readonly int $ownerPid;
 
     public readonly PoolCounters $counts;
 
@@ -85,7 +85,7 @@ final class SessionPool implements SessionLender
             static fn(\Throwable $failure) => $weak->get()?->onOpenFailed($failure),
             static fn() => $weak->get()?->retryOpening(),
         );
-        $this->process = (int) getmypid();
+        $this->ownerPid = (int) getmypid();
         $this->counts = new PoolCounters();
         $this->sessions = new PooledSessions();
         $this->holders = new HoldingFibers();
@@ -221,7 +221,7 @@ final class SessionPool implements SessionLender
 
     public function belongsToThisProcess(): bool
     {
-        return $this->process === getmypid();
+        return $this->ownerPid === getmypid();
     }
 
     public function ensureSameProcess(): void

@@ -63,7 +63,7 @@ final class EngineClient
     /** @var array<string, array{string, string}> source and SHA-1 hash, by name; empty until they are read */
     private static array $scripts = [];
 
-    private int $pid;
+    private int $ownerPid;
 
     private ?RedisConnection $connection = null;
 
@@ -86,7 +86,7 @@ final class EngineClient
         private readonly ?TlsOptions $tls,
         private readonly float $timeout,
     ) {
-        $this->pid = (int) getmypid();
+        $this->ownerPid = (int) getmypid();
         Preload::classes( // loading a class needs a file descriptor, and perhaps none is free later
             Backoff::class,
             BrokerUnavailableException::class,
@@ -159,7 +159,7 @@ final class EngineClient
      */
     public function runOrSend(string $script, string $queue, string ...$arguments): void
     {
-        if (ProcessEnd::isSending() && $this->connection?->isOfThisProcess() === true) {
+        if (ProcessEnd::isSending() && $this->connection?->belongsToThisProcess() === true) {
             $source = self::scripts()[$script][0];
             $this->connection->send('EVAL', [$source, '1', self::keyPrefix($queue), ...array_values($arguments)]);
         } else {
@@ -251,7 +251,7 @@ final class EngineClient
             );
         }
         FiberSwitch::ensurePossible();
-        if ($this->pid !== getmypid()) {
+        if ($this->ownerPid !== getmypid()) {
             $this->forgetConnection();
         }
         if ($this->connection !== null && !$this->connection->isBroken()) {
@@ -311,7 +311,7 @@ final class EngineClient
     /** Forgets the connection in a fork, so that the fork opens another one. */
     private function forgetConnection(): void
     {
-        $this->pid = (int) getmypid();
+        $this->ownerPid = (int) getmypid();
         $this->connection = $this->opening = null;
         $this->unopenedMailboxes = [];
     }

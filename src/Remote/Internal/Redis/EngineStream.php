@@ -56,7 +56,7 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
     private float $lastProgress;
 
     /** Id of the process that opened the stream. A fork of that process shares the socket, but must not use it. */
-    private readonly int $pid;
+    private readonly int $ownerPid;
 
     /** Whether a request is unanswered. */
     private bool $keepsLoopRunning = false;
@@ -73,13 +73,13 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
     {
         $this->socket = $socket;
         $this->lastProgress = Clock::now();
-        $this->pid = (int) getmypid();
+        $this->ownerPid = (int) getmypid();
         $this->changed = new Condition();
         $this->unsent = new WriteBuffer();
         stream_set_read_buffer($socket, 0);
         self::$streams ??= new \WeakMap();
         self::$streams[$this] = true;
-        self::$sockets[(int) $socket] = [$socket, $this->pid];
+        self::$sockets[(int) $socket] = [$socket, $this->ownerPid];
         ProcessEnd::register();
     }
 
@@ -91,7 +91,7 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
     public function __destruct()
     {
         $this->cancelWatchers();
-        if ($this->isOfThisProcess()) {
+        if ($this->belongsToThisProcess()) {
             unset(self::$sockets[(int) $this->socket]);
         }
     }
@@ -109,7 +109,7 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
         do {
             [$reading, $writing, $none] = [[], [], null];
             foreach (self::$streams ?? [] as $stream => $_) {
-                $socket = $stream->keepsLoopRunning && $stream->isOfThisProcess() ? $stream->sendEnd() : null;
+                $socket = $stream->keepsLoopRunning && $stream->belongsToThisProcess() ? $stream->sendEnd() : null;
                 if ($socket !== null) {
                     $reading[] = $socket;
                     $writing = $stream->unsent->size > 0 ? [...$writing, $socket] : $writing;
@@ -127,9 +127,9 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
         return $this;
     }
 
-    public function isOfThisProcess(): bool
+    public function belongsToThisProcess(): bool
     {
-        return $this->pid === getmypid();
+        return $this->ownerPid === getmypid();
     }
 
     /** Sets whether a waiting reader keeps the event loop running. */
@@ -333,14 +333,14 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
     private function onReadable(): void
     {
         EventLoop::disable($this->readWatcher);
-        if ($this->isOfThisProcess()) {
+        if ($this->belongsToThisProcess()) {
             $this->changed->notify();
         }
     }
 
     private function onWritable(): void
     {
-        if (!$this->isOfThisProcess()) {
+        if (!$this->belongsToThisProcess()) {
             EventLoop::disable($this->writeWatcher);
 
             return;

@@ -30,7 +30,7 @@ final class Mailbox
 
     private string $retryTimer = '';
 
-    private readonly int $pid;
+    private readonly int $ownerPid;
     private readonly Backoff $backoff;
     private readonly string $pingTimer;
 
@@ -52,7 +52,7 @@ final class Mailbox
         private readonly \Closure $onMessage,
         private readonly \Closure $onOpen,
     ) {
-        $this->pid = (int) getmypid();
+        $this->ownerPid = (int) getmypid();
         $this->backoff = ReconnectBackoff::backoff();
         $this->engine->addUnopenedMailbox($this);
         $this->pingTimer = EventLoop::unreference(EventLoop::repeat(self::PING_INTERVAL, $this->ping(...)));
@@ -99,7 +99,7 @@ final class Mailbox
 
     private function subscribe(): void
     {
-        if ($this->isClosed || $this->pid !== getmypid()) {
+        if ($this->isClosed || $this->ownerPid !== getmypid()) {
             return; // in a fork, the mailbox belongs to the parent process
         }
         try {
@@ -174,7 +174,7 @@ final class Mailbox
 
     private function ping(): void
     {
-        if ($this->pid !== getmypid()) {
+        if ($this->ownerPid !== getmypid()) {
             EventLoop::cancel($this->pingTimer);
 
             return;

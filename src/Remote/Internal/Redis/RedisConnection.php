@@ -140,9 +140,9 @@ final class RedisConnection
     }
 
     /** Returns whether this process opened the connection. A fork of that process must not use the connection. */
-    public function isOfThisProcess(): bool
+    public function belongsToThisProcess(): bool
     {
-        return $this->stream->isOfThisProcess();
+        return $this->stream->belongsToThisProcess();
     }
 
     public function isSilentSince(float $time): bool
@@ -209,7 +209,7 @@ final class RedisConnection
     /** Closes the connection, fails pending commands with $refusal or $reason, and calls the listener. */
     public function close(string $reason, ?BrokerRefusedException $refusal = null): void
     {
-        if ($this->closeReason !== null || !$this->isOfThisProcess()) {
+        if ($this->closeReason !== null || !$this->belongsToThisProcess()) {
             return;
         }
         $this->closeReason = $reason;
@@ -284,7 +284,7 @@ final class RedisConnection
 
     private function checkForTimeout(): void
     {
-        if (!$this->isOfThisProcess()) {
+        if (!$this->belongsToThisProcess()) {
             EventLoop::disable($this->watchdog);
         } elseif (
             !$this->waiting->isEmpty()
