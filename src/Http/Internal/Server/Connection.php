@@ -213,16 +213,13 @@ final class Connection implements TransportEvents
             return;
         }
         $bytes = $this->transport->receive($timed->bodyAwaited ? BodyReader::READ_BYTES : self::READ_BYTES);
-        if ($bytes === null) {
-            return;
-        }
         if ($bytes === '') {
             $this->handleEnd();
-        } elseif ($timed->phase !== Phase::Linger) {
+        } elseif ($timed->phase === Phase::Linger) {
+            $timed->discardReceived();
+        } elseif ($bytes !== null) {
             $this->parser->push($bytes);
             $this->serving ? $this->handleBytes() : $this->serve();
-        } else {
-            $timed->discardReceived();
         }
     }
 

@@ -38,10 +38,6 @@ final class ConnectionLimits
     public const MIN_IDLE_NANOSECONDS = 50_000_000;
     public const MIN_UNFINISHED_NANOSECONDS = 500_000_000;
 
-    /** A client with a request is too slow after this many nanoseconds below CROWDED_RATE_FACTOR * minRate. */
-    public const MIN_SLOW_NANOSECONDS = 3_000_000_000;
-    public const CROWDED_RATE_FACTOR = 20;
-
     /**
      * Maximum connections closed by one search. A search takes time, because it checks all connections. So it closes
      * several connections: an eighth of the closable ones, and at least one.

@@ -56,9 +56,8 @@ final class TimedTransport
     /** Bytes that the kernel had accepted when the current wait for the client began. */
     private int $sentBefore = 0;
 
-    /** Start of a measurement of {@see isTooSlowSince()}, -1 if there was none; bytes transferred before the start. */
-    private int $measuredAt = -1;
-    private int $measuredBytes = 0;
+    /** Created when the server is full and waits for the client. */
+    private ?CrowdedRate $crowdedRate = null;
 
     /** Number of extensions so far. */
     private int $lingerExtensions = 0;
@@ -292,7 +291,7 @@ final class TimedTransport
 
     private function isSentTooSlowly(int $now): bool
     {
-        return $this->uploadRate !== null && $this->isTooSlowSince(
+        return $this->uploadRate !== null && $this->crowdedRate()->isTooSlow(
             0,
             $this->uploadRate->waited($now),
             $this->transport->receivedBytes + $this->transport->sentBytes,
@@ -309,34 +308,12 @@ final class TimedTransport
 
         return !$this->closed
             && $this->transport->sending
-            && $this->isTooSlowSince($waitStart, $now, $this->transport->sentBytes);
+            && $this->crowdedRate()->isTooSlow($waitStart, $now, $this->transport->sentBytes);
     }
 
-    /**
-     * Compares the bytes since the last measurement with the minimum rate of a full server. Begins the next measurement
-     * if there was none, or if the client was fast enough.
-     *
-     * @param int $waitStart when the server began to wait; earlier measurements are ignored
-     * @param int $time      now on the same clock: hrtime(), or the nanoseconds of waiting for the body so far
-     * @param int $bytes     bytes transferred so far
-     */
-    private function isTooSlowSince(int $waitStart, int $time, int $bytes): bool
+    private function crowdedRate(): CrowdedRate
     {
-        $waited = $time - $this->measuredAt;
-        $isMeasured = $this->measuredAt >= $waitStart && $waited >= 0;
-        $minRate = ConnectionLimits::CROWDED_RATE_FACTOR * $this->service->options->minRate;
-        if ($isMeasured && $waited < ConnectionLimits::MIN_SLOW_NANOSECONDS) {
-            return false;
-        }
-        if (
-            $isMeasured
-            && $bytes - $this->measuredBytes < $minRate * $waited / 1e9
-        ) {
-            return true;
-        }
-        [$this->measuredAt, $this->measuredBytes] = [$time, $bytes];
-
-        return false;
+        return $this->crowdedRate ??= new CrowdedRate($this->service->options->minRate);
     }
 
     /**

@@ -1,0 +1,46 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Internal\Server;
+
+/** Measures whether a client transfers bytes fast enough to keep its connection while the server is full. */
+final class CrowdedRate
+{
+    /** A client is too slow after this many nanoseconds below FACTOR * minRate. */
+    private const MIN_NANOSECONDS = 3_000_000_000;
+    private const FACTOR = 20;
+
+    /** Start of the measurement; -1 if there was none. */
+    private int $measuredAt = -1;
+
+    /** Bytes transferred before the measurement. */
+    private int $measuredBytes = 0;
+
+    /** @param int $minRate bytes per second that the server always requires */
+    public function __construct(private readonly int $minRate) {}
+
+    /**
+     * Compares the bytes since the last measurement with the minimum. Begins the next measurement if there was none, or
+     * if the client was fast enough.
+     *
+     * @param int $waitStart when the server began to wait; earlier measurements are ignored
+     * @param int $time now on the same clock: hrtime(), or the nanoseconds of waiting for the body so far
+     * @param int $bytes bytes transferred so far
+     */
+    public function isTooSlow(int $waitStart, int $time, int $bytes): bool
+    {
+        $waited = $time - $this->measuredAt;
+        if ($this->measuredAt >= $waitStart && $waited >= 0) {
+            if ($waited < self::MIN_NANOSECONDS) {
+                return false;
+            }
+            if ($bytes - $this->measuredBytes < self::FACTOR * $this->minRate * $waited / 1e9) {
+                return true;
+            }
+        }
+        [$this->measuredAt, $this->measuredBytes] = [$time, $bytes];
+
+        return false;
+    }
+}
