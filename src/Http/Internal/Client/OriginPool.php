@@ -14,15 +14,12 @@ use Spindle\Http\Client\ConnectFailedException;
 use Spindle\Http\Client\HttpClientOptions;
 use Spindle\Http\Client\RequestOptions;
 use Spindle\Internal\Async\FiberQueue;
-use Spindle\Internal\Network\ClientStream;
-use Spindle\Internal\Network\ClientTls;
 use Spindle\Internal\Network\Deadline;
-use Spindle\Internal\Network\DnsLookup;
 use Spindle\Internal\Network\ForkedSockets;
 use Spindle\Internal\Network\NetworkException;
 use Spindle\Internal\Network\NetworkTimeoutException;
 
-/** The connections of a client to one origin, directly or through a proxy. Requests are served in order of arrival. */
+/** The connections of a client to one origin. Requests are served in order of arrival. */
 final class OriginPool
 {
     /** Interval of the timer that keeps the event loop running while a request waits, in seconds. */
@@ -50,8 +47,7 @@ final class OriginPool
     private readonly DeferredCancellation $killed;
 
     public function __construct(
-        private readonly Url $url,
-        private readonly ?Url $proxy,
+        private readonly OriginConnector $connector,
         private readonly HttpClientOptions $options,
         private readonly DeadlineTimer $timer,
         private readonly FiberQueue $closing,
@@ -311,7 +307,7 @@ final class OriginPool
         try {
             $killed = $this->killed->getCancellation();
             $either = $cancellation === null ? $killed : new CompositeCancellation($killed, $cancellation);
-            $stream = $this->connect($options, Deadline::in(min($left, $options->connectTimeout), $either));
+            $stream = $this->connector->connect($options, Deadline::in(min($left, $options->connectTimeout), $either));
             $connection = new ClientConnection($stream->release(), $this->timer);
         } catch (CancelledException $cancelled) {
             $this->throwIfKilled($request);
@@ -325,9 +321,7 @@ final class OriginPool
                 $left < $options->connectTimeout => TimedOutException::ofRequest($options, $failure->for, $failure),
                 default => TimedOutException::ofConnect($options->connectTimeout, $failure),
             };
-            $via = $this->proxy === null ? '' : " (through the proxy {$this->proxy->origin()})";
-
-            throw ConnectFailedException::of($request, $failure->getMessage() . $via, $failure);
+            throw ConnectFailedException::of($request, $this->connector->explain($failure), $failure);
         } finally {
             --$this->opening;
             if (!isset($connection)) {
@@ -352,80 +346,6 @@ final class OriginPool
     {
         if ($this->killReason !== null) {
             throw ClientClosedException::of($request, $this->killReason->getMessage(), $this->killReason);
-        }
-    }
-
-    /** @throws NetworkException|CancelledException */
-    private function connect(RequestOptions $options, Deadline $deadline): ClientStream
-    {
-        $isSecure = $this->url->scheme === 'https';
-        $tls = $isSecure ? ClientTls::of(
-            $options->tls,
-            $this->url->host,
-            ' (RequestOptions::$tls has the authorities to trust)',
-            'http/1.1',
-        ) : null;
-        $peer = $this->proxy ?? $this->url;
-        $ips = DnsLookup::addresses($peer->host, $deadline);
-        if ($options->blocksPrivateAddresses && $this->proxy === null) {
-            $ips = array_values(array_filter($ips, AddressGuard::isPublic(...)));
-            if ($ips === []) {
-                throw NetworkException::because(
-                    'its address is not public (RequestOptions::$blocksPrivateAddresses forbids that)',
-                );
-            }
-        }
-        $stream = ClientStream::connectToFirst($ips, $peer->port, $tls, $deadline);
-        if ($this->proxy !== null && $isSecure) {
-            $this->openTunnel($stream, $this->proxy, $deadline);
-        }
-        if ($isSecure) {
-            $stream->encrypt($deadline);
-        }
-
-        return $stream;
-    }
-
-    /** @throws NetworkException|CancelledException */
-    private function openTunnel(ClientStream $stream, Url $proxy, Deadline $deadline): void
-    {
-        $authorization = $proxy->authorization();
-        $stream->write(
-            "CONNECT {$this->url->hostAndPort()} HTTP/1.1\r\nHost: {$this->url->hostAndPort()}\r\n"
-                . ($authorization === null ? '' : "Proxy-Authorization: {$authorization}\r\n")
-                . "\r\n",
-            $deadline,
-            'the proxy',
-        );
-        $left = ResponseHead::MAX_BYTES;
-        do {
-            $status = self::statusFromProxy($stream, $deadline, $left);
-        } while ($status < 200 && $status !== 101); // an interim response
-        if ($status < 200 || $status > 299) {
-            throw NetworkException::because("the proxy refuses the connection with status {$status}");
-        }
-    }
-
-    /**
-     * @param int $left maximum bytes to read; reduced by the bytes that were read
-     *
-     * @throws NetworkException|CancelledException
-     */
-    private static function statusFromProxy(ClientStream $stream, Deadline $deadline, int &$left): int
-    {
-        $answer = '';
-        do {
-            // Reads one byte at a time. Bytes after the head belong to the TLS handshake, and must stay in the socket.
-            $answer .= $stream->read($deadline, 'the answer of the proxy', 1);
-            if (--$left < 0) {
-                throw NetworkException::because('the answer of the proxy is too long');
-            }
-            $endsWithLf = str_ends_with($answer, "\n") && !str_ends_with($answer, "\r\n"); // malformed
-        } while (!$endsWithLf && !str_ends_with($answer, "\r\n\r\n"));
-        try {
-            return ResponseHead::parse(substr($answer, 0, -2), true)->status;
-        } catch (MalformedResponseException $malformed) {
-            throw NetworkException::because('the answer of the proxy is malformed', $malformed);
         }
     }
 }

@@ -58,6 +58,7 @@ final class OriginPools
             DriverSuspension::class,
             FailedRequest::class,
             FiberLocal::class,
+            OriginConnector::class,
             OriginPool::class,
             OutgoingRequest::class,
             StreamWritableCallback::class,
@@ -87,7 +88,8 @@ final class OriginPools
             $key .= ' public';
         }
         if (!isset($this->pools[$key])) {
-            $pool = $this->pools[$key] = new OriginPool($url, $proxy, $this->options, $this->timer, $this->closing);
+            $connector = new OriginConnector($url, $proxy);
+            $pool = $this->pools[$key] = new OriginPool($connector, $this->options, $this->timer, $this->closing);
             $this->isClosing ? $pool->close() : $this->checkIdleSoon();
             $this->killReason === null ? null : $pool->kill($this->killReason);
         }
