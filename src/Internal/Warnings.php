@@ -115,13 +115,13 @@ final class Warnings
      * @param resource     $stream
      * @param positive-int $bytes
      */
-    public static function readForeign(mixed $stream, int $bytes): string|false
+    public static function readApplicationStream(mixed $stream, int $bytes): string|false
     {
         return self::hasUserWrapper($stream) ? @fread($stream, $bytes) : self::read($stream, $bytes);
     }
 
     /**
-     * Writes to a stream of the application, under the conditions of {@see readForeign()}.
+     * Writes to a stream of the application, under the conditions of {@see readApplicationStream()}.
      *
      * @param resource $stream
      */

@@ -126,7 +126,7 @@ final class PooledConnection implements PostgresLink
         int $retries = 0,
         ?Cancellation $cancellation = null,
     ): mixed {
-        return TransactionRun::outermost($this->connectionSession(), $work, $isolation, $retries, $cancellation);
+        return TransactionRun::run($this->connectionSession(), $work, $isolation, $retries, $cancellation);
     }
 
     /** Returns the id of the server's process, as shown in pg_stat_activity. */

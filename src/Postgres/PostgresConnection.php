@@ -120,7 +120,7 @@ final class PostgresConnection implements Lifecycle, PostgresLink
         int $retries = 0,
         ?Cancellation $cancellation = null,
     ): mixed {
-        return TransactionRun::outermost($this->connectionSession, $work, $isolation, $retries, $cancellation);
+        return TransactionRun::run($this->connectionSession, $work, $isolation, $retries, $cancellation);
     }
 
     /**

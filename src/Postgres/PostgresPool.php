@@ -158,7 +158,7 @@ final class PostgresPool implements Lifecycle, PostgresLink, Statistics
         int $retries = 0,
         ?Cancellation $cancellation = null,
     ): mixed {
-        return TransactionRun::outermost($this->pool, $work, $isolation, $retries, $cancellation);
+        return TransactionRun::run($this->pool, $work, $isolation, $retries, $cancellation);
     }
 
     /**

@@ -24,7 +24,7 @@ use Spindle\Worker\ResultBudget;
 use Spindle\Worker\WorkerPool;
 
 /**
- * Serves a queue: claims its jobs, runs them and reports their outcomes. A pool of workers runs tasks, and a launcher
+ * Consumes a queue: claims its jobs, runs them and reports their outcomes. A pool of workers runs tasks, and a launcher
  * process runs commands. The agent's own process runs no task and decodes neither tasks nor results, so no task can
  * delay the renewal of the lease (the time during which claimed jobs belong to the agent).
  *
@@ -38,15 +38,15 @@ final class Agent implements Lifecycle, Statistics
     private const MAX_GRACE_SECONDS = 2.0;
 
     /**
-     * Commands and tasks get at most AgentOptions::$margin divided by this number to end. So they end before the lease
-     * guard, a helper process, kills all descendants of this process, even those of agents for other queues.
+     * Running jobs get at most AgentOptions::$margin divided by this number to end. Later, the lease guard (a helper
+     * process) would kill all descendants of this process, even those of agents for other queues.
      */
     private const MARGIN_DIVISOR = 3;
 
-    /** Results may use memory_limit divided by this number, all together, because each is copied several times. */
+    /** All results together may use memory_limit divided by this number, because each is copied several times. */
     private const MEMORY_DIVISOR = 8;
 
-    /** Bytes for all results together if PHP has no memory_limit; AgentOptions::$maxResult if that is larger. */
+    /** Minimum bytes for all results together if PHP has no memory_limit. AgentOptions::$maxResult may be larger. */
     private const DEFAULT_RESULTS_BYTES = 128 << 20;
 
     /** Number of bytes that a worker may return in addition to the result. */
@@ -68,7 +68,7 @@ final class Agent implements Lifecycle, Statistics
     private readonly DeferredCancellation $killing;
 
     /** Fibers that wait until {@see run()} has returned. */
-    private readonly FiberQueue $ending;
+    private readonly FiberQueue $closeWaiters;
 
     private ?AgentRun $run = null;
 
@@ -95,7 +95,7 @@ final class Agent implements Lifecycle, Statistics
         QueueName::check($queue);
         $this->closing = new DeferredCancellation();
         $this->killing = new DeferredCancellation();
-        $this->ending = new FiberQueue();
+        $this->closeWaiters = new FiberQueue();
         $this->logger = $logger ?? new NullLogger();
         $budget = $options->pool->budget ?? self::budget($options);
         $this->maxResult = min($options->maxResult, $options->pool->maxResult ?? \PHP_INT_MAX, $budget->maxBytes);
@@ -159,7 +159,7 @@ final class Agent implements Lifecycle, Statistics
                 $this->pools->close();
             } finally {
                 $this->runningPid = 0;
-                $this->ending->wakeAll();
+                $this->closeWaiters->wakeAll();
             }
         }
     }
@@ -182,7 +182,7 @@ final class Agent implements Lifecycle, Statistics
             return;
         }
         $this->closing->cancel();
-        $this->ending->waitOrKill($cancellation, $this->kill(...));
+        $this->closeWaiters->waitOrKill($cancellation, $this->kill(...));
     }
 
     /**
@@ -245,7 +245,7 @@ final class Agent implements Lifecycle, Statistics
 
     private function serve(Cancellation $stop, Cancellation $end): void
     {
-        $backoff = new Backoff(0.1, 2.0, 5.0, 0.5);
+        $backoff = new Backoff(0.1, factor: 2.0, maxDelay: 5.0, jitter: 0.5);
         $formerOwner = null;
         for ($failures = 0; !$stop->isRequested();) {
             $run = new AgentRun(

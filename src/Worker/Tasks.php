@@ -28,7 +28,7 @@ final class Tasks
     private readonly \SplQueue $ended;
 
     /** Notified when a task has ended. {@see wait()} waits for this while it has no callbacks to run. */
-    private readonly Condition $hasEnded;
+    private readonly Condition $taskEnded;
     private bool $isRunning = false;
 
     /** @var list<\Throwable> */
@@ -38,7 +38,7 @@ final class Tasks
     {
         $this->waiting = new \SplQueue();
         $this->ended = new \SplQueue();
-        $this->hasEnded = new Condition();
+        $this->taskEnded = new Condition();
     }
 
     /**
@@ -93,7 +93,7 @@ final class Tasks
         $this->failures = [];
         try {
             while ($this->startTasks($cancellation) > 0) {
-                $this->ended->isEmpty() ? $this->hasEnded->wait() : $this->runCallbacks($cancellation);
+                $this->ended->isEmpty() ? $this->taskEnded->wait() : $this->runCallbacks($cancellation);
             }
         } finally {
             $this->isRunning = false;
@@ -135,7 +135,7 @@ final class Tasks
     private function addEnded(Task $task, mixed $result, ?\Throwable $failure): void
     {
         $this->ended->enqueue([$task, $result, $failure]);
-        $this->hasEnded->notify();
+        $this->taskEnded->notify();
     }
 
     private function runCallbacks(?Cancellation $cancellation): void

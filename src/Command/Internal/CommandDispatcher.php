@@ -138,7 +138,7 @@ final class CommandDispatcher implements AttemptEvents
         return $this->concurrency;
     }
 
-    /** @return array<int, PendingCommand> running commands that belong to runs, in the order of submission */
+    /** @return array<int, PendingCommand> running commands of run() and similar methods, in the order of submission */
     public function running(): array
     {
         $belongsToRun = static fn(PendingCommand $pending): bool => $pending->owner instanceof Run;
@@ -204,7 +204,7 @@ final class CommandDispatcher implements AttemptEvents
         $this->flush();
     }
 
-    /** Makes all runs read no more input, and cancels their waiting commands. */
+    /** Stops all runs from reading input, and cancels their waiting commands. */
     public function cancelWaiting(): void
     {
         $this->lanes->cancelWaiting();
@@ -328,7 +328,7 @@ final class CommandDispatcher implements AttemptEvents
         foreach ($commands as $pending) {
             $pending->launcher = null;
             $pending->feeder?->stop();
-            $this->notifyLost($pending, $exceptions[spl_object_id($pending->owner)]);
+            $this->notifyFailed($pending, $exceptions[spl_object_id($pending->owner)]);
         }
     }
 
@@ -351,7 +351,7 @@ final class CommandDispatcher implements AttemptEvents
             $this->backend->assign($pending);
             $this->flush();
         } catch (LauncherException|\ValueError $why) {
-            $this->notifyLost($pending, $why);
+            $this->notifyFailed($pending, $why);
         }
     }
 
@@ -387,7 +387,7 @@ final class CommandDispatcher implements AttemptEvents
     {
         $thrown = $pending->thrown;
         if ($thrown !== null) {
-            $this->notifyLost($pending, $thrown);
+            $this->notifyFailed($pending, $thrown);
         } elseif (!$result->succeeded() && $pending->mayRetry() && $this->retry->shouldRetry($result)) {
             ++$this->retryCount;
             $delay = $this->retry->delayAfter($pending->attempts);
@@ -410,7 +410,7 @@ final class CommandDispatcher implements AttemptEvents
         $this->log?->write('Ended: {result}', ['result' => $result]);
     }
 
-    private function notifyLost(PendingCommand $pending, \Throwable $reason): void
+    private function notifyFailed(PendingCommand $pending, \Throwable $reason): void
     {
         $this->delayedStarts?->schedule();
         $this->forget($pending);

@@ -12,7 +12,7 @@ use Spindle\Internal\FileType;
 use Spindle\Internal\Launcher\LauncherProtocol;
 use Spindle\Internal\Warnings;
 
-/** Sends a started command's input in pieces, of which at most about INPUT_WINDOW bytes are not yet accepted. */
+/** Sends a command's input in pieces. Waits while INPUT_WINDOW bytes or more are not acknowledged. */
 final class InputFeeder
 {
     private const MAX_PIECE_BYTES = 1 << 16;
@@ -23,10 +23,12 @@ final class InputFeeder
     private bool $started = false;
 
     /** Whether {@see feed()} waits because INPUT_WINDOW bytes are not acknowledged. */
-    private bool $full = false;
+    private bool $isWaitingForWindow = false;
 
     private bool $stopped = false;
     private readonly Condition $changed;
+
+    /** Lets the command's pool detect a wait for the source in code of the source itself. */
     public readonly CallbackFiber $fiber;
 
     /** @param string|resource|iterable<mixed, string> $source */
@@ -43,10 +45,10 @@ final class InputFeeder
     }
 
     /**
-     * Handles a frame INPUT_TAKEN. Its payload is the number of bytes that the pipe has accepted, or 0xFFFFFFFF if the
-     * command reads no more. The first frame has the number 0, and starts the feeder.
+     * Handles a frame INPUT_ACCEPTED. Its payload is the number of bytes that the pipe has accepted, or 0xFFFFFFFF if
+     * the command reads no more. The first frame has the number 0, and starts the feeder.
      */
-    public function acknowledged(string $payload): void
+    public function onAcknowledgement(string $payload): void
     {
         /** @var array{1: int} $bytes */
         $bytes = unpack('V', $payload);
@@ -60,7 +62,7 @@ final class InputFeeder
             EventLoop::queue($this->fiber->run(...), $this->feed(...));
         }
         $this->unacknowledged -= $bytes[1];
-        if ($this->full && $this->unacknowledged < LauncherProtocol::INPUT_WINDOW) {
+        if ($this->isWaitingForWindow && $this->unacknowledged < LauncherProtocol::INPUT_WINDOW) {
             $this->changed->notify();
         }
     }
@@ -81,9 +83,9 @@ final class InputFeeder
                     $this->unacknowledged += \strlen($part);
                     $this->command->sendInput($part);
                     if ($this->unacknowledged >= LauncherProtocol::INPUT_WINDOW) {
-                        $this->full = true;
+                        $this->isWaitingForWindow = true;
                         $this->wait();
-                        $this->full = false;
+                        $this->isWaitingForWindow = false;
                     }
                 }
                 if ($this->stopped) {
@@ -113,7 +115,7 @@ final class InputFeeder
     }
 
     /**
-     * @param resource $stream watched by the event loop, unless the stream is a regular file or has no fstat()
+     * @param resource $stream watched by the event loop, unless it is a regular file or fstat() fails
      *
      * @return \Generator<int, string>
      */
@@ -134,7 +136,7 @@ final class InputFeeder
                     return;
                 }
                 error_clear_last();
-                $piece = Warnings::readForeign(self::ensureOpen($stream), self::MAX_PIECE_BYTES);
+                $piece = Warnings::readApplicationStream(self::ensureOpen($stream), self::MAX_PIECE_BYTES);
                 if ($piece === false) {
                     throw SpoolException::fromStream();
                 }
@@ -164,7 +166,7 @@ final class InputFeeder
      *
      * @return \Generator<int, string>
      *
-     * @throws \ValueError when the source yields another type
+     * @throws \ValueError when the source yields a value that is not a string
      */
     private function check(iterable $source): \Generator
     {

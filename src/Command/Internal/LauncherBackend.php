@@ -148,7 +148,7 @@ final class LauncherBackend implements CommandBackend
                 ),
                 LauncherProtocol::NOT_STARTED => $this->notStarted($pending, $bytes, $at, $length),
                 LauncherProtocol::STARTED => $this->launchers->commandStarted($pending),
-                LauncherProtocol::INPUT_TAKEN => $pending->feeder?->acknowledged(substr($bytes, $at, $length)),
+                LauncherProtocol::INPUT_ACCEPTED => $pending->feeder?->onAcknowledgement(substr($bytes, $at, $length)),
                 default => null,
             };
         } catch (SpoolException $failed) {

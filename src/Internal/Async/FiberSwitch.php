@@ -9,7 +9,7 @@ use Amp\CancelledException;
 use Amp\Future;
 use Spindle\Internal\CannotWaitException;
 
-/** Detects that PHP can't switch fibers now. So a call that must wait is refused before it has an effect. */
+/** Checks whether PHP can switch fibers now, so that a call that must wait can fail before it has an effect. */
 final class FiberSwitch
 {
     /** @var \Fiber<mixed, mixed, mixed, mixed>|null a fiber that only suspends itself, which takes 0.1 µs */
@@ -25,7 +25,7 @@ final class FiberSwitch
     }
 
     /**
-     * Does the same for a call that waits for something that has begun, such as a request. The message says so.
+     * Does the same as {@see ensurePossible()} for a call that has begun. The message says that it may have an effect.
      *
      * @throws CannotWaitException
      */
@@ -43,7 +43,7 @@ final class FiberSwitch
         try {
             (self::$probe ?? self::start())->resume();
         } catch (\FiberError $blocked) {
-            // At its end, PHP ends the probe before it calls the last destructors.
+            // When the process ends, PHP destroys the probe before it calls the last destructors.
             if (self::$probe?->isTerminated() !== true) {
                 return $blocked;
             }
@@ -67,7 +67,7 @@ final class FiberSwitch
         if ($future->isComplete()) {
             return;
         }
-        // If Future::await() can't suspend the caller, later waits of {main} fail too.
+        // Does not use Future::await(): if it can't suspend the caller, later waits of {main} fail too.
         $completed = new Condition();
         $future->finally($completed->notify(...))->ignore();
         try {

@@ -37,7 +37,7 @@ final class LauncherProtocol
     public const STDERR = 18;
     public const EXITED = 19;
     public const NOT_STARTED = 20;
-    public const INPUT_TAKEN = 21;
+    public const INPUT_ACCEPTED = 21;
     public const FAILED = 22;
     public const REFUSED = 23;
     public const STARTED = 24;

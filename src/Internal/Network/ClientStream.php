@@ -303,7 +303,7 @@ final class ClientStream
         while (true) {
             $stream = $this->stream();
             [$done, $warning] = Warnings::of(
-                static fn() => stream_socket_enable_crypto($stream, true, ClientTls::VERSIONS),
+                static fn() => stream_socket_enable_crypto($stream, true, ClientTls::CRYPTO_METHOD),
             );
             if ($done === false) {
                 throw new TlsException($tls->explain($warning));

@@ -10,12 +10,13 @@ use Spindle\TlsOptions;
 /** TLS settings of a client: certificates, and which properties of the server's certificate are verified. */
 final readonly class ClientTls
 {
-    public const VERSIONS = \STREAM_CRYPTO_METHOD_TLSv1_2_CLIENT | \STREAM_CRYPTO_METHOD_TLSv1_3_CLIENT;
+    /** The supported versions of TLS, as an argument of stream_socket_enable_crypto(). */
+    public const CRYPTO_METHOD = \STREAM_CRYPTO_METHOD_TLSv1_2_CLIENT | \STREAM_CRYPTO_METHOD_TLSv1_3_CLIENT;
 
     /**
      * @param string      $serverName   name of the server, sent as SNI and expected in its certificate
      * @param bool        $verifyPeer   whether a trusted authority must have signed the certificate
-     * @param bool        $verifiesName whether the certificate must be for `$serverName`
+     * @param bool        $verifyName   whether the certificate must be for `$serverName`
      * @param string|null $caFile       path of a PEM file with trusted authorities; null for the system's
      * @param string|null $certificate  path of a PEM file with the client's certificate; null for none
      * @param string|null $key          path of a PEM file with the private key; null if `$certificate` contains it
@@ -25,7 +26,7 @@ final readonly class ClientTls
     public function __construct(
         public string $serverName,
         private bool $verifyPeer = true,
-        private bool $verifiesName = true,
+        private bool $verifyName = true,
         private ?string $caFile = null,
         public ?string $certificate = null,
         private ?string $key = null,
@@ -55,12 +56,12 @@ final readonly class ClientTls
     /** @return array<string, mixed> options of a stream context, for its key 'ssl' */
     public function contextOptions(): array
     {
-        // RFC 6066, 3 allows neither a trailing dot in SNI nor IP addresses.
+        // RFC 6066, section 3 allows neither a trailing dot nor an IP address in SNI.
         $name = preg_replace('~\.$~D', '', $this->serverName);
 
         return [
             'verify_peer' => $this->verifyPeer,
-            'verify_peer_name' => $this->verifiesName,
+            'verify_peer_name' => $this->verifyName,
             'allow_self_signed' => !$this->verifyPeer,
             'peer_name' => $name,
             'SNI_enabled' => filter_var($name, \FILTER_VALIDATE_IP) === false,

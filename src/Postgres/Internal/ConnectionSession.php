@@ -28,7 +28,7 @@ final class ConnectionSession implements SessionLender
     private readonly FairMutex $mutex;
     private readonly int $ownerPid;
 
-    /** Id of the process whose calls are accepted; null after {@see close()}. */
+    /** Id of the process whose calls are accepted; null once calls are refused. */
     private ?int $acceptedPid;
 
     private bool $isKilled = false;
@@ -39,7 +39,7 @@ final class ConnectionSession implements SessionLender
 
     private bool $isUseEnded = false;
 
-    /** @var (\Closure(): void)|null called by {@see release()}; not null while another fiber ends a transaction */
+    /** @var (\Closure(): void)|null called by {@see release()}; set while another fiber ends a transaction */
     private ?\Closure $onRelease = null;
 
     /** Whether the server has begun the transaction. Always false if {@see $isTransaction} is false. */
@@ -81,7 +81,7 @@ final class ConnectionSession implements SessionLender
     {
         $this->beginShared($cancellation);
         try {
-            $this->ensureKeepsTransaction($sql);
+            $this->refuseChain($sql);
             return $this->session->query($sql, $parameters, $cancellation);
         } finally {
             $this->endShared();
@@ -140,7 +140,7 @@ final class ConnectionSession implements SessionLender
         $this->beginShared($cancellation);
         try {
             try {
-                $this->ensureKeepsTransaction($sql);
+                $this->refuseChain($sql);
                 $rows = $this->session->stream($sql, $parameters, $cancellation);
                 $rows->valid(); // sends the statement and waits for the first row
             } finally {
@@ -193,7 +193,7 @@ final class ConnectionSession implements SessionLender
     }
 
     /**
-     * Calls back as soon as no other fiber ends a transaction whose caller has left it.
+     * Calls $then now, or after {@see release()} if another fiber ends the borrower's transaction.
      *
      * @param \Closure(): void $then
      */
@@ -277,7 +277,7 @@ final class ConnectionSession implements SessionLender
         }
     }
 
-    /** @throws \LogicException when {@see $isTransactionEnded} */
+    /** @throws \LogicException when {@see $isTransactionEnded} is true */
     public function ensureTransactionNotEnded(): void
     {
         if ($this->isTransactionEnded) {
@@ -370,7 +370,7 @@ final class ConnectionSession implements SessionLender
     }
 
     /** Refuses AND CHAIN after COMMIT or ROLLBACK: the next transaction's status would hide the end of this one. */
-    private function ensureKeepsTransaction(string $sql): void
+    private function refuseChain(string $sql): void
     {
         if ($this->isTransaction && SessionChanges::chainsTransactions($sql)) {
             $this->isTransactionEnded = true;

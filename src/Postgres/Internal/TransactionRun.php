@@ -20,10 +20,11 @@ use Spindle\Postgres\TransactionAbortedException;
 
 use function Amp\async;
 
+/** Runs functions in transactions and savepoints, and streams in separate transactions. */
 final class TransactionRun
 {
     /** Maximum seconds to wait for statements in flight before a ROLLBACK. After that, they are cancelled. */
-    private const DISCARD_ROWS_TIMEOUT = 0.1;
+    private const MAX_SETTLE_SECONDS = 0.1;
 
     /**
      * Runs a function in a transaction. After a deadlock or serialization failure, repeats it in another transaction.
@@ -35,7 +36,7 @@ final class TransactionRun
      *
      * @return T
      */
-    public static function outermost(
+    public static function run(
         SessionLender $lender,
         \Closure $work,
         ?Isolation $isolation,
@@ -48,7 +49,7 @@ final class TransactionRun
         $pause = null;
         $advice = 'so transaction() can not begin another. End that transaction first, '
             . 'or use transaction() for it, too';
-        $session = self::withoutTransaction($lender->acquire($cancellation), $lender, $advice);
+        $session = self::ensureNoTransaction($lender->acquire($cancellation), $lender, $advice);
         try {
             for ($attempt = 1;; ++$attempt) {
                 try {
@@ -61,7 +62,7 @@ final class TransactionRun
                 $pause ??= new Backoff(delay: 0.01, factor: 2.0, maxDelay: 1.0, jitter: 0.5);
                 $released = $session;
                 $session = null;
-                $session = self::withoutTransaction(
+                $session = self::ensureNoTransaction(
                     $lender->acquireAgain($released, $pause->after($attempt), $cancellation),
                     $lender,
                     $advice,
@@ -89,7 +90,7 @@ final class TransactionRun
         array $parameters,
         ?Cancellation $cancellation,
     ): \Generator {
-        $session = self::withoutTransaction(
+        $session = self::ensureNoTransaction(
             $lender->acquire($cancellation),
             $lender,
             'so stream() can not begin its own. End that transaction first, declare a cursor in it, '
@@ -109,7 +110,7 @@ final class TransactionRun
         }
     }
 
-    /** Commits an abandoned stream's transaction in another fiber, which then releases the session. */
+    /** Releases the session of a stream that was left early. If necessary, another fiber first commits. */
     public static function endStream(SessionLender $lender, Session $session): void
     {
         self::release($lender, $session, 'COMMIT');
@@ -123,8 +124,12 @@ final class TransactionRun
      *
      * @return T
      */
-    public static function nested(SessionLender $lender, int $depth, \Closure $work, ?Cancellation $cancellation): mixed
-    {
+    public static function runNested(
+        SessionLender $lender,
+        int $depth,
+        \Closure $work,
+        ?Cancellation $cancellation,
+    ): mixed {
         $name = "spindle_{$depth}";
         $session = $lender->acquire($cancellation);
         $transactionSession = new ConnectionSession($session, isTransaction: true, warn: $lender->warn(...));
@@ -142,7 +147,7 @@ final class TransactionRun
                 throw TransactionAbortedException::atCommit();
             }
             $cancellation?->throwIfRequested();
-            // A stopped RELEASE would leave open whether the savepoint exists.
+            // After a stopped RELEASE, it would be unknown whether the savepoint exists.
             try {
                 self::queryUnstopped($session, "RELEASE SAVEPOINT {$name}", $cancellation);
             } catch (ConnectionLostException $lost) {
@@ -211,7 +216,7 @@ final class TransactionRun
     }
 
     /** Returns the session. If it has an open transaction, releases the session and throws a \LogicException. */
-    private static function withoutTransaction(Session $session, SessionLender $lender, string $advice): Session
+    private static function ensureNoTransaction(Session $session, SessionLender $lender, string $advice): Session
     {
         if ($session->isOpen() && $session->inFlight() === 0 && $session->transactionStatus() !== 'I') {
             $lender->release($session);
@@ -238,7 +243,7 @@ final class TransactionRun
         CancellationLimit::during($transactionSession->session, $cancellation, $end);
     }
 
-    /** Executes a statement that a cancellation must not stop. */
+    /** Executes a statement. A cancellation does not stop it, but closes the session after some seconds. */
     private static function queryUnstopped(Session $session, string $sql, ?Cancellation $cancellation): void
     {
         CancellationLimit::during($session, $cancellation, static fn(): Result => $session->query($sql));
@@ -248,7 +253,7 @@ final class TransactionRun
     private static function rollBackTo(Session $session, string $name, ?\Throwable $failure): void
     {
         try {
-            // Without a cancellation, rows for a stream of the outer transaction may be in flight for long.
+            // Without a cancellation, no limit: rows for a stream of the outer transaction may be in flight for long.
             $limit = $failure instanceof CancelledException ? new Timeout(CancellationLimit::SECONDS) : null;
             $session->settle($limit);
             if ($session->isOpen()) {
@@ -346,7 +351,7 @@ final class TransactionRun
         $limit = new Timeout(CancellationLimit::SECONDS);
         try {
             try {
-                $session->settle(new Timeout(self::DISCARD_ROWS_TIMEOUT));
+                $session->settle(new Timeout(self::MAX_SETTLE_SECONDS));
             } catch (CancelledException) {
                 $session->stop();
                 $session->settle($limit);

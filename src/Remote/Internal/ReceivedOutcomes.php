@@ -18,15 +18,15 @@ use Spindle\Remote\BrokerUnavailableException;
 use function Amp\async;
 
 /**
- * Asks the engine to drop what this process no longer needs of one queue: the items of generators and, in batches, the
- * outcomes that this process has received or no longer awaits. A failed request for outcomes is repeated while the
- * queue is in use. At the end of the process, the unsent requests are sent.
+ * Asks the engine to drop data of a queue that this process no longer needs: the items of generators, and the outcomes
+ * that it has received or no longer awaits. Outcomes are dropped in batches. A failed request to drop outcomes is
+ * repeated while the queue is in use. At the end of the process, the unsent requests are sent.
  */
 final class ReceivedOutcomes
 {
     /** Number of outcomes, or their size in bytes, at which the request is sent without a delay. */
-    private const COUNT_PER_REQUEST = 500;
-    private const BYTES_PER_REQUEST = 4 << 20;
+    private const SEND_AT_COUNT = 500;
+    private const SEND_AT_BYTES = 4 << 20;
 
     private const DELAY_SECONDS = 0.5;
 
@@ -67,10 +67,10 @@ final class ReceivedOutcomes
     {
         $this->ids[] = $id;
         $this->bytes += $bytes;
-        // Until the request, the timer keeps this object in memory, but not the event loop running.
+        // Until the request, the timer keeps this object in memory. It does not keep the event loop running.
         $this->timer ??= EventLoop::unreference(EventLoop::delay(self::DELAY_SECONDS, $this->dropAll(...)));
-        // If the engine is not available, there can be more ids. Then only the timer repeats the request.
-        if (\count($this->ids) === self::COUNT_PER_REQUEST || $this->bytes >= self::BYTES_PER_REQUEST) {
+        // If there are more ids, requests have failed, and only the timer repeats them.
+        if (\count($this->ids) === self::SEND_AT_COUNT || $this->bytes >= self::SEND_AT_BYTES) {
             $this->dropAll();
         }
     }
@@ -82,7 +82,7 @@ final class ReceivedOutcomes
     }
 
     /**
-     * Waits up to $timeout seconds until the engine has answered all requests or is not available, if PHP can wait.
+     * Waits up to $timeout seconds until all requests have ended. Returns immediately if PHP can't suspend the caller.
      *
      * Cancellation: ends the wait, and throws no exception.
      */
@@ -110,7 +110,7 @@ final class ReceivedOutcomes
         [$ids, $this->ids, $this->bytes, $this->timer] = [$this->ids, [], 0, null];
         $taken = [];
         foreach ($ids as $id) {
-            // If a pending submission is repeated, the stored outcome keeps the job from running again.
+            // Keeps the outcome: if the pending submission is repeated, the outcome prevents a second run.
             if ($this->outbox->isPending($id)) {
                 $this->addAgain($id);
             } else {

@@ -73,7 +73,7 @@ final class PoolActivity
     public function add(MapRun $run): void
     {
         $this->sources[$run->id()] = $run;
-        $this->keepLoop();
+        $this->updateLoopReference();
     }
 
     public function remove(MapRun $run): void
@@ -137,7 +137,7 @@ final class PoolActivity
             return;
         }
         $this->closing = true;
-        $this->keepLoop();
+        $this->updateLoopReference();
         $this->stopIfSettled();
         if (!$this->ended) {
             $this->waiting->wait($cancellation);
@@ -150,17 +150,17 @@ final class PoolActivity
         $this->isClosed = true;
         $this->closing = true;
         $this->released = true;
-        $this->keepLoop();
+        $this->updateLoopReference();
     }
 
     /** Called when a task got its outcome, or a stream of items began or ended. */
     public function onSettled(): void
     {
-        $this->keepLoop();
+        $this->updateLoopReference();
         $this->stopIfSettled();
     }
 
-    public function keepLoop(): void
+    public function updateLoopReference(): void
     {
         if ($this->ended) {
             return;

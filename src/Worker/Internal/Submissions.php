@@ -7,11 +7,12 @@ namespace Spindle\Worker\Internal;
 use Amp\Cancellation;
 use Revolt\EventLoop;
 
+/** The tasks of a pool that were submitted one by one. */
 final class Submissions implements Source
 {
     private readonly BatchSizing $sizing;
 
-    /** @var \SplQueue<Submission> tasks that no worker has had, and withdrawn tasks that take() will skip */
+    /** @var \SplQueue<Submission> tasks that were never in a batch, and withdrawn tasks that take() will skip */
     private \SplQueue $waiting;
 
     /** Whether this process is a fork of the pool's process. A fork does not report failures that no fiber awaits. */
@@ -20,7 +21,7 @@ final class Submissions implements Source
     /** Number of tasks without an outcome. Only this class writes this property. */
     public int $openCount = 0;
 
-    /** Number of tasks that no worker has had. */
+    /** Number of tasks that were never in a batch and are not withdrawn. */
     private int $waitingCount = 0;
 
     /** @var \WeakMap<Submission, Cancellation> tasks that can be cancelled */
@@ -56,7 +57,7 @@ final class Submissions implements Source
         return $this->openCount - $cancelled;
     }
 
-    /** If no worker has had the task, makes it fail with this reason. Otherwise returns false. */
+    /** Makes a waiting task fail, and returns true. Returns false if the task was already in a batch. */
     public function withdraw(Submission $submission, \Throwable $reason): bool
     {
         if (!$submission->isWaiting) {
@@ -141,8 +142,8 @@ final class Submissions implements Source
     {
         try {
             $submission->settle(TaskOutcome::value(WorkerProtocol::SERIALIZED, $bytes, $attempt, null));
-        } catch (\Throwable $refused) {
-            $submission->fail($refused);
+        } catch (\Throwable $failure) {
+            $submission->fail($failure);
         }
     }
 

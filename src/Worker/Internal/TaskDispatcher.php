@@ -25,7 +25,7 @@ use Spindle\Worker\WorkerCrashedException;
 use Spindle\Worker\WorkerPoolOptions;
 use Spindle\Worker\WorkerStartException;
 
-/** Decides which worker gets which tasks. Each task gets exactly one outcome, except in an abandoned map. */
+/** Decides which worker gets which tasks. Each task gets exactly one outcome, unless its map() loop was left. */
 final class TaskDispatcher implements PoolEvents
 {
     /** Largest number of batches that a worker has at the same time: the current batch and the next one. */
@@ -146,7 +146,7 @@ final class TaskDispatcher implements PoolEvents
         $this->replacement->replaceOutdated();
         $this->submissions->add($submission, $cancellation);
         if ($this->submissions->openCount === 1) {
-            $this->activity->keepLoop();
+            $this->activity->updateLoopReference();
         }
         try {
             $this->fill(true);
@@ -177,6 +177,7 @@ final class TaskDispatcher implements PoolEvents
         $this->activity->add($run);
     }
 
+    /** Drops the unstarted tasks of a map() call. Ends workers that still run others after $timeout seconds. */
     public function abandon(MapRun $run, float $timeout): void
     {
         if (!$this->isInFork()) {
@@ -262,11 +263,11 @@ final class TaskDispatcher implements PoolEvents
         }
     }
 
-    /** @param bool $drains whether to wait for the last output of tasks and pass it on */
-    public function kill(bool $drains = false): void
+    /** @param bool $readsOutput whether to wait for the last output of tasks and pass it on */
+    public function kill(bool $readsOutput = false): void
     {
         $workers = $this->workers->all();
-        $this->workers->close($drains);
+        $this->workers->close($readsOutput);
         $this->failAll($workers, ExecutorClosedException::killed());
         $this->activity->end();
     }
@@ -288,7 +289,7 @@ final class TaskDispatcher implements PoolEvents
      * @param array<int, WorkerHandle> $workers
      * @param bool $areWorkersCurrent whether the workers certainly have the user and groups of this process
      *
-     * @return bool whether a worker could take another batch, but no task is left
+     * @return bool whether a worker has room for another batch, but no task is waiting
      */
     private function assign(array $workers, bool $areWorkersCurrent = false): bool
     {
@@ -317,7 +318,7 @@ final class TaskDispatcher implements PoolEvents
                 }
                 $areWorkersCurrent = true;
                 if ($worker->batches === []) {
-                    $this->timeouts->becameFirst($worker, $batch);
+                    $this->timeouts->startClock($worker, $batch);
                 }
                 $worker->send($batch);
             }
@@ -355,7 +356,7 @@ final class TaskDispatcher implements PoolEvents
         array_shift($worker->batches);
         $batch->source->sizing()->learn($batch->receivedCount, $batch->elapsed, $batch->longest);
         if ($batch->receivedCount < $batch->limit) {
-            // The worker has not run the other tasks: a limit excluded them, or its memory has grown too much.
+            // The worker skipped the other tasks: the pool took them back, or the worker's memory has grown too much.
             $this->backlog->requeue($batch, $batch->receivedCount, $batch->limit);
         }
         if ($batch->source instanceof MapRun) {
@@ -365,7 +366,7 @@ final class TaskDispatcher implements PoolEvents
         if ($next === null) {
             $this->workers->becameIdle($worker);
         } else {
-            $this->timeouts->becameFirst($worker, $next);
+            $this->timeouts->startClock($worker, $next);
         }
         $this->fill();
         $this->activity->stopIfSettled();
@@ -407,7 +408,7 @@ final class TaskDispatcher implements PoolEvents
         $this->activity->end($reason);
     }
 
-    /** Returns whether this is a fork of the pool's process. A fork must not use the shared sockets and marks. */
+    /** Returns whether this is a fork of the pool's process. A fork must not use the shared sockets and memory. */
     public function isInFork(): bool
     {
         return $this->ownerPid !== getmypid();

@@ -47,7 +47,7 @@ final class TaskTimeouts
         $this->overdueTimer = $this->suspensionTimer = null;
     }
 
-    public function becameFirst(WorkerHandle $worker, Batch $batch): void
+    public function startClock(WorkerHandle $worker, Batch $batch): void
     {
         $batch->firstSince = hrtime(true);
         if ($this->suspensionTimer === null) {

@@ -117,10 +117,10 @@ final class WorkerGroup implements ContextEvents
         return class_exists(ClassLoader::class, false) ? ClassLoader::getRegisteredLoaders() : [];
     }
 
-    /** Ends all workers of the group and waits for their end. `$drains` is whether to pass on their last output. */
-    public function close(bool $drains = false): void
+    /** @param bool $readsOutput whether to wait for the last output of tasks and pass it on */
+    public function close(bool $readsOutput = false): void
     {
-        if ($drains) {
+        if ($readsOutput) {
             $this->context->drain();
         }
         $this->startup->close();

@@ -44,11 +44,11 @@ final class WorkerGroups
         }
     }
 
-    public function close(bool $drains): void
+    public function close(bool $readsOutput): void
     {
         foreach ([$this->present, ...$this->former] as $group) {
             $group->workers = [];
-            $group->close($drains); // also closes connections that wait to be accepted
+            $group->close($readsOutput); // also closes connections that wait to be accepted
         }
         $this->former = [];
     }

@@ -176,8 +176,8 @@ final class Workers implements WorkerEvents
         }
     }
 
-    /** Ends all workers and waits for their end. `$drains` is whether to pass on their last output. */
-    public function close(bool $drains = false): void
+    /** Ends all workers and waits for their end. `$readsOutput` is whether to pass on their last output. */
+    public function close(bool $readsOutput = false): void
     {
         $this->closed = true;
         $this->backoff->endPause();
@@ -192,7 +192,7 @@ final class Workers implements WorkerEvents
         foreach ($workers as $worker) {
             $worker->link?->close(); // the worker ends when it is disconnected
         }
-        $this->groups->close($drains);
+        $this->groups->close($readsOutput);
         foreach ($workers as $worker) {
             $this->release($worker); // last, because an ended worker can create no more shared memory
             $worker->sharedFlags = null;

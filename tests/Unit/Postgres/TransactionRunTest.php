@@ -125,7 +125,7 @@ final class TransactionRunTest extends TestCase
         $start = $this->now();
         $run = async(static fn(): mixed => self::thrown(
             CancelledException::class,
-            static fn(): mixed => TransactionRun::outermost($link, $work, null, 0, new TimeoutCancellation(0.5)),
+            static fn(): mixed => TransactionRun::run($link, $work, null, 0, new TimeoutCancellation(0.5)),
         ));
         delay(8);
 

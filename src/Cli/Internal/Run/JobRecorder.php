@@ -24,7 +24,11 @@ final class JobRecorder
         private readonly ?JobLog $log,
     ) {}
 
-    /** Returns the command with the targets of its output. Throws the exceptions of {@see ResultWriter::start()}. */
+    /**
+     * Returns the command, with its output redirected as the writer needs.
+     *
+     * @throws OutputClosedException|OutputFailedException
+     */
     public function start(InputJob $job, Command $command): Command
     {
         return $this->writer->start($job, $command);
@@ -33,16 +37,16 @@ final class JobRecorder
     /** @throws OutputClosedException|OutputFailedException */
     public function record(InputJob $job, CommandResult $result): void
     {
-        $received = $this->console->group(function () use ($job, $result): int {
-            $received = $this->writer->write($job, $result);
+        $stdoutBytes = $this->console->group(function () use ($job, $result): int {
+            $stdoutBytes = $this->writer->write($job, $result);
             if ($result->error !== null) {
                 $this->console->notice(self::failure($job, $result->error, $result));
             }
 
-            return $received;
+            return $stdoutBytes;
         });
         $this->results?->save($job, $result);
-        $this->log?->append($job, $result, $received);
+        $this->log?->append($job, $result, $stdoutBytes);
     }
 
     /** @throws OutputFailedException when the job log was deleted, moved or replaced */
@@ -51,7 +55,7 @@ final class JobRecorder
         $this->log?->finish();
     }
 
-    /** Returns how a job failed. Names the user's command, although the executed command may first open a block. */
+    /** Returns how a job failed. Names the user's command, without code that first opens the input file of the job. */
     private static function failure(InputJob $job, string $error, CommandResult $result): string
     {
         return \sprintf(

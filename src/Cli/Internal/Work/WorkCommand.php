@@ -17,10 +17,9 @@ use Symfony\Component\Console\Output\OutputInterface;
 final class WorkCommand extends Command
 {
     private const HELP = <<<'HELP'
-        Runs the tasks that other processes, on this machine or others, submit to a
-        queue by Spindle\Remote\RemoteExecutor, and the commands of spindle run
-        --queue and Spindle\Remote\RemoteCommands. A process of spindle work is an
-        agent. Start one on each machine:
+        Runs the jobs of a queue: the tasks of Spindle\Remote\RemoteExecutor, and
+        the commands of spindle run --queue and Spindle\Remote\RemoteCommands. A
+        process of spindle work is an agent. Start one on each machine:
 
           <info>export SPINDLE_KEY_FILE=/etc/app/spindle.key</info>
           <info>export SPINDLE_BROKER=redis://:password@host</info>
@@ -36,9 +35,9 @@ final class WorkCommand extends Command
           waits for it.
 
         <comment>The keys</comment>
-          SPINDLE_KEY_FILE names a file with a secret of 32 bytes or more per line,
-          which only its owner can read. A job runs only if one of these secrets has
-          signed it. To create the file:
+          SPINDLE_KEY_FILE names a file that only its owner can read, with one
+          secret of 32 bytes or more per line. A job runs only if one of these
+          secrets has signed it. To create the file:
             (umask 077; head -c 32 /dev/urandom | base64 > FILE)
 
         <comment>Signals</comment>
@@ -55,8 +54,8 @@ final class WorkCommand extends Command
           0      ended by INT or TERM; all jobs are done or given back
           130    ended by a second INT
           143    ended by a second TERM
-          253    the broker refuses the agent, or the broker's own settings would lose
-                 jobs
+          253    the broker refuses the agent, or has settings with which it could
+                 lose jobs, such as no append-only file
           254    no worker can start, no job can be verified, or the admin address
                  can't be used
           255    invalid options, key file or broker file, or started as root
@@ -66,7 +65,7 @@ final class WorkCommand extends Command
     private const VALUES = InputOption::VALUE_REQUIRED | InputOption::VALUE_IS_ARRAY;
     private const FLAG = InputOption::VALUE_NONE;
 
-    /** The options that follow those of the broker in the help, in this order, with lines of at most 35 columns. */
+    /** Options in the order of the help, where they follow the broker's. Text lines have at most 35 columns. */
     private const OPTIONS = [
         'workers' => [self::VALUE, <<<'TEXT'
             Run up to N tasks at once [default:

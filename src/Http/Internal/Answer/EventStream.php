@@ -130,7 +130,7 @@ final class EventStream implements StreamInterface
         }
     }
 
-    /** Makes the event loop run the iterator up to its next event. */
+    /** Makes the event loop run the iterator up to its next event. If the stream is closed, ends the iterator. */
     private function start(): void
     {
         if (!$this->running && $this->events !== null) {
@@ -139,7 +139,7 @@ final class EventStream implements StreamInterface
         }
     }
 
-    /** Returns whether the iterator has not ended. */
+    /** Runs the iterator up to its next event. Returns whether it may have more. */
     private function advance(): bool
     {
         try {

@@ -107,7 +107,7 @@ final readonly class ServerFactory
      */
     public function updateAdmin(array $sockets): void
     {
-        if (Certificates::secure($sockets) === []) {
+        if (Certificates::tlsSockets($sockets) === []) {
             return;
         }
         try {

@@ -17,18 +17,18 @@ final class Certificates
     /** The supported versions of TLS, as an argument of stream_socket_enable_crypto(). */
     public const CRYPTO_METHOD = \STREAM_CRYPTO_METHOD_TLSv1_2_SERVER | \STREAM_CRYPTO_METHOD_TLSv1_3_SERVER;
 
-    /** Context option with the files of all names. PHP's option SNI_server_certs lists only the usable files. */
+    /** Context option with the files of all host names (SNI). PHP's SNI_server_certs has only the usable files. */
     private const ALL_NAMES = 'spindle_certificates';
 
-    /** @var array<string, list<int>> state of files in which the last check found no fault, by path */
-    private static array $usableStates = [];
+    /** @var array<string, list<int>> fingerprints of files in which the last check found no fault, by path */
+    private static array $usableFingerprints = [];
 
     private function __construct() {}
 
     /**
      * @param array<mixed> $certificates by host name
      *
-     * @throws \ValueError for a key that PHP refuses or that no client can request
+     * @throws \ValueError for a name that PHP refuses or that no client can request
      */
     public static function checkNames(array $certificates): void
     {
@@ -56,7 +56,7 @@ final class Certificates
             throw ListenException::withoutCertificate($address);
         }
         $fileOptions = self::fileOptions($options);
-        clearstatcache(true); // PHP caches for minutes where the symbolic links in a path lead
+        clearstatcache(true); // PHP caches the targets of symbolic links for minutes
         $fault = self::fault((string) $fileOptions['local_cert'], (string) $fileOptions['local_pk'])
             ?? array_values(self::faults($fileOptions[self::ALL_NAMES]))[0]
             ?? null;
@@ -83,7 +83,7 @@ final class Certificates
      */
     public static function checkDefault(array $sockets, SupervisorOptions $options): void
     {
-        $address = array_key_first(self::secure($sockets));
+        $address = array_key_first(self::tlsSockets($sockets));
         if ($address === null) {
             return;
         }
@@ -95,13 +95,13 @@ final class Certificates
     }
 
     /**
-     * Sets relative paths again, after the process has changed to the directory of another release.
+     * Resolves relative paths again, after the process has changed to the directory of another release.
      *
      * @param array<string, resource> $sockets listening sockets by address
      */
     public static function updatePaths(array $sockets, SupervisorOptions $options): void
     {
-        foreach (self::secure($sockets) as $socket) {
+        foreach (self::tlsSockets($sockets) as $socket) {
             foreach (self::fileOptions($options) as $name => $value) {
                 stream_context_set_option($socket, 'ssl', $name, $value);
             }
@@ -109,7 +109,7 @@ final class Certificates
     }
 
     /**
-     * Adds the names (SNI) in the options of an application, which is loaded after the sockets were opened.
+     * Adds the certificates (SNI) of an application to sockets that were opened before the application was loaded.
      *
      * @param array<string, resource> $sockets listening sockets by address
      *
@@ -119,30 +119,30 @@ final class Certificates
      */
     public static function addApplicationCertificates(array $sockets, HttpServerOptions $options): array
     {
-        $own = self::fileOptions($options);
-        $secure = self::secure($sockets);
+        $added = self::fileOptions($options);
+        $secure = self::tlsSockets($sockets);
         foreach ($secure as $address => $socket) {
             /** @var array{local_cert: string, local_pk: string, spindle_certificates: array<string, string>} */
-            $used = stream_context_get_options($socket)['ssl'];
-            $ownFiles = self::defaultFiles([ // an option that is omitted has the value of the socket
-                'local_cert' => $own['local_cert'] ?? $used['local_cert'],
-                'local_pk' => $own['local_pk'] ?? $used['local_pk'],
+            $current = stream_context_get_options($socket)['ssl'];
+            $addedFiles = self::defaultFiles([ // an omitted option has the value of the socket
+                'local_cert' => $added['local_cert'] ?? $current['local_cert'],
+                'local_pk' => $added['local_pk'] ?? $current['local_pk'],
             ]);
-            $usedFiles = self::defaultFiles($used);
-            if ($ownFiles !== $usedFiles) {
+            $currentFiles = self::defaultFiles($current);
+            if ($addedFiles !== $currentFiles) {
                 throw ListenException::because(
                     $address,
-                    "its certificate is {$usedFiles}, but the options of the application have {$ownFiles}. Remove"
+                    "its certificate is {$currentFiles}, but the options of the application have {$addedFiles}. Remove"
                         . ' the options certificate and key from the application, or set the same files',
                 );
             }
-            $names = $own[self::ALL_NAMES] + $used[self::ALL_NAMES];
+            $names = $added[self::ALL_NAMES] + $current[self::ALL_NAMES];
             stream_context_set_option($socket, 'ssl', 'SNI_enabled', $names !== []);
             stream_context_set_option($socket, 'ssl', 'SNI_server_certs', $names);
             stream_context_set_option($socket, 'ssl', self::ALL_NAMES, $names);
         }
 
-        return $secure === [] ? [] : self::faults($own[self::ALL_NAMES]);
+        return $secure === [] ? [] : self::faults($added[self::ALL_NAMES]);
     }
 
     /**
@@ -150,7 +150,7 @@ final class Certificates
      *
      * @return array<string, resource> those with TLS
      */
-    public static function secure(array $sockets): array
+    public static function tlsSockets(array $sockets): array
     {
         return array_filter(
             $sockets,
@@ -182,7 +182,7 @@ final class Certificates
      */
     public static function prepareHandshake($stream): array
     {
-        clearstatcache(true); // clearing the cache of one path would keep the links in its directories
+        clearstatcache(true); // clearing one path would keep the links of its parent directories
         /** @var array{ssl: array<string, array<string, string>>} */
         $options = stream_context_get_options($stream);
         $files = $options['ssl'][self::ALL_NAMES];
@@ -219,8 +219,8 @@ final class Certificates
     }
 
     /**
-     * Checks files that changed, or had a fault, since the last check. A check takes as long as PHP takes to load the
-     * file.
+     * Checks files that are new, have changed, or had a fault in the last check. A check takes as long as PHP takes to
+     * load the file.
      *
      * @param array<string, string> $files files with a certificate and its key, by name
      *
@@ -230,23 +230,23 @@ final class Certificates
     {
         $faults = [];
         foreach ($files as $name => $file) {
-            $state = self::settledState($file);
-            if ($state !== null && $state === (self::$usableStates[$file] ?? null)) {
+            $fingerprint = self::fingerprint($file);
+            if ($fingerprint !== null && $fingerprint === (self::$usableFingerprints[$file] ?? null)) {
                 continue;
             }
             $fault = self::fault($file, $file);
             if ($fault !== null) {
                 $faults[$name] = $fault;
-            } elseif ($state !== null) {
-                self::$usableStates[$file] = $state;
+            } elseif ($fingerprint !== null) {
+                self::$usableFingerprints[$file] = $fingerprint;
             }
         }
 
         return $faults;
     }
 
-    /** @return list<int>|null null if another change within the same second might not change the state */
-    private static function settledState(string $file): ?array
+    /** @return list<int>|null null if the file is missing, or if ctime might not show its next change */
+    private static function fingerprint(string $file): ?array
     {
         $stat = Warnings::suppressed(static fn() => stat($file));
 
@@ -258,8 +258,8 @@ final class Certificates
     /** Lets PHP load the files for a socket that is not connected. So all rules of PHP and OpenSSL apply. */
     private static function fault(string $certificate, string $key): ?string
     {
-        // A passphrase that no key has, so that OpenSSL rejects all encrypted keys. For those in SNI_server_certs, it
-        // would ask at the terminal, even if the passphrase is ''.
+        // A passphrase that no key has, so that OpenSSL rejects all encrypted keys. For an encrypted key in
+        // SNI_server_certs, OpenSSL would ask at the terminal, even if the passphrase is ''.
         $options = ['local_cert' => $certificate, 'local_pk' => $key, 'passphrase' => "\n", 'verify_peer' => false];
         $context = stream_context_create(['ssl' => $options]);
         while (openssl_error_string() !== false); // forgets earlier errors

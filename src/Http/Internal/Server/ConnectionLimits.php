@@ -220,7 +220,7 @@ final class ConnectionLimits
         return array_fill_keys(
             array_keys(array_filter(
                 $connections,
-                static fn(Connection $connection): bool => $connection->timed->isTooSlowForOthers($now),
+                static fn(Connection $connection): bool => $connection->timed->isTooSlowWhenFull($now),
             )),
             0,
         );

@@ -114,8 +114,8 @@ final class TimedTransport
     }
 
     /**
-     * Ends the wait for more of a request's body. Restores the interrupted phase with its remaining time. But if the
-     * response has begun and no bytes of it wait to be sent, enters {@see Phase::Stream}.
+     * Ends the wait for more of a request's body. Restores the interrupted phase with its remaining time. If the
+     * response has begun, enters {@see Phase::Stream} instead, unless an interrupted Phase::Write is still sending.
      *
      * @param int $remaining nanoseconds that the interrupted phase had left when the wait began
      */
@@ -131,13 +131,13 @@ final class TimedTransport
         $isWriting = $interrupted === Phase::Write && $this->transport->sending;
         if ($exchange->responseStarted && !$isWriting) {
             $this->enterPhase(Phase::Stream, 0);
-            $this->limitUnsentStream();
+            $this->startWriteDeadline();
         } else {
             $this->enterPhaseUntil($interrupted, $now + $remaining);
         }
     }
 
-    /** @return bool whether the body has arrived fast enough; then the server waits for another time window */
+    /** Starts another {@see RateWindow}, and returns true, if enough bytes were transferred in the current one. */
     public function continueBody(): bool
     {
         if ($this->uploadRate?->isFastEnough() !== true) {
@@ -181,7 +181,7 @@ final class TimedTransport
             $isSent = $this->transport->send($this->outgoing);
             $this->outgoing = '';
             if (!$isSent) {
-                $this->transport->isBroken() ? $this->abort() : $this->limitUnsentStream();
+                $this->transport->isBroken() ? $this->abort() : $this->startWriteDeadline();
             }
         }
     }
@@ -196,7 +196,7 @@ final class TimedTransport
     }
 
     /** Starts the deadline of {@see Phase::Write} if the client does not receive a streamed response fast enough. */
-    private function limitUnsentStream(): void
+    private function startWriteDeadline(): void
     {
         if ($this->phase === Phase::Stream && $this->transport->sending) {
             $this->enterWrite(Phase::Write);
@@ -242,7 +242,7 @@ final class TimedTransport
         $this->writers?->wakeAll();
     }
 
-    /** Starts the wait until the client receives bytes that the kernel did not accept immediately. */
+    /** Starts the deadline for bytes that the kernel did not accept immediately. */
     private function enterWrite(Phase $phase): void
     {
         $this->sentBefore = $this->transport->sentBytes;
@@ -253,7 +253,7 @@ final class TimedTransport
     public function checkProgress(): void
     {
         $phase = $this->phase;
-        // A full send buffer is reported as writable only when a third is free, perhaps megabytes. So try to send.
+        // The kernel reports a full buffer as writable only when a third of it is free, perhaps megabytes.
         $this->transport->trySend();
         if ($this->closed || !$this->transport->sending) {
             return;
@@ -263,7 +263,7 @@ final class TimedTransport
             : $this->abort(ClientDisconnectedException::tooSlow());
     }
 
-    /** Returns when a connection without a running handler can be evicted, by hrtime(); null if it can't be. */
+    /** Returns the time, by hrtime(), from which a connection without a running handler can be evicted, or null. */
     public function evictableFrom(): ?int
     {
         $minWait = match ($this->phase) {
@@ -281,15 +281,15 @@ final class TimedTransport
     }
 
     /**
-     * Returns whether the client is too slow to keep its connection while the server is full: the server waits for the
-     * client, which has sent or received too few bytes since an earlier call.
+     * Returns whether the client must lose its connection while the server is full: the server waits for the client,
+     * which has transferred too few bytes since an earlier call.
      */
-    public function isTooSlowForOthers(int $now): bool
+    public function isTooSlowWhenFull(int $now): bool
     {
-        return $this->phase === Phase::Body ? $this->isSentTooSlowly($now) : $this->isReceivedTooSlowly($now);
+        return $this->phase === Phase::Body ? $this->isUploadTooSlow($now) : $this->isDownloadTooSlow($now);
     }
 
-    private function isSentTooSlowly(int $now): bool
+    private function isUploadTooSlow(int $now): bool
     {
         return $this->uploadRate !== null && $this->crowdedRate()->isTooSlow(
             0,
@@ -298,7 +298,7 @@ final class TimedTransport
         );
     }
 
-    private function isReceivedTooSlowly(int $now): bool
+    private function isDownloadTooSlow(int $now): bool
     {
         if ($this->phase !== Phase::Write && $this->phase !== Phase::Linger || !$this->transport->sending) {
             return false;
@@ -317,9 +317,9 @@ final class TimedTransport
     }
 
     /**
-     * Ends this side of the connection once all bytes are sent, and waits until the client ends its side. A client may
-     * first send a whole body, such as a proxy. If a connection is closed with unread bytes, the kernel discards the
-     * response: RFC 9112, 9.6.
+     * Ends this side of the connection once all bytes are sent, and waits until the client ends its side. Some
+     * clients, such as proxies, first send the whole body. If a connection is closed with unread bytes, the kernel
+     * discards the response: RFC 9112, section 9.6.
      */
     public function linger(): void
     {

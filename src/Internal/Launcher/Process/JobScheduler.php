@@ -134,7 +134,7 @@ final class JobScheduler implements FrameHandler
     public function inputTaken(LauncherJob $job, int $bytes): void
     {
         if (($job->flags & LauncherProtocol::INPUT_FOLLOWS) !== 0) {
-            $this->frames->add(LauncherProtocol::INPUT_TAKEN, $job->id, pack('V', $bytes));
+            $this->frames->add(LauncherProtocol::INPUT_ACCEPTED, $job->id, pack('V', $bytes));
         }
     }
 

@@ -27,7 +27,7 @@ final class PipelinedSession implements Session
     /** Whether {@see query()} measures times for {@see lastQueryNanoseconds()}. That makes queries slightly slower. */
     public bool $isTimed = false;
 
-    /** @var array<string, string> messages that execute a BEGIN, by its text: one for each isolation level */
+    /** @var array<string, string> messages that execute a BEGIN, by its SQL text */
     private static array $beginMessages = [];
 
     /** Number of the last portal; part of its name. */
@@ -85,7 +85,7 @@ final class PipelinedSession implements Session
     }
 
     /**
-     * Sends a query immediately, if its statement is prepared and nothing has to be awaited or closed first. The answer
+     * Sends a query immediately if its statement is prepared and nothing else must be sent or awaited first. The answer
      * wakes the fiber that waits on the exchange. That fiber must call {@see self::result()}.
      *
      * @param list<mixed> $parameters
@@ -162,9 +162,8 @@ final class PipelinedSession implements Session
     }
 
     /**
-     * Asks the server to stop the current statement, so that later statements are executed earlier. If the stop has
-     * undone all effects of the statement, the session sends the statement again, after the later ones. If the request
-     * can't be sent, the statement continues.
+     * Cancels the current statement, so that those behind it are executed first. If all effects of the statement were
+     * undone, the session sends it again after them. If the request can't be sent, the statement continues.
      */
     public function postpone(): void
     {
@@ -334,11 +333,11 @@ final class PipelinedSession implements Session
         $this->changes->record();
     }
 
-    /** Rolls back an open transaction, and undoes changes of the session. Closes the session if that has no effect. */
+    /** Rolls back an open transaction, and undoes changes of the session. Closes the session if that fails. */
     public function reset(): void
     {
         $this->settle();
-        // A released borrower may have called transaction() without sending a statement.
+        // The last borrower may have begun a transaction without sending a statement.
         $this->discardUnsentBegin();
         if ($this->pipeline->conversation->status !== 'I') {
             $this->query('ROLLBACK');

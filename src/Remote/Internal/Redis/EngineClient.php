@@ -34,8 +34,8 @@ final class EngineClient
     private const SCRIPT_DIRECTORY = __DIR__ . '/scripts';
 
     /**
-     * Scripts that the engine refuses to start while its memory is full. The other scripts run even then: many of them
-     * free memory, and the others need little.
+     * Scripts that the engine refuses to start while its memory is full. All other scripts run even then: many free
+     * memory, and the rest need little.
      */
     private const SCRIPTS_NEEDING_MEMORY = ['submit', 'put-items'];
     private const SETTINGS = ['appendonly', 'appendfsync', 'no-appendfsync-on-rewrite', 'maxmemory-policy'];
@@ -77,7 +77,7 @@ final class EngineClient
     /** @var Future<RedisConnection>|null while a connection is being opened */
     private ?Future $opening = null;
 
-    /** @var array<int, Mailbox> mailboxes by object id; their first opening is pending, or the last was refused */
+    /** @var array<int, Mailbox> mailboxes that are being opened for the first time, or were refused; by object id */
     private array $unopenedMailboxes = [];
 
     /** @param float $timeout seconds to connect, and seconds that the engine may be silent while an answer is due */
@@ -131,7 +131,7 @@ final class EngineClient
         return $this->connectionCount;
     }
 
-    /** Makes {@see run()} wait for the first attempt to open the mailbox, and try a refused mailbox again. */
+    /** Makes {@see run()} wait until the mailbox is open. After a refusal, run() tries again, and throws if refused. */
     public function addUnopenedMailbox(Mailbox $mailbox): void
     {
         $this->unopenedMailboxes[spl_object_id($mailbox)] = $mailbox;
@@ -153,7 +153,7 @@ final class EngineClient
     }
 
     /**
-     * Runs a script that has no result. If the process is ending, only sends the request.
+     * Runs a script that has no result. If the process is ending, sends the request without waiting for the answer.
      *
      * @throws BrokerException
      */
@@ -247,7 +247,7 @@ final class EngineClient
             throw BrokerRefusedException::at(
                 (string) $this->address,
                 'the process is ending, and no longer waits for answers',
-                'send requests before the destructors that PHP calls last',
+                'send requests before the script ends, not in a destructor',
             );
         }
         FiberSwitch::ensurePossible();

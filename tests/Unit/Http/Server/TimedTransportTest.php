@@ -349,25 +349,25 @@ final class TimedTransportTest extends TidyTestCase
         $this->fillBuffers();
         $this->timed->enterPhase(Phase::Write, $now = (int) hrtime(true));
 
-        self::assertFalse($this->timed->isTooSlowForOthers($now), 'the measurement begins');
+        self::assertFalse($this->timed->isTooSlowWhenFull($now), 'the measurement begins');
         $this->timed->transport->sentBytes += 3 * 20 * self::MIN_RATE;
-        self::assertFalse($this->timed->isTooSlowForOthers($now += 3 * self::SECOND), 'as many bytes as necessary');
-        self::assertFalse($this->timed->isTooSlowForOthers($now + 3 * self::SECOND - 1), 'measured too briefly');
+        self::assertFalse($this->timed->isTooSlowWhenFull($now += 3 * self::SECOND), 'as many bytes as necessary');
+        self::assertFalse($this->timed->isTooSlowWhenFull($now + 3 * self::SECOND - 1), 'measured too briefly');
         $this->timed->transport->sentBytes += 3 * 20 * self::MIN_RATE - 1;
-        self::assertTrue($this->timed->isTooSlowForOthers($now + 3 * self::SECOND));
+        self::assertTrue($this->timed->isTooSlowWhenFull($now + 3 * self::SECOND));
         $this->timed->enterPhase(Phase::Stream, $now);
-        self::assertFalse($this->timed->isTooSlowForOthers($now + 3 * self::SECOND), 'the server does not wait for it');
+        self::assertFalse($this->timed->isTooSlowWhenFull($now + 3 * self::SECOND), 'the server does not wait for it');
     }
 
     public function testOnlyWaitsForABodyCountAgainstItsClient(): void
     {
         $now = (int) hrtime(true);
         $this->timed->enterBody();
-        self::assertFalse($this->timed->isTooSlowForOthers($now), 'the measurement begins');
+        self::assertFalse($this->timed->isTooSlowWhenFull($now), 'the measurement begins');
         $this->timed->leaveBody($this->exchange(10), Phase::Handler, self::SECOND);
         $this->timed->phase = Phase::Body;
-        self::assertFalse($this->timed->isTooSlowForOthers($now + 9 * self::SECOND), 'the server did not wait');
+        self::assertFalse($this->timed->isTooSlowWhenFull($now + 9 * self::SECOND), 'the server did not wait');
         $this->timed->enterBody();
-        self::assertTrue($this->timed->isTooSlowForOthers($now + 9 * self::SECOND));
+        self::assertTrue($this->timed->isTooSlowWhenFull($now + 9 * self::SECOND));
     }
 }

@@ -13,7 +13,7 @@ use Spindle\Command\CommandResult;
 interface ResultWriter
 {
     /**
-     * Returns the command of a job that is about to start, with the targets of its output.
+     * Returns the command of a job that is about to start, with its output redirected as the writer needs.
      *
      * @throws OutputClosedException|OutputFailedException
      */
