@@ -82,7 +82,8 @@ final class EventReader
         $start = 0;
         $searchFrom = \strlen($this->buffer); // the buffer has no line end
         $this->buffer .= $bytes;
-        if (!$this->isAfterStart && \strlen($this->buffer) >= 3) {
+        $mayBeginMark = str_starts_with("\u{feff}", $this->buffer) && $this->buffer !== "\u{feff}";
+        if (!$this->isAfterStart && !$mayBeginMark) {
             $this->isAfterStart = true;
             $start = $searchFrom = str_starts_with($this->buffer, "\u{feff}") ? 3 : 0;
         }

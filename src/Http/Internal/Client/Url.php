@@ -67,10 +67,10 @@ final readonly class Url
     {
         $reference = explode('#', trim($reference), 2)[0];
         if (preg_match('~^[a-z][a-z0-9+.\-]*+:~i', $reference) === 1) {
-            return self::parse($reference);
+            return self::parse($reference)?->withoutDotSegments();
         }
         if (str_starts_with($reference, '//')) {
-            return self::parse("{$this->scheme}:{$reference}");
+            return self::parse("{$this->scheme}:{$reference}")?->withoutDotSegments();
         }
         $query = strstr($reference, '?');
         $path = explode('?', $reference, 2)[0];
@@ -190,6 +190,15 @@ final readonly class Url
             static fn(array $match): string => rawurlencode($match[0]),
             $target,
         );
+    }
+
+    private function withoutDotSegments(): self
+    {
+        $target = self::withoutDots($this->path()) . strstr($this->target, '?');
+
+        $userInfo = $this->userInfo?->getValue();
+
+        return new self($this->scheme, $this->host, $this->port, $target, \is_string($userInfo) ? $userInfo : '');
     }
 
     /** Removes "." and ".." from a path: RFC 3986, 5.2.4. */

@@ -8,7 +8,7 @@ use Spindle\Postgres\ProtocolException;
 
 /**
  * Converts arrays with up to six dimensions to and from nested lists. Lower bounds are dropped. If the element type is
- * JSON, a multirange or a domain over an array, arrays are encoded with one dimension: a nested list is one element.
+ * JSON, a multirange or a domain over an array, arrays have one dimension: a nested list is one element.
  *
  * @see https://www.postgresql.org/docs/current/arrays.html#ARRAYS-IO
  */
@@ -49,6 +49,13 @@ final readonly class ArrayType implements ListValuedType
     {
         if ($dimension > self::MAX_DIMENSIONS) {
             throw self::malformed();
+        }
+        if ($dimension > 1 && $this->element instanceof ListValuedType) {
+            throw ProtocolException::unreadableValue(
+                'array',
+                'its elements may be lists, so the value could not be sent back with the same dimensions. Select the'
+                    . ' value as text instead, such as column::text',
+            );
         }
         $length = strcspn($text, '{}"\\', $at + 1);
         if (($text[$at + 1 + $length] ?? '') === '}') { // most arrays: neither quotes nor nested arrays

@@ -33,6 +33,18 @@ final class EventReaderTest extends TestCase
         }
     }
 
+    /** @param list<string> $pieces */
+    #[TestWith([["\n\u{feff}data: x\n\n"]])]
+    #[TestWith([["\n", "\u{feff}data: x\n\n"]])]
+    #[TestWith([["\xef", "\xbb\n", "\u{feff}data: x\n\n"]])]
+    public function testAByteOrderMarkAfterTheStartIsNotRemoved(array $pieces): void
+    {
+        $reader = new EventReader();
+        foreach ($pieces as $piece) {
+            self::assertSame([], iterator_to_array($reader->read($piece), false));
+        }
+    }
+
     public function testACarriageReturnEndsALineBeforeTheNextByteArrives(): void
     {
         $reader = new EventReader();

@@ -102,6 +102,8 @@ final class UrlTest extends TestCase
             'g/../h' => 'http://a/b/c/h',
             'g?y/../x' => 'http://a/b/c/g?y/../x',
             'https://other:1/x' => 'https://other:1/x',
+            'https://other/x/../y?z/..' => 'https://other/y?z/..',
+            '//other/x/./y' => 'http://other/x/y',
         ] as $reference => $expected) {
             yield $reference => [$reference, $expected];
         }

@@ -17,6 +17,7 @@ use Spindle\Tests\Scale;
 final class MalformedTest extends TestCase
 {
     private const JSON_OID = 114;
+    private const JSONB_ARRAY_OID = 3807;
 
     protected function setUp(): void
     {
@@ -194,6 +195,14 @@ final class MalformedTest extends TestCase
                 . 'json_decode\(\) failed \(.+\)\. Select the value as text instead, such as column::text$/D',
         );
         (new Types($mode))->decode(self::JSON_OID, $json);
+    }
+
+    /** The same value could not be sent back: a nested list is one JSON element. */
+    public function testAnArrayOfJsonWithTwoDimensionsIsRefusedWithAdvice(): void
+    {
+        $this->expectException(ProtocolException::class);
+        $this->expectExceptionMessage('Select the value as text instead, such as column::text');
+        (new Types(JsonMode::Lossless))->decode(self::JSONB_ARRAY_OID, '{{1,2},{3,4}}');
     }
 
     public function testRandomBytesAreOnlyRefused(): void
