@@ -6,7 +6,7 @@ namespace Spindle\Postgres;
 
 /**
  * The server refused the login, did not prove its identity, or requested an authentication method that
- * {@see PostgresOptions::$authentication} does not allow. After such a failure, the client tries no other host.
+ * {@see PostgresOptions::$authentication} does not allow. After such a failure, the client tries no later host.
  */
 final class AuthenticationException extends \RuntimeException implements PostgresException
 {

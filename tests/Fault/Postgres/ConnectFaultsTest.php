@@ -246,20 +246,87 @@ final class ConnectFaultsTest extends TidyTestCase
         self::assertSame(['127.0.0.1 standby', '127.0.0.2 standby', '127.0.0.2 any'], $attempts);
     }
 
-    public function testAFailedLoginIsTheEndAlsoOfTheAttemptBefore(): void
+    public function testAFailedLoginIsReportedWhenTheAttemptBeforeHasEndedToo(): void
     {
         $closed = false;
         $silent = self::silent($closed);
         $wrong = self::refusing('28P01', 'password authentication failed');
+        $server = self::trusting();
+        $hosts = "127.0.0.1:{$silent->port},127.0.0.1:{$wrong->port},127.0.0.1:{$server->port}";
 
-        $failure = self::failure(self::options("127.0.0.1:{$silent->port},127.0.0.1:{$wrong->port}"));
+        $failure = self::failure(self::options($hosts)->with(['connectTimeout' => 1.0]));
 
         self::assertInstanceOf(AuthenticationException::class, $failure);
+        self::assertSame(0, $server->connections);
         Eventually::holds(static function () use (&$closed): bool {
             return $closed;
         }, 'the other connection is closed');
-        $silent->stop();
-        $wrong->stop();
+        array_map(static fn(FakeServer $server) => $server->stop(), [$silent, $wrong, $server]);
+    }
+
+    /** @return iterable<string, array{list<string>, string, string|null}> */
+    public static function refusedLogins(): iterable
+    {
+        $hosts = ['127.0.0.1', '127.0.0.2', '127.0.0.3'];
+        yield 'of a later host' => [$hosts, '127.0.0.2', '127.0.0.1'];
+        yield 'of a later host, and no host has a session' => [$hosts, '127.0.0.2', null];
+        yield 'of a later address' => [['db.test'], '127.0.0.2', '127.0.0.1'];
+        yield 'of a later address of the first host' => [['db.test', '127.0.0.4'], '127.0.0.2', null];
+        yield 'of an earlier host' => [$hosts, '127.0.0.1', null];
+    }
+
+    /**
+     * @param list<string> $hosts of which db.test has three addresses
+     * @param string $refusing address that refuses the login, after the second attempt has begun
+     * @param string|null $good address that offers a session after that; other addresses do not
+     */
+    #[DataProvider('refusedLogins')]
+    public function testARefusedLoginEndsOnlyTheAttemptsAfterIt(array $hosts, string $refusing, ?string $good): void
+    {
+        $attempts = [];
+        [$second, $refused] = [new DeferredFuture(), new DeferredFuture()];
+        $attempt = static function (Endpoint $endpoint, TargetSession $target, Deadline $deadline) use (
+            $refusing,
+            $good,
+            $second,
+            $refused,
+            &$attempts,
+        ): string {
+            $attempts[] = $endpoint->ip;
+            if (\count($attempts) === 2) {
+                $second->complete();
+            }
+            if ($endpoint->ip === $refusing) {
+                $second->getFuture()->await();
+                \Revolt\EventLoop::queue($refused->complete(...));
+                throw AttemptFailedException::authentication('the password is wrong');
+            }
+            $answer = $endpoint->ip < $refusing ? $refused : new DeferredFuture();
+            $answer->getFuture()->await($deadline->asCancellation());
+            delay(0.01);
+            $deadline->throwIfCancelled();
+
+            return $endpoint->ip === $good ? 'a session' : throw AttemptFailedException::unsupportedVersion();
+        };
+        $records = array_map(
+            static fn(int $number) => new DnsRecord("127.0.0.{$number}", DnsRecord::A),
+            [1, 2, 3],
+        );
+        $options = self::options('127.0.0.1')->with([
+            'hosts' => array_map(static fn(string $host) => new PostgresHost($host), $hosts),
+            'connectTimeout' => 20.0,
+        ]);
+        self::withResolver(static fn() => $records, static function () use ($options, $attempt, $good): void {
+            try {
+                self::assertSame('a session', (new HostSearch($options, $attempt))->first(new TimeoutCancellation(15)));
+                self::assertNotNull($good);
+            } catch (AuthenticationException $failure) {
+                self::assertNull($good, $failure->getMessage());
+            }
+        });
+
+        // The attempt with the next host may begin before the one with the second address of the host before it.
+        self::assertSame(['127.0.0.1', '127.0.0.2'], array_values(array_diff($attempts, ['127.0.0.4'])));
     }
 
     public function testAllAttemptsOfASearchThatIsCalledOffAreClosed(): void

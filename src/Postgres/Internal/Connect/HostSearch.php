@@ -23,7 +23,7 @@ use function Amp\async;
 /**
  * Tries the addresses of all hosts in the given order, until a session matches `PostgresOptions::$targetSession`. The
  * next attempt starts when one has failed, or after a delay. Earlier attempts continue until one succeeds, so a host
- * that does not answer delays the search only a little (as in RFC 8305, 5).
+ * that does not answer delays the search only a little (as in RFC 8305, 5). A failed login ends only later attempts.
  *
  * @template T
  */
@@ -34,7 +34,7 @@ final class HostSearch
 
     private readonly ConnectionAttempts $attempts;
 
-    /** Cancelled as soon as the search has a session, or has failed. */
+    /** Cancelled as soon as the search has a session, or was interrupted. */
     private readonly DeferredCancellation $end;
 
     /** Whether a session that does not match is better than none, because the attempts for all hosts have started. */
@@ -42,8 +42,6 @@ final class HostSearch
 
     /** @var T|null */
     private mixed $session = null;
-
-    private ?\Throwable $failure = null;
 
     /**
      * @param \Closure(Endpoint, TargetSession, Deadline): T $attempt opens a session; throws NetworkException or
@@ -61,17 +59,18 @@ final class HostSearch
      * @return T the first session that matches `PostgresOptions::$targetSession`
      *
      * @throws ConnectionFailedException when no host offers a session before the timeout
-     * @throws AuthenticationException when a login failed; after that, no other host is tried
+     * @throws AuthenticationException when a login failed, and no earlier attempt succeeded
      * @throws CancelledException
      */
     public function first(?Cancellation $cancellation): mixed
     {
         $target = $this->options->targetSession;
         $searches = array_map(
-            fn(PostgresHost $host): \Closure => fn(Deadline $deadline) => $this->tryHost(
+            fn(PostgresHost $host): \Closure => fn(Deadline $deadline, ?DeferredCancellation $later) => $this->tryHost(
                 $host,
                 $target === TargetSession::PreferStandby ? TargetSession::Standby : $target,
                 $deadline,
+                $later,
             ),
             $this->options->hosts,
         );
@@ -83,8 +82,12 @@ final class HostSearch
         return $this->session ?? throw $this->attempts->failure();
     }
 
-    private function tryHost(PostgresHost $host, TargetSession $target, Deadline $deadline): void
-    {
+    private function tryHost(
+        PostgresHost $host,
+        TargetSession $target,
+        Deadline $deadline,
+        ?DeferredCancellation $later,
+    ): void {
         try {
             $ips = $host->isSocket() ? [null] : DnsLookup::addresses($host->address ?? $host->host, $deadline);
         } catch (NetworkException $failure) {
@@ -92,7 +95,8 @@ final class HostSearch
 
             return;
         }
-        $this->tryEndpoints(array_map(static fn(?string $ip) => new Endpoint($host, $ip), $ips), $target, $deadline);
+        $endpoints = array_map(static fn(?string $ip) => new Endpoint($host, $ip), $ips);
+        $this->tryEndpoints($endpoints, $target, $deadline, $later);
     }
 
     /** Accepts any session from now on. First tries the servers that have answered without being a standby. */
@@ -103,13 +107,17 @@ final class HostSearch
     }
 
     /** @param list<Endpoint> $endpoints */
-    private function tryEndpoints(array $endpoints, TargetSession $target, Deadline $deadline): void
-    {
+    private function tryEndpoints(
+        array $endpoints,
+        TargetSession $target,
+        Deadline $deadline,
+        ?DeferredCancellation $later = null,
+    ): void {
         $this->tryAll(array_map(
             fn(Endpoint $endpoint): \Closure
                 => fn(Deadline $deadline) => $this->tryEndpoint($endpoint, $target, $deadline),
             $endpoints,
-        ), $deadline);
+        ), $deadline, $later);
     }
 
     private function tryEndpoint(Endpoint $endpoint, TargetSession $target, Deadline $deadline): void
@@ -125,34 +133,41 @@ final class HostSearch
         }
     }
 
-    /** @param list<\Closure(Deadline): void> $searches each returns when it has failed, or the search has ended */
-    private function tryAll(array $searches, Deadline $deadline): void
+    /**
+     * @param list<\Closure(Deadline, ?DeferredCancellation): void> $searches each returns when it has failed, or the
+     *     search has ended; throws when no later attempt may follow, and gets what cancels the attempts after it
+     * @param DeferredCancellation|null $later cancels the attempts after all of `$searches`
+     */
+    private function tryAll(array $searches, Deadline $deadline, ?DeferredCancellation $later = null): void
     {
         if (\count($searches) === 1) {
-            $searches[0]($deadline);
+            $searches[0]($deadline, $later);
 
             return;
         }
         $deadline = $deadline->orCancelledBy($this->end->getCancellation());
         $running = 0;
         $returned = new Condition();
+        $cancellations = $failures = [];
         try {
-            foreach ($searches as $search) {
-                if ($this->end->isCancelled()) {
-                    break;
-                }
+            foreach ($searches as $number => $search) {
                 ++$running;
-                async(function () use ($search, $deadline, $returned, &$running): void {
+                $after = $cancellations[] = new DeferredCancellation();
+                $run = function () use ($number, $search, $deadline, $after, $later, $returned, &$running, &$failures) {
                     try {
-                        $search($deadline);
+                        $deadline->throwIfCancelled();
+                        $search($deadline, $after);
                     } catch (\Throwable $failure) {
-                        $this->failure ??= $failure;
-                        $this->end->cancel();
+                        $failures[$number] = $failure;
+                        $after->cancel();
+                        $later?->cancel();
                     } finally {
                         --$running;
                         $returned->notify();
                     }
-                });
+                };
+                async($run);
+                $deadline = $deadline->orCancelledBy($after->getCancellation());
                 $returned->waitFor(min(self::ATTEMPT_DELAY, $this->options->connectTimeout / \count($searches)));
             }
             while ($running > 0) {
@@ -162,8 +177,8 @@ final class HostSearch
             $this->end->cancel();
             throw $interruption;
         }
-        if ($this->session === null && $this->failure !== null) {
-            throw $this->failure;
+        if ($this->session === null && $failures !== []) {
+            throw $failures[min(array_keys($failures))];
         }
     }
 }
