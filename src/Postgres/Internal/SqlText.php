@@ -21,7 +21,11 @@ final class SqlText
     /** Characters that end a statement, or begin a string, a quoted name or a comment. */
     private const DELIMITERS = ";'\"$-/";
 
-    private const BETWEEN_STATEMENTS = "; \t\n\r\f\v";
+    private const LINE_ENDS = "\n\r";
+
+    private const SPACES = " \t\n\r\f\v";
+
+    private const BETWEEN_STATEMENTS = ';' . self::SPACES;
 
     /** Matches up to 200 simple tokens. Each repetition counts against pcre.backtrack_limit. */
     private const SIMPLE_TOKENS = '~(?:[^-/\'"$;]++|(?<![eE])\'[^\']*+\'|"[^"]*+"|--[^\n\r]*+|-|/(?!\*)){0,200}+~A';
@@ -172,7 +176,7 @@ final class SqlText
         $quote = $sql[$at];
         $next = $sql[$at + 1] ?? '';
         if ($quote === '-') {
-            return $next === '-' ? $at + strcspn($sql, "\n\r", $at) : $at + 1;
+            return $next === '-' ? $at + strcspn($sql, self::LINE_ENDS, $at) : $at + 1;
         }
         if ($quote === '/') {
             return $next === '*' ? self::commentEnd($sql, $at) : $at + 1;
@@ -204,16 +208,34 @@ final class SqlText
         return \strlen($sql);
     }
 
+    /** Returns the offset after all parts of a string with escapes. Only the first part has the prefix E. */
     private static function escapedStringEnd(string $sql, int $at): int
     {
         $length = \strlen($sql);
         for (++$at; ($at += strcspn($sql, "'\\", $at)) < $length; $at += 2) {
             if ($sql[$at] === "'" && ($sql[$at + 1] ?? '') !== "'") {
-                return $at + 1;
+                $next = self::nextPart($sql, $at + 1);
+                if ($next === null) {
+                    return $at + 1;
+                }
+                $at = $next - 1;
             }
         }
 
         return $length;
+    }
+
+    /** Returns the offset of the quote that continues a string, on a later line; null if the string has ended. */
+    private static function nextPart(string $sql, int $end): ?int
+    {
+        $at = $end + strspn($sql, self::SPACES, $end);
+        while (substr($sql, $at, 2) === '--') {
+            $at += strcspn($sql, self::LINE_ENDS, $at);
+            $at += strspn($sql, self::SPACES, $at);
+        }
+        $isOnLaterLine = strcspn($sql, self::LINE_ENDS, $end, $at - $end) < $at - $end;
+
+        return $isOnLaterLine && ($sql[$at] ?? '') === "'" ? $at : null;
     }
 
     /** @param string $direction FROM STDIN or TO STDOUT */

@@ -22,6 +22,15 @@ final class SqlTextTest extends TestCase
         yield 'quotes in a string' => ["SELECT 'a'';'; SELECT 2", 'SELECT 2'];
         yield 'a backslash in a string' => ["SELECT '\\'; SELECT 2 --'", 'SELECT 2 --\''];
         yield 'a backslash in a string with escapes' => ["SELECT E'\\';' || e'\\\\'; SELECT 2", 'SELECT 2'];
+        yield 'a string with escapes in two parts' => ["SELECT E'a'\n'\\''; SELECT 2 --'", "SELECT 2 --'"];
+        yield 'a string with escapes in three parts' => [
+            "SELECT E'a' -- '\r --;\n\t'\\';'\f\n'\\\\' --\n;SELECT 2 --'",
+            "SELECT 2 --'",
+        ];
+        yield 'a string with escapes before another string' => ["SELECT E'a' '\\'; SELECT 2 --'", "SELECT 2 --'"];
+        yield 'a string with escapes and a block comment' => ["SELECT E'a'/*\n*/'\\'; SELECT 2 --'", "SELECT 2 --'"];
+        yield 'a string without escapes in two parts' => ["SELECT 'a'\n'\\'; SELECT 2 --'", "SELECT 2 --'"];
+        yield 'a string of Unicode escapes in two parts' => ["SELECT U&'a'\n'\\'; SELECT 2 --'", "SELECT 2 --'"];
         yield 'a type that ends with e' => ["SELECT date'2000-01-01\\'; SELECT 2", 'SELECT 2'];
         yield 'a semicolon in a name' => ['SELECT 1 AS "a;""b;"; SELECT 2', 'SELECT 2'];
         yield 'dollars' => ['SELECT $$;$$, $a$;$$;$b$;$a$; SELECT 2', 'SELECT 2'];
@@ -60,6 +69,11 @@ final class SqlTextTest extends TestCase
             'SELECT ";',
             'SELECT $$;',
             "SELECT E'\\'; SELECT 2'",
+            "SELECT E'it'\n'\\'s; fine'",
+            "SELECT e'it' --\n'\\'s' -- ;'\n\n'\\';'",
+            "SELECT E'a'\n",
+            "SELECT E'a'\n'",
+            "SELECT E'a'--",
             '-- ;',
         ] as $sql) {
             yield $sql => [$sql];
@@ -168,6 +182,8 @@ final class SqlTextTest extends TestCase
         yield 'strings' => ['SELECT ' . str_repeat("('a;b'), ", 5_000)];
         yield 'quotes in a string' => ["SELECT '" . str_repeat("x''", 10_000) . "'"];
         yield 'escapes in a string' => ["SELECT E'" . str_repeat("\\';", 10_000) . "'"];
+        yield 'parts of a string' => ["SELECT E'a'" . str_repeat("\n'\\';' -- '", 10_000)];
+        yield 'lines in a string' => ["SELECT E'a'" . str_repeat("\n-- '", 10_000) . "\n'\\';'"];
         yield 'quotes in a name' => ['SELECT 1 AS "' . str_repeat('x"";', 10_000) . '"'];
         yield 'a comment' => ['SELECT /*' . str_repeat('* / ;', 5_000) . '*/ 1'];
         yield 'comments in a comment' => ['SELECT ' . str_repeat('/*', 5_000) . ';' . str_repeat('*/', 5_000)];
