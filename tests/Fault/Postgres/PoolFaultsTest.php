@@ -57,6 +57,7 @@ final class PoolFaultsTest extends TidyTestCase
     public static function refusals(): iterable
     {
         yield 'full' => ['53300', 'sorry, too many clients already'];
+        yield 'full pooler' => ['08P01', 'no more connections allowed (max_client_conn)'];
         yield 'starting' => ['57P03', 'the database system is starting up'];
         yield 'stopping' => ['57P03', 'the database system is shutting down'];
         yield 'ending' => ['57P01', 'terminating connection due to administrator command'];

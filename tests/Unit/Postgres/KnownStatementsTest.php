@@ -261,6 +261,12 @@ final class KnownStatementsTest extends TestCase
             self::assertSame($isTransient, TransientFailures::includes($failure), $message);
             self::assertSame($isTransient, TransientFailures::isUnreachable($failure), $message);
         }
+        $full = ConnectionFailedException::everywhere(
+            ['pooler:6432: no more connections allowed (max_client_conn) (08P01)'],
+            '08P01',
+        );
+        self::assertTrue(TransientFailures::includes($full));
+        self::assertFalse(TransientFailures::isUnreachable($full));
         self::assertTrue(TransientFailures::includes(ConnectionFailedException::everywhere(['refused'])));
         self::assertFalse(TransientFailures::includes(new \RuntimeException()));
     }

@@ -16,10 +16,16 @@ final class TransientFailures
     private const POOLER_WITHOUT_SERVER = '~: (?:server login has been failing|pgbouncer cannot connect to server'
         . '|client_login_timeout \(server down\))~';
 
+    /** Matches the message of PgBouncer, also with SQLSTATE 08P01, that is the equivalent of 53300. */
+    private const POOLER_FULL = '~: no more connections allowed~';
+
     public static function includes(\Throwable $failure): bool
     {
-        return $failure instanceof ConnectionFailedException
-            && (\in_array($failure->sqlState, self::SQL_STATES, true) || self::isUnreachable($failure));
+        return $failure instanceof ConnectionFailedException && (
+            \in_array($failure->sqlState, self::SQL_STATES, true)
+            || $failure->sqlState === '08P01' && preg_match(self::POOLER_FULL, $failure->getMessage()) === 1
+            || self::isUnreachable($failure)
+        );
     }
 
     /** Returns whether no PostgreSQL server was reached, directly or through PgBouncer. */
