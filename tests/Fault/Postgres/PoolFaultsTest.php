@@ -11,6 +11,7 @@ use Spindle\Postgres\ConnectionFailedException;
 use Spindle\Postgres\ConnectionLostException;
 use Spindle\Postgres\PoolTimeoutException;
 use Spindle\Postgres\PostgresConnection;
+use Spindle\Postgres\PostgresHost;
 use Spindle\Postgres\PostgresOptions;
 use Spindle\Postgres\PostgresPool;
 use Spindle\Postgres\PostgresPoolOptions;
@@ -24,6 +25,7 @@ use Spindle\Tests\Postgres\FakeServer;
 use Spindle\Tests\Postgres\FaultyProxy;
 use Spindle\Tests\Postgres\Message;
 use Spindle\Tests\Postgres\UsesCluster;
+use Spindle\Tests\Streams;
 use Spindle\Tests\TidyTestCase;
 
 use function Amp\delay;
@@ -123,6 +125,38 @@ final class PoolFaultsTest extends TidyTestCase
         $outcome = Outcome::of(static fn(): mixed => $pool->query('SELECT'));
         self::assertInstanceOf(ConnectionFailedException::class, $outcome, Outcome::describe($outcome));
         self::assertSame('08P01', $outcome->sqlState);
+        $pool->close();
+        unset($pool);
+        $server->stop();
+    }
+
+    public function testAPermanentRefusalWithoutAnSqlStateFailsAtOnceAlsoInAPoolThatHadAConnection(): void
+    {
+        $server = FakeServer::start(
+            static function (FakeConnection $client): void {
+                $client->readStartup();
+                $client->write(Answers::welcome());
+                (new FakeSession($client))->next();
+                $client->write(Answers::first(['a' => Message::TEXT], ['here']));
+            },
+            static function (FakeConnection $client): void {
+                $client->readStartup();
+                $client->write(Message::negotiateProtocolVersion(0, '_pq_.option'));
+            },
+        );
+        $closed = (int) parse_url('tcp://' . Streams::unusedAddress(), \PHP_URL_PORT);
+        $hosts = [new PostgresHost($server->host, $server->port), new PostgresHost('127.0.0.1', $closed)];
+        $pool = new PostgresPool(
+            Answers::options($server)->with(['hosts' => $hosts]),
+            1,
+            new PostgresPoolOptions(acquireTimeout: 60.0),
+        );
+
+        self::assertSame('here', $pool->query('SELECT')->value());
+        Eventually::holds(static fn(): bool => $pool->statistics()['lost_total'] === 1, 'the pool knows');
+        $outcome = Outcome::of(static fn(): mixed => $pool->query('SELECT'));
+        self::assertInstanceOf(ConnectionFailedException::class, $outcome, Outcome::describe($outcome));
+        self::assertStringContainsString('does not speak version 3.0', $outcome->getMessage());
         $pool->close();
         unset($pool);
         $server->stop();

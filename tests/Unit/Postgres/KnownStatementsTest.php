@@ -7,6 +7,7 @@ namespace Spindle\Tests\Unit\Postgres;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Spindle\Postgres\ConnectionFailedException;
+use Spindle\Postgres\Internal\Connect\AttemptFailedException;
 use Spindle\Postgres\Internal\Pool\KnownStatements;
 use Spindle\Postgres\Internal\Pool\PoolCounters;
 use Spindle\Postgres\Internal\Pool\TransientFailures;
@@ -268,6 +269,15 @@ final class KnownStatementsTest extends TestCase
         self::assertTrue(TransientFailures::includes($full));
         self::assertFalse(TransientFailures::isUnreachable($full));
         self::assertTrue(TransientFailures::includes(ConnectionFailedException::everywhere(['refused'])));
+        foreach ([
+            [AttemptFailedException::unsuitable('the server is a standby'), true],
+            [AttemptFailedException::uncorrectableSetting('array_nulls', 'on'), false],
+            [AttemptFailedException::unsupportedVersion(), false],
+        ] as [$cause, $isTransient]) {
+            $failure = ConnectionFailedException::everywhere(['a reason'], previous: $cause);
+            self::assertSame($isTransient, TransientFailures::includes($failure), $cause->getMessage());
+            self::assertSame($isTransient, TransientFailures::isUnreachable($failure), $cause->getMessage());
+        }
         self::assertFalse(TransientFailures::includes(new \RuntimeException()));
     }
 }

@@ -12,12 +12,16 @@ final class AttemptFailedException extends NetworkException
 {
     private const POOLER_REFUSAL = '~^no such user\b|(?:authentication failed|login rejected)$~D';
 
-    /** @param bool $isUnsuitable whether the server works, but its session does not match the option `targetSession` */
+    /**
+     * @param bool $isUnsuitable whether the server works, but its session does not match the option `targetSession`
+     * @param bool $isPermanent whether another attempt would fail, too; false if only the SQLSTATE shows this
+     */
     private function __construct(
         string $message,
         public readonly ?string $sqlState = null,
         public readonly bool $isAuthentication = false,
         public readonly bool $isUnsuitable = false,
+        public readonly bool $isPermanent = false,
     ) {
         parent::__construct($message);
     }
@@ -34,7 +38,7 @@ final class AttemptFailedException extends NetworkException
 
     public static function unsupportedVersion(): self
     {
-        return new self('the server does not speak version 3.0 of the protocol');
+        return new self('the server does not speak version 3.0 of the protocol', isPermanent: true);
     }
 
     /** @param string $good a value with which the setting would cause no failure */
@@ -43,6 +47,7 @@ final class AttemptFailedException extends NetworkException
         return new self(
             "the server's setting {$name} would change values, and a client behind a pooler can't correct it. Execute "
                 . "ALTER ROLE … SET {$name} = '{$good}' for the role of the pooler, and let the pooler reconnect",
+            isPermanent: true,
         );
     }
 

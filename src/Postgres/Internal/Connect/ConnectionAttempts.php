@@ -23,7 +23,8 @@ final class ConnectionAttempts
     /** SQLSTATE of the last failure that has one. */
     private ?string $sqlState = null;
 
-    private ?\Throwable $last = null;
+    /** The first failure that is permanent despite its missing SQLSTATE; otherwise the last failure. */
+    private ?\Throwable $cause = null;
 
     public function __construct(private readonly ?LoggerInterface $logger) {}
 
@@ -39,7 +40,9 @@ final class ConnectionAttempts
             ['where' => (string) $where, 'reason' => $failure->getMessage()],
         );
         $this->reasons[] = "{$where}: {$failure->getMessage()}";
-        $this->last = $failure;
+        if (!$this->cause instanceof AttemptFailedException || !$this->cause->isPermanent) {
+            $this->cause = $failure;
+        }
         if (!$failure instanceof AttemptFailedException) {
             return;
         }
@@ -63,7 +66,7 @@ final class ConnectionAttempts
         return ConnectionFailedException::everywhere(
             $this->reasons === [] ? ['no host was tried'] : $this->reasons,
             $this->sqlState,
-            $this->last,
+            $this->cause,
         );
     }
 }

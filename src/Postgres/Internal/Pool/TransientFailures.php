@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Postgres\Internal\Pool;
 
 use Spindle\Postgres\ConnectionFailedException;
+use Spindle\Postgres\Internal\Connect\AttemptFailedException;
 
 /** Failures to connect that may pass soon: the server is starting, stopping, unreachable or out of connections. */
 final class TransientFailures
@@ -31,9 +32,13 @@ final class TransientFailures
     /** Returns whether no PostgreSQL server was reached, directly or through PgBouncer. */
     public static function isUnreachable(\Throwable $failure): bool
     {
-        return $failure instanceof ConnectionFailedException && (
-            $failure->sqlState === null
-            || $failure->sqlState === '08P01' && preg_match(self::POOLER_WITHOUT_SERVER, $failure->getMessage()) === 1
-        );
+        if (!$failure instanceof ConnectionFailedException) {
+            return false;
+        }
+        $cause = $failure->getPrevious();
+
+        return $failure->sqlState === null
+            ? !$cause instanceof AttemptFailedException || !$cause->isPermanent
+            : $failure->sqlState === '08P01' && preg_match(self::POOLER_WITHOUT_SERVER, $failure->getMessage()) === 1;
     }
 }
