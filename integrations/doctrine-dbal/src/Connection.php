@@ -43,7 +43,13 @@ final class Connection implements DriverConnection
      */
     private bool $isAborted = false;
 
-    /** The fiber that has begun the transaction; null unless Doctrine counts an open transaction. */
+    /** Whether Doctrine counts an open transaction. */
+    private bool $isCounted = false;
+
+    /**
+     * The fiber that has begun the transaction; null if none is open, or a statement has begun it. Without a count, the
+     * transaction is still open because its end was refused to another fiber.
+     */
     private ?TransactionOwner $owner = null;
 
     /** @var \WeakMap<PostgresPool, string>|null versions of the pools' servers */
@@ -159,7 +165,11 @@ final class Connection implements DriverConnection
 
     public function beginTransaction(): void
     {
-        $this->ensureUsable('BEGIN');
+        try {
+            $this->ensureUsable('BEGIN');
+        } finally {
+            $this->isCounted = true;
+        }
         // Set first, so that no statement of another fiber follows BEGIN while this fiber waits for the server.
         $this->owner = new TransactionOwner();
         try {
@@ -176,9 +186,11 @@ final class Connection implements DriverConnection
 
     public function commit(): void
     {
-        if ($this->isAborted) {
+        $this->isCounted = false;
+        $hasOwnerEnded = $this->owner?->hasEnded() === true;
+        if ($this->isAborted || $hasOwnerEnded) {
             $this->rollBack();
-            throw Exception::rolledBack();
+            throw Exception::rolledBack($hasOwnerEnded);
         }
         $this->ensureUsable('COMMIT');
         $this->owner = null;
@@ -187,6 +199,7 @@ final class Connection implements DriverConnection
 
     public function rollBack(): void
     {
+        $this->isCounted = false;
         $this->ensureUsable('ROLLBACK');
         $this->owner = null;
         $this->isAborted = true;
@@ -333,7 +346,7 @@ final class Connection implements DriverConnection
         $this->ensureUsable($sql);
         if ($this->isAborted) {
             if ($this->owner !== null) {
-                throw Exception::aborted();
+                throw $this->isCounted ? Exception::aborted() : Exception::endedByAnotherFiber();
             }
             $this->rollBackIfAborted();
             $this->ensureUsable($sql);
@@ -365,6 +378,11 @@ final class Connection implements DriverConnection
             // For example, a shutdown function may roll back after exit() in a fiber.
             $hasOwnerEnded = $this->owner->hasEnded();
             if ($hasOwnerEnded && str_starts_with($sql, 'ROLLBACK')) {
+                return;
+            }
+            if ($hasOwnerEnded && !$this->isCounted) {
+                $this->owner = null; // No rollBack() can follow, so ROLLBACK is sent before the next statement.
+
                 return;
             }
             $this->abortIfTransactionControl($sql);

@@ -86,12 +86,20 @@ final class Exception extends AbstractException
     }
 
     /** @internal Doctrine no longer counts the transaction, so a call of rollBack() would fail. */
-    public static function rolledBack(): self
+    public static function endedByAnotherFiber(): self
     {
         return new self(
-            'The transaction was rolled back instead of committed, because an earlier COMMIT, ROLLBACK or statement '
-                . 'about a savepoint could not be sent',
+            'The transaction can only be rolled back, because another fiber has tried to end it. Begin another '
+                . 'transaction, which rolls this one back first, or close the Doctrine connection',
         );
+    }
+
+    /** @internal Doctrine no longer counts the transaction, so a call of rollBack() would fail. */
+    public static function rolledBack(bool $hasOwnerEnded): self
+    {
+        return new self('The transaction was rolled back instead of committed, because ' . ($hasOwnerEnded
+            ? 'the fiber that began it has ended. Call commit() in the fiber that calls beginTransaction()'
+            : 'an earlier COMMIT, ROLLBACK or statement about a savepoint could not be sent'));
     }
 
     /** @internal */

@@ -969,6 +969,93 @@ final class DriverTest extends TidyTestCase
         self::assertSame([3, 3], $this->connection()->fetchFirstColumn("SELECT id FROM {$table}"));
     }
 
+    public function testACommitOfATransactionWhoseFiberHasEndedRollsBack(): void
+    {
+        $connection = $this->connection();
+        $table = $this->table($connection, 'id int');
+        async(static function () use ($connection, $table): void {
+            $connection->beginTransaction();
+            $connection->insert($table, ['id' => 1]);
+        })->await();
+        self::assertCommitReportsTheRollback($connection);
+        $connection->insert($table, ['id' => 2]);
+        $connection->transactional(static fn() => $connection->insert($table, ['id' => 3]));
+
+        self::assertSame([2, 3], $this->connection()->fetchFirstColumn("SELECT id FROM {$table}"));
+    }
+
+    /** @param 'commit'|'rollBack' $end */
+    #[TestWith(['commit', 'insert'])]
+    #[TestWith(['commit', 'transactional'])]
+    #[TestWith(['rollBack', 'insert'])]
+    #[TestWith(['rollBack', 'transactional'])]
+    public function testATransactionWhoseEndWasRefusedIsRolledBackAfterItsFiberHasEnded(string $end, string $next): void
+    {
+        $connection = $this->connection();
+        $table = $this->table($connection, 'id int');
+        [$begun, $refused] = [new DeferredFuture(), new DeferredFuture()];
+        $owner = async(static function () use ($connection, $table, $begun, $refused): string {
+            $connection->beginTransaction();
+            $connection->insert($table, ['id' => 1]);
+            $begun->complete();
+            $refused->getFuture()->await();
+            try {
+                $connection->insert($table, ['id' => 2]);
+            } catch (DriverException $failure) {
+                return $failure->getMessage();
+            }
+
+            return 'The transaction was continued';
+        });
+        $begun->getFuture()->await();
+        try {
+            $end === 'commit' ? $connection->commit() : $connection->rollBack();
+            self::fail('Another fiber has ended the transaction');
+        } catch (\LogicException $failure) {
+            self::assertStringContainsString('Create a connection for each fiber', $failure->getMessage());
+        }
+        $refused->complete();
+        $message = $owner->await();
+        self::assertIsString($message);
+        self::assertStringContainsString('Begin another transaction', $message);
+        $insert = static fn() => $connection->insert($table, ['id' => 3]);
+        $next === 'insert' ? $insert() : $connection->transactional($insert);
+
+        self::assertSame([3], $this->connection()->fetchFirstColumn("SELECT id FROM {$table}"));
+    }
+
+    public function testATransactionThatCouldNotBeginCanBeRolledBackAfterTheOtherFiberHasEnded(): void
+    {
+        $connection = $this->connection();
+        $table = $this->table($connection, 'id int');
+        [$begun, $refused] = [new DeferredFuture(), new DeferredFuture()];
+        $owner = async(static function () use ($connection, $begun, $refused): void {
+            $connection->beginTransaction();
+            $begun->complete();
+            $refused->getFuture()->await();
+        });
+        $begun->getFuture()->await();
+        foreach ([$connection->rollBack(...), $connection->beginTransaction(...)] as $call) {
+            try {
+                $call();
+                self::fail('Another fiber has a transaction open');
+            } catch (\LogicException) {
+            }
+        }
+        $refused->complete();
+        $owner->await();
+        try {
+            $connection->insert($table, ['id' => 1]);
+            self::fail('The statement was executed outside of the transaction that Doctrine counts');
+        } catch (\LogicException $failure) {
+            self::assertStringContainsString('Call rollBack() first', $failure->getMessage());
+        }
+        $connection->rollBack();
+        $connection->insert($table, ['id' => 2]);
+
+        self::assertSame([2], $this->connection()->fetchFirstColumn("SELECT id FROM {$table}"));
+    }
+
     public function testAShutdownFunctionRollsBackAfterAnExitInAFiber(): void
     {
         $process = Host::start(self::class . '::exitInATransaction', [Cluster::shared()->dsn()]);
