@@ -30,7 +30,7 @@ final class SqlText
     /** Matches up to 200 simple tokens. Each repetition counts against pcre.backtrack_limit. */
     private const SIMPLE_TOKENS = '~(?:[^-/\'"$;]++|(?<![eE])\'[^\']*+\'|"[^"]*+"|--[^\n\r]*+|-|/(?!\*)){0,200}+~A';
 
-    /** Matches the two characters before a string, if they make a backslash in it an escape. */
+    /** Matches the text before a string if it ends with the prefix E, which makes backslashes escapes. */
     private const ESCAPE_PREFIX = '~(?:^|[^\w$\x80-\xFF])[eE]$~D';
 
     private const DOLLAR_QUOTE = '~(?<![\w$\x80-\xFF])\$(?:[a-zA-Z_\x80-\xFF][\w\x80-\xFF]*+)?\$~A';
@@ -63,7 +63,7 @@ final class SqlText
     private const REPEATABLE_KEYWORDS = 'SELECT|VALUES|TABLE|INSERT|UPDATE|DELETE|MERGE|WITH';
 
     /** @throws \LogicException when the text contains a NUL byte */
-    public static function check(string $sql): void
+    public static function ensureNoNul(string $sql): void
     {
         if (str_contains($sql, "\0")) {
             throw new \LogicException('An SQL statement must not contain NUL bytes');
@@ -107,7 +107,7 @@ final class SqlText
      */
     public static function checkCopy(string $sql, string $direction, bool $escapesWithBackslash = false): void
     {
-        self::check($sql);
+        self::ensureNoNul($sql);
         if (!self::isCopyWith($sql, $direction)) {
             $method = $direction === 'FROM STDIN' ? 'copyFrom()' : 'copyTo()';
             throw new \LogicException("{$method} needs a COPY … {$direction}");
@@ -119,10 +119,10 @@ final class SqlText
     }
 
     /**
-     * Returns the beginning of the second statement, and its position as a character number, starting at 1. Returns
-     * null if there is only one statement. Empty statements are not counted. This method also splits at semicolons in
-     * the body of a routine (BEGIN ATOMIC … END). So if the text may create a routine, call this only after the server
-     * refused it as several statements.
+     * Returns the beginning of the second statement, and the number of its first character, from 1. Returns null if
+     * there is only one statement. Empty statements are not counted. This method also splits at semicolons in the body
+     * of a routine (BEGIN ATOMIC … END). So if the text may create a routine, call this only after the server has
+     * reported several statements.
      *
      * @param bool $escapesWithBackslash whether standard_conforming_strings is off
      *

@@ -240,7 +240,7 @@ final class ConnectFaultsTest extends TidyTestCase
             'targetSession' => TargetSession::PreferStandby,
         ]);
 
-        $session = (new HostSearch($options, $attempt))->first(new TimeoutCancellation(20));
+        $session = (new HostSearch($options, $attempt))->find(new TimeoutCancellation(20));
 
         self::assertSame('a session', $session);
         self::assertSame(['127.0.0.1 standby', '127.0.0.2 standby', '127.0.0.2 any'], $attempts);
@@ -318,7 +318,7 @@ final class ConnectFaultsTest extends TidyTestCase
         ]);
         self::withResolver(static fn() => $records, static function () use ($options, $attempt, $good): void {
             try {
-                self::assertSame('a session', (new HostSearch($options, $attempt))->first(new TimeoutCancellation(15)));
+                self::assertSame('a session', (new HostSearch($options, $attempt))->find(new TimeoutCancellation(15)));
                 self::assertNotNull($good);
             } catch (AuthenticationException $failure) {
                 self::assertNull($good, $failure->getMessage());

@@ -46,7 +46,7 @@ final class Connector
      */
     public function connect(?Cancellation $cancellation = null): OpenedConnection
     {
-        $opened = (new HostSearch($this->options, $this->attempt(...)))->first($cancellation);
+        $opened = (new HostSearch($this->options, $this->attempt(...)))->find($cancellation);
         if ($this->ownerPid !== getmypid()) {
             ForkedSockets::detach([$opened->stream]);
         }

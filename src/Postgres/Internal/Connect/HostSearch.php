@@ -23,13 +23,13 @@ use function Amp\async;
 /**
  * Tries the addresses of all hosts in the given order, until a session matches `PostgresOptions::$targetSession`. The
  * next attempt starts when one has failed, or after a delay. Earlier attempts continue until one succeeds, so a host
- * that does not answer delays the search only a little (as in RFC 8305, 5). A failed login ends only later attempts.
+ * that does not answer delays the search only a little (as in RFC 8305, section 5). A failed login ends only later attempts.
  *
  * @template T
  */
 final class HostSearch
 {
-    /** Maximum seconds until another address is tried, too. A login may take long, so this is longer than for TCP. */
+    /** Maximum seconds until the next address is tried in parallel: more than TCP's 0.25 s, because of the login. */
     private const ATTEMPT_DELAY = 1.0;
 
     private readonly ConnectionAttempts $attempts;
@@ -37,7 +37,7 @@ final class HostSearch
     /** Cancelled as soon as the search has a session, or was interrupted. */
     private readonly DeferredCancellation $end;
 
-    /** Whether a session that does not match is better than none, because the attempts for all hosts have started. */
+    /** Whether any session is accepted: for PreferStandby, as soon as the attempts for all hosts have started. */
     private bool $acceptsUnsuitable = false;
 
     /** @var T|null */
@@ -62,7 +62,7 @@ final class HostSearch
      * @throws AuthenticationException when a login failed, and no earlier attempt succeeded
      * @throws CancelledException
      */
-    public function first(?Cancellation $cancellation): mixed
+    public function find(?Cancellation $cancellation): mixed
     {
         $target = $this->options->targetSession;
         $searches = array_map(
@@ -99,7 +99,7 @@ final class HostSearch
         $this->tryEndpoints($endpoints, $target, $deadline, $later);
     }
 
-    /** Accepts any session from now on. First tries the servers that have answered without being a standby. */
+    /** Accepts any session from now on. First tries the reachable servers that were not standbys. */
     private function acceptUnsuitable(Deadline $deadline): void
     {
         $this->acceptsUnsuitable = true;
@@ -134,8 +134,8 @@ final class HostSearch
     }
 
     /**
-     * @param list<\Closure(Deadline, ?DeferredCancellation): void> $searches each returns when it has failed, or the
-     *     search has ended; throws when no later attempt may follow, and gets what cancels the attempts after it
+     * @param list<\Closure(Deadline, ?DeferredCancellation): void> $searches each gets a cancellation of the attempts
+     *     after it; returns when it has failed, or is cancelled; throws when no later attempt may follow
      * @param DeferredCancellation|null $later cancels the attempts after all of `$searches`
      */
     private function tryAll(array $searches, Deadline $deadline, ?DeferredCancellation $later = null): void

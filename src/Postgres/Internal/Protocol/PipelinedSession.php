@@ -251,7 +251,7 @@ final class PipelinedSession implements Session
         ?Cancellation $cancellation = null,
         ?TransactionEndDetector $endDetector = null,
     ): void {
-        SqlText::check($sql);
+        SqlText::ensureNoNul($sql);
         $cancellation?->throwIfRequested();
         $this->changes->recordScript($sql);
         $this->runner->script($sql, true, $cancellation, $endDetector);

@@ -41,7 +41,7 @@ final class StatementRunner
      */
     public static function check(string $sql, #[\SensitiveParameter] array $parameters): void
     {
-        SqlText::check($sql);
+        SqlText::ensureNoNul($sql);
         if (SqlText::isCopy($sql)) {
             // The server would read the next messages as data of the COPY.
             throw new \LogicException('A COPY needs copyFrom() or copyTo()');
