@@ -23,7 +23,8 @@ use function Amp\async;
 /**
  * Tries the addresses of all hosts in the given order, until a session matches `PostgresOptions::$targetSession`. The
  * next attempt starts when one has failed, or after a delay. Earlier attempts continue until one succeeds, so a host
- * that does not answer delays the search only a little (as in RFC 8305, section 5). A failed login ends only later attempts.
+ * that does not answer delays the search only a little (as in RFC 8305, section 5). A failed login ends only the
+ * attempts after it.
  *
  * @template T
  */
