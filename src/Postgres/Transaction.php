@@ -78,6 +78,6 @@ final class Transaction implements PostgresLink
             throw new \LogicException('Only the outermost transaction can have an isolation level and retries');
         }
 
-        return TransactionRun::runNested($this->connectionSession, $this->depth + 1, $work, $cancellation);
+        return TransactionRun::nest($this->connectionSession, $this->depth + 1, $work, $cancellation);
     }
 }

@@ -365,8 +365,7 @@ final class ConnectionSession implements SessionLender
 
     private function isInUse(): bool
     {
-        return !$this->isKilled
-            && ($this->sharedStatements > 0 || $this->pausedCalls > 0 || $this->mutex->isLocked);
+        return !$this->isKilled && ($this->sharedStatements > 0 || $this->pausedCalls > 0 || $this->mutex->isLocked);
     }
 
     /** Refuses AND CHAIN after COMMIT or ROLLBACK: the next transaction's status would hide the end of this one. */

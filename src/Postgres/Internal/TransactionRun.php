@@ -124,12 +124,8 @@ final class TransactionRun
      *
      * @return T
      */
-    public static function runNested(
-        SessionLender $lender,
-        int $depth,
-        \Closure $work,
-        ?Cancellation $cancellation,
-    ): mixed {
+    public static function nest(SessionLender $lender, int $depth, \Closure $work, ?Cancellation $cancellation): mixed
+    {
         $name = "spindle_{$depth}";
         $session = $lender->acquire($cancellation);
         $transactionSession = new ConnectionSession($session, isTransaction: true, warn: $lender->warn(...));
