@@ -62,7 +62,7 @@ final class ClientConnection
     private readonly Condition $changed;
 
     /** Condition on which {@see send()} waits. */
-    private readonly Condition $drained;
+    private readonly Condition $accepted;
 
     /** @var positive-int maximum bytes of the next read */
     private int $readBytes = self::MIN_READ_BYTES;
@@ -94,7 +94,6 @@ final class ClientConnection
 
     /** Whether an {@see Upload} will send further bytes of the request's body. */
     private bool $isUploading = false;
-
     public readonly CallbackFiber $uploadFiber;
 
     /** @param resource $stream non-blocking, without a read buffer */
@@ -107,7 +106,7 @@ final class ClientConnection
         $this->unsent = new WriteBuffer();
         $this->uploadFiber = new CallbackFiber();
         $this->changed = $changed = new Condition();
-        $this->drained = new Condition();
+        $this->accepted = new Condition();
         // The closures hold no strong reference to the connection, so that its destructor can close it.
         $this->readWatcher = EventLoop::disable(EventLoop::onReadable($stream, static fn() => $changed->notify()));
         $weak = \WeakReference::create($this);
@@ -166,7 +165,7 @@ final class ClientConnection
     {
         $this->write($bytes);
         while ($this->unsent->size > self::MAX_UNSENT_BYTES && !$this->hasEnded) {
-            $this->drained->wait();
+            $this->accepted->wait();
         }
 
         return !$this->hasEnded;
@@ -293,7 +292,7 @@ final class ClientConnection
         $this->timer->remove($this);
         $stream = $this->stream;
         Warnings::suppressed(static fn() => fclose($stream));
-        $this->drained->notify();
+        $this->accepted->notify();
         $this->changed->notify();
     }
 
@@ -414,7 +413,7 @@ final class ClientConnection
             $this->advanceDeadline();
         }
         if (!$isWritten || $this->unsent->size <= self::MAX_UNSENT_BYTES) {
-            $this->drained->notify();
+            $this->accepted->notify();
         }
     }
 }
