@@ -216,15 +216,15 @@ final class QueueClient
     }
 
     /**
-     * Cancels jobs in a later callback of the loop.
+     * Cancels jobs. The request is sent in a later callback of the loop, or by {@see kill()} if that comes first.
      *
      * @param list<string> $ids
      */
     public function cancelLater(array $ids): void
     {
-        $this->activity->requestLater(function () use ($ids): void {
-            $this->shared()?->cancel($ids, true);
-        });
+        $queue = $this->shared();
+        $queue?->cancellations->add($ids, true);
+        $this->activity->requestLater(static fn() => $queue?->cancel([], true));
     }
 
     /**
@@ -356,7 +356,7 @@ final class QueueClient
         $queue?->outbox->abandon($this, ExecutorClosedException::unconfirmed());
         $this->brokerClient = null;
         $ids = $queue?->removeWaitersOf($this) ?? [];
-        if ($queue === null || $ids === []) {
+        if ($queue === null || $ids === [] && !$queue->cancellations->hasPending()) {
             return;
         }
         // Without a confirmation in time, the engine gets the cancellation later, if the event loop runs.

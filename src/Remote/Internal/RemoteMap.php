@@ -135,7 +135,9 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
             }
             $this->abandon();
             foreach (array_keys($this->pending) as $id) {
-                $this->client->shared()?->removeWaiters($id);
+                if (!$this->queue->outbox->isPending($id)) { // otherwise kill() and send() still cancel the job
+                    $this->queue->removeWaiters($id);
+                }
             }
             $this->client->end($this);
         }

@@ -6,6 +6,7 @@ namespace Spindle\Tests\Fault\Remote;
 
 use Amp\CancelledException;
 use Amp\DeferredCancellation;
+use Amp\DeferredFuture;
 use Amp\Future;
 use Amp\TimeoutCancellation;
 use Revolt\EventLoop;
@@ -49,6 +50,34 @@ final class ExecutorEndsTest extends TidyTestCase
         $other = $this->executor();
         self::assertSame(JobStatus::Waiting, $other->status('sent'), 'A dispatched job stays in the queue');
         self::assertNull($other->status('unsent'));
+    }
+
+    public function testKillCancelsTasksWhoseSubmissionHasNoAnswerWhenTheirLoopIsLeft(): void
+    {
+        $redis = $this->engine();
+        $this->agentAt($redis->url(), $this->queue());
+        $executor = $this->executor();
+        /** @var DeferredFuture<int> $second */
+        $second = new DeferredFuture();
+        $input = static function () use ($second): \Generator {
+            yield 1;
+            yield $second->getFuture()->await();
+        };
+        $task = static fn(int $number): int => $number === 1 ? 1 : sleep(60);
+        foreach ($executor->map($input(), $task) as $_) {
+            posix_kill((int) $redis->pid(), \SIGSTOP);
+            $second->complete(2);
+            delay(0.01); // the second task is sent
+            break;
+        }
+        $executor->kill();
+        posix_kill((int) $redis->pid(), \SIGCONT);
+
+        Eventually::holds(
+            fn(): bool => $this->statistics()['waiting'] + $this->statistics()['running'] === 0
+                && $this->statistics()['cancelled_total'] === 1,
+            'the task is cancelled',
+        );
     }
 
     public function testKillDoesNotKeepTheLoopRunningForTheRetryTimeout(): void

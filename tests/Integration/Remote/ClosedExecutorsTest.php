@@ -4,8 +4,11 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Integration\Remote;
 
+use Amp\CancelledException;
+use Amp\DeferredCancellation;
 use Amp\DeferredFuture;
 use Amp\TimeoutCancellation;
+use PHPUnit\Framework\Attributes\TestWith;
 use Revolt\EventLoop;
 use Spindle\Remote\JobStatus;
 use Spindle\Remote\RedisBroker;
@@ -183,6 +186,41 @@ final class ClosedExecutorsTest extends TidyTestCase
 
         self::assertStringContainsString('was cancelled', self::refusal($loop->await(...))->getMessage());
         Eventually::holds(static fn(): bool => self::isQueueEmpty(), 'the tasks are cancelled');
+    }
+
+    #[TestWith(['break'])]
+    #[TestWith(['throw'])]
+    #[TestWith(['fiber'])]
+    #[TestWith(['cancel'])]
+    public function testKillCancelsTheTasksOfALoopThatWasLeft(string $way): void
+    {
+        $executor = $this->remote();
+        $cancellation = new DeferredCancellation();
+        $results = $executor->mapUnordered(
+            range(1, 1000),
+            static fn(int $i) => usleep($i === 1 ? 0 : 200_000),
+            $cancellation->getCancellation(),
+        );
+        $leave = static function () use (&$results, $executor, $cancellation, $way): void {
+            try {
+                foreach ($results ?? [] as $_) {
+                    if ($way === 'throw') {
+                        throw new \DomainException('leaves the loop');
+                    }
+                    if ($way !== 'cancel') {
+                        break;
+                    }
+                    $cancellation->cancel();
+                }
+            } catch (\DomainException|CancelledException) {
+            } finally {
+                $results = null;
+                $executor->kill();
+            }
+        };
+        $way === 'fiber' ? Async::run($leave)->await() : $leave();
+
+        self::assertSame(0, (new RedisBroker(Redis::shared()->url()))->statistics(self::$sharedQueue)['waiting']);
     }
 
     public function testCloseReturnsWhenTheTasksOfALoopThatWasLeftAreCancelled(): void
