@@ -223,7 +223,7 @@ final class QueueClient
     public function cancelLater(array $ids): void
     {
         $queue = $this->shared();
-        $queue?->cancellations->add($ids, true);
+        $queue?->addCancellations($ids, true);
         $this->activity->requestLater(static fn() => $queue?->cancel([], true));
     }
 

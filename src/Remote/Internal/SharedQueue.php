@@ -36,7 +36,7 @@ final class SharedQueue
     public readonly JobCancellations $cancellations;
     public readonly ReceivedOutcomes $receivedOutcomes;
 
-    /** Id of the process that created this object. A fork of that process looks up no jobs. */
+    /** Id of the process that created this object. A fork of that process looks up and cancels no jobs. */
     private readonly int $ownerPid;
 
     /** @var array<string, non-empty-list<OutcomeReceiver>> by job id */
@@ -181,10 +181,22 @@ final class SharedQueue
      */
     public function cancel(array $ids, bool $evenIfClaimed): void
     {
-        $this->cancellations->add($ids, $evenIfClaimed);
+        $this->addCancellations($ids, $evenIfClaimed);
         if ($this->retryTimer === null) {
             $this->sendCancellations();
         }
+    }
+
+    /**
+     * Prepares {@see cancel()}. The next call of cancel() or {@see flush()} sends the request.
+     * Ignores jobs that only another process awaits, such as the parent of this fork.
+     *
+     * @param list<string> $ids
+     */
+    public function addCancellations(array $ids, bool $evenIfClaimed): void
+    {
+        $isAwaitedHere = fn(string $id): bool => $this->isOwn($id) || isset($this->waiters[$id]);
+        $this->cancellations->add(array_values(array_filter($ids, $isAwaitedHere)), $evenIfClaimed);
     }
 
     /**
@@ -255,14 +267,17 @@ final class SharedQueue
             EventLoop::cancel($this->retryTimer);
             $this->retryTimer = null;
         }
-        if ($this->ownerPid === getmypid() && $this->sendCancellations()) {
+        if ($this->sendCancellations()) {
             $this->lookUp(array_keys($this->waiters));
         }
     }
 
-    /** @return bool false when the engine is not available */
+    /** @return bool false when the engine is not available, and in a fork */
     private function sendCancellations(): bool
     {
+        if ($this->ownerPid !== getmypid()) {
+            return false;
+        }
         $sending = $this->cancellations->send();
         foreach ($sending as [$id, $isRemoved]) {
             if ($isRemoved) {

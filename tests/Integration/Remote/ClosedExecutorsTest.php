@@ -7,6 +7,7 @@ namespace Spindle\Tests\Integration\Remote;
 use Amp\CancelledException;
 use Amp\DeferredCancellation;
 use Amp\DeferredFuture;
+use Amp\Future;
 use Amp\TimeoutCancellation;
 use PHPUnit\Framework\Attributes\TestWith;
 use Revolt\EventLoop;
@@ -334,9 +335,71 @@ final class ClosedExecutorsTest extends TidyTestCase
         self::assertSame('task', $future->await());
     }
 
+    public function testACancellationInAForkDoesNotCancelTasksOfItsParent(): void
+    {
+        $executor = $this->remote();
+        $gate = new Gate($this->path('gate'));
+        $cancellation = new DeferredCancellation();
+        $id = $executor->dispatch(static fn(): string => $gate->pass('attached'));
+        $futures = [
+            $executor->submit(static fn(): string => $gate->pass('submitted'), $cancellation->getCancellation()),
+            $executor->attach($id, $cancellation->getCancellation()),
+        ];
+        $gate->awaitTasks(2);
+        $pid = pcntl_fork();
+        if ($pid === 0) {
+            $cancellation->cancel();
+            self::endFork($executor);
+        }
+        self::awaitFork($pid);
+        $gate->open();
+
+        self::assertSame(['submitted', 'attached'], array_map(static fn(Future $future) => $future->await(), $futures));
+    }
+
+    public function testAForkThatLeavesALoopOfItsParentDoesNotCancelItsTasks(): void
+    {
+        $executor = $this->remote();
+        $gate = new Gate($this->path('gate'));
+        $task = static fn(int $i): string => $i === 1 ? 'first' : $gate->pass("task {$i}");
+        $results = [];
+        foreach ($executor->map([1, 2, 3, 4], $task) as $result) {
+            $results[] = $result;
+            if ($result === 'first') {
+                $gate->awaitTasks(2);
+                if (($pid = pcntl_fork()) === 0) {
+                    break;
+                }
+                self::awaitFork($pid);
+                $gate->open();
+            }
+        }
+        if (($pid ?? 0) === 0) {
+            self::endFork($executor);
+        }
+
+        self::assertSame(['first', 'task 2', 'task 3', 'task 4'], $results);
+    }
+
     private function on(RedisBroker $broker): RemoteExecutor
     {
         return new RemoteExecutor($broker, self::$sharedQueue, self::keys());
+    }
+
+    /** Waits for an answer of the engine, so that earlier requests are answered too, and ends this fork. */
+    private static function endFork(RemoteExecutor $executor): void
+    {
+        pcntl_signal(\SIGALRM, \SIG_DFL);
+        pcntl_alarm(10); // ends a fork that hangs
+        $executor->status('none');
+        posix_kill((int) getmypid(), \SIGKILL);
+    }
+
+    private static function awaitFork(int $pid): void
+    {
+        pcntl_waitpid($pid, $status);
+        self::assertIsInt($status);
+        self::assertSame(\SIGKILL, pcntl_wtermsig($status));
     }
 
     private static function refusal(\Closure $use): ExecutorClosedException
