@@ -129,12 +129,12 @@ final class RedisBroker implements Broker
 
     public function cancel(string $queue, array $ids): array
     {
-        return $this->runOnIds(Codec::decodeIds(...), 'cancel', $queue, $ids);
+        return $this->sendCancellation($queue, $ids);
     }
 
     public function cancelUnclaimed(string $queue, array $ids): array
     {
-        return $this->runOnIds(Codec::decodeIds(...), 'cancel', $queue, $ids, 'unclaimed');
+        return $this->sendCancellation($queue, $ids, 'unclaimed');
     }
 
     public function dropOutcomes(string $queue, array $ids): void
@@ -315,6 +315,19 @@ final class RedisBroker implements Broker
     public function releaseLease(string $queue, string $owner): void
     {
         $this->engine->run('release-lease', $queue, $owner);
+    }
+
+    /**
+     * @param list<string> $ids
+     *
+     * @return list<string> as from {@see cancel()}; empty if the process is ending, so that no answer is awaited
+     */
+    private function sendCancellation(string $queue, array $ids, string ...$arguments): array
+    {
+        $encoded = [Codec::encodeIds($ids), (string) \count($ids)];
+        $answer = $this->engine->runOrSend('cancel', $queue, ...$encoded, ...$arguments);
+
+        return $answer === null ? [] : $this->decode(Codec::decodeIds(...), 'cancel', $answer);
     }
 
     /**

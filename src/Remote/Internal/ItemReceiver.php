@@ -29,6 +29,11 @@ final class ItemReceiver implements OutcomeReceiver
         return $this->stream->get() !== null;
     }
 
+    public function isCancelled(): bool
+    {
+        return false;
+    }
+
     public function onOutcome(string $id, string $frame): void
     {
         $this->stream->get()?->onOutcome($frame);

@@ -19,7 +19,7 @@ final class JobCancellations
     /** @var array<string, bool> unsent cancellations by job id; true to end the job even if it is claimed */
     private array $unsent = [];
 
-    /** @var array<string, mixed> unanswered cancellations, with job ids as keys */
+    /** @var array<string, bool> unanswered cancellations, as in $unsent */
     private array $sent = [];
 
     /** Fibers that wait for an answer. */
@@ -42,6 +42,12 @@ final class JobCancellations
     public function drop(string $id): void
     {
         unset($this->unsent[$id]);
+    }
+
+    /** Makes {@see send()} also send the unanswered cancellations: the engine may lack the script of their request. */
+    public function repeatUnanswered(): void
+    {
+        $this->unsent += $this->sent;
     }
 
     public function isPending(string $id): bool
@@ -76,7 +82,7 @@ final class JobCancellations
         while ($this->unsent !== []) {
             $evenIfClaimed = reset($this->unsent);
             $ids = \array_slice(array_keys($this->unsent, $evenIfClaimed, true), 0, self::MAX_JOBS_PER_REQUEST);
-            $keys = array_flip($ids);
+            $keys = array_fill_keys($ids, $evenIfClaimed);
             $this->unsent = array_diff_key($this->unsent, $keys);
             $this->sent += $keys;
             $removed = $this->sendBatch($ids, $evenIfClaimed);

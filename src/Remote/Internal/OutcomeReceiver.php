@@ -18,6 +18,9 @@ interface OutcomeReceiver
     /** Returns whether the outcome is needed. If not, {@see onOutcome()} can receive an empty string. */
     public function wantsOutcome(): bool;
 
+    /** Returns whether the caller has cancelled the job. If so, the end of the process also cancels it. */
+    public function isCancelled(): bool;
+
     /**
      * Receives the outcome. No further message follows for the job.
      *

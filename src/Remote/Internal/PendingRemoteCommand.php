@@ -33,6 +33,9 @@ final class PendingRemoteCommand implements OutcomeReceiver
     /** @var DeferredFuture<string> */
     private readonly DeferredFuture $deferred;
 
+    /** Ends the command; null before {@see run()}. */
+    private ?Cancellation $cancellation = null;
+
     /** False once one of the cancellations of {@see run()} was requested. */
     private bool $isWanted = true;
 
@@ -54,6 +57,7 @@ final class PendingRemoteCommand implements OutcomeReceiver
     {
         $withdrawal->throwIfRequested();
         $cancellation->throwIfRequested();
+        $this->cancellation = $cancellation;
         $this->client->begin($this);
         try {
             $either = new CompositeCancellation($withdrawal, $cancellation);
@@ -97,6 +101,11 @@ final class PendingRemoteCommand implements OutcomeReceiver
     public function wantsOutcome(): bool
     {
         return !$this->isOver();
+    }
+
+    public function isCancelled(): bool
+    {
+        return $this->cancellation?->isRequested() === true;
     }
 
     public function onOutcome(string $id, string $frame): void

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Remote\Internal;
 
+use Spindle\Internal\Async\FiberSwitch;
 use Spindle\Remote\Internal\Redis\EngineStream;
 
 /**
@@ -16,6 +17,9 @@ final class ProcessEnd
     /** @var list<self> objects whose destructors PHP calls when the process ends; empty before {@see register()} */
     private static array $objects = [];
 
+    /** @var \WeakMap<LastRequests, true>|null null before {@see register()} */
+    private static ?\WeakMap $senders = null;
+
     private static bool $isSending = false;
 
     private function __construct(private readonly bool $wasCreatedAtEnd) {}
@@ -27,13 +31,17 @@ final class ProcessEnd
             self::$objects[] = new self(true);
         } elseif (!self::$isSending) {
             self::$isSending = true;
-            ReceivedOutcomes::sendAll();
+            self::sendAll();
             EngineStream::endAll();
         }
     }
 
-    public static function register(): void
+    public static function register(?LastRequests $sender = null): void
     {
+        self::$senders ??= new \WeakMap();
+        if ($sender !== null) {
+            self::$senders[$sender] = true;
+        }
         if (self::$objects === []) {
             self::$objects[] = new self(false);
             // After a fatal error, PHP only calls the destructors of objects that shutdown functions have created.
@@ -45,5 +53,21 @@ final class ProcessEnd
     public static function isSending(): bool
     {
         return self::$isSending;
+    }
+
+    private static function sendAll(): void
+    {
+        $fibers = [];
+        foreach (self::$senders ?? [] as $sender => $_) {
+            foreach ($sender->lastRequests() as $request) {
+                try {
+                    // A broker other than RedisBroker may suspend. In a fiber of its own, it can't block the end of the
+                    // process. $fibers keeps suspended fibers until all requests are sent.
+                    FiberSwitch::obstacle() === null ? ($fibers[] = new \Fiber($request))->start() : $request();
+                } catch (\Throwable) {
+                    // The engine drops data at the end of its retention. A task that was not cancelled runs.
+                }
+            }
+        }
     }
 }

@@ -22,7 +22,7 @@ use function Amp\async;
  * that it has received or no longer awaits. Outcomes are dropped in batches. A failed request to drop outcomes is
  * repeated while the queue is in use. At the end of the process, the unsent requests are sent.
  */
-final class ReceivedOutcomes
+final class ReceivedOutcomes implements LastRequests
 {
     /** Number of outcomes, or their size in bytes, at which the request is sent without a delay. */
     private const SEND_AT_COUNT = 500;
@@ -31,9 +31,6 @@ final class ReceivedOutcomes
     private const DELAY_SECONDS = 0.5;
 
     private const MAX_JOBS_PER_REQUEST = 1000;
-
-    /** @var \WeakMap<self, true>|null all instances; null before the first one */
-    private static ?\WeakMap $instances = null;
 
     /** Id of the process that created this object. A fork of that process must not send requests. */
     private readonly int $ownerPid;
@@ -57,9 +54,7 @@ final class ReceivedOutcomes
         private readonly JobOutbox $outbox,
     ) {
         $this->ownerPid = (int) getmypid();
-        self::$instances ??= new \WeakMap();
-        self::$instances[$this] = true;
-        ProcessEnd::register();
+        ProcessEnd::register($this);
     }
 
     /** @param int $bytes size of the outcome */
@@ -165,22 +160,10 @@ final class ReceivedOutcomes
         }
     }
 
-    /** Sends all unsent requests at the end of the process. Waits for no answer. */
-    public static function sendAll(): void
+    public function lastRequests(): array
     {
-        $fibers = [];
-        foreach (self::$instances ?? [] as $outcomes => $_) {
-            $outcomes->dropAll();
-            foreach (array_keys($outcomes->unsent) as $key) {
-                $send = static fn() => $outcomes->send($key);
-                try {
-                    // A broker other than RedisBroker may suspend. In a fiber of its own, it can't block the end of the
-                    // process. $fibers keeps suspended fibers until all requests are sent.
-                    FiberSwitch::obstacle() === null ? ($fibers[] = new \Fiber($send))->start() : $send();
-                } catch (\Throwable) {
-                    // The engine drops the outcomes or items when their retention ends.
-                }
-            }
-        }
+        $this->dropAll();
+
+        return array_map(fn(int $key): \Closure => fn() => $this->send($key), array_keys($this->unsent));
     }
 }

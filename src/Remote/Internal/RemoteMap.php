@@ -186,6 +186,11 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
         return !$this->isAbandoned;
     }
 
+    public function isCancelled(): bool
+    {
+        return $this->isAbandoned;
+    }
+
     public function onOutcome(string $id, string $frame): void
     {
         $this->addOutcome($id, $frame);

@@ -27,8 +27,9 @@ final class RemoteSubmission implements OutcomeReceiver
 
     private ?CancelledException $cancelled = null;
 
-    /** @var (\Closure(): void)|null unsubscribes from the cancellation */
-    private ?\Closure $unsubscribe = null;
+    private ?Cancellation $cancellation = null;
+
+    private string $subscription = '';
 
     private ?string $giveUpTimer = null;
 
@@ -60,8 +61,10 @@ final class RemoteSubmission implements OutcomeReceiver
             return;
         }
         $weak = \WeakReference::create($this);
-        $id = $cancellation->subscribe(static fn(CancelledException $cancelled) => $weak->get()?->cancel($cancelled));
-        $this->unsubscribe = static fn() => $cancellation->unsubscribe($id);
+        $this->cancellation = $cancellation;
+        $this->subscription = $cancellation->subscribe(
+            static fn(CancelledException $cancelled) => $weak->get()?->cancel($cancelled),
+        );
     }
 
     public function client(): QueueClient
@@ -77,6 +80,11 @@ final class RemoteSubmission implements OutcomeReceiver
     public function wantsOutcome(): bool
     {
         return $this->items?->wantsOutcome() ?? ($this->cancelled === null);
+    }
+
+    public function isCancelled(): bool
+    {
+        return $this->cancelled !== null || $this->cancellation?->isRequested() === true;
     }
 
     public function onOutcome(string $id, string $frame): void
@@ -154,10 +162,8 @@ final class RemoteSubmission implements OutcomeReceiver
             EventLoop::cancel($this->giveUpTimer);
             $this->giveUpTimer = null;
         }
-        if ($this->unsubscribe !== null) {
-            ($this->unsubscribe)();
-            $this->unsubscribe = null;
-        }
+        $this->cancellation?->unsubscribe($this->subscription);
+        $this->cancellation = null;
     }
 
     private function cancel(CancelledException $cancelled): void

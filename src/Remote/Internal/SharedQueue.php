@@ -22,7 +22,7 @@ use Spindle\Remote\QueueFullException;
  * Submits and cancels the jobs of one queue, and passes outcomes to their waiters ({@see OutcomeReceiver}). All
  * executors of this process that use the same broker object and the same queue share one instance.
  */
-final class SharedQueue
+final class SharedQueue implements LastRequests
 {
     private const MAX_JOBS_PER_REQUEST = 1000;
 
@@ -57,6 +57,7 @@ final class SharedQueue
         private readonly string $mailbox,
     ) {
         $this->ownerPid = (int) getmypid();
+        ProcessEnd::register($this); // before $receivedOutcomes, to which the last cancellations add outcomes
         $this->outbox = new JobOutbox($broker, $name, $mailbox);
         $this->cancellations = new JobCancellations($broker, $name);
         $this->receivedOutcomes = new ReceivedOutcomes($broker, $name, $this->outbox);
@@ -226,6 +227,19 @@ final class SharedQueue
                 (new Condition())->waitFor(self::RETRY_SECONDS, $cancellation);
             }
         }
+    }
+
+    public function lastRequests(): array
+    {
+        $isCancelled = static fn(OutcomeReceiver $waiter): bool => $waiter->isCancelled();
+        foreach ($this->waiters as $id => $waiters) {
+            if (array_filter($waiters, $isCancelled) !== []) {
+                $this->cancellations->add([$id], true);
+            }
+        }
+        $this->cancellations->repeatUnanswered();
+
+        return [$this->sendCancellations(...)];
     }
 
     /** @param bool $hasOtherQueues whether the message may be about another queue; messages do not name their queue */

@@ -153,18 +153,19 @@ final class EngineClient
     }
 
     /**
-     * Runs a script that has no result. If the process is ending, sends the request without waiting for the answer.
+     * Runs a script, and returns its answer. If the process is ending, sends the request and returns null.
      *
      * @throws BrokerException
      */
-    public function runOrSend(string $script, string $queue, string ...$arguments): void
+    public function runOrSend(string $script, string $queue, string ...$arguments): ?string
     {
-        if (ProcessEnd::isSending() && $this->connection?->belongsToThisProcess() === true) {
-            $source = self::scripts()[$script][0];
-            $this->connection->send('EVAL', [$source, '1', self::keyPrefix($queue), ...array_values($arguments)]);
-        } else {
-            $this->run($script, $queue, ...$arguments);
+        if (!ProcessEnd::isSending() || $this->connection?->belongsToThisProcess() !== true) {
+            return $this->run($script, $queue, ...$arguments);
         }
+        $source = self::scripts()[$script][0];
+        $this->connection->send('EVAL', [$source, '1', self::keyPrefix($queue), ...array_values($arguments)]);
+
+        return null;
     }
 
     /**

@@ -1,0 +1,158 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Integration\Remote;
+
+use Amp\DeferredCancellation;
+use PHPUnit\Framework\Attributes\TestWith;
+use Spindle\Command\Command;
+use Spindle\Command\CommandPool;
+use Spindle\Command\CommandPoolOptions;
+use Spindle\Remote\RedisBroker;
+use Spindle\Remote\RemoteCommands;
+use Spindle\Remote\RemoteExecutor;
+use Spindle\Remote\SigningKeys;
+use Spindle\Tests\Eventually;
+use Spindle\Tests\Host;
+use Spindle\Tests\OwnDirectory;
+use Spindle\Tests\Remote\AgentProgram;
+use Spindle\Tests\Remote\Redis;
+use Spindle\Tests\Remote\SharesAnAgent;
+use Spindle\Tests\TidyTestCase;
+
+/** The cancellations of a process that ends before its event loop runs again. */
+final class ProcessEndTest extends TidyTestCase
+{
+    use OwnDirectory;
+    use SharesAnAgent;
+
+    #[TestWith(['leaveALoop'])]
+    #[TestWith(['exitInALoop'])]
+    #[TestWith(['throwOutOfALoop', 255])]
+    #[TestWith(['cancelALoop'])]
+    #[TestWith(['cancelSubmissions'])]
+    #[TestWith(['cancelSubmissionsInAFunction'])]
+    #[TestWith(['cancelAttached'])]
+    #[TestWith(['leaveALoopOverCommands'])]
+    public function testTasksAreCancelledWhenTheProcessEnds(string $program, int $exitCode = 7): void
+    {
+        $process = Host::start(self::class . "::{$program}", [Redis::shared()->url(), self::$sharedQueue]);
+        Eventually::holds(static fn(): bool => !$process->isRunning(), 'the process has ended', 20.0);
+
+        self::assertSame($exitCode, $process->getExitCode(), $process->getOutput() . $process->getErrorOutput());
+        Eventually::holds(static fn(): bool => self::isQueueEmpty(), 'the tasks are cancelled');
+    }
+
+    public function testASubmittedTaskThatWasNotCancelledRunsAfterTheEndOfTheProcess(): void
+    {
+        $file = $this->path('ran');
+        $process = Host::start(self::class . '::submitOne', [Redis::shared()->url(), self::$sharedQueue, $file]);
+        Eventually::holds(static fn(): bool => !$process->isRunning(), 'the process has ended', 20.0);
+
+        self::assertSame(7, $process->getExitCode(), $process->getOutput() . $process->getErrorOutput());
+        Eventually::holds(static fn(): bool => is_file($file), 'the task has run');
+    }
+
+    public static function leaveALoop(string $address, string $queue): never
+    {
+        foreach (self::executor($address, $queue)->mapUnordered(range(1, 1000), self::task()) as $seven) {
+            break;
+        }
+
+        exit($seven ?? 0);
+    }
+
+    public static function exitInALoop(string $address, string $queue): void
+    {
+        foreach (self::executor($address, $queue)->mapUnordered(range(1, 1000), self::task()) as $seven) {
+            exit($seven);
+        }
+    }
+
+    public static function throwOutOfALoop(string $address, string $queue): void
+    {
+        foreach (self::executor($address, $queue)->mapUnordered(range(1, 1000), self::task()) as $_) {
+            throw new \DomainException('leaves the loop');
+        }
+    }
+
+    public static function cancelALoop(string $address, string $queue): void
+    {
+        $cancellation = new DeferredCancellation();
+        $executor = self::executor($address, $queue);
+        $results = $executor->mapUnordered(range(1, 1000), self::task(), $cancellation->getCancellation());
+        foreach ($results as $seven) {
+            $cancellation->cancel();
+
+            exit($seven);
+        }
+    }
+
+    public static function cancelSubmissions(string $address, string $queue): never
+    {
+        $executor = self::executor($address, $queue);
+        $cancellation = new DeferredCancellation();
+        $futures = [];
+        for ($i = 1; $i <= 5; ++$i) {
+            $futures[] = $executor->submit(static fn(): int => sleep(60), $cancellation->getCancellation());
+        }
+        $cancellation->cancel();
+
+        exit(2 + \count($futures));
+    }
+
+    public static function cancelSubmissionsInAFunction(string $address, string $queue): never
+    {
+        $submit = static function () use ($address, $queue): int {
+            $cancellation = new DeferredCancellation();
+            self::executor($address, $queue)->submit(static fn() => sleep(60), $cancellation->getCancellation());
+            $cancellation->cancel();
+
+            return 7;
+        };
+
+        exit($submit());
+    }
+
+    public static function cancelAttached(string $address, string $queue): never
+    {
+        $executor = self::executor($address, $queue);
+        $cancellation = new DeferredCancellation();
+        $id = $executor->dispatch(static fn(): int => sleep(60));
+        $executor->attach($id, $cancellation->getCancellation());
+        $cancellation->cancel();
+
+        exit(7);
+    }
+
+    public static function leaveALoopOverCommands(string $address, string $queue): never
+    {
+        $commands = new RemoteCommands(new RedisBroker($address), $queue, new SigningKeys([AgentProgram::KEY]));
+        $pool = new CommandPool(8, options: new CommandPoolOptions(transport: $commands));
+        $seconds = static fn(int $i): Command => Command::of('sleep', $i === 1 ? '0' : '60');
+        foreach ($pool->run(array_map($seconds, range(1, 20))) as $_) {
+            break;
+        }
+
+        exit(7);
+    }
+
+    public static function submitOne(string $address, string $queue, string $file): never
+    {
+        self::executor($address, $queue)->submit(static fn(): bool => touch($file));
+
+        exit(7);
+    }
+
+    /** @return \Closure(int): int a task that ends only for the value 1 */
+    private static function task(): \Closure
+    {
+        return static fn(int $number): int => $number === 1 ? 7 : sleep(60);
+    }
+
+    private static function executor(string $address, string $queue): RemoteExecutor
+    {
+        return new RemoteExecutor(new RedisBroker($address), $queue, new SigningKeys([AgentProgram::KEY]));
+    }
+}
