@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Remote\Internal;
 
-use Spindle\Internal\IsolatedCall;
+use Spindle\Internal\ReportDelivery;
 use Spindle\Remote\Job;
 use Spindle\Remote\JobLostException;
 use Spindle\Remote\JobRetryPolicy;
@@ -82,7 +82,7 @@ final class JobCodec
         } catch (TamperedFrameException) {
             return;
         }
-        IsolatedCall::call(static fn() => $onReport(PortableOutcome::report($report)));
+        ReportDelivery::deliver(static fn(): mixed => PortableOutcome::report($report), $onReport);
     }
 
     /** @throws TamperedFrameException */

@@ -11,7 +11,7 @@ use Amp\DeferredFuture;
 use Amp\Future;
 use Amp\NullCancellation;
 use Revolt\EventLoop;
-use Spindle\Internal\IsolatedCall;
+use Spindle\Internal\ReportDelivery;
 use Spindle\Worker\ExecutorClosedException;
 use Spindle\Worker\Internal\Process\ThrownFailure;
 use Spindle\Worker\TaskContext;
@@ -175,7 +175,8 @@ final class InlineTask
         $bytes = ValueSerializer::serialize($value, 'The report');
         $onReport = $this->onReport;
         if ($onReport !== null) {
-            IsolatedCall::call(static fn() => $onReport(ValueSerializer::unserialize($bytes, TaskCode::MISSING)));
+            $decode = static fn(): mixed => ValueSerializer::unserialize($bytes, TaskCode::MISSING);
+            ReportDelivery::deliver($decode, $onReport);
         }
     }
 }

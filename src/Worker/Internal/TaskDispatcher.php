@@ -15,10 +15,11 @@ use Revolt\EventLoop\Internal\DriverSuspension;
 use Spindle\Internal\Async\Condition;
 use Spindle\Internal\Async\LoopTurn;
 use Spindle\Internal\CannotWaitException;
-use Spindle\Internal\IsolatedCall;
 use Spindle\Internal\Preload;
+use Spindle\Internal\ReportDelivery;
 use Spindle\LauncherException;
 use Spindle\Worker\ExecutorClosedException;
+use Spindle\Worker\PortableOutcome;
 use Spindle\Worker\TaskFailedException;
 use Spindle\Worker\TaskRetryPolicy;
 use Spindle\Worker\WorkerCrashedException;
@@ -344,10 +345,8 @@ final class TaskDispatcher implements PoolEvents
                 $this->deadlock->check();
             }
         } elseif ($type === WorkerProtocol::REPORT && $this->options->onReport !== null) {
-            [$report, $onReport] = [substr($bytes, $at, $length), $this->options->onReport];
-            IsolatedCall::call(
-                static fn() => $onReport(TaskOutcome::value(WorkerProtocol::SERIALIZED, $report, 1, null)),
-            );
+            $report = substr($bytes, $at, $length);
+            ReportDelivery::deliver(static fn(): mixed => PortableOutcome::report($report), $this->options->onReport);
         }
     }
 

@@ -8,13 +8,15 @@ use Spindle\Remote\JobRetryPolicy;
 use Spindle\Remote\JobStatus;
 use Spindle\Remote\RedisBroker;
 use Spindle\Remote\RemoteExecutor;
+use Spindle\Remote\RemoteOptions;
 use Spindle\Remote\TamperedFrameException;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Host;
-use Spindle\Tests\OwnDirectory;
+use Spindle\Tests\ReadsErrorLog;
 use Spindle\Tests\Remote\Redis;
 use Spindle\Tests\Remote\RunsAgents;
 use Spindle\Tests\TidyTestCase;
+use Spindle\Worker\TaskContext;
 use Spindle\Worker\TaskFailedException;
 use Symfony\Component\Process\Process;
 
@@ -23,7 +25,7 @@ use function Amp\Future\await;
 /** Agents whose version of the code differs from that of their callers. */
 final class MixedVersionsTest extends TidyTestCase
 {
-    use OwnDirectory;
+    use ReadsErrorLog;
     use RunsAgents;
 
     /** Name of a class that only some agents have. */
@@ -66,6 +68,32 @@ final class MixedVersionsTest extends TidyTestCase
 
         self::assertSame(20 * 21, array_sum(await($futures)));
         self::assertSame(0, $this->statistics()['dead']);
+    }
+
+    public function testAReportThatTheCallerCannotReadIsDropped(): void
+    {
+        $reports = [];
+        $onReport = static function (mixed $report) use (&$reports): void {
+            $reports[] = $report;
+        };
+        $executor = $this->executor(options: new RemoteOptions(onReport: $onReport));
+        $this->agentWith('public static function price(int $number): int { return 2 * $number; }');
+        $class = substr(self::shop(), 0, -\strlen('::price'));
+        $task = static function () use ($class): int {
+            TaskContext::current()->report(1);
+            TaskContext::current()->report(class_exists($class) ? new $class(7) : null);
+            TaskContext::current()->report(2);
+
+            return 5;
+        };
+        $log = $this->errorLogOf(static function () use ($executor, $task, &$reports): void {
+            self::assertSame(5, $executor->submit($task)->await());
+            Eventually::holds(static function () use (&$reports): bool {
+                return $reports === [1, 2];
+            }, 'the other reports arrive');
+        });
+
+        self::assertStringContainsString("no class {$class}", implode($log));
     }
 
     public function testAJobWhoseClassNoAgentHasIsADeadLetterUntilTheClassExists(): void
@@ -186,9 +214,11 @@ final class MixedVersionsTest extends TidyTestCase
         return $this->queue === '' ? $this->queue = self::newQueue() : $this->queue;
     }
 
-    private function executor(JobRetryPolicy $retries = new JobRetryPolicy()): RemoteExecutor
-    {
-        return new RemoteExecutor($this->broker(), $this->queue(), self::keys(), $retries);
+    private function executor(
+        JobRetryPolicy $retries = new JobRetryPolicy(),
+        RemoteOptions $options = new RemoteOptions(),
+    ): RemoteExecutor {
+        return new RemoteExecutor($this->broker(), $this->queue(), self::keys(), $retries, $options);
     }
 
     private function broker(): RedisBroker

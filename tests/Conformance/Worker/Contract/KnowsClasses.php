@@ -10,6 +10,8 @@ use Spindle\Tests\Conformance\Worker\PoolTestCase;
 use Spindle\Tests\Conformance\Worker\Task\HeldException;
 use Spindle\Tests\Conformance\Worker\Task\Number;
 use Spindle\Tests\Conformance\Worker\Task\Suit;
+use Spindle\Tests\ReadsErrorLog;
+use Spindle\Worker\TaskContext;
 use Spindle\Worker\TaskFailedException;
 use Spindle\Worker\WorkerStartException;
 
@@ -20,6 +22,8 @@ use Spindle\Worker\WorkerStartException;
  */
 trait KnowsClasses
 {
+    use ReadsErrorLog;
+
     /** Name of the case => code of the value, and the suffix of the missing class's name. */
     private const STRANGERS = [
         'an object' => ['new %s()', ''],
@@ -106,6 +110,26 @@ trait KnowsClasses
             );
             self::assertUsable($pool);
         }
+    }
+
+    public function testAReportOfAClassThatThisProcessDoesNotKnowIsDroppedAndLogged(): void
+    {
+        [$class, $bootstrap] = $this->classInWorkers();
+        $reports = [];
+        $pool = $this->pool(1, bootstrap: $bootstrap, onReport: static function (mixed $report) use (&$reports): void {
+            $reports[] = $report;
+        });
+        $task = static function () use ($class): int {
+            TaskContext::current()->report(1);
+            TaskContext::current()->report(new $class());
+            TaskContext::current()->report(2);
+
+            return 5;
+        };
+        $log = $this->errorLogOf(static fn() => self::assertSame(5, $pool->submit($task)->await()));
+
+        self::assertSame([1, 2], $reports);
+        self::assertStringContainsString("The pool's process has no class {$class}", implode($log));
     }
 
     public function testAnItemOfAClassThatThisProcessDoesNotKnowIsAFailureThatNamesIt(): void
