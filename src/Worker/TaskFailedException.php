@@ -28,6 +28,15 @@ final class TaskFailedException extends TaskException
         return new self($message, $thrown, $attempts, $key, $original);
     }
 
+    /** For a value of a task that has not thrown. */
+    public static function unreadable(\Throwable $reason, int $attempts, mixed $key): self
+    {
+        $message = self::subject($key) . " sent a value that cannot be read: {$reason->getMessage()}"
+            . self::afterAttempts($attempts);
+
+        return new self($message, Thrown::of($reason), $attempts, $key, $reason);
+    }
+
     /** Returns advice if the task failed because the worker lacks a function, class or constant of this process. */
     private static function advice(Thrown $thrown): string
     {

@@ -28,13 +28,20 @@ final class TaskOutcome
         try {
             return ValueSerializer::unserialize($bytes, self::MISSING);
         } catch (\Throwable $refused) {
-            throw TaskFailedException::threw(Thrown::of($refused), $refused, $attempts, $key);
+            throw TaskFailedException::unreadable($refused, $attempts, $key);
         }
     }
 
     /** @throws \UnexpectedValueException always, as the callback of {@see ValueSerializer::unserialize()} */
     public static function missing(string $class): never
     {
+        if (str_contains($class, '::')) {
+            throw new \UnexpectedValueException(
+                "The pool's process has no enum case {$class}, but a worker has sent it. Load the same version"
+                    . ' of the enum in both processes',
+            );
+        }
+
         throw new \UnexpectedValueException(
             "The pool's process has no class {$class}, but a worker has sent an object of it. Let Composer autoload the"
                 . ' class, or load it in this process',

@@ -112,6 +112,19 @@ trait KnowsClasses
         }
     }
 
+    public function testAnEnumCaseThatThisProcessDoesNotHaveIsAFailureThatNamesIt(): void
+    {
+        $enum = 'Both' . bin2hex(random_bytes(6));
+        require $this->file('here.php', "<?php enum {$enum} { case One; }");
+        $pool = $this->pool(bootstrap: $this->file('there.php', "<?php enum {$enum} { case One; case Two; }"));
+        $task = static fn(): mixed => \constant("{$enum}::Two");
+
+        self::assertStringStartsWith(
+            "The task sent a value that cannot be read: The pool's process has no enum case {$enum}::Two",
+            self::failure(TaskFailedException::class, $pool->submit($task))->getMessage(),
+        );
+    }
+
     public function testAReportOfAClassThatThisProcessDoesNotKnowIsDroppedAndLogged(): void
     {
         [$class, $bootstrap] = $this->classInWorkers();
