@@ -7,6 +7,8 @@ namespace Spindle\Internal;
 /** Passes the report of a task to a closure of the application. */
 final class ReportDelivery
 {
+    private function __construct() {}
+
     /**
      * Writes a report that cannot be decoded to PHP's error log, and drops it.
      *
