@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Worker;
 
+use Spindle\Internal\ThrownText;
 use Spindle\Worker\Internal\ClosureStream;
 
 /** An exception or error from another process, as data. Its class need not exist in this process. */
@@ -45,8 +46,8 @@ final class Thrown
                 ...array_values(class_parents($throwable)),
                 ...array_values(class_implements($throwable)),
             ],
-            self::message($throwable),
-            self::code($throwable->getCode()),
+            ThrownText::message($throwable),
+            ThrownText::code($throwable),
             ClosureStream::originalFile($throwable->getFile()),
             $throwable->getLine(),
             array_map(self::frame(...), $throwable->getTrace()),
@@ -75,30 +76,6 @@ final class Thrown
         }
 
         return $known;
-    }
-
-    /** Returns the message as a string, even if a subclass has assigned a value of another type. */
-    private static function message(\Throwable $throwable): string
-    {
-        set_error_handler(static fn(): bool => true); // converting an array emits a warning
-        try {
-            return $throwable->getMessage();
-        } catch (\Throwable) { // @phpstan-ignore catch.neverThrown (the message may be an object)
-            return '(the message is an object that cannot be converted to a string)';
-        } finally {
-            restore_error_handler();
-        }
-    }
-
-    /** Converts a code that is neither an integer nor a string. Some classes set null or an enum. */
-    private static function code(mixed $code): int|string
-    {
-        return match (true) {
-            \is_int($code), \is_string($code) => $code,
-            $code instanceof \BackedEnum => $code->value,
-            $code instanceof \UnitEnum => $code->name,
-            default => \is_scalar($code) ? (string) $code : 0,
-        };
     }
 
     /** Returns whether the exception is an instance of one of these types in the process that threw it. */

@@ -7,6 +7,7 @@ namespace Spindle\Cli\Internal;
 use Psr\Log\AbstractLogger;
 use Psr\Log\LogLevel;
 use Spindle\Internal\LineFile;
+use Spindle\Internal\ThrownText;
 
 /**
  * Writes the log of `spindle serve` or `spindle work` to standard error. An entry is lost if the disk is full or the
@@ -70,8 +71,12 @@ final class StandardErrorLog extends AbstractLogger
             $chain[] = $cause = $next;
         }
         $surplus = \count($chain) - self::MAX_EXCEPTIONS;
-        if ($surplus <= 0) {
-            return (string) $exception;
+        try {
+            if ($surplus <= 0) {
+                return (string) $exception;
+            }
+        } catch (\Throwable) { // the message may be an object
+            return self::describeOne($exception);
         }
         $latest = array_reverse(\array_slice($chain, 0, self::MAX_EXCEPTIONS - 1));
 
@@ -83,7 +88,7 @@ final class StandardErrorLog extends AbstractLogger
     private static function describeOne(\Throwable $exception): string
     {
         return $exception::class
-            . ": {$exception->getMessage()} in {$exception->getFile()}:{$exception->getLine()}\n"
+            . ': ' . ThrownText::message($exception) . " in {$exception->getFile()}:{$exception->getLine()}\n"
             . "Stack trace:\n{$exception->getTraceAsString()}";
     }
 

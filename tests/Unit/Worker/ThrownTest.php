@@ -85,7 +85,7 @@ final class ThrownTest extends TestCase
     public function testAMessageMayBeAnything(): void
     {
         $message = new \ReflectionProperty(\Exception::class, 'message');
-        foreach ([[['a list'], 'Array'], [new \stdClass(), '(the message is an object']] as [$value, $expected]) {
+        foreach ([[['a list'], 'Array'], [new \stdClass(), '(the message cannot be']] as [$value, $expected]) {
             $exception = new \RuntimeException();
             $message->setValue($exception, $value);
 

@@ -9,6 +9,7 @@ use Psr\Log\LoggerInterface;
 use Psr\Log\LogLevel;
 use Spindle\Http\HttpException;
 use Spindle\Http\Response;
+use Spindle\Internal\ThrownText;
 
 /** Creates the response to a handler's exception. Unexpected exceptions are logged, but not shown to the client. */
 final class HandlerFailure
@@ -64,6 +65,8 @@ final class HandlerFailure
     /** Returns an exception's text for a log message. Braces are escaped, because loggers replace names in braces. */
     public static function message(\Throwable $failure): string
     {
-        return strtr(substr($failure->getMessage(), 0, self::MAX_MESSAGE_BYTES), ['{' => '\x7b', '}' => '\x7d']);
+        $message = substr(ThrownText::message($failure), 0, self::MAX_MESSAGE_BYTES);
+
+        return strtr($message, ['{' => '\x7b', '}' => '\x7d']);
     }
 }

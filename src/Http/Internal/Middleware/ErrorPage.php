@@ -7,6 +7,7 @@ namespace Spindle\Http\Internal\Middleware;
 use Nyholm\Psr7\Stream;
 use Psr\Http\Message\ResponseInterface;
 use Spindle\Http\Response;
+use Spindle\Internal\ThrownText;
 
 /** The response to a failed request, in the format that the client prefers. */
 final readonly class ErrorPage
@@ -69,7 +70,7 @@ final readonly class ErrorPage
     public static function describe(\Throwable $failure): string
     {
         return self::name($failure::class)
-            . ": {$failure->getMessage()} in {$failure->getFile()}:{$failure->getLine()}";
+            . ': ' . ThrownText::message($failure) . " in {$failure->getFile()}:{$failure->getLine()}";
     }
 
     private function html(string $title): string

@@ -7,6 +7,7 @@ namespace Spindle\Http\Internal\Server;
 use Psr\Log\AbstractLogger;
 use Psr\Log\LoggerInterface;
 use Psr\Log\NullLogger;
+use Spindle\Internal\ThrownText;
 
 /** Catches exceptions of a logger, so that no request fails. Reports the first of a series in PHP's error log. */
 final class SafeLogger extends AbstractLogger
@@ -34,9 +35,8 @@ final class SafeLogger extends AbstractLogger
             $this->logger->log($level, $message, $context);
         } catch (\Throwable $failure) {
             if ($this->failures->isNew('')) {
-                error_log(
-                    "Spindle: log entries are lost, because the logger threw: {$failure->getMessage()}",
-                );
+                $message = ThrownText::message($failure);
+                error_log("Spindle: log entries are lost, because the logger threw: {$message}");
             }
         }
     }

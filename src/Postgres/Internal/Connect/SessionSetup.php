@@ -135,7 +135,7 @@ final class SessionSetup
     private function checkCorrections(SimpleQueries $answers): void
     {
         foreach ($this->correctionIndex === null ? [] : $answers->rows($this->correctionIndex)[0] ?? [] as $name) {
-            if (isset(self::SETTING_CORRECTIONS[$name])) {
+            if ($name !== null && isset(self::SETTING_CORRECTIONS[$name])) {
                 throw AttemptFailedException::uncorrectableSetting($name, self::SETTING_CORRECTIONS[$name][1]);
             }
         }

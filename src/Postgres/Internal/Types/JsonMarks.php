@@ -15,7 +15,8 @@ final class JsonMarks
     /** The mark; '' until the first use. */
     private static string $prefix = '';
 
-    private static bool $encoding = false;
+    /** @var array<int, true> fibers within {@see encode()}, by object id; 0 for {main}. Other fibers get no marks */
+    private static array $encoding = [];
 
     /**
      * Turns a number into a marked string if PHP's JSON functions would change it. Returns other tokens unchanged.
@@ -30,18 +31,21 @@ final class JsonMarks
     /** Returns the string for json_encode(): within {@see encode()} the mark and the number, otherwise the number. */
     public static function forJsonEncode(string $number): string
     {
-        return self::$encoding ? self::prefix() . $number : $number;
+        return isset(self::$encoding[self::fiberId()]) ? self::prefix() . $number : $number;
     }
 
     /** @param \Closure(): (string|false) $encode calls json_encode(). Then numbers replace the marked strings */
     public static function encode(#[\SensitiveParameter] \Closure $encode): string|false
     {
-        $before = self::$encoding;
-        self::$encoding = true;
+        $fiber = self::fiberId();
+        $isOuterCall = !isset(self::$encoding[$fiber]);
+        self::$encoding[$fiber] = true;
         try {
             $json = $encode();
         } finally {
-            self::$encoding = $before;
+            if ($isOuterCall) {
+                unset(self::$encoding[$fiber]);
+            }
         }
 
         return $json === false || self::$prefix === ''
@@ -84,6 +88,13 @@ final class JsonMarks
         $text = \sprintf('%.*H', -1, $number);
 
         return strpbrk($text, '.eE') === false ? "{$text}.0" : $text;
+    }
+
+    private static function fiberId(): int
+    {
+        $fiber = \Fiber::getCurrent();
+
+        return $fiber === null ? 0 : spl_object_id($fiber);
     }
 
     private static function prefix(): string

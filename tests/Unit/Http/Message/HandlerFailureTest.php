@@ -39,6 +39,26 @@ final class HandlerFailureTest extends TestCase
         self::assertStringNotContainsString('disk', (string) $answer->getBody());
     }
 
+    public function testAnExceptionWhoseMessageCannotBeReadIsLogged(): void
+    {
+        $failure = new \RuntimeException();
+        $message = new class {
+            public function __toString(): string
+            {
+                throw new \LogicException('No text');
+            }
+        };
+        (new \ReflectionProperty(\Exception::class, 'message'))->setValue($failure, $message);
+        $log = new Records();
+        $answer = HandlerFailure::answer($failure, new Head(), $log);
+
+        self::assertSame(500, $answer->getStatusCode());
+        self::assertSame(
+            ['The handler of {method} {target} failed: (the message cannot be converted to a string)'],
+            $log->messages(),
+        );
+    }
+
     #[TestWith([400, 'warning'])]
     #[TestWith([503, 'error'])]
     public function testACutOffResponseIsLogged(int $status, string $level): void

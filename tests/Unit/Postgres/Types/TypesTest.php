@@ -10,6 +10,7 @@ use Spindle\Postgres\Internal\Types\BuiltInTypes;
 use Spindle\Postgres\Internal\Types\Types;
 use Spindle\Postgres\InvalidParameterException;
 use Spindle\Postgres\JsonMode;
+use Spindle\Postgres\JsonNumber;
 use Spindle\Postgres\Range;
 use Spindle\Tests\Postgres\TypeCases;
 
@@ -197,6 +198,27 @@ final class TypesTest extends TestCase
             $time->setTimezone(new \DateTimeZone('UTC'))->format('Y-m-d H:i:s.u'),
         );
         self::assertSame('1900-01-01 00:00:00.250000+00:00', (new Types())->encode(1184, $time, 1));
+    }
+
+    /** json_encode() of another fiber must not see the mark of a number. */
+    public function testASuspensionOfJsonSerializeDoesNotChangeTheJsonOfOtherFibers(): void
+    {
+        $number = new JsonNumber('18446744073709551616');
+        $suspending = new class implements \JsonSerializable {
+            public function jsonSerialize(): string
+            {
+                \Fiber::suspend();
+
+                return 'done';
+            }
+        };
+        $types = new Types(JsonMode::Lossless);
+        $fiber = new \Fiber(static fn(): ?string => $types->encode(3802, [$suspending, $number], 1));
+        $fiber->start();
+
+        self::assertSame('["18446744073709551616"]', json_encode([$number]));
+        $fiber->resume();
+        self::assertSame('["done",18446744073709551616]', $fiber->getReturn());
     }
 
     public function testAnExceptionOfJsonSerializeIsNotCaught(): void

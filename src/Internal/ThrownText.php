@@ -1,0 +1,44 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Internal;
+
+/** Reads exceptions whose message or code is not what PHP's own classes guarantee. */
+final class ThrownText
+{
+    private function __construct() {}
+
+    /** Returns the message, even if a subclass has assigned a value of another type, or a property hook throws. */
+    public static function message(\Throwable $thrown): string
+    {
+        set_error_handler(static fn(): bool => true); // converting an array emits a warning
+        try {
+            return $thrown->getMessage();
+        } catch (\Throwable) { // @phpstan-ignore catch.neverThrown (the message may be an object, or have a hook)
+            return '(the message cannot be converted to a string)';
+        } finally {
+            restore_error_handler();
+        }
+    }
+
+    /** Returns the code. Some classes set null or an enum, and a property hook may throw. */
+    public static function code(\Throwable $thrown): int|string
+    {
+        try {
+            return self::scalar($thrown->getCode());
+        } catch (\Throwable) { // the code may have a property hook
+            return 0;
+        }
+    }
+
+    private static function scalar(mixed $code): int|string
+    {
+        return match (true) {
+            \is_int($code), \is_string($code) => $code,
+            $code instanceof \BackedEnum => $code->value,
+            $code instanceof \UnitEnum => $code->name,
+            default => \is_scalar($code) ? (string) $code : 0,
+        };
+    }
+}
