@@ -19,7 +19,7 @@ use function Amp\async;
 
 /**
  * Receives a response for Symfony in a separate fiber. The fiber holds no reference to the {@see SymfonyResponse}. So
- * when the caller drops the SymfonyResponse, PHP destroys it. That cancels the fiber unless {@see detach()} was called.
+ * when the caller drops the SymfonyResponse, PHP destroys it. That calls {@see detach()} or {@see end()}.
  *
  * @phpstan-type Info array{
  *     response_headers: list<string>,
@@ -52,8 +52,6 @@ final class SymfonyReceiver
 
     /** @var Future<null>|null waits for the head; null while only the caller can wait */
     private ?Future $detached = null;
-
-    private bool $isDetached = false;
 
     /** Exception of on_progress. During an upload, other code turns it into one about the body. */
     private ?\Throwable $thrown = null;
@@ -100,6 +98,7 @@ final class SymfonyReceiver
      */
     public function detach(?LoggerInterface $logger): void
     {
+        $this->state->remove($this->id);
         if (SymfonyShutdown::$isOver) {
             match (true) {
                 $this->detached !== null || $this->cancellation->isCancelled() => null,
@@ -115,10 +114,10 @@ final class SymfonyReceiver
             }
         } catch (\Throwable $failure) {
             self::warn($failure, $logger);
+            $this->cancellation->cancel();
 
             return;
         }
-        $this->isDetached = true;
         $this->continueDetached($logger);
     }
 
@@ -158,12 +157,11 @@ final class SymfonyReceiver
         $logger?->warning("A request may be lost, because the script ends before its response: {$this->safeUrl()}");
     }
 
-    /** Ends the request, unless the response was detached. */
-    public function cancel(): void
+    /** Ends the request, and drops the parts of the response that were not read. */
+    public function end(): void
     {
-        if (!$this->isDetached) {
-            $this->cancellation->cancel();
-        }
+        $this->state->remove($this->id);
+        $this->cancellation->cancel();
     }
 
     /** @param \Closure(): void $onProgress */

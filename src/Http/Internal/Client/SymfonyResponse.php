@@ -89,13 +89,28 @@ final class SymfonyResponse implements ResponseInterface, StreamableInterface
         $receiver = new SymfonyReceiver($state, $id, $transfer, $info, $this->headers, $pausedUntil, $this->timeout);
         $this->receiver = $receiver;
         SymfonyShutdown::add($receiver, $logger);
-        $this->canary = new Canary(static function () use ($state, $id, $receiver): void {
-            unset($state->openHandles[$id], $state->handlesActivity[$id]);
-            $receiver->cancel();
-            $state->notify($id);
-        });
+        $this->canary = self::canary($receiver, $logger, $this->initializer, $this->info, $this->didTimeout);
         $onProgress = $this->onProgress;
         EventLoop::queue(static fn() => $receiver->run($onProgress));
+    }
+
+    /**
+     * Returns an object that ends the request when the response is freed. In a garbage cycle, PHP may call its
+     * destructor before the one of the response. Decorators may call the response's destructor earlier.
+     *
+     * @param array<mixed> $info
+     */
+    private static function canary(
+        SymfonyReceiver $receiver,
+        ?LoggerInterface $logger,
+        ?callable &$initializer,
+        array &$info,
+        bool &$didTimeout,
+    ): Canary {
+        return new Canary(static function () use ($receiver, $logger, &$initializer, &$info, &$didTimeout): void {
+            $isUnread = $initializer !== null && $info['error'] === null && !$didTimeout;
+            $isUnread && !$receiver->isInFork() ? $receiver->detach($logger) : $receiver->end();
+        });
     }
 
     /**
@@ -131,14 +146,16 @@ final class SymfonyResponse implements ResponseInterface, StreamableInterface
 
     public function __destruct()
     {
-        if ($this->receiver->isInFork()) {
-            return; // the parent process waits
-        }
-        if (FiberSwitch::obstacle() === null) {
+        if (!$this->receiver->isInFork() && FiberSwitch::obstacle() === null) {
             $this->doDestruct();
-        } elseif ($this->initializer !== null && $this->info['error'] === null && !$this->didTimeout) {
-            $this->receiver->detach($this->logger);
         }
+    }
+
+    /** Replaces the method of the trait, which would do the same as when PHP destroys the canary. */
+    protected function close(): void
+    {
+        $this->receiver->end();
+        $this->inflate = null;
     }
 
     public function getInfo(?string $type = null): mixed

@@ -39,7 +39,13 @@ final class SymfonyState extends ClientState
         $this->handlesActivity[$id] = [...\is_array($before) ? $before : [], ...$activities];
     }
 
-    public function notify(string $id): void
+    public function remove(string $id): void
+    {
+        unset($this->openHandles[$id], $this->handlesActivity[$id]);
+        $this->notify($id);
+    }
+
+    private function notify(string $id): void
     {
         foreach ($this->waits[$id] ?? [] as $wait) {
             if (!$wait->isComplete()) {

@@ -17,6 +17,7 @@ use Revolt\EventLoop;
 use Spindle\Http\Client\HttpClient;
 use Spindle\Http\Client\HttpClientOptions;
 use Spindle\Http\Client\SymfonyClient;
+use Spindle\Http\Internal\Client\SymfonyResponse;
 use Spindle\Http\Response;
 use Spindle\Tests\CatchesThrown;
 use Spindle\Tests\EndsInTime;
@@ -72,6 +73,44 @@ final class SymfonyDestructionTest extends TestCase
         self::assertSame(['a', 'b'], $this->arrived);
         self::assertNotContains('warning', array_column($log->all, 'level'));
         self::assertSame(200, $decorate($client)->request('GET', $url)->getStatusCode());
+    }
+
+    #[TestWith([false])]
+    #[TestWith([true])]
+    public function testTheRequestOfAResponseThatTheGarbageCollectorDestroysArrives(bool $hasBegun): void
+    {
+        $url = $this->url();
+        $log = new Records();
+        $client = new SymfonyClient();
+        $client->setLogger($log);
+        for ($count = 0; $count < 20; ++$count) {
+            // PHP stores the objects of a cycle in slots that become free, which changes the order of destruction.
+            $slots = array_map(static fn(): object => new \stdClass(), range(0, 50));
+            foreach ($slots as $slot) {
+                $slot = null;
+            }
+            $holder = new \stdClass();
+            $holder->self = $holder;
+            $holder->response = $client->request('POST', $url, ['body' => 'a']);
+            $hasBegun ? delay(0) : null;
+            unset($slots, $holder);
+            gc_collect_cycles();
+        }
+        Eventually::holds(fn(): bool => \count($this->arrived) === 20, 'all requests arrive');
+
+        self::assertNotContains('warning', array_column($log->all, 'level'));
+    }
+
+    #[RequiresPhp('< 8.4')]
+    public function testAResponseCanBeReadAfterADecoratorHasCalledItsDestructor(): void
+    {
+        $this->serve(static fn(): Response => Response::stream([str_repeat('a', 3_000_000), 'b']));
+        $response = (new SymfonyClient())->request('GET', $this->address());
+        \assert($response instanceof SymfonyResponse);
+        self::callInDestructor($response->__destruct(...));
+        Eventually::holds(static fn(): bool => $response->getInfo('http_code') === 200, 'the head arrives');
+
+        self::assertSame(3_000_001, \strlen($response->getContent()));
     }
 
     /** @return iterable<string, array{array<string, string>, string}> */
@@ -424,6 +463,19 @@ final class SymfonyDestructionTest extends TestCase
 
         self::assertStringContainsString('HTTP 503 returned', $log->messages()[1]);
         self::assertCount(1, $this->arrived);
+    }
+
+    public function testAReadStatusIsNotLogged(): void
+    {
+        $url = $this->url();
+        $log = new Records();
+        $client = new SymfonyClient();
+        $client->setLogger($log);
+        $client->request('GET', "{$url}/missing")->getStatusCode();
+        delay(0);
+        $client->request('GET', $url)->getStatusCode();
+
+        self::assertNotContains('warning', array_column($log->all, 'level'));
     }
 
     public function testTheRequestOfACancelledResponseIsNotSent(): void
