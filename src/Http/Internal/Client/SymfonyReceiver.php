@@ -10,6 +10,7 @@ use Amp\DeferredCancellation;
 use Amp\DeferredFuture;
 use Amp\Future;
 use Psr\Http\Message\ResponseInterface;
+use Psr\Http\Message\StreamInterface;
 use Psr\Log\LoggerInterface;
 use Spindle\Internal\Async\Condition;
 use Symfony\Component\HttpClient\Chunk\FirstChunk;
@@ -41,6 +42,9 @@ final class SymfonyReceiver
     /** Symfony decompresses these bytes at once, to at most about 16 MiB. */
     private const READ_BYTES = 16_384;
 
+    /** Maximum of unread pieces of a body, which are at most 1 MiB. At this number, the receiver stops to read. */
+    private const MAX_UNREAD_PIECES = 64;
+
     public bool $hasHead = false;
 
     private readonly int $ownerPid;
@@ -52,6 +56,9 @@ final class SymfonyReceiver
 
     /** @var Future<null>|null waits for the head; null while only the caller can wait */
     private ?Future $detached = null;
+
+    /** Notified when half of the unread pieces were taken. */
+    private readonly Condition $taken;
 
     /** Exception of on_progress. During an upload, other code turns it into one about the body. */
     private ?\Throwable $thrown = null;
@@ -76,6 +83,7 @@ final class SymfonyReceiver
     ) {
         $this->ownerPid = (int) getmypid();
         $this->cancellation = new DeferredCancellation();
+        $this->taken = new Condition();
         $this->head = new DeferredFuture();
         $this->head->getFuture()->ignore();
     }
@@ -195,14 +203,7 @@ final class SymfonyReceiver
             $this->head->complete();
             $onProgress();
             $this->state->add($this->id, new FirstChunk());
-            $body = $response->getBody();
-            while (!$body->eof()) {
-                $this->pause($cancellation);
-                $bytes = $body->read(self::READ_BYTES);
-                $this->info['size_download'] += \strlen($bytes);
-                $this->state->add($this->id, $bytes);
-            }
-            $this->state->add($this->id, null, null);
+            $this->receive($response->getBody(), $cancellation);
         } catch (\Throwable $failure) {
             $failure = $this->thrown ?? $transfer->failure($failure, $this->info['url']);
             if (!$this->hasHead) {
@@ -212,6 +213,28 @@ final class SymfonyReceiver
         } finally {
             $this->transfer = null;
             $this->info['download_content_length'] = $this->info['size_download'];
+        }
+    }
+
+    private function receive(StreamInterface $body, Cancellation $cancellation): void
+    {
+        while (!$body->eof()) {
+            $this->pause($cancellation);
+            while ($this->state->unreadCount($this->id) >= self::MAX_UNREAD_PIECES) {
+                $this->taken->wait($cancellation, $this);
+            }
+            $bytes = $body->read(self::READ_BYTES);
+            $this->info['size_download'] += \strlen($bytes);
+            $this->state->add($this->id, $bytes);
+        }
+        $this->state->add($this->id, null, null);
+    }
+
+    /** Must be called after the reader has taken a piece of the body. */
+    public function continue(): void
+    {
+        if ($this->state->unreadCount($this->id) <= self::MAX_UNREAD_PIECES / 2) {
+            $this->taken->notify();
         }
     }
 

@@ -197,6 +197,7 @@ final class SymfonyResponse implements ResponseInterface, StreamableInterface
         foreach (self::streamUnlimited($responses, $timeout) as $response => $chunk) {
             \assert($response instanceof self);
             $response->checkLength();
+            $response->receiver->continue();
             yield $response => $chunk;
         }
     }

@@ -39,6 +39,12 @@ final class SymfonyState extends ClientState
         $this->handlesActivity[$id] = [...\is_array($before) ? $before : [], ...$activities];
     }
 
+    /** Returns the number of stored parts of a response. */
+    public function unreadCount(string $id): int
+    {
+        return \count((array) ($this->handlesActivity[$id] ?? []));
+    }
+
     public function remove(string $id): void
     {
         unset($this->openHandles[$id], $this->handlesActivity[$id]);

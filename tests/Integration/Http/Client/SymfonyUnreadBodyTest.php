@@ -1,0 +1,185 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Integration\Http\Client;
+
+use PHPUnit\Framework\Attributes\TestWith;
+use PHPUnit\Framework\TestCase;
+use Psr\Http\Message\ServerRequestInterface;
+use Spindle\Http\Client\HttpClient;
+use Spindle\Http\Client\HttpClientOptions;
+use Spindle\Http\Client\SymfonyClient;
+use Spindle\Http\Response;
+use Spindle\Tests\EndsInTime;
+use Spindle\Tests\Eventually;
+use Spindle\Tests\Http\ServesHttp;
+use Symfony\Component\HttpClient\RetryableHttpClient;
+use Symfony\Contracts\HttpClient\Exception\TransportExceptionInterface;
+use Symfony\Contracts\HttpClient\HttpClientInterface;
+use Symfony\Contracts\HttpClient\ResponseInterface;
+
+use function Amp\async;
+use function Amp\delay;
+
+/** Tests that a response is received only as fast as it is read. */
+final class SymfonyUnreadBodyTest extends TestCase
+{
+    use EndsInTime;
+    use ServesHttp;
+
+    /** Bytes of the long body, more than the buffers of a connection. */
+    private const LENGTH = 48 << 20;
+
+    private const MAX_UNREAD = 1 << 20;
+
+    #[TestWith([false])]
+    #[TestWith([true])]
+    public function testAnUnreadBodyIsNotReceived(bool $isDecorated): void
+    {
+        $client = $this->client($isDecorated);
+        $long = $client->request('GET', "{$this->address()}/long", ['buffer' => false]);
+        self::assertSame(200, $long->getStatusCode());
+        $other = '';
+        for ($count = 0; $count < 20; ++$count) {
+            $other .= $client->request('GET', $this->address())->getContent();
+        }
+
+        self::assertSame(2_000_000 * 20, \strlen($other));
+        self::assertLessThanOrEqual(self::MAX_UNREAD, self::received($long));
+        self::assertSame([self::LENGTH, true], $this->read($client, $long));
+    }
+
+    #[TestWith([false])]
+    #[TestWith([true])]
+    public function testASlowReaderNeedsLittleMemory(bool $isDecorated): void
+    {
+        $client = $this->client($isDecorated);
+        $response = $client->request('GET', "{$this->address()}/long", ['buffer' => false]);
+        [$count, $maximum] = [0, 0];
+        foreach ($client->stream($response) as $chunk) {
+            $count += \strlen($chunk->getContent());
+            $maximum = max($maximum, self::received($response) - $count);
+            delay(0);
+        }
+
+        self::assertSame(self::LENGTH, $count);
+        self::assertLessThanOrEqual(self::MAX_UNREAD, $maximum);
+    }
+
+    public function testOneReaderStreamsSeveralLongBodies(): void
+    {
+        $client = $this->client(false);
+        $responses = array_map(
+            fn(int $index): ResponseInterface => $client->request('GET', "{$this->address()}/long?{$index}"),
+            [1, 2, 3],
+        );
+        $responses[0]->getStatusCode();
+        $count = 0;
+        foreach ($client->stream($responses) as $chunk) {
+            $count += \strlen($chunk->getContent());
+        }
+
+        self::assertSame(3 * self::LENGTH, $count);
+    }
+
+    #[TestWith([false])]
+    #[TestWith([true])]
+    public function testTheEndOfAnUnreadResponseReleasesItsConnection(bool $isCancelled): void
+    {
+        $client = new SymfonyClient(new HttpClient(new HttpClientOptions(maxConnections: 1)));
+        $this->client(false);
+        $long = $this->stalled($client);
+        if ($isCancelled) {
+            $long->cancel();
+        } else {
+            unset($long);
+        }
+
+        self::assertSame(200, $client->request('GET', $this->address())->getStatusCode());
+    }
+
+    public function testTheMaximumDurationEndsAnUnreadBody(): void
+    {
+        $client = $this->client(false);
+        $long = $this->stalled($client, ['max_duration' => 1.0]);
+        $end = microtime(true) + 1;
+        Eventually::holds(static fn(): bool => microtime(true) > $end, 'the time is over');
+
+        $this->expectException(TransportExceptionInterface::class);
+        $this->expectExceptionMessage('Max duration was reached');
+        $this->read($client, $long);
+    }
+
+    public function testAFiberCanContinueToReadABodyThatAnotherFiberHasBegun(): void
+    {
+        $client = $this->client(false);
+        $long = $this->stalled($client);
+        $count = 0;
+        foreach ($client->stream($long) as $chunk) {
+            $count += \strlen($chunk->getContent());
+            if ($count > 0) {
+                break;
+            }
+        }
+        async(function () use ($client, $long, &$count): void {
+            $count += $this->read($client, $long)[0];
+        })->await();
+
+        self::assertSame(self::LENGTH, $count);
+    }
+
+    /** @return array{int, bool} number of bytes, and whether the last chunk has arrived */
+    private function read(HttpClientInterface $client, ResponseInterface $response): array
+    {
+        [$count, $isComplete] = [0, false];
+        foreach ($client->stream($response) as $chunk) {
+            $count += \strlen($chunk->getContent());
+            $isComplete = $chunk->isLast();
+        }
+
+        return [$count, $isComplete];
+    }
+
+    private static function received(ResponseInterface $response): int
+    {
+        $size = $response->getInfo('size_download');
+        \assert(\is_float($size));
+
+        return (int) $size;
+    }
+
+    /**
+     * Returns a long response that is received up to the limit.
+     *
+     * @param array<string, mixed> $options
+     */
+    private function stalled(HttpClientInterface $client, array $options = []): ResponseInterface
+    {
+        $long = $client->request('GET', "{$this->address()}/long", ['buffer' => false] + $options);
+        self::assertSame(200, $long->getStatusCode());
+        Eventually::holds(
+            static fn(): bool => self::received($long) > self::MAX_UNREAD / 2,
+            'the response is received up to the limit',
+        );
+
+        return $long;
+    }
+
+    /** Starts a server, and returns a client. */
+    private function client(bool $isDecorated): HttpClientInterface
+    {
+        $this->serve(static fn(ServerRequestInterface $request): Response => Response::stream(
+            str_contains($request->getRequestTarget(), 'long')
+                ? array_fill(0, self::LENGTH >> 20, str_repeat('x', 1 << 20))
+                : [str_repeat('x', 2_000_000)],
+        ));
+
+        return $isDecorated ? new RetryableHttpClient(new SymfonyClient()) : new SymfonyClient();
+    }
+
+    private function address(): string
+    {
+        return 'http' . substr($this->address, \strlen('tcp'));
+    }
+}
