@@ -88,7 +88,8 @@ final class SymfonyClient implements HttpClientInterface, LoggerAwareInterface, 
         #[\SensitiveParameter]
         array $options = [],
     ): ResponseInterface {
-        $isForm = \is_array($options['body'] ?? $this->defaultOptions['body'] ?? null);
+        $given = $options['body'] ?? $this->defaultOptions['body'] ?? null;
+        $canBeCopied = (\is_array($given) || \is_resource($given)) && !SymfonyBody::maySuspend($given);
         /**
          * @var array<string, string> $parts
          * @var array<string, mixed>  $options
@@ -108,8 +109,8 @@ final class SymfonyClient implements HttpClientInterface, LoggerAwareInterface, 
         $fullUrl = implode('', $parts);
         $this->logger?->info("Request: \"{$method} " . Url::safe($fullUrl) . '"');
 
-        $body = new SymfonyBody($options['body'], $isForm, $options['max_redirects'] !== 0);
-        unset($options['body']); // so that the resource is released after it was copied
+        $body = new SymfonyBody($options['body'], $canBeCopied, $options['max_redirects'] !== 0);
+        unset($options['body'], $given); // so that the resource is released after it was copied
 
         return new SymfonyResponse(
             $this->state,

@@ -7,6 +7,7 @@ namespace Spindle\Http\Internal\Client;
 use Psr\Http\Message\StreamInterface;
 use Spindle\Http\Internal\Message\IterableStream;
 use Symfony\Component\HttpClient\Exception\TransportException;
+use Symfony\Component\HttpClient\Response\StreamableInterface;
 
 /**
  * The body of a request for Symfony. After a redirect, it is sent again from its beginning. For that, the bytes of a
@@ -40,13 +41,13 @@ final class SymfonyBody
 
     /**
      * @param mixed $body a string, closure or resource, prepared by HttpClientTrait of Symfony
-     * @param bool $isForm whether the body is an array; Symfony has turned one with files into a closure
+     * @param bool $canBeCopied whether the body is a resource or form, and reading it can't suspend
      * @param bool $isRepeatable whether redirects are followed
      */
     public function __construct(
         #[\SensitiveParameter]
         private mixed $body,
-        private readonly bool $isForm,
+        private readonly bool $canBeCopied,
         bool $isRepeatable,
     ) {
         $isSeekable = \is_resource($body)
@@ -54,6 +55,20 @@ final class SymfonyBody
             && fseek($body, 0, \SEEK_CUR) === 0;
         $this->file = $isSeekable ? new SymfonyFile($body) : null;
         $this->kept = $isRepeatable ? '' : null;
+    }
+
+    /** Returns whether reading a resource or form may call PHP code, such as that of Symfony's `toStream()`. */
+    public static function maySuspend(mixed $body): bool
+    {
+        if ($body instanceof StreamableInterface) {
+            return true;
+        }
+        if (\is_resource($body)) {
+            return stream_get_meta_data($body)['stream_type'] === 'user-space';
+        }
+        $parts = \is_object($body) ? get_object_vars($body) : $body;
+
+        return \is_array($parts) && array_filter($parts, self::maySuspend(...)) !== [];
     }
 
     public function isEmpty(): bool
@@ -101,15 +116,15 @@ final class SymfonyBody
 
     /**
      * Copies what later requests need of a resource or form, because the caller may now change or close it. Does not
-     * call other closures, because these may suspend.
+     * read a body that may suspend.
      *
      * @throws \Throwable when the body can't be read or stored
      */
     public function copyResource(): void
     {
         $resource = \is_resource($this->body) ? $this->body : null;
-        $hasFiles = $resource !== null || $this->isForm && $this->body instanceof \Closure;
-        if ($this->isReading || !$hasFiles) {
+        $hasFiles = $resource !== null || $this->body instanceof \Closure;
+        if ($this->isReading || !$this->canBeCopied || !$hasFiles) {
             return;
         }
         // PHP has no 'blocked' for php://temp and data:.

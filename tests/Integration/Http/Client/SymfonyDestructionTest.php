@@ -7,6 +7,7 @@ namespace Spindle\Tests\Integration\Http\Client;
 use Amp\Cancellation;
 use Amp\DeferredFuture;
 use Amp\Socket\Socket;
+use GuzzleHttp\Psr7\StreamWrapper;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\Attributes\RequiresPhp;
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
@@ -32,6 +33,7 @@ use Symfony\Component\HttpClient\RetryableHttpClient;
 use Symfony\Component\Process\Process;
 use Symfony\Contracts\HttpClient\Exception\TransportExceptionInterface;
 use Symfony\Contracts\HttpClient\HttpClientInterface;
+use Symfony\Contracts\HttpClient\ResponseInterface;
 
 use function Amp\delay;
 
@@ -231,6 +233,38 @@ final class SymfonyDestructionTest extends TestCase
         Eventually::holds(fn(): bool => $this->arrived !== [], 'the request arrives');
 
         self::assertStringContainsString('hello world', $this->arrived[0]);
+    }
+
+    /** @return iterable<string, array{\Closure(string): mixed}> */
+    public static function bodiesThatSuspend(): iterable
+    {
+        $client = new SymfonyClient();
+        yield 'stream' => [static fn(string $url): mixed => self::streamOf($client->request('GET', $url))];
+        yield 'form' => [static fn(string $url): mixed => ['file' => $client->request('GET', $url)]];
+        yield 'form with a stream' => [
+            static fn(string $url): mixed => ['a' => ['b' => self::streamOf($client->request('GET', $url))]],
+        ];
+        yield 'body of PSR-7' => [
+            static fn(string $url): mixed => StreamWrapper::getResource((new HttpClient())->get($url)->getBody()),
+        ];
+    }
+
+    /** @param \Closure(string): mixed $body */
+    #[DataProvider('bodiesThatSuspend')]
+    public function testAResponseIsTheBodyOfARequestWhoseResponseIsDestroyed(\Closure $body): void
+    {
+        $url = $this->url();
+        (new SymfonyClient())->request('PUT', $url, ['body' => $body("{$url}/slow")]);
+        Eventually::holds(fn(): bool => \count($this->arrived) === 2, 'both requests arrive');
+
+        self::assertStringContainsString('first second', $this->arrived[1]);
+    }
+
+    private static function streamOf(ResponseInterface $response): mixed
+    {
+        \assert($response instanceof SymfonyResponse);
+
+        return $response->toStream();
     }
 
     #[RequiresPhp('< 8.4')]
@@ -731,6 +765,14 @@ final class SymfonyDestructionTest extends TestCase
                 $left = $request->getAttribute(Cancellation::class);
                 \assert($left instanceof Cancellation);
                 delay(25, cancellation: $left);
+            }
+
+            if ($request->getUri()->getPath() === '/slow') {
+                return Response::stream((static function (): \Generator {
+                    yield 'first ';
+                    delay(0.01);
+                    yield 'second';
+                })());
             }
 
             return new Response(match ($request->getUri()->getPath()) {
