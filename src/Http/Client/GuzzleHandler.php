@@ -19,6 +19,7 @@ use Psr\Http\Message\StreamInterface;
 use Spindle\Http\Internal\Client\GuzzleOptions;
 use Spindle\Http\Internal\Client\GuzzlePromise;
 use Spindle\Http\Internal\Client\InflatedBody;
+use Spindle\Http\Internal\Message\StreamSize;
 use Spindle\Internal\Async\Condition;
 use Spindle\Internal\Async\FiberSwitch;
 use Spindle\Internal\CannotWaitException;
@@ -115,7 +116,7 @@ final class GuzzleHandler
         $begin = hrtime(true);
         $response = $failure = null;
         try {
-            $sent = self::withoutReportedSize($request);
+            $sent = self::withoutUnfilteredSize($request);
             $response = self::asGuzzle($request, $this->client->send($sent, $settings, $cancellation));
             $this->callOnHeaders($request, $response, $options);
             $maxBytes = $options->sink() === null ? $settings->maxBodyBytes : \PHP_INT_MAX;
@@ -132,14 +133,14 @@ final class GuzzleHandler
         return $response !== null && $failure === null ? $response : throw $failure;
     }
 
-    /** Guzzle sets Content-Length to the size that the body reports. If this size is uncertain, it may be wrong. */
-    private static function withoutReportedSize(RequestInterface $request): RequestInterface
+    /** Guzzle sets Content-Length to the size that the body reports. For php://filter, that is the unfiltered size. */
+    private static function withoutUnfilteredSize(RequestInterface $request): RequestInterface
     {
-        $given = $request->getHeaderLine('Content-Length');
+        $body = $request->getBody();
+        $isUnfiltered = StreamSize::isOfFilterUri((array) $body->getMetadata())
+            && $request->getHeaderLine('Content-Length') === (string) $body->getSize();
 
-        return $given !== '' && $given === (string) $request->getBody()->getSize()
-            ? $request->withoutHeader('Content-Length')
-            : $request;
+        return $isUnfiltered ? $request->withoutHeader('Content-Length') : $request;
     }
 
     /** If the body is decompressed, adds fields with the original coding and length, as Guzzle's own handlers do. */

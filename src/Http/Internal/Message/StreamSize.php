@@ -28,14 +28,19 @@ final class StreamSize
      */
     public static function isCertain(array $metadata): bool
     {
-        $uri = $metadata['uri'] ?? '';
-        $hasFilterUri = \is_string($uri) && str_starts_with($uri, 'php://filter');
-
-        return match ($metadata['stream_type'] ?? '') {
+        return !self::isOfFilterUri($metadata) && match ($metadata['stream_type'] ?? '') {
             'user-space' => false,
-            'STDIO' => !$hasFilterUri && !self::hasFilters(),
-            default => !$hasFilterUri,
+            'STDIO' => !self::hasFilters(),
+            default => true,
         };
+    }
+
+    /** @param array<array-key, mixed> $metadata as for {@see isCertain()} */
+    public static function isOfFilterUri(array $metadata): bool
+    {
+        $uri = $metadata['uri'] ?? '';
+
+        return \is_string($uri) && str_starts_with($uri, 'php://filter');
     }
 
     /** Returns whether any stream of the process has a filter. */

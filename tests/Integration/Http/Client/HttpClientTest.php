@@ -7,7 +7,9 @@ namespace Spindle\Tests\Integration\Http\Client;
 use Amp\DeferredFuture;
 use Amp\Socket\Socket;
 use GuzzleHttp\Client as Guzzle;
+use GuzzleHttp\Exception\RequestException;
 use GuzzleHttp\HandlerStack;
+use GuzzleHttp\Psr7\StreamWrapper as GuzzleStreamWrapper;
 use Nyholm\Psr7\Request;
 use Nyholm\Psr7\Stream;
 use PHPUnit\Framework\Attributes\DataProvider;
@@ -991,10 +993,28 @@ final class HttpClientTest extends TestCase
     /** @param resource $body */
     private static function postWithGuzzle(HttpClient $client, string $url, mixed $body): string
     {
-        $guzzle = new Guzzle(['handler' => HandlerStack::create(new GuzzleHandler($client))]);
-        $options = ['body' => $body, 'headers' => ['Content-Type' => 'application/octet-stream']];
+        // Without this header, Guzzle declares the size that PHP reports for the resource.
+        $isKnown = str_starts_with(stream_get_meta_data($body)['uri'] ?? '', 'php://filter');
+        $fields = $isKnown ? [] : ['Transfer-Encoding' => 'chunked'];
+        $options = ['body' => $body, 'headers' => $fields + ['Content-Type' => 'application/octet-stream']];
 
-        return (string) $guzzle->post($url, $options)->getBody();
+        return (string) self::guzzle($client)->post($url, $options)->getBody();
+    }
+
+    private static function guzzle(HttpClient $client): Guzzle
+    {
+        return new Guzzle(['handler' => HandlerStack::create(new GuzzleHandler($client))]);
+    }
+
+    public function testAFilteredFileDoesNotHaveTheLengthThatGuzzleDeclares(): void
+    {
+        $this->serve(static fn(): Response => new Response());
+        $file = Streams::open($this->file('body', 'hello'), 'r');
+        stream_filter_append($file, 'convert.base64-encode', \STREAM_FILTER_READ);
+
+        $this->expectException(RequestException::class);
+        $this->expectExceptionMessage('it is longer than its size of 5 bytes');
+        self::guzzle($this->http())->put($this->url(), ['body' => $file]);
     }
 
     /** @param \Closure(HttpClient, string, string, \Generator<int, string>): string $send */
@@ -1061,6 +1081,13 @@ final class HttpClientTest extends TestCase
         $options = ['headers' => $fields, 'body' => Streams::open($file, 'r')];
         $symfony = (new SymfonyClient($this->http()))->request('PUT', $this->url(), $options);
         self::assertSame(['5', '5'], [(string) $psr->getBody(), $symfony->getContent()]);
+        foreach ([$fields, []] as $given) {
+            $userSpace = GuzzleStreamWrapper::getResource(Stream::create('hello'));
+            foreach ([Streams::open($file, 'r'), $userSpace] as $body) {
+                $guzzle = self::guzzle($this->http())->put($this->url(), ['headers' => $given, 'body' => $body]);
+                self::assertSame('5', (string) $guzzle->getBody());
+            }
+        }
         fclose($filtered);
     }
 
