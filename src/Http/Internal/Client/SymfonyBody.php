@@ -103,6 +103,12 @@ final class SymfonyBody
         return new ReportedText(\is_string($this->body) ? $this->body : '', $onSent);
     }
 
+    /** Must be called after the request has ended. */
+    public function release(): void
+    {
+        $this->file?->release();
+    }
+
     /** Returns whether the caller has closed the resource. */
     public function isClosed(): bool
     {
@@ -133,7 +139,7 @@ final class SymfonyBody
             if (!$isBlocking) {
                 stream_set_blocking($resource, true);
             }
-            $this->copy = $this->copy($this->file === null || $resource === null ? null : new SymfonyFile($resource));
+            $this->copy = $this->copy($this->file?->copy());
         } finally {
             if (!$isBlocking) {
                 stream_set_blocking($resource, false);

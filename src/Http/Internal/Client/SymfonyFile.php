@@ -9,37 +9,74 @@ use Spindle\Http\Internal\Message\ReadOnlyStream;
 use Spindle\Http\Internal\Message\StreamSize;
 
 /**
- * A seekable resource of the caller, as the body of a request. The body has its own position, because the caller can
- * pass one resource to several requests. It does not close the resource.
+ * A seekable resource of the caller, as the body of a request. The body begins at the position that the resource has
+ * when the request is made. It has its own position, because the caller can pass one resource to several requests. It
+ * does not close the resource.
  */
 final class SymfonyFile implements StreamInterface
 {
     use ReadOnlyStream;
 
+    /** @var array<int, array{int, int}> start of a body, and position after its last read; by id of the resource */
+    private static array $reads = [];
+
     /** @var (\Closure(int): void)|null gets the number of bytes of each read */
     public ?\Closure $onRead = null;
+
+    /** Position in the resource where the body begins. */
+    private int $start;
 
     private int $position = 0;
 
     private bool $isAtEnd = false;
 
     /** @param resource $resource */
-    public function __construct(private mixed $resource) {}
+    public function __construct(private mixed $resource)
+    {
+        $position = (int) ftell($resource);
+        [$start, $left] = self::$reads[get_resource_id($resource)] ?? [$position, $position];
+        // Another request may have moved the position.
+        $this->start = $position === $left ? $start : $position;
+    }
 
-    /** @param resource $copy has the same bytes */
+    /** Returns the same body for a second reader. */
+    public function copy(): self
+    {
+        $copy = clone $this;
+        $copy->onRead = null;
+        $copy->rewind();
+
+        return $copy;
+    }
+
+    /** @param resource $copy has the bytes of the body */
     public function replace(mixed $copy): void
     {
-        $this->resource = $copy;
+        $this->release();
+        [$this->resource, $this->start] = [$copy, 0];
+    }
+
+    /** Must be called after the last read. Restores the position of the resource, unless the caller has changed it. */
+    public function release(): void
+    {
+        $id = get_resource_id($this->resource);
+        [$start, $left] = self::$reads[$id] ?? [0, null];
+        unset(self::$reads[$id]);
+        if (\is_resource($this->resource) && ftell($this->resource) === $left) {
+            fseek($this->resource, $start);
+        }
     }
 
     public function read(int $length): string
     {
-        $isPositioned = ftell($this->resource) === $this->position || fseek($this->resource, $this->position) === 0;
+        $offset = $this->start + $this->position;
+        $isPositioned = ftell($this->resource) === $offset || fseek($this->resource, $offset) === 0;
         $bytes = $isPositioned ? fread($this->resource, max(1, $length)) : false;
         if ($bytes === false) {
-            throw new \RuntimeException("the resource can't be read at the position {$this->position}");
+            throw new \RuntimeException("the resource can't be read at the position {$offset}");
         }
         $this->position += \strlen($bytes);
+        self::$reads[get_resource_id($this->resource)] = [$this->start, (int) ftell($this->resource)];
         $this->isAtEnd = feof($this->resource);
         if ($this->onRead !== null) {
             ($this->onRead)(\strlen($bytes));
@@ -60,9 +97,12 @@ final class SymfonyFile implements StreamInterface
 
     public function getSize(): ?int
     {
-        return !StreamSize::hasFilters() && StreamSize::isCertain(stream_get_meta_data($this->resource))
-            ? fstat($this->resource)['size'] ?? null
-            : null;
+        if (StreamSize::hasFilters() || !StreamSize::isCertain(stream_get_meta_data($this->resource))) {
+            return null;
+        }
+        $size = fstat($this->resource)['size'] ?? null;
+
+        return $size === null ? null : max(0, $size - $this->start);
     }
 
     public function isSeekable(): bool

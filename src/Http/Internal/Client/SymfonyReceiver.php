@@ -211,6 +211,7 @@ final class SymfonyReceiver
             }
             $this->state->add($this->id, null, $failure);
         } finally {
+            $this->isInFork() ? null : $transfer->body->release(); // a fork shares the position with its parent
             $this->transfer = null;
             $this->info['download_content_length'] = $this->info['size_download'];
         }

@@ -143,7 +143,8 @@ final class SymfonyClientTest extends HttpClientTestCase
         $bodies = $this->serveRedirects();
         $file = fopen('php://temp', 'w+');
         \assert($file !== false);
-        fwrite($file, 'hello world');
+        fwrite($file, 'readhello world');
+        fseek($file, 4);
         $response = (new SymfonyClient())->request('POST', $this->url('/unread'), ['body' => $file]);
 
         self::assertSame('', $response->getContent());
@@ -258,15 +259,40 @@ final class SymfonyClientTest extends HttpClientTestCase
         $body = str_repeat(random_bytes(1000), 1500);
         $file = tmpfile();
         \assert($file !== false);
-        fwrite($file, $body);
+        fwrite($file, "read{$body}");
+        fseek($file, 4);
         $client = new SymfonyClient();
         $options = ['body' => $file];
         $responses = array_map(fn() => $client->request('PUT', $this->url('/end'), $options), range(1, 3));
+        Eventually::holds(static fn(): bool => $responses[0]->getInfo('size_upload') > 0, 'the upload begins');
+        $responses[] = $client->request('PUT', $this->url('/end'), $options);
         foreach ($responses as $response) {
             self::assertSame(200, $response->getStatusCode());
         }
+        $client->request('PUT', $this->url('/end'), $options)->getStatusCode();
+        self::assertTrue($bodies->getArrayCopy() === array_fill(0, 5, $body));
+        fseek($file, -3, \SEEK_END);
+        $client->request('PUT', $this->url('/end'), $options)->getStatusCode();
 
-        self::assertTrue($bodies->getArrayCopy() === [$body, $body, $body]);
+        self::assertSame(substr($body, -3), $bodies[5]);
+        self::assertSame(\strlen($body) + 1, ftell($file));
+    }
+
+    public function testAFailedRequestIsRepeatedFromThePositionOfItsFile(): void
+    {
+        $bodies = [];
+        $this->serve(static function (ServerRequestInterface $request) use (&$bodies): Response {
+            $bodies[] = (string) $request->getBody();
+
+            return new Response(\count($bodies) === 1 ? 503 : 200, ['Retry-After' => '0']);
+        });
+        $file = Streams::open('php://temp', 'w+');
+        fwrite($file, 'readhello');
+        fseek($file, 4);
+        $client = new RetryableHttpClient(new SymfonyClient());
+
+        self::assertSame(200, $client->request('PUT', $this->url('/'), ['body' => $file])->getStatusCode());
+        self::assertSame(['hello', 'hello'], $bodies);
     }
 
     #[TestWith(['text/plain', false])]

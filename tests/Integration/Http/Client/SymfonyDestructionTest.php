@@ -158,6 +158,7 @@ final class SymfonyDestructionTest extends TestCase
             ftruncate($file, 0);
             rewind($file);
             fwrite($file, $body);
+            rewind($file);
             $client->request('PUT', $url, ['body' => $file]);
         }
         fclose($file);
@@ -175,6 +176,7 @@ final class SymfonyDestructionTest extends TestCase
         $url = $this->url();
         $body = Streams::open($name, $mode);
         $mode === 'r' ? null : fwrite($body, 'hello');
+        rewind($body);
         set_error_handler(static fn(int $level, string $message): never => throw new \ErrorException($message));
         try {
             (new SymfonyClient())->request('POST', $url, ['body' => $body]);
@@ -205,6 +207,7 @@ final class SymfonyDestructionTest extends TestCase
         $file = tmpfile();
         \assert($file !== false);
         fwrite($file, $body);
+        rewind($file);
         $response = (new SymfonyClient())->request('PUT', $server->url(), ['body' => $file]);
         $begins->getFuture()->await();
         unset($response);
@@ -274,6 +277,7 @@ final class SymfonyDestructionTest extends TestCase
         $file = tmpfile();
         \assert($file !== false);
         fwrite($file, str_repeat('x', 1_000_000));
+        rewind($file);
         $client = new SymfonyClient();
         $before = memory_get_usage();
         for ($count = 0; $count < 10; ++$count) {
@@ -292,6 +296,7 @@ final class SymfonyDestructionTest extends TestCase
         $process = $this->ended(<<<'PHP'
             $file = fopen(__DIR__ . "/file", "w+");
             fwrite($file, str_repeat("x", 100_000));
+            rewind($file);
             $client->request("PUT", $url, ["body" => $file]);
             PHP, '-d', 'sys_temp_dir=/missing');
 
