@@ -327,7 +327,6 @@ final class CommandDispatcher implements AttemptEvents
         $exceptions = array_map($reason, $keys);
         foreach ($commands as $pending) {
             $pending->launcher = null;
-            $pending->feeder?->stop();
             $this->notifyFailed($pending, $exceptions[spl_object_id($pending->owner)]);
         }
     }
@@ -419,6 +418,7 @@ final class CommandDispatcher implements AttemptEvents
 
     private function forget(PendingCommand $pending): void
     {
+        $pending->release();
         unset($this->withoutOutcome[$pending->id]);
         if ($this->withoutOutcome === []) {
             unset(self::$busy[spl_object_id($this)]);

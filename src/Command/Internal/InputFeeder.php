@@ -25,14 +25,17 @@ final class InputFeeder
     /** Whether {@see feed()} waits because INPUT_WINDOW bytes are not acknowledged. */
     private bool $isWaitingForWindow = false;
 
-    private bool $stopped = false;
     private readonly Condition $changed;
 
     /** Lets the command's pool detect a wait for the source in code of the source itself. */
     public readonly CallbackFiber $fiber;
 
-    /** @param string|resource|iterable<mixed, string> $source */
-    public function __construct(private readonly mixed $source, private readonly PendingCommand $command)
+    /**
+     * @param string|resource|iterable<mixed, string> $source
+     * @param PendingCommand|null $command set to null by {@see stop()}. Otherwise, the command and this object would
+     *     refer to each other, and PHP would keep the command's input and output until its next garbage collection
+     */
+    public function __construct(private readonly mixed $source, private ?PendingCommand $command)
     {
         $this->changed = new Condition();
         $this->fiber = new CallbackFiber();
@@ -57,7 +60,7 @@ final class InputFeeder
 
             return;
         }
-        if (!$this->started && !$this->stopped) {
+        if (!$this->started && $this->command !== null) {
             $this->started = true;
             EventLoop::queue($this->fiber->run(...), $this->feed(...));
         }
@@ -70,7 +73,7 @@ final class InputFeeder
     /** Stops reading the source, for example because the command reads no more input. */
     public function stop(): void
     {
-        $this->stopped = true;
+        $this->command = null;
         $this->changed->notify();
     }
 
@@ -78,7 +81,8 @@ final class InputFeeder
     {
         try {
             foreach ($this->pieces() as $piece) {
-                for ($at = 0, $size = \strlen($piece); $at < $size && !$this->stopped; $at += self::MAX_PIECE_BYTES) {
+                $size = \strlen($piece);
+                for ($at = 0; $at < $size && $this->command !== null; $at += self::MAX_PIECE_BYTES) {
                     $part = $size <= self::MAX_PIECE_BYTES ? $piece : substr($piece, $at, self::MAX_PIECE_BYTES);
                     $this->unacknowledged += \strlen($part);
                     $this->command->sendInput($part);
@@ -88,17 +92,13 @@ final class InputFeeder
                         $this->isWaitingForWindow = false;
                     }
                 }
-                if ($this->stopped) {
+                if ($this->command === null) {
                     return;
                 }
             }
-            if (!$this->stopped) {
-                $this->command->endInput();
-            }
+            $this->command?->endInput();
         } catch (\Throwable $thrown) {
-            if (!$this->stopped) {
-                $this->command->fail($thrown);
-            }
+            $this->command?->fail($thrown);
         }
     }
 
@@ -132,7 +132,7 @@ final class InputFeeder
                 if (!$isAlwaysReady) {
                     $this->awaitReadable($stream);
                 }
-                if ($this->stopped) {
+                if ($this->command === null) {
                     return;
                 }
                 error_clear_last();
@@ -191,7 +191,7 @@ final class InputFeeder
 
     private function wait(): void
     {
-        if (!$this->stopped) {
+        if ($this->command !== null) {
             $this->changed->wait();
         }
     }

@@ -192,6 +192,15 @@ final class PendingCommand
         }
     }
 
+    /** Lets PHP free this object although its feeder and sinks refer to it. Called when the command has its outcome. */
+    public function release(): void
+    {
+        $this->feeder?->stop();
+        foreach ($this->sinks as $sink) {
+            $sink->release();
+        }
+    }
+
     private function send(int $type, string $payload = ''): void
     {
         $this->launcher?->process->send(LauncherProtocol::frame($type, $this->id, $payload));

@@ -97,6 +97,7 @@ final class Run implements PendingCommandOwner, InputConsumer
             $this->abandoned = true;
             $this->dispatcher->cancel($this->commands);
             $this->input->release();
+            $this->results = []; // The input refers to this object, and this object to the input.
             if ($subscription !== null) {
                 $cancellation->unsubscribe($subscription);
             }

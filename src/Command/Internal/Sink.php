@@ -31,8 +31,11 @@ final class Sink
     /** @var (\Closure(): void)|null called when no output is left to deliver */
     private ?\Closure $onEmpty = null;
 
-    /** @param \Closure(string): mixed|resource $target */
-    public function __construct(private readonly mixed $target, private readonly PendingCommand $command)
+    /**
+     * @param \Closure(string): mixed|resource $target
+     * @param PendingCommand|null $command set to null by {@see release()}
+     */
+    public function __construct(private readonly mixed $target, private ?PendingCommand $command)
     {
         $this->pieces = new \SplQueue();
         $this->fiber = new CallbackFiber();
@@ -41,7 +44,7 @@ final class Sink
     public function write(string $bytes): void
     {
         if ($this->dropsOutput) {
-            $this->command->acknowledgeOutput(\strlen($bytes));
+            $this->command?->acknowledgeOutput(\strlen($bytes));
 
             return;
         }
@@ -70,6 +73,12 @@ final class Sink
         $this->notifyEmpty();
     }
 
+    /** Releases the command, which has its outcome. Output that is not delivered is still delivered. */
+    public function release(): void
+    {
+        $this->command = $this->onEmpty = null;
+    }
+
     private function deliver(): void
     {
         try {
@@ -82,12 +91,12 @@ final class Sink
                         $this->copy($bytes);
                     }
                 }
-                $this->command->acknowledgeOutput(\strlen($bytes));
+                $this->command?->acknowledgeOutput(\strlen($bytes));
             }
         } catch (\Throwable $thrown) {
             $this->dropsOutput = true;
             $this->pieces = new \SplQueue();
-            $this->command->fail($thrown);
+            $this->command?->fail($thrown);
         } finally {
             $this->delivering = false;
         }

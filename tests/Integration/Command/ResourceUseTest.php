@@ -6,11 +6,15 @@ namespace Spindle\Tests\Integration\Command;
 
 use Amp\CancelledException;
 use Amp\DeferredCancellation;
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\Attributes\DataProviderExternal;
+use Revolt\EventLoop;
 use Spindle\Command\Command;
 use Spindle\Command\CommandPool;
 use Spindle\Command\CommandPoolOptions;
+use Spindle\Command\CommandResult;
 use Spindle\Command\StartMethod;
+use Spindle\LauncherException;
 use Spindle\Tests\Async;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Host;
@@ -185,6 +189,97 @@ final class ResourceUseTest extends TidyTestCase
         }
 
         return \PHP_INT_MAX;
+    }
+
+    /** @param \Closure(CommandPool): void $run runs commands, and keeps nothing of them */
+    #[DataProvider('endedCommands')]
+    public function testInputAndOutputAreFreedWithoutTheGarbageCollector(\Closure $run): void
+    {
+        $pool = new CommandPool(3);
+        gc_disable();
+        try {
+            $run($pool);
+            $before = memory_get_usage();
+            $run($pool);
+            $run($pool);
+            $growth = memory_get_usage() - $before;
+        } finally {
+            gc_enable();
+        }
+
+        self::assertLessThan(400_000, $growth, 'bytes');
+    }
+
+    /** @return iterable<string, array{\Closure(CommandPool): void}> with about 1 MB of input or output */
+    public static function endedCommands(): iterable
+    {
+        $head = Command::of('head', '-c', '900000');
+        $both = Command::shell('echo; head -c 900000 /dev/zero >&2');
+        yield 'long string as input' => [static function (CommandPool $pool): void {
+            $pool->execute(Command::of('cat')->withInput(str_repeat('x', 1 << 20)));
+        }];
+        yield 'iterable that is not read to its end' => [static function (CommandPool $pool) use ($head): void {
+            $pool->execute($head->withInput((static function (): \Generator {
+                while (true) {
+                    yield str_repeat('x', 1 << 20);
+                }
+            })()));
+        }];
+        yield 'stream as input' => [static function (CommandPool $pool) use ($head): void {
+            $zeros = fopen('/dev/zero', 'r');
+            self::assertIsResource($zeros);
+            $pool->execute($head->withInput($zeros));
+        }];
+        yield 'retried command' => [static function (): void {
+            $retries = new CommandPool(1, 1);
+            $retries->execute(Command::shell('cat; exit 1')->withInput(str_repeat('x', 1 << 20)));
+            $retries->close();
+        }];
+        yield 'closure as output' => [static function (CommandPool $pool) use ($both): void {
+            $pool->execute($both->withStdout(static function (): void {}));
+        }];
+        yield 'stream as output' => [static function (CommandPool $pool) use ($both): void {
+            $null = fopen('/dev/null', 'w');
+            self::assertIsResource($null);
+            $pool->execute($both->withStdout($null));
+        }];
+        yield 'failed callback' => [static function (CommandPool $pool): void {
+            $fail = static fn() => throw new \RuntimeException('failed');
+            $command = Command::shell('head -c 900000 /dev/zero >&2; echo; sleep 30')->withStdout($fail);
+            self::ignore(static fn(): CommandResult => $pool->execute($command));
+        }];
+        yield 'suspended callback of a cancelled command' => [static function (CommandPool $pool): void {
+            $cancellation = new DeferredCancellation();
+            $suspend = static function () use ($cancellation): void {
+                $cancellation->cancel();
+                EventLoop::getSuspension()->suspend();
+            };
+            $command = Command::shell('head -c 900000 /dev/zero >&2; echo; sleep 30')->withStdout($suspend);
+            self::ignore(static fn(): CommandResult => $pool->execute($command, $cancellation->getCancellation()));
+        }];
+        yield 'killed pool' => [static function (): void {
+            $killed = new CommandPool(1);
+            $command = Command::shell('head -c 900000 /dev/zero >&2; echo; sleep 30')->withStdout($killed->kill(...));
+            self::ignore(static fn(): CommandResult => $killed->execute($command));
+        }];
+        yield 'unread results' => [static function (CommandPool $pool): void {
+            $output = Command::of('head', '-c', '900000', '/dev/zero');
+            foreach ($pool->run([$output, $output, $output]) as $_) {
+                Eventually::holds(static fn(): bool => $pool->statistics()['in_use'] === 0, 'all commands have ended');
+                break;
+            }
+        }];
+    }
+
+    /** @param \Closure(): CommandResult $execute has no result, because the command or its pool was ended */
+    private static function ignore(\Closure $execute): void
+    {
+        try {
+            $execute();
+        } catch (CancelledException|LauncherException|\RuntimeException) {
+            return;
+        }
+        self::fail('The command was not ended');
     }
 
     /** Returns the CPU time of this process's ended children, in hundredths of a second. */
