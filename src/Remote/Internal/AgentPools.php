@@ -6,6 +6,7 @@ namespace Spindle\Remote\Internal;
 
 use Spindle\Command\CommandPool;
 use Spindle\Command\CommandPoolOptions;
+use Spindle\Internal\CannotWaitException;
 use Spindle\Worker\Executor;
 use Spindle\Worker\ResultBudget;
 use Spindle\Worker\WorkerPool;
@@ -99,7 +100,14 @@ final class AgentPools
         $this->commands = null;
         $pool = $this->pool;
         $this->pool = null;
-        $pool?->close();
+        try {
+            $pool?->close();
+        } catch (\Throwable $failure) {
+            if (!$failure instanceof CannotWaitException) {
+                throw $failure;
+            }
+            $pool->kill(); // PHP destroys the fiber of the agent, because the script ends
+        }
         $this->guard->close();
     }
 
