@@ -59,7 +59,8 @@ final readonly class HttpServerOptions
      * @param float $blockWarning        how long a handler may block the event loop before a warning is logged; at
      *                                   least 0.1, or 0 for no warning
      *
-     * @throws \ValueError when a number is out of its range, or a key of $certificates is not a host name
+     * @throws \ValueError when a number is out of its range, or $certificates has other keys than host names or
+     *                     other values than paths
      */
     public function __construct(
         public ?string $certificate = null,
@@ -105,7 +106,7 @@ final readonly class HttpServerOptions
             'maxInFlight' => $maxInFlight,
         ]);
         self::checkBlockWarning($blockWarning);
-        Certificates::checkNames($certificates);
+        Certificates::checkOption($certificates);
         if ($maxBody < 0 || $minRate < 0) {
             throw new \ValueError('The options maxBody and minRate must be 0 or more');
         }

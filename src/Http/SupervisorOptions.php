@@ -44,7 +44,8 @@ final readonly class SupervisorOptions
      *                                  a process for half a second, with its callers. The report interrupts the
      *                                  function with a signal, so sleep() returns early. Null for the value of $watch
      *
-     * @throws \ValueError when a number is out of its range, or a key of $certificates is not a host name
+     * @throws \ValueError when a number is out of its range, or $certificates has other keys than host names or
+     *                     other values than paths
      */
     public function __construct(
         public ?int $processes = null,
@@ -62,7 +63,7 @@ final readonly class SupervisorOptions
         public ?string $memoryLimit = null,
         public ?bool $traceBlocks = null,
     ) {
-        Certificates::checkNames($certificates);
+        Certificates::checkOption($certificates);
         NumberRange::checkPositiveCounts([
             'processes' => $processes,
             'maxRequests' => $maxRequests,

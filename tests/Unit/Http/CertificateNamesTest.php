@@ -32,6 +32,26 @@ final class CertificateNamesTest extends TestCase
         }
     }
 
+    /** @param array<string, string>|null $value */
+    #[TestWith([['local_cert' => '2.pem', 'local_pk' => '2.key'], 'array'])]
+    #[TestWith([null, 'null'])]
+    public function testAValueThatIsNoPathIsRefused(?array $value, string $type): void
+    {
+        foreach ([HttpServerOptions::class, SupervisorOptions::class] as $options) {
+            try {
+                // @phpstan-ignore argument.type, argument.type (the constructor has to refuse it)
+                new $options(certificates: ['one.test' => '1.pem', 'two.test' => $value]);
+                self::fail('The value is accepted');
+            } catch (\ValueError $error) {
+                self::assertSame(
+                    'Each value of the option certificates must be the path of a PEM file with a certificate chain and'
+                        . " its key. The value for \"two.test\" is of type {$type}",
+                    $error->getMessage(),
+                );
+            }
+        }
+    }
+
     #[TestWith(['example.com'])]
     #[TestWith(['*.Example.com'])]
     #[TestWith(['1.2.3.4'])]

@@ -28,16 +28,24 @@ final class Certificates
     /**
      * @param array<mixed> $certificates by host name
      *
-     * @throws \ValueError for a name that PHP refuses or that no client can request
+     * @throws \ValueError for a name that PHP refuses or that no client can request, and for a value that is no path
      */
-    public static function checkNames(array $certificates): void
+    public static function checkOption(array $certificates): void
     {
-        foreach (array_keys($certificates) as $name) {
+        foreach ($certificates as $name => $path) {
             if (!\is_string($name) || $name === '' || str_ends_with($name, '.')) {
                 throw new \ValueError(
                     'The keys of the option certificates must be host names without a trailing dot, such as'
                         . " \"example.com\", not \"{$name}\"",
                 );
+            }
+            if (!\is_string($path)) {
+                throw new \ValueError(\sprintf(
+                    'Each value of the option certificates must be the path of a PEM file with a certificate chain and'
+                        . ' its key. The value for "%s" is of type %s',
+                    $name,
+                    get_debug_type($path),
+                ));
             }
         }
     }
