@@ -39,10 +39,10 @@ use function Amp\async;
  */
 final class SymfonyReceiver
 {
-    /** Symfony decompresses these bytes at once, to at most about 16 MiB. */
+    /** Maximum bytes per read. Symfony decompresses one read at once, to at most about 16 MiB. */
     private const READ_BYTES = 16_384;
 
-    /** Maximum of unread pieces of a body, which are at most 1 MiB. At this number, the receiver stops to read. */
+    /** At this number of unread pieces of a body, at most 1 MiB together, the receiver stops reading. */
     private const MAX_UNREAD_PIECES = 64;
 
     public bool $hasHead = false;
@@ -51,16 +51,19 @@ final class SymfonyReceiver
 
     private readonly DeferredCancellation $cancellation;
 
-    /** @var DeferredFuture<null> completed when the head has arrived; has an error if the request failed before */
-    private readonly DeferredFuture $head;
+    /**
+     * @var DeferredFuture<null>|null completed when the head has arrived; has an error if the request failed before.
+     *      Null after {@see end()}, since a failure refers to the request, its body and functions of this object
+     */
+    private ?DeferredFuture $head;
 
-    /** @var Future<null>|null waits for the head; null while only the caller can wait */
+    /** @var Future<null>|null the wait for the head of a detached request; null before {@see continueDetached()} */
     private ?Future $detached = null;
 
     /** Notified when half of the unread pieces were taken. */
     private readonly Condition $taken;
 
-    /** Exception of on_progress. During an upload, other code turns it into one about the body. */
+    /** Exception that on_progress has thrown. Kept here, because the upload wraps it in an error of the body. */
     private ?\Throwable $thrown = null;
 
     /** When request bytes were last sent, in seconds by hrtime(); INF while the request waits for a connection. */
@@ -70,6 +73,7 @@ final class SymfonyReceiver
      * @param SymfonyTransfer|null $transfer set to null when the request has ended
      * @param Info $info
      * @param array<string, list<string>> $headers
+     * @param float $pausedUntil set by pause_handler, in seconds by hrtime()
      */
     public function __construct(
         private readonly SymfonyState $state,
@@ -94,23 +98,23 @@ final class SymfonyReceiver
         return $this->ownerPid !== getmypid();
     }
 
-    /** Returns whether neither the head nor a failure has arrived, and the request was not cancelled. */
+    /** Returns whether this process still waits for the head: no head, failure or cancellation yet. */
     public function isAwaitingHead(): bool
     {
-        return !$this->isInFork() && !$this->head->isComplete() && !$this->cancellation->isCancelled();
+        return !$this->isInFork() && $this->head?->isComplete() === false && !$this->cancellation->isCancelled();
     }
 
     /**
      * Lets the request run until the head arrives, although its response is being destroyed. Logs a warning if the
-     * request fails or the status is 300 or more. A destructor that can wait throws instead.
+     * request fails or the status is 300 or more. Called where a destructor can't wait. If it can, it throws.
      */
     public function detach(?LoggerInterface $logger): void
     {
         $this->state->remove($this->id);
-        if (SymfonyShutdown::$isOver) {
+        if (SymfonyShutdown::$isWaitOver) {
             match (true) {
                 $this->detached !== null || $this->cancellation->isCancelled() => null,
-                $this->hasHead => $this->endDetached($logger),
+                $this->hasHead => $this->finishDetached($logger),
                 default => $this->abandon($logger),
             };
 
@@ -133,14 +137,14 @@ final class SymfonyReceiver
      * Lets the request continue like {@see detach()}, but does not copy its body. The caller must keep the body's
      * resource unchanged. A further call returns the same future.
      *
-     * @return Future<null> completed after a failure was logged
+     * @return Future<null> completed when the head has arrived, or a failure was logged
      */
     public function continueDetached(?LoggerInterface $logger): Future
     {
-        return $this->detached ??= async($this->endDetached(...), $logger);
+        return $this->detached ??= async($this->finishDetached(...), $logger);
     }
 
-    private function endDetached(?LoggerInterface $logger): void
+    private function finishDetached(?LoggerInterface $logger): void
     {
         try {
             if (!$this->hasHead) {
@@ -155,6 +159,7 @@ final class SymfonyReceiver
             }
         } finally {
             $this->cancellation->cancel();
+            $this->head = null;
         }
     }
 
@@ -170,6 +175,7 @@ final class SymfonyReceiver
     {
         $this->state->remove($this->id);
         $this->cancellation->cancel();
+        $this->head = null;
     }
 
     /** @param \Closure(): void $onProgress */
@@ -177,6 +183,7 @@ final class SymfonyReceiver
     {
         $transfer = $this->transfer ?? throw new \LogicException('The request has ended');
         $cancellation = $this->cancellation->getCancellation();
+        $head = $this->head; // a fiber may still wait for it after end()
         try {
             $this->pause($cancellation);
             if ($this->isInFork()) {
@@ -185,7 +192,7 @@ final class SymfonyReceiver
             $response = $transfer->run(
                 $this->info,
                 $cancellation,
-                $this->describe(...),
+                $this->storeHead(...),
                 function () use ($onProgress): void {
                     $hadConnection = $this->progressAt < \INF;
                     $this->progressAt = hrtime(true) / 1e9;
@@ -200,14 +207,14 @@ final class SymfonyReceiver
                 },
             );
             $this->hasHead = true;
-            $this->head->complete();
+            $head?->complete();
             $onProgress();
             $this->state->add($this->id, new FirstChunk());
             $this->receive($response->getBody(), $cancellation);
         } catch (\Throwable $failure) {
             $failure = $this->thrown ?? $transfer->failure($failure, $this->info['url']);
             if (!$this->hasHead) {
-                $this->head->error($failure);
+                $head?->error($failure);
             }
             $this->state->add($this->id, null, $failure);
         } finally {
@@ -239,15 +246,20 @@ final class SymfonyReceiver
         }
     }
 
-    /** @throws \Throwable when the request fails, or its idle time-out has passed */
+    /**
+     * The idle time-out begins with the last sent byte or the end of a pause, and only after there is a connection.
+     *
+     * @throws \Throwable when the request fails, or its idle time-out has passed
+     */
     private function awaitHead(): void
     {
         $begin = hrtime(true) / 1e9;
+        $head = $this->head?->getFuture() ?? throw new CancelledException();
         do {
             $now = hrtime(true) / 1e9;
             $left = max($begin, min($now, $this->progressAt), $this->pausedUntil) + $this->timeout - $now;
             try {
-                $this->head->getFuture()->await(SymfonyState::timeout($left));
+                $head->await(SymfonyState::timeout($left));
 
                 return;
             } catch (CancelledException $late) {
@@ -275,7 +287,7 @@ final class SymfonyReceiver
         }
     }
 
-    private function describe(ResponseInterface $response): void
+    private function storeHead(ResponseInterface $response): void
     {
         $this->progressAt = \INF; // after a redirect, the next request needs a connection
         $this->info['http_code'] = $response->getStatusCode();

@@ -22,7 +22,7 @@ final class SymfonyShutdown
     private const MAX_SECONDS = 10.0;
 
     /** Whether the script ends and the wait for responses is over. */
-    public static bool $isOver = false;
+    public static bool $isWaitOver = false;
 
     /** @var \WeakMap<SymfonyReceiver, LoggerInterface|null>|null */
     private static ?\WeakMap $receivers = null;
@@ -63,7 +63,7 @@ final class SymfonyShutdown
         } catch (CancelledException|\Error) {
             // The time is over. Or the event loop can't run, because exit() was called in a fiber.
         } finally {
-            self::$isOver = true;
+            self::$isWaitOver = true;
             foreach (self::pending() as [$receiver, $logger]) {
                 $receiver->abandon($logger);
             }

@@ -18,6 +18,7 @@ use Spindle\Http\Internal\Client\SymfonyState;
 use Spindle\Http\Response;
 use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
+use Spindle\Tests\Host;
 use Spindle\Tests\Http\ScriptedServer;
 use Spindle\Tests\Http\ServesHttp;
 use Spindle\Tests\Streams;
@@ -448,6 +449,46 @@ final class SymfonyClientTest extends HttpClientTestCase
         $this->expectException(TransportExceptionInterface::class);
         $this->expectExceptionMessage("Max duration was reached for \"{$server->url('/path')}\": 0.05 s");
         $response->getStatusCode();
+    }
+
+    #[TestWith(['0'])]
+    #[TestWith(['1'])]
+    public function testTheBodyOfAFailedRequestIsFreedWithoutTheGarbageCollector(string $ignoresArguments): void
+    {
+        // PHP's default, "0", adds the arguments of functions to the traces of exceptions.
+        $growth = Host::call(self::class . '::failRequests', options: [
+            '-d',
+            "zend.exception_ignore_args={$ignoresArguments}",
+        ]);
+
+        self::assertLessThan(400_000, $growth, 'bytes');
+    }
+
+    /** Returns the growth of memory by failed requests with bodies of 1 MiB. */
+    public static function failRequests(): int
+    {
+        gc_disable();
+        $socket = stream_socket_server('tcp://127.0.0.1:0');
+        self::assertIsResource($socket);
+        $silent = 'http://' . stream_socket_get_name($socket, false);
+        $client = new SymfonyClient();
+        /** @param array<string, mixed> $options */
+        $fail = static function (string $url, array $options) use ($client): void {
+            try {
+                $client->request('POST', $url, ['body' => str_repeat('x', 1 << 20)] + $options)->getStatusCode();
+                self::fail('The request did not fail');
+            } catch (TransportExceptionInterface) {
+            }
+        };
+        $before = 0;
+        for ($round = 0; $round < 3; ++$round) {
+            $fail('http://127.0.0.1:1', []);
+            $fail($silent, ['max_duration' => 0.02]);
+            $fail($silent, ['timeout' => 0.02]);
+            $before = $round === 0 ? memory_get_usage() : $before;
+        }
+
+        return memory_get_usage() - $before;
     }
 
     private function url(string $path): string
