@@ -50,11 +50,11 @@ final class StreamSize
     }
 
     /**
-     * Checks a stream of which as many bytes as its size were read.
+     * Checks that a stream has no more bytes after $size bytes were read.
      *
      * @throws \LengthException see {@see throwUnlessGrown()}
      */
-    public static function check(StreamInterface $stream, int $size): void
+    public static function ensureAtEnd(StreamInterface $stream, int $size): void
     {
         // At the end of a pipe or a network stream, a read could block.
         $mayRead = !$stream instanceof IterableStream
@@ -81,7 +81,7 @@ final class StreamSize
 
     /**
      * Measures the open file, because its path may lead to another file now. Filters do not change its end. Guzzle's
-     * NoSeekStream hides the end, so the file at the path is measured. LimitStream may hide the start too.
+     * NoSeekStream hides the end, so the file at its path is measured. A LimitStream is not: it may skip the start.
      */
     private static function hasGrown(StreamInterface $stream, int $size): bool
     {

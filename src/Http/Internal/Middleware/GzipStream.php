@@ -101,7 +101,7 @@ final class GzipStream implements StreamInterface
     {
         if ($this->inputBytes === $this->size) {
             if (!$this->ended) {
-                StreamSize::check($this->source, $this->size);
+                StreamSize::ensureAtEnd($this->source, $this->size);
             }
             IterableStream::finish($this->source);
 

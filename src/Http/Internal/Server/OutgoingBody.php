@@ -162,7 +162,7 @@ final class OutgoingBody
             $empty = 0;
             $sent += \strlen($piece);
             if ($sent === $length) {
-                StreamSize::check($this->stream, $length);
+                StreamSize::ensureAtEnd($this->stream, $length);
             }
             yield $chunked ? dechex(\strlen($piece)) . "\r\n{$piece}\r\n" : $piece;
             if (hrtime(true) - $turnStart > self::TURN_NANOSECONDS) {
