@@ -14,4 +14,13 @@ final readonly class Form
         public ?array $fields,
         public array $files = [],
     ) {}
+
+    /** Closes the files at the end of the request. */
+    public function releaseFiles(): void
+    {
+        $files = $this->files;
+        array_walk_recursive($files, static function (mixed $file): void {
+            $file instanceof UploadedFile ? $file->release() : null;
+        });
+    }
 }

@@ -11,7 +11,7 @@ use Spindle\Internal\Async\LoopTurn;
 use Spindle\Internal\Warnings;
 
 /**
- * A file uploaded with a form. The file has no path. Without moveTo(), it is deleted with this object and its stream.
+ * A file uploaded with a form. The file has no path. Without moveTo(), it is deleted at the end of the request.
  *
  * The client chooses the name and the media type. The name has no slash, backslash or control character except a tab,
  * but may be "..". Do not use the name in a path.
@@ -22,6 +22,8 @@ final class UploadedFile implements UploadedFileInterface
     private const CHUNK_BYTES = 1 << 20;
 
     private ?StreamInterface $stream = null;
+
+    private bool $released = false;
 
     /**
      * @param resource|null $file  seekable stream, which is closed with this object; null when there is no file
@@ -38,7 +40,7 @@ final class UploadedFile implements UploadedFileInterface
     /**
      * Returns the same stream each time, at its beginning.
      *
-     * @throws UploadException when there is no file, it was moved, or its stream was closed
+     * @throws UploadException when there is no file, it was moved, its stream was closed, or the request has ended
      */
     public function getStream(): StreamInterface
     {
@@ -49,11 +51,12 @@ final class UploadedFile implements UploadedFileInterface
 
     /**
      * Copies the file into the target's directory, then renames the copy, so that the target is never incomplete. An
-     * existing target is replaced. During the copy of a large file, other fibers can run.
+     * existing target is replaced. During the copy of a large file, other fibers can run, and the request may end.
      *
      * @throws \InvalidArgumentException when the path is invalid
-     * @throws UploadException when there is no file, it was moved, its stream was closed, or the target can't be
-     *     written. After a failed write, no copy is left in the directory, and the call can be repeated
+     * @throws UploadException when there is no file, it was moved, its stream was closed, the request has ended, or
+     *     the target can't be written. After a failed write, no copy is left in the directory, and the call can be
+     *     repeated
      */
     public function moveTo(string $targetPath): void
     {
@@ -69,10 +72,22 @@ final class UploadedFile implements UploadedFileInterface
             $this->stream = null;
         } catch (UploadException $exception) {
             $this->file = $file;
+            $this->released ? $this->release() : null; // the request has ended during the copy
             throw $exception;
         } finally {
             Warnings::of(static fn() => unlink($temporaryPath));
         }
+    }
+
+    /** Closes the file at the end of the request, unless it was moved, or its stream was closed or detached. */
+    public function release(): void
+    {
+        $this->released = true;
+        if ($this->file !== null && $this->stream?->getMetadata() !== []) {
+            // Closes the file of the stream, not the stream: eof() would then be true, and a reader could not fail.
+            fclose($this->file);
+        }
+        $this->file = $this->stream = null;
     }
 
     public function getSize(): int
@@ -107,7 +122,7 @@ final class UploadedFile implements UploadedFileInterface
             throw UploadException::notUploaded($this->error);
         }
         if ($this->file === null) {
-            throw UploadException::alreadyMoved();
+            throw $this->released ? UploadException::requestEnded() : UploadException::alreadyMoved();
         }
 
         return \is_resource($this->file) ? $this->file : throw UploadException::closed();

@@ -223,6 +223,7 @@ final class Request implements ServerRequestInterface
      *
      * JSON, urlencoded forms and short bodies of other types can be read several times, also after
      * {@see getParsedBody()}. A multipart form can be read only once. After getParsedBody(), its body is empty.
+     * After the end of the request, each read throws a LogicException.
      */
     public function getBody(): StreamInterface
     {
@@ -245,7 +246,8 @@ final class Request implements ServerRequestInterface
      *
      * @throws HttpException 400 when the body is malformed, 408 when it is too slow, 413 when it exceeds a limit, 415
      *         when it has a Content-Encoding, 503 when memory or descriptors are scarce, 507 when storing a file fails
-     * @throws \LogicException when the body was closed, or was read before and can be read only once
+     * @throws \LogicException when the body was closed, or was read before and can be read only once, or when the
+     *         request has ended
      */
     public function getParsedBody(): array|object|null
     {

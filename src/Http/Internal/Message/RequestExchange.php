@@ -22,7 +22,8 @@ interface RequestExchange
      * Returns the form in the body. Only the first call parses the body.
      *
      * @throws HttpException
-     * @throws \LogicException when the body was closed, or was read before and can be read only once
+     * @throws \LogicException when the body was closed, or was read before and can be read only once, or when the
+     *     request has ended
      */
     public function form(): Form;
 

@@ -78,7 +78,7 @@ final class BodyReader
         if ($this->timed->closed || $exchange->ended) {
             throw $exchange->cancelReason ?? ($this->timed->closed
                 ? ClientDisconnectedException::bodyIncomplete()
-                : new \LogicException('The body is not available any more, because the request was answered'));
+                : ServerExchange::bodyReleased());
         }
     }
 

@@ -75,6 +75,13 @@ final class BodyStream implements StreamInterface, BodyLimited
         [$this->bytes, $this->offset, $this->dropped, $this->length] = ['', 0, 0, 0];
     }
 
+    /** Drops the bytes at the end of the request. Each later read throws an exception, also at the end of the body. */
+    public function release(): void
+    {
+        $this->becomeEmpty();
+        [$this->length, $this->ended] = [$this->exchange->head->length, false];
+    }
+
     public function getSize(): ?int
     {
         return $this->length;
@@ -220,9 +227,11 @@ final class BodyStream implements StreamInterface, BodyLimited
      *
      * @throws HttpException     when the body is too large or malformed, arrives too slowly, or exceeds the memory
      * @throws \RuntimeException when the stream was closed, or the client has closed the connection
+     * @throws \LogicException   when the request has ended
      */
     private function receive(): void
     {
+        $this->exchange->released && throw ServerExchange::bodyReleased();
         $this->closed && throw new \RuntimeException('The body was closed');
         if ($this->refusal !== null) {
             throw $this->refusal;

@@ -370,7 +370,7 @@ final class Connection implements TransportEvents
         }
         if ($exchange->ended) { // the server has answered, because the handler took too long or the server stops
             $service->killIfForked();
-            $exchange->releaseReferences();
+            $exchange->release();
 
             return;
         }
@@ -389,7 +389,7 @@ final class Connection implements TransportEvents
         $exchange->ended = true;
         if ($head->length !== 0) {
             $this->bodyReader?->wake();
-            $exchange->releaseReferences();
+            $exchange->release();
         }
     }
 

@@ -40,6 +40,9 @@ final class ServerExchange implements RequestExchange
     /** @var bool whether the request was answered or given up. A later response of the handler is dropped */
     public $ended = false;
 
+    /** Whether {@see release()} was called. */
+    public bool $released = false;
+
     /**
      * The fiber that runs the handler and sends the response. Without this reference, PHP could destroy a suspended
      * handler before its deadline.
@@ -69,8 +72,8 @@ final class ServerExchange implements RequestExchange
         }
         $body = new BodyStream($this->connection, $this);
 
-        // The body refers to this object. This object must not refer to an empty body, because releaseReferences() is
-        // not called for an empty body.
+        // The body refers to this object. This object must not refer to an empty body, because release() is not called
+        // for an empty body.
         return $this->head->length === 0 ? $body : $this->body = $body;
     }
 
@@ -123,10 +126,21 @@ final class ServerExchange implements RequestExchange
         return $this->head->expectsContinue && !$this->continueSent;
     }
 
-    /** Removes references that lead back to this object, so that its memory is freed without garbage collection. */
-    public function releaseReferences(): void
+    /**
+     * Drops the body and the form, and closes uploaded files, because the application may keep the request. Also
+     * removes references that lead back to this object, so that its memory is freed without garbage collection.
+     */
+    public function release(): void
     {
-        $this->body = $this->formFailure = $this->fiber = null;
+        $this->released = true;
+        $this->body?->release();
+        $this->form?->releaseFiles();
+        $this->body = $this->form = $this->formFailure = $this->fiber = null;
+    }
+
+    public static function bodyReleased(): \LogicException
+    {
+        return new \LogicException('The body is not available any more, because the request has ended');
     }
 
     public function cancel(\Throwable $why): void
@@ -137,6 +151,9 @@ final class ServerExchange implements RequestExchange
 
     private function readForm(): Form
     {
+        if ($this->released) {
+            throw self::bodyReleased();
+        }
         if ($this->formFailure !== null) {
             throw $this->formFailure;
         }

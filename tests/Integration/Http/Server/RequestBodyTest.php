@@ -13,11 +13,13 @@ use Spindle\Http\FormLimits;
 use Spindle\Http\HttpException;
 use Spindle\Http\HttpServerOptions;
 use Spindle\Http\Internal\BodyLimited;
+use Spindle\Http\Internal\Form\UploadException;
 use Spindle\Http\Response;
 use Spindle\Tests\Async;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Http\HttpServerTestCase;
 use Spindle\Tests\Http\ReceivedResponse;
+use Spindle\Tests\Text;
 
 use function Amp\delay;
 
@@ -470,7 +472,7 @@ final class RequestBodyTest extends HttpServerTestCase
         $kept->read(100);
     }
 
-    public function testARequestThatIsKeptOutlivesItsConnection(): void
+    public function testARequestThatIsKeptOutlivesItsConnectionWithoutItsBody(): void
     {
         $requests = $bodies = [];
         $this->serve(static function (ServerRequestInterface $request) use (&$requests, &$bodies): Response {
@@ -490,12 +492,109 @@ final class RequestBodyTest extends HttpServerTestCase
         );
         gc_collect_cycles();
 
-        self::assertSame([['a' => 1], '{"a": 1}'], [$requests[0]->getParsedBody(), (string) $bodies[0]]);
-        self::assertTrue($bodies[0]->isSeekable());
-        self::assertSame('127.0.0.1', $requests[0]->getServerParams()['REMOTE_ADDR']);
-        self::assertSame('http', $requests[0]->getUri()->getScheme());
-        $this->expectException(\RuntimeException::class);
-        $bodies[1]->read(1);
+        foreach ([0, 1] as $i) {
+            self::assertSame('127.0.0.1', $requests[$i]->getServerParams()['REMOTE_ADDR']);
+            self::assertSame('http', $requests[$i]->getUri()->getScheme());
+            self::assertFalse($bodies[$i]->eof());
+            foreach (
+                [
+                    $requests[$i]->getParsedBody(...),
+                    $requests[$i]->getUploadedFiles(...),
+                    $bodies[$i]->getContents(...),
+                    $bodies[$i]->__toString(...),
+                    $bodies[$i]->detach(...),
+                    static fn(): string => $bodies[$i]->read(1),
+                ] as $use
+            ) {
+                self::assertEnded(\LogicException::class, $use);
+            }
+        }
+    }
+
+    /** @param \Closure(string): string $request */
+    #[DataProvider('framings')]
+    public function testTheBytesOfAKeptRequestAreDropped(\Closure $request): void
+    {
+        $kept = [];
+        $this->serve(static function (ServerRequestInterface $request) use (&$kept): Response {
+            $kept[] = [$request, $request->getBody()];
+            $request->getParsedBody();
+
+            return Response::text($request->getBody()->getContents());
+        });
+        $head = "Content-Type: application/json\r\nContent-Length";
+        $json = '["' . str_repeat('x', 900_000) . '"]';
+        $text = str_replace(
+            ['Content-Length', 'Transfer-Encoding'],
+            [$head, "Content-Type: application/json\r\nTransfer-Encoding"],
+            $request($json),
+        );
+        $before = 0;
+        for ($i = 0; $i < 11; ++$i) {
+            $client = $this->client();
+            $client->sendConcurrently($text);
+            self::assertTrue($client->response()->body === $json);
+            $client->close();
+            $before = $i === 0 ? memory_get_usage() : $before;
+        }
+
+        self::assertLessThan(2 * self::MIB, memory_get_usage() - $before);
+        self::assertCount(11, $kept);
+    }
+
+    public function testTheFilesOfAKeptRequestAreClosed(): void
+    {
+        $kept = [];
+        $this->serve(static function (ServerRequestInterface $request) use (&$kept): Response {
+            $files = $request->getUploadedFiles();
+            self::assertInstanceOf(UploadedFileInterface::class, $files['a']);
+            self::assertIsArray($files['b']);
+            self::assertInstanceOf(UploadedFileInterface::class, $files['b']['c']);
+            $changed = $request->withUploadedFiles($files);
+            $kept[] = [$request, $changed, $files['a'], $files['b']['c'], $request->getBody()];
+
+            return new Response(200, [], $files['a']->getStream());
+        });
+        $content = random_bytes(300_000);
+        $before = self::openUploads();
+        for ($i = 0; $i < 3; ++$i) {
+            self::assertTrue($this->upload($content)->body === $content, 'the file is closed after the response');
+        }
+
+        self::assertCount(3, $kept);
+        Eventually::holds(static fn(): bool => self::openUploads() === $before, 'all files are closed');
+        foreach ($kept as [$request, $changed, $streamed, $unused, $body]) {
+            self::assertEnded(\LogicException::class, $request->getUploadedFiles(...));
+            self::assertEnded(\LogicException::class, $request->getParsedBody(...));
+            self::assertEnded(\LogicException::class, $body->getContents(...));
+            self::assertEnded(UploadException::class, $streamed->getStream(...));
+            self::assertEnded(UploadException::class, static fn() => $unused->moveTo(sys_get_temp_dir() . '/never'));
+            self::assertSame([300_000, 'f'], [$unused->getSize(), $unused->getClientFilename()]);
+            self::assertSame($streamed, $changed->getUploadedFiles()['a']);
+        }
+    }
+
+    public function testAFileCanBeMovedWhileTheRequestEnds(): void
+    {
+        $target = sys_get_temp_dir() . '/spindle-moved-' . bin2hex(random_bytes(8));
+        $moving = null;
+        $this->serve(static function (ServerRequestInterface $request) use ($target, &$moving): Response {
+            $files = $request->getUploadedFiles();
+            self::assertInstanceOf(UploadedFileInterface::class, $files['a']);
+            $moving = Async::run(static fn() => $files['a']->moveTo($target));
+            delay(0); // the copy of the first chunk begins
+
+            return Response::text($moving->isComplete() ? 'moved' : 'moving');
+        });
+        $content = str_repeat(random_bytes(1_000), 3_500);
+        try {
+            self::assertSame('moving', $this->upload($content)->body);
+            self::assertNotNull($moving);
+            $moving->await();
+            self::assertTrue(file_get_contents($target) === $content);
+        } finally {
+            @unlink($target);
+        }
     }
 
     public function testFormsAreParsed(): void
@@ -938,5 +1037,52 @@ final class RequestBodyTest extends HttpServerTestCase
     private static function echo(ServerRequestInterface $request): Response
     {
         return Response::binary($request->getBody()->getContents());
+    }
+
+    private function upload(string $content): ReceivedResponse
+    {
+        $body = '';
+        foreach (['a', 'b[c]'] as $name) {
+            $body .= "--mark\r\nContent-Disposition: form-data; name=\"{$name}\"; filename=\"f\"\r\n\r\n{$content}\r\n";
+        }
+        $body .= '--mark--';
+        $client = $this->client();
+        $client->sendConcurrently(
+            "POST / HTTP/1.1\r\nHost: a\r\nContent-Type: multipart/form-data; boundary=mark\r\nContent-Length: "
+                . \strlen($body)
+                . "\r\n\r\n{$body}",
+        );
+
+        return $client->response();
+    }
+
+    /** Returns the number of open temporary files of this process. */
+    private static function openUploads(): int
+    {
+        $open = 0;
+        foreach (Text::names('/proc/self/fd') as $descriptor) {
+            $open += str_contains((string) @readlink("/proc/self/fd/{$descriptor}"), '/spindle-') ? 1 : 0;
+        }
+
+        return $open;
+    }
+
+    /**
+     * Checks that a call fails because the request has ended.
+     *
+     * @param class-string<\Throwable> $class
+     * @param \Closure(): mixed        $use
+     */
+    private static function assertEnded(string $class, \Closure $use): void
+    {
+        try {
+            $use();
+        } catch (\Throwable $failure) {
+            self::assertInstanceOf($class, $failure);
+            self::assertStringContainsString('because the request has ended', $failure->getMessage());
+
+            return;
+        }
+        self::fail('The request can still be used');
     }
 }

@@ -153,6 +153,55 @@ final class UploadedFileTest extends TidyTestCase
         self::assertSame([], Text::names($this->path()));
     }
 
+    public function testAReleasedFileIsClosedAndRefused(): void
+    {
+        foreach ([false, true] as $withStream) {
+            $content = self::content('12345');
+            $file = new UploadedFile($content, 5);
+            $withStream ? $file->getStream() : null;
+            $file->release();
+            $file->release();
+
+            self::assertFalse(\is_resource($content));
+            foreach ([$file->getStream(...), fn() => $file->moveTo($this->path('target'))] as $use) {
+                self::assertSame(
+                    'The uploaded file is not available any more, because the request has ended',
+                    self::refusal($use),
+                );
+            }
+        }
+        self::assertSame([], Text::names($this->path()));
+    }
+
+    public function testADetachedStreamStaysOpenAfterTheRelease(): void
+    {
+        $file = new UploadedFile(self::content('12345'), 5);
+        $detached = $file->getStream()->detach();
+        $file->release();
+
+        self::assertIsResource($detached);
+        self::assertSame('12345', stream_get_contents($detached, null, 0));
+    }
+
+    public function testAFileThatIsReleasedDuringItsMoveIsMovedOrClosed(): void
+    {
+        $size = 3 << 20;
+        foreach ([[$size, 'target'], [$size + 1, 'missing']] as [$announced, $name]) {
+            $content = self::content(str_repeat('x', $size));
+            $file = new UploadedFile($content, $announced);
+            EventLoop::queue($file->release(...));
+            $move = fn() => $file->moveTo($this->path($name));
+            if ($name === 'target') {
+                $move();
+                self::assertSame($size, filesize($this->path('target')));
+            } else {
+                self::assertStringStartsWith('Could not move the uploaded file to', self::refusal($move));
+                self::assertFalse(\is_resource($content));
+            }
+        }
+        self::assertSame(['target'], Text::names($this->path()));
+    }
+
     public function testAFailedMoveLeavesNoCopyAndCanBeRepeated(): void
     {
         $file = new UploadedFile(self::content('12345'), 5);
