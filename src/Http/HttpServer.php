@@ -32,7 +32,8 @@ use Spindle\Statistics;
  *
  * PHP has one list of headers, one session and one stack of output buffers per process. So in a handler, header(),
  * setcookie() and http_response_code() silently have no effect, and session_start() would open one session for all
- * clients. Between ob_start() and ob_get_clean(), a handler must not wait. With `spindle serve` and ext-pcntl,
+ * clients. Between ob_start() and ob_get_clean(), a handler must not wait: clients would get parts of each other's
+ * pages. Twig calls ob_start() unless its option `use_yield` is true. With `spindle serve` and ext-pcntl,
  * header(), setcookie(), http_response_code() and session_start() throw, and each fiber has its own output buffers.
  *
  * Output of a handler goes to standard output. If the program that reads standard output has ended, the output is lost.

@@ -32,7 +32,8 @@ final class OutputBuffers
                 throw new \LogicException(
                     'This fiber cannot wait while its output buffer has a callback or cannot be removed: output of'
                     . ' other fibers would get into the buffer. Wait before ob_start(), or call ob_start() without'
-                    . ' arguments',
+                    . ' arguments. If a library calls ob_start(), use its mode without output buffers, such as'
+                    . ' use_yield of Twig, or fetch all data before the call of the library',
                 );
             }
         }

@@ -14,6 +14,7 @@ use Spindle\Http\Internal\Message\Peer;
 use Spindle\Http\Internal\Server\Connection;
 use Spindle\Http\Internal\Server\Service;
 use Spindle\Http\Internal\Testing\FailureLog;
+use Spindle\Http\Internal\Testing\SeparateOutput;
 use Spindle\Http\Internal\Testing\TestConversation;
 use Spindle\Http\Response;
 use Spindle\Internal\Network\CloseOnExec;
@@ -22,7 +23,9 @@ use Spindle\Internal\Network\CloseOnExec;
  * Calls an application in the test's own process, without a port. The server's code reads each request from a socket
  * pair.
  *
- * `(new Client(__DIR__ . '/../app.php'))->get('/aircraft/D-EABC')`. Each request has its own connection.
+ * `(new Client(__DIR__ . '/../app.php'))->get('/aircraft/D-EABC')`. Each request has its own connection. As in
+ * `spindle serve`, each fiber has its own output buffers, and can't wait while one of them has a callback. For this
+ * purpose, the constructor wraps the driver of the event loop, unless it is called in a fiber.
  */
 final class Client
 {
@@ -44,6 +47,7 @@ final class Client
         $application = AppLoader::of($app);
         $this->failures = new FailureLog();
         $this->service = new Service($application->handler, $options ?? $application->options, $this->failures);
+        SeparateOutput::prepare();
     }
 
     /**
@@ -76,9 +80,11 @@ final class Client
             $this->service,
             Peer::of(self::CLIENT_ADDRESS, self::SERVER_ADDRESS, false),
         );
+        SeparateOutput::begin();
         try {
             return (new TestConversation($pair[1]))->exchange($method, $target, $headers, $body);
         } finally {
+            SeparateOutput::end();
             $connection->close();
         }
     }
