@@ -73,15 +73,18 @@ final class Sapi
             $variables->checkHost();
             $response = $application->handle(new Request($head, $exchange));
             self::check($response);
-            $body = SapiBody::of($response, $head);
+            $body = SapiBody::of($response, $head, $exchange);
         } catch (\Throwable $failure) {
-            $response = HandlerFailure::answer($failure, $head, $application->logger);
-            $body = SapiBody::of($response, $head);
+            $response = HandlerFailure::answer($failure, $head, $application->logger, headers_sent());
+            if (headers_sent()) { // output of the handler has begun another response
+                return;
+            }
+            $body = SapiBody::of($response, $head, $exchange);
         } finally {
             self::discardOutput($level);
         }
         $exchange->isHandled = true;
-        self::send($response, $body, $exchange);
+        self::send($response, $body);
     }
 
     /** Ends the output buffers above a level, including those of the handler. */
@@ -97,7 +100,7 @@ final class Sapi
         self::discardOutput($level);
         header_remove();
         $response = Response::text("Internal Server Error\n", 500);
-        self::send($response, SapiBody::of($response, $head), $exchange);
+        self::send($response, SapiBody::of($response, $head, $exchange));
     }
 
     /**
@@ -112,7 +115,7 @@ final class Sapi
         Fields::of($response->getHeaders());
     }
 
-    private static function send(ResponseInterface $response, SapiBody $body, SapiExchange $exchange): void
+    private static function send(ResponseInterface $response, SapiBody $body): void
     {
         ignore_user_abort(true);
         // If these settings were not empty, PHP would add a default Content-Type, and a charset to text types.
@@ -133,7 +136,7 @@ final class Sapi
         }
         self::setFields($response);
         self::setStatus($status, $response->getReasonPhrase());
-        $body->send($exchange);
+        $body->send();
     }
 
     private static function setFields(ResponseInterface $response): void

@@ -7,6 +7,7 @@ namespace Spindle\Http\Internal\Sapi;
 use Psr\Http\Message\ResponseInterface;
 use Psr\Http\Message\StreamInterface;
 use Spindle\Http\Internal\Answer\EventStream;
+use Spindle\Http\Internal\Message\HandlerFailure;
 use Spindle\Http\Internal\Message\Head;
 use Spindle\Http\Internal\Server\OutgoingBody;
 use Spindle\Http\Internal\Server\ResponseWriter;
@@ -32,7 +33,7 @@ final class SapiBody
 
     private bool $isComplete = false;
 
-    private function __construct(ResponseInterface $response, Head $head)
+    private function __construct(ResponseInterface $response, Head $head, private readonly SapiExchange $exchange)
     {
         $content = $response instanceof Response ? $response->body() : null;
         $this->stream = $response->getBody();
@@ -50,9 +51,9 @@ final class SapiBody
      * @throws \LogicException  when a body that can be read only once was read before
      * @throws \LengthException when the body is empty despite its Content-Length
      */
-    public static function of(ResponseInterface $response, Head $head): self
+    public static function of(ResponseInterface $response, Head $head, SapiExchange $exchange): self
     {
-        $body = new self($response, $head);
+        $body = new self($response, $head, $exchange);
         try {
             $body->isSent ? $body->readFirst() : null;
         } catch (\Throwable $failure) {
@@ -72,12 +73,12 @@ final class SapiBody
     }
 
     /** @throws \LengthException when the body is shorter than its Content-Length */
-    public function send(SapiExchange $exchange): void
+    public function send(): void
     {
         try {
             if ($this->isSent) {
                 $this->length === null ? $this->killAtEnd() : null;
-                $this->sendPieces($exchange);
+                $this->sendPieces();
             }
             $this->isComplete = true;
         } finally {
@@ -85,7 +86,7 @@ final class SapiBody
         }
     }
 
-    private function sendPieces(SapiExchange $exchange): void
+    private function sendPieces(): void
     {
         for (; $this->pieces->valid(); $this->pieces->next()) {
             echo $this->pieces->current();
@@ -94,7 +95,7 @@ final class SapiBody
             }
             flush();
             if (connection_aborted() === 1) {
-                $exchange->clientLeft();
+                $this->exchange->clientLeft();
 
                 return;
             }
@@ -115,9 +116,17 @@ final class SapiBody
         }
     }
 
+    /** Logs an exception of close(), because it must not replace the response. */
     private function close(): void
     {
-        $this->stream->close();
-        $this->stream instanceof EventStream ? $this->stream->awaitEnd(self::EVENTS_END_TIMEOUT) : null;
+        try {
+            $this->stream->close();
+            $this->stream instanceof EventStream ? $this->stream->awaitEnd(self::EVENTS_END_TIMEOUT) : null;
+        } catch (\Throwable $failure) {
+            $this->exchange->logger()?->warning(
+                'A response body could not be closed: ' . HandlerFailure::message($failure),
+                ['exception' => $failure],
+            );
+        }
     }
 }

@@ -8,6 +8,7 @@ use Psr\Http\Message\ResponseInterface;
 use Psr\Http\Message\StreamInterface;
 use Revolt\EventLoop;
 use Spindle\Http\ClientDisconnectedException;
+use Spindle\Http\Internal\Message\HandlerFailure;
 use Spindle\Http\Internal\Message\RequestParser;
 use Spindle\Http\Response;
 
@@ -154,9 +155,8 @@ final class Responder
             throw $failure;
         } finally {
             $this->body = null;
-            $timed->closed ? $this->closeUnneeded($body) : $body->close();
+            $this->closeUnneeded($body);
         }
-        $this->service->killIfForked();
 
         return $keepAlive;
     }
@@ -241,14 +241,14 @@ final class Responder
         $this->service->counters->countAnswer($status, $now - $exchange->startedAt, $exchange->route?->getName());
     }
 
-    /** Closes a response body. Logs an exception from its generator, because no response can report the exception. */
+    /** Closes a response body. Logs an exception of close(), because it must not replace the response. */
     private function closeUnneeded(OutgoingBody $body): void
     {
         try {
             $body->close();
         } catch (\Throwable $failure) {
             $this->service->logger->warning(
-                "A response body could not be closed: {$failure->getMessage()}",
+                'A response body could not be closed: ' . HandlerFailure::message($failure),
                 ['exception' => $failure],
             );
         }

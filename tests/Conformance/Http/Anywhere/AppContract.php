@@ -205,6 +205,14 @@ abstract class AppContract extends TestCase
             "No rows\n",
             ['Content-Type' => self::TEXT, 'Content-Length' => '8', 'X-Name' => 'rows'],
         ];
+        foreach (['GET' => 'whole', 'HEAD' => ''] as $method => $body) {
+            yield "a body that can not be closed, {$method}" => [
+                "{$method} /not-closable",
+                '200 OK',
+                $body,
+                ['Content-Type' => 'text/plain'],
+            ];
+        }
         yield 'a callback that is not called' => ['HEAD /callback-fails', '200 OK', '', ['X-Kept' => 'yes']];
         yield 'a body that is not read' => [
             'HEAD /fails-first',

@@ -6,9 +6,16 @@ namespace Spindle\Tests\Conformance\Http\Anywhere;
 
 use PHPUnit\Framework\Attributes\TestWith;
 
-/** Tests of handlers that end the script. They would end the process of the tests if it ran the application. */
+/** Tests of handlers that end the script or print. In the process of the tests, they would end or disturb the tests. */
 trait EndsItsScript
 {
+    public function testAFailureIsNotAnsweredAfterOutputOfTheHandler(): void
+    {
+        $answer = $this->ask('GET', '/body-prints');
+
+        self::assertSame([200, 'printed'], [$answer->getStatusCode(), (string) $answer->getBody()]);
+    }
+
     #[TestWith(['/exits'])]
     #[TestWith(['/exhausts'])]
     public function testAHandlerThatEndsTheScriptIsAnsweredWith500(string $target): void

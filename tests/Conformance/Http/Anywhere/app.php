@@ -19,6 +19,7 @@ use Spindle\Http\Middleware\BodyLimit;
 use Spindle\Http\MiddlewareStack;
 use Spindle\Http\Response;
 use Spindle\Tests\Http\CallbackStream;
+use Spindle\Tests\Http\UnclosableBody;
 
 use function Amp\async;
 use function Amp\delay;
@@ -195,6 +196,14 @@ $routes = [
     },
     '/callback-fails' => static fn(): ResponseInterface
         => new ForeignResponse(200, ['X-Kept' => 'yes'], new CallbackStream($noRows)),
+    '/not-closable' => static fn(): ResponseInterface
+        => new ForeignResponse(200, ['Content-Type' => 'text/plain'], new UnclosableBody('whole')),
+    '/body-prints' => static function (): ResponseInterface {
+        $body = new UnclosableBody();
+        $body->write('printed');
+
+        return new ForeignResponse(200, [], $body);
+    },
     '/hesitant' => static fn(): ResponseInterface => new Response(200, [], $hesitant()),
     '/twice' => $refusedTwice,
     '/waits' => static function (): ResponseInterface {
