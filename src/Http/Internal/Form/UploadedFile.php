@@ -4,7 +4,6 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Form;
 
-use Nyholm\Psr7\Stream;
 use Psr\Http\Message\StreamInterface;
 use Psr\Http\Message\UploadedFileInterface;
 use Spindle\Internal\Async\LoopTurn;
@@ -21,7 +20,7 @@ final class UploadedFile implements UploadedFileInterface
     /** Bytes copied between two turns of the event loop. */
     private const CHUNK_BYTES = 1 << 20;
 
-    private ?StreamInterface $stream = null;
+    private ?UploadStream $stream = null;
 
     private bool $released = false;
 
@@ -46,7 +45,7 @@ final class UploadedFile implements UploadedFileInterface
     {
         rewind($this->fileOrThrow());
 
-        return $this->stream ??= Stream::create($this->fileOrThrow());
+        return $this->stream ??= new UploadStream($this->fileOrThrow(), $this->size);
     }
 
     /**
@@ -83,11 +82,10 @@ final class UploadedFile implements UploadedFileInterface
     public function release(): void
     {
         $this->released = true;
-        if ($this->file !== null && $this->stream?->getMetadata() !== []) {
-            // Closes the file of the stream, not the stream: eof() would then be true, and a reader could not fail.
-            fclose($this->file);
+        if ($this->file !== null) { // else it was moved, or is being moved
+            $this->stream === null ? fclose($this->file) : $this->stream->release();
+            $this->file = $this->stream = null;
         }
-        $this->file = $this->stream = null;
     }
 
     public function getSize(): int

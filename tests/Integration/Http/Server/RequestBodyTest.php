@@ -551,7 +551,8 @@ final class RequestBodyTest extends HttpServerTestCase
             self::assertIsArray($files['b']);
             self::assertInstanceOf(UploadedFileInterface::class, $files['b']['c']);
             $changed = $request->withUploadedFiles($files);
-            $kept[] = [$request, $changed, $files['a'], $files['b']['c'], $request->getBody()];
+            $stream = $files['b']['c']->getStream();
+            $kept[] = [$request, $changed, $files['a'], $files['b']['c'], $request->getBody(), $stream];
 
             return new Response(200, [], $files['a']->getStream());
         });
@@ -563,11 +564,13 @@ final class RequestBodyTest extends HttpServerTestCase
 
         self::assertCount(3, $kept);
         Eventually::holds(static fn(): bool => self::openUploads() === $before, 'all files are closed');
-        foreach ($kept as [$request, $changed, $streamed, $unused, $body]) {
+        foreach ($kept as [$request, $changed, $streamed, $unused, $body, $stream]) {
             self::assertEnded(\LogicException::class, $request->getUploadedFiles(...));
             self::assertEnded(\LogicException::class, $request->getParsedBody(...));
             self::assertEnded(\LogicException::class, $body->getContents(...));
             self::assertEnded(UploadException::class, $streamed->getStream(...));
+            self::assertEnded(UploadException::class, static fn(): string => $stream->read(1));
+            self::assertFalse($stream->eof(), 'a loop until the end of the stream does not end silently');
             self::assertEnded(UploadException::class, static fn() => $unused->moveTo(sys_get_temp_dir() . '/never'));
             self::assertSame([300_000, 'f'], [$unused->getSize(), $unused->getClientFilename()]);
             self::assertSame($streamed, $changed->getUploadedFiles()['a']);
@@ -699,6 +702,7 @@ final class RequestBodyTest extends HttpServerTestCase
                     $file->getClientMediaType(),
                     $file->getSize(),
                     md5((string) $file->getStream()),
+                    $file->getStream()->isReadable(),
                 ],
             );
         });
@@ -713,7 +717,7 @@ final class RequestBodyTest extends HttpServerTestCase
         );
 
         self::assertSame(
-            [['title' => 'A picture'], 'a.png', 'image/png', 300_000, md5($content)],
+            [['title' => 'A picture'], 'a.png', 'image/png', 300_000, md5($content), true],
             $client->response()->json(),
         );
     }

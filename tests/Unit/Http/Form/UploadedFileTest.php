@@ -52,6 +52,19 @@ final class UploadedFileTest extends TidyTestCase
         self::assertSame('12345', $stream->getContents());
     }
 
+    public function testTheStreamCanBeReadFromAnyPosition(): void
+    {
+        $stream = (new UploadedFile(self::content('12345'), 5))->getStream();
+
+        $stream->seek(-2, \SEEK_END);
+        $read = [$stream->tell(), $stream->read(0), $stream->read(9), (string) $stream];
+        self::assertSame([3, '', '45', '12345'], $read);
+        self::assertTrue($stream->eof());
+        self::assertSame([true, true, false], [$stream->isReadable(), $stream->isSeekable(), $stream->isWritable()]);
+        $this->expectExceptionMessage('Offset -1 is outside of the uploaded file');
+        $stream->seek(-1);
+    }
+
     public function testTheStreamStaysOpenWithoutTheFileObject(): void
     {
         $stream = (new UploadedFile(self::content('12345'), 5))->getStream();
