@@ -14,7 +14,6 @@ use Spindle\Http\Internal\Message\Peer;
 use Spindle\Http\Internal\Server\Connection;
 use Spindle\Http\Internal\Server\Service;
 use Spindle\Http\Internal\Testing\FailureLog;
-use Spindle\Http\Internal\Testing\SeparateOutput;
 use Spindle\Http\Internal\Testing\TestConversation;
 use Spindle\Http\Response;
 use Spindle\Internal\Network\CloseOnExec;
@@ -23,9 +22,8 @@ use Spindle\Internal\Network\CloseOnExec;
  * Calls an application in the test's own process, without a port. The server's code reads each request from a socket
  * pair.
  *
- * `(new Client(__DIR__ . '/../app.php'))->get('/aircraft/D-EABC')`. Each request has its own connection. As in
- * `spindle serve`, each fiber has its own output buffers, and can't wait while one of them has a callback. For this
- * purpose, the constructor wraps the driver of the event loop, unless it is called in a fiber.
+ * `(new Client(__DIR__ . '/../app.php'))->get('/aircraft/D-EABC')`. Each request has its own connection. Unlike in
+ * `spindle serve`, all fibers share the output buffers, and PHP's own functions such as header() are not replaced.
  */
 final class Client
 {
@@ -47,7 +45,6 @@ final class Client
         $application = AppLoader::of($app);
         $this->failures = new FailureLog();
         $this->service = new Service($application->handler, $options ?? $application->options, $this->failures);
-        SeparateOutput::prepare();
     }
 
     /**
@@ -80,11 +77,9 @@ final class Client
             $this->service,
             Peer::of(self::CLIENT_ADDRESS, self::SERVER_ADDRESS, false),
         );
-        SeparateOutput::begin();
         try {
             return (new TestConversation($pair[1]))->exchange($method, $target, $headers, $body);
         } finally {
-            SeparateOutput::end();
             $connection->close();
         }
     }
