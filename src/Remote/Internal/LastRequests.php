@@ -8,6 +8,12 @@ namespace Spindle\Remote\Internal;
 interface LastRequests
 {
     /**
+     * Notes what the application has cancelled. Called after its shutdown functions, and before its destructors: the
+     * destructor of Amp's DeferredCancellation requests the cancellation.
+     */
+    public function noteCancellations(): void;
+
+    /**
      * Returns the unsent requests when the process ends. No request awaits its answer.
      *
      * @return list<\Closure(): mixed>

@@ -18,7 +18,10 @@ interface OutcomeReceiver
     /** Returns whether the outcome is needed. If not, {@see onOutcome()} can receive an empty string. */
     public function wantsOutcome(): bool;
 
-    /** Returns whether the caller has cancelled the job. If so, the end of the process also cancels it. */
+    /**
+     * Returns whether the caller has cancelled the job, even if the event loop has not called back yet. At the end of
+     * the process, ignores cancellations that a destructor may have requested ({@see ProcessEnd::isSending()}).
+     */
     public function isCancelled(): bool;
 
     /**

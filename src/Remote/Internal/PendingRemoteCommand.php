@@ -105,7 +105,7 @@ final class PendingRemoteCommand implements OutcomeReceiver
 
     public function isCancelled(): bool
     {
-        return $this->cancellation?->isRequested() === true;
+        return !ProcessEnd::isSending() && $this->cancellation?->isRequested() === true;
     }
 
     public function onOutcome(string $id, string $frame): void

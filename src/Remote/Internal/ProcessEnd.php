@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Remote\Internal;
 
 use Spindle\Internal\Async\FiberSwitch;
+use Spindle\Internal\Shutdown;
 use Spindle\Remote\Internal\Redis\EngineStream;
 
 /**
@@ -46,6 +47,7 @@ final class ProcessEnd
             self::$objects[] = new self(false);
             // After a fatal error, PHP only calls the destructors of objects that shutdown functions have created.
             register_shutdown_function(static fn() => self::$objects[] = new self(false));
+            Shutdown::afterApplication(self::noteCancellations(...));
         }
     }
 
@@ -53,6 +55,13 @@ final class ProcessEnd
     public static function isSending(): bool
     {
         return self::$isSending;
+    }
+
+    private static function noteCancellations(): void
+    {
+        foreach (self::$senders ?? [] as $sender => $_) {
+            $sender->noteCancellations();
+        }
     }
 
     private static function sendAll(): void

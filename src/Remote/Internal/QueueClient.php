@@ -359,7 +359,9 @@ final class QueueClient
         if ($queue === null || $ids === [] && !$queue->cancellations->hasPending()) {
             return;
         }
-        // Without a confirmation in time, the engine gets the cancellation later, if the event loop runs.
+        // Without a confirmation in time, the engine gets the cancellation later: if the event loop runs, or at the end
+        // of the process.
+        $queue->cancellations->add($ids, true);
         $flushing = async($queue->flush(...), $ids, self::CONFIRMATION_TIMEOUT)->ignore();
         FiberSwitch::awaitIfPossible($flushing, new TimeoutCancellation(self::CONFIRMATION_TIMEOUT));
     }

@@ -160,6 +160,8 @@ final class ReceivedOutcomes implements LastRequests
         }
     }
 
+    public function noteCancellations(): void {}
+
     public function lastRequests(): array
     {
         $this->dropAll();

@@ -186,9 +186,10 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
         return !$this->isAbandoned;
     }
 
+    /** At the end of the process, nothing can continue the loop. After a fatal error, PHP does not destroy it. */
     public function isCancelled(): bool
     {
-        return $this->isAbandoned;
+        return $this->isAbandoned || ProcessEnd::isSending();
     }
 
     public function onOutcome(string $id, string $frame): void

@@ -84,7 +84,7 @@ final class RemoteSubmission implements OutcomeReceiver
 
     public function isCancelled(): bool
     {
-        return $this->cancelled !== null || $this->cancellation?->isRequested() === true;
+        return $this->cancelled !== null || !ProcessEnd::isSending() && $this->cancellation?->isRequested() === true;
     }
 
     public function onOutcome(string $id, string $frame): void

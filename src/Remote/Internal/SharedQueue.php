@@ -229,14 +229,18 @@ final class SharedQueue implements LastRequests
         }
     }
 
-    public function lastRequests(): array
+    public function noteCancellations(): void
     {
-        $isCancelled = static fn(OutcomeReceiver $waiter): bool => $waiter->isCancelled();
         foreach ($this->waiters as $id => $waiters) {
-            if (array_filter($waiters, $isCancelled) !== []) {
+            if (array_filter($waiters, static fn(OutcomeReceiver $waiter): bool => $waiter->isCancelled()) !== []) {
                 $this->cancellations->add([$id], true);
             }
         }
+    }
+
+    public function lastRequests(): array
+    {
+        $this->noteCancellations();
         $this->cancellations->repeatUnanswered();
 
         return [$this->sendCancellations(...)];

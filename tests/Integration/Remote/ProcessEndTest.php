@@ -4,7 +4,9 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Integration\Remote;
 
+use Amp\CompositeCancellation;
 use Amp\DeferredCancellation;
+use Amp\TimeoutCancellation;
 use PHPUnit\Framework\Attributes\TestWith;
 use Spindle\Command\Command;
 use Spindle\Command\CommandPool;
@@ -35,6 +37,9 @@ final class ProcessEndTest extends TidyTestCase
     #[TestWith(['cancelSubmissionsInAFunction'])]
     #[TestWith(['cancelAttached'])]
     #[TestWith(['leaveALoopOverCommands'])]
+    #[TestWith(['cancelThroughAComposite'])]
+    #[TestWith(['killInADestructor'])]
+    #[TestWith(['failFatallyInALoop', 255])]
     public function testTasksAreCancelledWhenTheProcessEnds(string $program, int $exitCode = 7): void
     {
         $process = Host::start(self::class . "::{$program}", [Redis::shared()->url(), self::$sharedQueue]);
@@ -44,10 +49,13 @@ final class ProcessEndTest extends TidyTestCase
         Eventually::holds(static fn(): bool => self::isQueueEmpty(), 'the tasks are cancelled');
     }
 
-    public function testASubmittedTaskThatWasNotCancelledRunsAfterTheEndOfTheProcess(): void
+    #[TestWith(['submitOne'])]
+    #[TestWith(['submitOneThatCouldBeCancelled'])]
+    #[TestWith(['attachToOneThatCouldBeCancelled'])]
+    public function testATaskThatWasNotCancelledRunsAfterTheEndOfTheProcess(string $program): void
     {
         $file = $this->path('ran');
-        $process = Host::start(self::class . '::submitOne', [Redis::shared()->url(), self::$sharedQueue, $file]);
+        $process = Host::start(self::class . "::{$program}", [Redis::shared()->url(), self::$sharedQueue, $file]);
         Eventually::holds(static fn(): bool => !$process->isRunning(), 'the process has ended', 20.0);
 
         self::assertSame(7, $process->getExitCode(), $process->getOutput() . $process->getErrorOutput());
@@ -143,6 +151,61 @@ final class ProcessEndTest extends TidyTestCase
         self::executor($address, $queue)->submit(static fn(): bool => touch($file));
 
         exit(7);
+    }
+
+    /** PHP destroys the object at the end of the script, which requests its cancellation. */
+    public static function submitOneThatCouldBeCancelled(string $address, string $queue, string $file): void
+    {
+        $GLOBALS['cancellation'] = $cancellation = new DeferredCancellation();
+        $task = static fn(): bool => touch($file);
+        self::executor($address, $queue)->submit($task, $cancellation->getCancellation());
+
+        exit(7);
+    }
+
+    public static function attachToOneThatCouldBeCancelled(string $address, string $queue, string $file): void
+    {
+        $GLOBALS['cancellation'] = $cancellation = new DeferredCancellation();
+        $executor = self::executor($address, $queue);
+        $id = $executor->dispatch(static fn(): bool => touch($file));
+        $executor->attach($id, $cancellation->getCancellation());
+
+        exit(7);
+    }
+
+    public static function cancelThroughAComposite(string $address, string $queue): never
+    {
+        $cancellation = new DeferredCancellation();
+        $either = new CompositeCancellation($cancellation->getCancellation(), new TimeoutCancellation(60));
+        self::executor($address, $queue)->submit(static fn(): int => sleep(60), $either);
+        $cancellation->cancel();
+
+        exit(7);
+    }
+
+    public static function killInADestructor(string $address, string $queue): never
+    {
+        $executor = self::executor($address, $queue);
+        for ($i = 1; $i <= 5; ++$i) {
+            $executor->submit(static fn(): int => sleep(60))->ignore();
+        }
+        $GLOBALS['service'] = new class ($executor) {
+            public function __construct(private readonly RemoteExecutor $executor) {}
+
+            public function __destruct()
+            {
+                $this->executor->kill();
+            }
+        };
+
+        exit(7);
+    }
+
+    public static function failFatallyInALoop(string $address, string $queue): void
+    {
+        foreach (self::executor($address, $queue)->mapUnordered(range(1, 1000), self::task()) as $_) {
+            trigger_error('ends the process', \E_USER_ERROR);
+        }
     }
 
     /** @return \Closure(int): int a task that ends only for the value 1 */
