@@ -8,6 +8,7 @@ use Amp\Cancellation;
 use Amp\CancelledException;
 use Amp\DeferredCancellation;
 use Spindle\Internal\Async\Condition;
+use Spindle\Internal\Clock;
 use Spindle\Internal\Network\Deadline;
 use Spindle\Internal\Network\DnsLookup;
 use Spindle\Internal\Network\NetworkException;
@@ -23,8 +24,8 @@ use function Amp\async;
 /**
  * Tries the addresses of all hosts in the given order, until a session matches `PostgresOptions::$targetSession`. The
  * next attempt starts when one has failed, or after a delay. Earlier attempts continue until one succeeds, so a host
- * that does not answer delays the search only a little (as in RFC 8305, section 5). A failed login ends only the
- * attempts after it.
+ * that does not answer delays the search only a little (as in RFC 8305, section 5). A failed login ends the
+ * attempts after it at once, and those before it after a time.
  *
  * @template T
  */
@@ -32,6 +33,9 @@ final class HostSearch
 {
     /** Maximum seconds until the next address is tried in parallel: more than TCP's 0.25 s, because of the login. */
     private const ATTEMPT_DELAY = 1.0;
+
+    /** Maximum seconds to wait for earlier attempts after a later server has refused the login. */
+    private const MAX_WAIT_AFTER_REFUSAL = 2.0;
 
     private readonly ConnectionAttempts $attempts;
 
@@ -159,7 +163,7 @@ final class HostSearch
                         $deadline->throwIfCancelled();
                         $search($deadline, $after);
                     } catch (\Throwable $failure) {
-                        $failures[$number] = $failure;
+                        $this->end->isCancelled() ? null : $failures[$number] = $failure;
                         $after->cancel();
                         $later?->cancel();
                     } finally {
@@ -171,8 +175,11 @@ final class HostSearch
                 $deadline = $deadline->orCancelledBy($after->getCancellation());
                 $returned->waitFor(min(self::ATTEMPT_DELAY, $this->options->connectTimeout / \count($searches)));
             }
-            while ($running > 0) {
-                $returned->wait();
+            for ($waitEnd = \INF; $running > 0;) {
+                $waitEnd = $failures === [] ? \INF : min($waitEnd, Clock::now() + self::MAX_WAIT_AFTER_REFUSAL);
+                $left = $waitEnd - Clock::now();
+                $left > 0 ? null : $this->end->cancel();
+                $left > 0 && $left < \INF ? $returned->waitFor($left) : $returned->wait();
             }
         } catch (\Throwable $interruption) {
             $this->end->cancel();
