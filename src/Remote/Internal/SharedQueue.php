@@ -39,8 +39,7 @@ final class SharedQueue implements LastRequests
     /** Id of the process that created this object. A fork of that process looks up and cancels no jobs. */
     private readonly int $ownerPid;
 
-    /** @var array<string, non-empty-list<OutcomeReceiver>> by job id */
-    private array $waiters = [];
+    private readonly Waiters $waiters;
 
     /** @var list<string> ids to look up in the next turn of the loop */
     private array $idsToLookUp = [];
@@ -57,6 +56,7 @@ final class SharedQueue implements LastRequests
         private readonly string $mailbox,
     ) {
         $this->ownerPid = (int) getmypid();
+        $this->waiters = new Waiters();
         ProcessEnd::register($this); // before $receivedOutcomes, to which the last cancellations add outcomes
         $this->outbox = new JobOutbox($broker, $name, $mailbox);
         $this->cancellations = new JobCancellations($broker, $name);
@@ -83,10 +83,7 @@ final class SharedQueue implements LastRequests
      */
     public function submit(QueueClient $sender, array $jobs, OutcomeReceiver $waiter): int
     {
-        $waiters = [$waiter];
-        foreach ($jobs as $job) {
-            $this->waiters[$job->id] = $waiters;
-        }
+        $this->waiters->addForAll($jobs, $waiter);
         $this->updateLookupTimer();
         $accepted = 0;
         try {
@@ -104,26 +101,20 @@ final class SharedQueue implements LastRequests
     public function attach(string $id, OutcomeReceiver $waiter): void
     {
         $this->cancellations->drop($id);
-        $this->waiters[$id][] = $waiter;
+        $this->waiters->add($id, $waiter);
         $this->updateLookupTimer();
         $this->lookUpSoon($id);
     }
 
     public function replaceWaiter(string $id, OutcomeReceiver $old, OutcomeReceiver $new): void
     {
-        if (isset($this->waiters[$id])) {
-            $this->waiters[$id] = array_map(
-                static fn(OutcomeReceiver $waiter): OutcomeReceiver => $waiter === $old ? $new : $waiter,
-                $this->waiters[$id],
-            );
-        }
+        $this->waiters->replace($id, $old, $new);
     }
 
     /** @return list<OutcomeReceiver> the removed waiters of the job */
     public function removeWaiters(string $id): array
     {
-        $waiters = $this->waiters[$id] ?? [];
-        unset($this->waiters[$id]);
+        $waiters = $this->waiters->remove($id);
         $this->updateLookupTimer();
 
         return $waiters;
@@ -136,20 +127,7 @@ final class SharedQueue implements LastRequests
      */
     public function removeWaitersOf(QueueClient $client): array
     {
-        $ids = [];
-        foreach ($this->waiters as $id => $waiters) {
-            $others = array_values(array_filter(
-                $waiters,
-                static fn(OutcomeReceiver $waiter): bool => $waiter->client() !== $client,
-            ));
-            if (\count($others) < \count($waiters)) {
-                $ids[] = $id;
-                $this->removeWaiters($id);
-            }
-            if ($others !== []) {
-                $this->waiters[$id] = $others;
-            }
-        }
+        $ids = $this->waiters->removeOf($client);
         $this->updateLookupTimer();
 
         return $ids;
@@ -196,7 +174,7 @@ final class SharedQueue implements LastRequests
      */
     public function addCancellations(array $ids, bool $evenIfClaimed): void
     {
-        $isAwaitedHere = fn(string $id): bool => $this->isOwn($id) || isset($this->waiters[$id]);
+        $isAwaitedHere = fn(string $id): bool => $this->isOwn($id) || $this->waiters->has($id);
         $this->cancellations->add(array_values(array_filter($ids, $isAwaitedHere)), $evenIfClaimed);
     }
 
@@ -231,11 +209,7 @@ final class SharedQueue implements LastRequests
 
     public function noteCancellations(): void
     {
-        foreach ($this->waiters as $id => $waiters) {
-            if (array_filter($waiters, static fn(OutcomeReceiver $waiter): bool => $waiter->isCancelled()) !== []) {
-                $this->cancellations->add([$id], true);
-            }
-        }
+        $this->cancellations->add($this->waiters->cancelledJobIds(), true);
     }
 
     public function lastRequests(): array
@@ -249,17 +223,20 @@ final class SharedQueue implements LastRequests
     /** @param bool $hasOtherQueues whether the message may be about another queue; messages do not name their queue */
     public function onMessage(MailboxMessage $message, bool $hasOtherQueues): void
     {
-        foreach (array_intersect_key($message->outcomes, $this->waiters) as $id => $frame) {
+        foreach ($message->outcomes as $id => $frame) {
+            if (!$this->waiters->has($id)) {
+                continue;
+            }
             if ($hasOtherQueues && !$this->isOwn($id)) {
                 $this->lookUpSoon($id);
-            } elseif ($frame === '' && $this->wantsOutcome($id)) {
+            } elseif ($frame === '' && $this->waiters->wantOutcome($id)) {
                 $this->fetch($id);
             } else {
                 $this->deliver($id, $frame);
             }
         }
         foreach ($message->items as $id) {
-            $waiter = $this->waiters[$id][0] ?? null;
+            $waiter = $this->waiters->of($id)[0] ?? null;
             $isStreamed = $waiter instanceof RemoteSubmission && $waiter->isStreamed();
             if ($hasOtherQueues && $waiter !== null && !$this->isOwn($id) && !$isStreamed) {
                 EventLoop::queue($this->checkForItems(...), $id);
@@ -268,11 +245,7 @@ final class SharedQueue implements LastRequests
             }
         }
         foreach ($message->reports as $id => $frame) {
-            $codecs = [];
-            foreach ($this->waiters[$id] ?? [] as $waiter) {
-                $codecs[spl_object_id($waiter->client())] = $waiter->client()->codec;
-            }
-            foreach ($codecs as $codec) {
+            foreach ($this->waiters->codecs($id) as $codec) {
                 $codec->deliverReport($id, $frame);
             }
         }
@@ -286,7 +259,7 @@ final class SharedQueue implements LastRequests
             $this->retryTimer = null;
         }
         if ($this->sendCancellations()) {
-            $this->lookUp(array_keys($this->waiters));
+            $this->lookUp($this->waiters->jobIds());
         }
     }
 
@@ -300,7 +273,7 @@ final class SharedQueue implements LastRequests
         foreach ($sending as [$id, $isRemoved]) {
             if ($isRemoved) {
                 $this->reportUnknown($id);
-            } elseif ($this->isOwn($id) && !isset($this->waiters[$id])) {
+            } elseif ($this->isOwn($id) && !$this->waiters->has($id)) {
                 $this->receivedOutcomes->add($id, 0);
             }
         }
@@ -311,17 +284,6 @@ final class SharedQueue implements LastRequests
         return $sending->getReturn();
     }
 
-    private function wantsOutcome(string $id): bool
-    {
-        foreach ($this->waiters[$id] ?? [] as $waiter) {
-            if ($waiter->wantsOutcome()) {
-                return true;
-            }
-        }
-
-        return false;
-    }
-
     private function checkForItems(string $id): void
     {
         try {
@@ -330,7 +292,7 @@ final class SharedQueue implements LastRequests
             return; // The waiter fetches the items with the outcome.
         }
         if ($frames !== []) {
-            ($this->waiters[$id][0] ?? null)?->onItems($id);
+            ($this->waiters->of($id)[0] ?? null)?->onItems($id);
         }
     }
 
@@ -342,9 +304,9 @@ final class SharedQueue implements LastRequests
             EventLoop::queue(function (): void {
                 for (; $this->largeOutcomes !== []; array_shift($this->largeOutcomes)) {
                     $id = $this->largeOutcomes[0];
-                    if ($this->wantsOutcome($id)) {
+                    if ($this->waiters->wantOutcome($id)) {
                         $this->lookUp([$id]);
-                    } elseif (isset($this->waiters[$id])) {
+                    } elseif ($this->waiters->has($id)) {
                         $this->deliver($id, '');
                     }
                 }
@@ -401,7 +363,7 @@ final class SharedQueue implements LastRequests
                 continue;
             }
             foreach ($results as $id => $result) {
-                if (!isset($this->waiters[$id]) || $this->outbox->isPending($id)) {
+                if (!$this->waiters->has($id) || $this->outbox->isPending($id)) {
                     continue;
                 }
                 if ($result->outcome !== null) {
@@ -430,9 +392,9 @@ final class SharedQueue implements LastRequests
      */
     private function updateLookupTimer(): void
     {
-        if ($this->waiters !== [] && $this->lookupTimer === null) {
+        if (!$this->waiters->isEmpty() && $this->lookupTimer === null) {
             $this->lookupTimer = EventLoop::repeat(self::LOOKUP_INTERVAL, $this->lookUpAll(...));
-        } elseif ($this->waiters === [] && $this->lookupTimer !== null) {
+        } elseif ($this->waiters->isEmpty() && $this->lookupTimer !== null) {
             EventLoop::cancel($this->lookupTimer);
             $this->lookupTimer = null;
         }

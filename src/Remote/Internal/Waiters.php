@@ -1,0 +1,128 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Remote\Internal;
+
+use Spindle\Remote\Job;
+
+/** The {@see OutcomeReceiver} objects that wait for messages about jobs, in the order in which they were added. */
+final class Waiters
+{
+    /** @var array<string, non-empty-list<OutcomeReceiver>> by job id */
+    private array $byJob = [];
+
+    /** @param list<Job> $jobs jobs without waiters */
+    public function addForAll(array $jobs, OutcomeReceiver $waiter): void
+    {
+        $waiters = [$waiter]; // one list in memory for all jobs
+        foreach ($jobs as $job) {
+            $this->byJob[$job->id] = $waiters;
+        }
+    }
+
+    public function add(string $id, OutcomeReceiver $waiter): void
+    {
+        $this->byJob[$id][] = $waiter;
+    }
+
+    public function replace(string $id, OutcomeReceiver $old, OutcomeReceiver $new): void
+    {
+        if (isset($this->byJob[$id])) {
+            $this->byJob[$id] = array_map(
+                static fn(OutcomeReceiver $waiter): OutcomeReceiver => $waiter === $old ? $new : $waiter,
+                $this->byJob[$id],
+            );
+        }
+    }
+
+    /** @return list<OutcomeReceiver> the removed waiters of the job */
+    public function remove(string $id): array
+    {
+        $waiters = $this->byJob[$id] ?? [];
+        unset($this->byJob[$id]);
+
+        return $waiters;
+    }
+
+    /**
+     * Removes all waiters of a client. Other waiters of the same jobs stay.
+     *
+     * @return list<string> ids of the jobs for which the client had waiters
+     */
+    public function removeOf(QueueClient $client): array
+    {
+        $ids = [];
+        foreach ($this->byJob as $id => $waiters) {
+            $others = array_values(array_filter(
+                $waiters,
+                static fn(OutcomeReceiver $waiter): bool => $waiter->client() !== $client,
+            ));
+            if (\count($others) < \count($waiters)) {
+                $ids[] = $id;
+            }
+            if ($others === []) {
+                unset($this->byJob[$id]);
+            } else {
+                $this->byJob[$id] = $others;
+            }
+        }
+
+        return $ids;
+    }
+
+    public function isEmpty(): bool
+    {
+        return $this->byJob === [];
+    }
+
+    public function has(string $id): bool
+    {
+        return isset($this->byJob[$id]);
+    }
+
+    /** @return list<OutcomeReceiver> */
+    public function of(string $id): array
+    {
+        return $this->byJob[$id] ?? [];
+    }
+
+    /** @return list<string> */
+    public function jobIds(): array
+    {
+        return array_keys($this->byJob);
+    }
+
+    /** @return list<string> ids of jobs that a waiter's caller has cancelled */
+    public function cancelledJobIds(): array
+    {
+        $isCancelled = static fn(OutcomeReceiver $waiter): bool => $waiter->isCancelled();
+
+        return array_keys(array_filter(
+            $this->byJob,
+            static fn(array $waiters): bool => array_filter($waiters, $isCancelled) !== [],
+        ));
+    }
+
+    public function wantOutcome(string $id): bool
+    {
+        foreach ($this->of($id) as $waiter) {
+            if ($waiter->wantsOutcome()) {
+                return true;
+            }
+        }
+
+        return false;
+    }
+
+    /** @return list<JobCodec> the different codecs of the clients that wait for a job */
+    public function codecs(string $id): array
+    {
+        $codecs = [];
+        foreach ($this->of($id) as $waiter) {
+            $codecs[spl_object_id($waiter->client())] = $waiter->client()->codec;
+        }
+
+        return array_values($codecs);
+    }
+}
