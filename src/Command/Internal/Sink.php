@@ -31,6 +31,10 @@ final class Sink
     /** @var (\Closure(): void)|null called when no output is left to deliver */
     private ?\Closure $onEmpty = null;
 
+    /** Condition on which {@see awaitWritable()} waits. */
+    private readonly Condition $writable;
+    private string $writeWatcher = '';
+
     /**
      * @param \Closure(string): mixed|resource $target
      * @param PendingCommand|null $command set to null by {@see release()}
@@ -39,6 +43,7 @@ final class Sink
     {
         $this->pieces = new \SplQueue();
         $this->fiber = new CallbackFiber();
+        $this->writable = new Condition();
     }
 
     public function write(string $bytes): void
@@ -70,13 +75,19 @@ final class Sink
     {
         $this->dropsOutput = true;
         $this->pieces = new \SplQueue();
+        EventLoop::cancel($this->writeWatcher); // the caller may close the stream
+        $this->writable->notify();
         $this->notifyEmpty();
     }
 
-    /** Releases the command, which has its outcome. Output that is not delivered is still delivered. */
+    /**
+     * Releases the command, which has its outcome. If it was killed or lost, output may be left: a function still gets
+     * it. A stream does not, because the caller may close it now.
+     */
     public function release(): void
     {
         $this->command = $this->onEmpty = null;
+        $this->target instanceof \Closure ? null : $this->discard();
     }
 
     private function deliver(): void
@@ -129,6 +140,9 @@ final class Sink
             if ($bytes !== '') {
                 $this->awaitWritable($stream);
             }
+            if ($this->dropsOutput) {
+                return;
+            }
         }
     }
 
@@ -153,12 +167,11 @@ final class Sink
     /** @param resource $stream */
     private function awaitWritable(mixed $stream): void
     {
-        $writable = new Condition();
-        $callbackId = EventLoop::onWritable($stream, static fn() => $writable->notify());
+        $this->writeWatcher = EventLoop::onWritable($stream, $this->writable->notify(...));
         try {
-            $writable->wait();
+            $this->writable->wait();
         } finally {
-            EventLoop::cancel($callbackId);
+            EventLoop::cancel($this->writeWatcher);
         }
     }
 }

@@ -45,6 +45,7 @@ final class RemoteCommandsTest extends CommandPoolContract
         'testAClosureMayRunCommandsOnTheSamePool' => self::STREAMS,
         'testAnOpenFileGetsTheOutput' => self::STREAMS,
         'testOutputToASocketThatIsReadHereDoesNotBlock' => self::STREAMS,
+        'testAFullStreamCanBeClosedWhenItsCommandWasCancelledOrKilled' => self::STREAMS,
         'testAStreamThatCannotBeWrittenFailsItsCommandAlone' => self::STREAMS,
         'testAStreamThatIsClosedMeanwhileFailsItsCommandAlone' => self::STREAMS,
         'testAFileIsReadFromItsCurrentPosition' => self::STREAMS,

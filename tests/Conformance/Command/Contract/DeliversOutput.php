@@ -4,8 +4,12 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Conformance\Command\Contract;
 
+use Amp\CancelledException;
+use Amp\DeferredCancellation;
+use PHPUnit\Framework\Attributes\TestWith;
 use Spindle\Command\Command;
 use Spindle\Command\CommandResult;
+use Spindle\LauncherException;
 use Spindle\Tests\Async;
 use Spindle\Tests\Conformance\Command\CommandPoolTestCase;
 use Spindle\Tests\Eventually;
@@ -119,6 +123,32 @@ trait DeliversOutput
         }, 'all of it arrives', 15);
 
         self::assertTrue($running->await()->succeeded());
+    }
+
+    #[TestWith([false])]
+    #[TestWith([true])]
+    public function testAFullStreamCanBeClosedWhenItsCommandWasCancelledOrKilled(bool $isKilled): void
+    {
+        [$near, $far] = Streams::pair();
+        $pool = $this->pool(1);
+        $cancellation = new DeferredCancellation();
+        $command = Command::of('yes')->withStdout($near);
+        $running = Async::run(static fn() => $pool->execute($command, $cancellation->getCancellation()));
+        Eventually::holds(static function () use ($near): bool {
+            [$none, $writable] = [null, [$near]];
+
+            return stream_select($none, $writable, $none, 0) === 0;
+        }, 'the stream is full');
+        $isKilled ? $pool->kill() : $cancellation->cancel();
+        try {
+            $running->await();
+            self::fail('it has a result');
+        } catch (CancelledException|LauncherException) {
+            fclose($near);
+        }
+        delay(0); // would fail in stream_select() if the stream were still watched
+
+        self::assertIsResource($far);
     }
 
     public function testAStreamThatCannotBeWrittenFailsItsCommandAlone(): void
