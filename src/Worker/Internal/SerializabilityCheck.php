@@ -20,6 +20,9 @@ final class SerializabilityCheck
     /** @var array<string, SerializationKind> kind of objects, by class */
     private static array $kinds = [];
 
+    /** @var array<class-string, \ReflectionClass<object>> by class; empty before PHP 8.4, which has no lazy objects */
+    private static array $classes = [];
+
     /** @var array<string, \ReflectionMethod> methods that serialize() calls, by class */
     private static array $methods = [];
 
@@ -99,6 +102,12 @@ final class SerializabilityCheck
             throw UnserializableException::at($path, 'an object of an anonymous class');
         }
         $kind = self::$kinds[$class] ??= SerializationKind::of($value);
+        $isUninitialized = \PHP_VERSION_ID >= 80400
+            // @phpstan-ignore method.notFound (PHP 8.4)
+            && (self::$classes[$class] ??= new \ReflectionClass($class))->isUninitializedLazyObject($value);
+        if ($isUninitialized && $kind !== SerializationKind::ProcessBound) {
+            self::initialize($value, $path);
+        }
         match ($kind) {
             SerializationKind::ProcessBound
                 => throw UnserializableException::at($path, "a {$class}, which belongs to this process"),
@@ -113,6 +122,29 @@ final class SerializabilityCheck
             default => $this->checkParts($value, $kind, $path, $depth),
         };
         $this->deepest = $kind->maySuspend() ? \PHP_INT_MAX : $this->deepest;
+    }
+
+    /**
+     * Initializes a lazy object, because the (array) cast of it would be incomplete.
+     *
+     * @throws UnserializableException when the initializer throws, or suspends its fiber
+     */
+    private static function initialize(object $value, string $path): void
+    {
+        $call = static fn() => self::withoutSuspension(static fn() => LazyObject::initialize($value), $path);
+        try {
+            $call();
+        } catch (UnserializableException $refused) {
+            throw $refused;
+        } catch (\Throwable $refused) {
+            if (SerializationFailure::succeedsWhenRepeated($call)) {
+                throw $refused;
+            }
+            // @phpstan-ignore method.notFound (PHP 8.4)
+            if (self::$classes[$value::class]->isUninitializedLazyObject($value)) {
+                throw SerializationFailure::exceptionFor($value, $path, $refused);
+            } // otherwise PHP refuses a part of the value, and the check of the parts names it
+        }
     }
 
     /** Checks only the depth of an object that implements Serializable: the class itself decides what is serialized. */

@@ -82,6 +82,7 @@ final class TaskDispatcher implements PoolEvents
             ValueSerializer::class,
             SerializabilityCheck::class,
             SerializationKind::class,
+            LazyObject::class,
             SerializationFailure::class,
             ValuePath::class,
             DetachedCall::class,

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Tests\Unit\Worker;
 
 use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\Attributes\RequiresPhp;
 use PHPUnit\Framework\Attributes\TestWith;
 use PHPUnit\Framework\TestCase;
 use Spindle\Worker\Internal\TaskCode;
@@ -232,6 +233,93 @@ final class ValueSerializerTest extends TestCase
         } catch (UnserializableException $refused) {
             self::assertSame('of a class that suspends its fiber while it is serialized', $refused->what);
         }
+    }
+
+    #[RequiresPhp('>= 8.4')]
+    #[TestWith(['newLazyGhost'])]
+    #[TestWith(['newLazyProxy'])]
+    public function testTheContentsOfALazyObjectAreChecked(string $kind): void
+    {
+        $deep = null;
+        for ($i = 0; $i < 5000; ++$i) {
+            $deep = [$deep];
+        }
+        $contents = [
+            'held is an open stream' => fopen('php://memory', 'r'),
+            'held is a closure' => static fn(): int => 1,
+            'nested deeper than 4096 levels' => $deep,
+        ];
+        foreach ($contents as $message => $held) {
+            $lazy = self::lazy($kind, static fn(): mixed => $held);
+
+            $this->testUnserializableValuesAreRefusedWithTheirPath([$lazy], $message);
+        }
+        $lazy = self::lazy($kind, static fn(): string => 'loaded');
+        self::assertStringContainsString('loaded', ValueSerializer::serialize([$lazy, $lazy], '$value'));
+    }
+
+    #[RequiresPhp('>= 8.4')]
+    public function testAFailedInitializationNamesTheLazyObject(): void
+    {
+        $lazy = self::lazy('newLazyGhost', static fn(): never => throw new \DomainException('no such row'));
+
+        $this->testUnserializableValuesAreRefusedWithTheirPath(
+            ['x' => $lazy],
+            "\$value['x'] is of type Spindle\Tests\Unit\Worker\Sample and can't be serialized (no such row)",
+        );
+    }
+
+    #[RequiresPhp('>= 8.4')]
+    public function testALazyObjectIsNotInitializedIfSerializeWouldNotDoSo(): void
+    {
+        $skip = \constant('ReflectionClass::SKIP_INITIALIZATION_ON_SERIALIZE');
+        $lazy = self::lazy('newLazyGhost', static fn(): never => self::fail('It was initialized'), $skip);
+
+        self::assertSame(serialize([$lazy]), ValueSerializer::serialize([$lazy], '$value'));
+    }
+
+    #[RequiresPhp('>= 8.4')]
+    public function testALazyObjectWhoseInitializerSuspendsDoesNotChangeOtherValues(): void
+    {
+        $repeated = new Sample();
+        $other = [$repeated, $repeated];
+        $expected = serialize($other);
+        $initializing = null;
+        $value = [self::lazy('newLazyGhost', static function () use (&$initializing): void {
+            $initializing = \Fiber::getCurrent();
+            \Fiber::suspend();
+        })];
+        $suspended = new \Fiber(static fn(): string => ValueSerializer::serialize($value, '$value'));
+        try {
+            $suspended->start();
+            self::fail('It was taken');
+        } catch (UnserializableException $refused) {
+            self::assertSame('of a class that suspends its fiber while it is serialized', $refused->what);
+        }
+
+        self::assertTrue($initializing?->isSuspended());
+        self::assertSame($expected, ValueSerializer::serialize($other, '$other'));
+        $initializing->resume();
+    }
+
+    /**
+     * Returns a lazy {@see Sample} that holds the result of a function.
+     *
+     * @param \Closure(): mixed $load
+     */
+    private static function lazy(string $kind, \Closure $load, mixed $options = 0): Sample
+    {
+        $initialize = static function (Sample $lazy) use ($kind, $load): ?Sample {
+            $sample = $kind === 'newLazyProxy' ? new Sample() : $lazy;
+            $sample->held = $load();
+
+            return $sample === $lazy ? null : $sample;
+        };
+        $create = new \ReflectionMethod(\ReflectionClass::class, $kind);
+        $lazy = $create->invoke(new \ReflectionClass(Sample::class), $initialize, $options);
+        self::assertInstanceOf(Sample::class, $lazy);
+
+        return $lazy;
     }
 
     public function testTheReceiversLimitOfDepthDoesNotMatter(): void
