@@ -19,7 +19,10 @@ enum SerializationKind
     /** Namespace of this library. Its classes with __clone() own processes, connections or servers. */
     private const OWN_NAMESPACE = 'Spindle\\';
 
-    /** PHP classes whose objects lose their contents in serialize() without an error; heaps only before PHP 8.5. */
+    /**
+     * PHP classes whose objects lose their contents in serialize() without an error. PHP 8.5 serializes heaps, but an
+     * older PHP would restore them empty.
+     */
     private const EMPTIED_CLASSES = [
         'SplHeap', 'SplPriorityQueue', 'IteratorIterator', 'RecursiveIteratorIterator', 'MultipleIterator', 'XMLReader',
         'XMLWriter', 'XSLTProcessor', 'DOMNodeList', 'DOMNamedNodeMap', 'Dom\NodeList', 'Dom\NamedNodeMap',
@@ -41,9 +44,9 @@ enum SerializationKind
             return self::Date;
         }
         if (method_exists($class, '__serialize')) {
-            $isInternal = (new \ReflectionMethod($class, '__serialize'))->isInternal();
-
-            return $isInternal ? self::InternalSerializeMethod : self::SerializeMethod;
+            return (new \ReflectionMethod($class, '__serialize'))->isInternal()
+                ? self::emptiedOr($value, self::InternalSerializeMethod)
+                : self::SerializeMethod;
         }
         if ($value instanceof \Serializable) {
             return self::SerializableInterface;
@@ -51,18 +54,24 @@ enum SerializationKind
         if (method_exists($class, '__sleep')) {
             return self::SleepMethod;
         }
-        foreach (self::EMPTIED_CLASSES as $emptied) {
-            if (is_a($value, $emptied)) {
-                return self::Emptied;
-            }
-        }
 
-        return self::Properties;
+        return self::emptiedOr($value, self::Properties);
     }
 
     /** Returns whether serialize() calls a method that may suspend the fiber. */
     public function maySuspend(): bool
     {
         return $this === self::SerializeMethod || $this === self::SleepMethod || $this === self::SerializableInterface;
+    }
+
+    private static function emptiedOr(object $value, self $other): self
+    {
+        foreach (self::EMPTIED_CLASSES as $emptied) {
+            if (is_a($value, $emptied)) {
+                return self::Emptied;
+            }
+        }
+
+        return $other;
     }
 }

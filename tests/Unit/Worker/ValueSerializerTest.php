@@ -26,11 +26,6 @@ final class ValueSerializerTest extends TestCase
         yield 'an enum' => [\Spindle\Command\Output::Capture];
         yield 'a circle' => [$circle];
         yield 'random numbers' => [new \Random\Randomizer(new \Random\Engine\Mt19937(3))];
-        if (\PHP_VERSION_ID >= 80500) {
-            $heap = new \SplMinHeap();
-            $heap->insert(1);
-            yield 'a heap' => [$heap];
-        }
         yield 'of a class that is not loaded' => [[unserialize('O:8:"NotThere":1:{s:1:"a";i:1;}')]];
     }
 
@@ -65,17 +60,15 @@ final class ValueSerializerTest extends TestCase
             yield 1;
         })()])], "\$value['deep']"];
         yield 'a private part' => [new \ArrayIterator([new \SplFileInfo(__FILE__)]), 'SplFileInfo'];
-        if (\PHP_VERSION_ID < 80500) {
-            $heap = new \SplMinHeap();
-            $heap->insert(1);
-            $queue = new \SplPriorityQueue();
-            $queue->insert(1, 2);
-            yield 'a heap, which PHP would empty' => [
-                [$heap],
-                '$value[0] is of class SplMinHeap, whose contents PHP does not',
-            ];
-            yield 'a priority queue' => [$queue, 'of class SplPriorityQueue, whose contents'];
-        }
+        $heap = new \SplMinHeap();
+        $heap->insert(1);
+        $queue = new \SplPriorityQueue();
+        $queue->insert(1, 2);
+        yield 'a heap, which PHP before 8.5 would empty' => [
+            [$heap],
+            '$value[0] is of class SplMinHeap, whose contents PHP does not',
+        ];
+        yield 'a priority queue' => [$queue, 'of class SplPriorityQueue, whose contents'];
         if (class_exists('Dom\HTMLCollection')) {
             $elements = unserialize('O:18:"Dom\HTMLCollection":0:{}');
             yield 'elements of a document' => [$elements, 'of class Dom\HTMLCollection, whose contents'];
