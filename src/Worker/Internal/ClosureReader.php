@@ -10,7 +10,9 @@ final class ClosureReader
     /** Statements that run other code with the variables of a closure, including its $this. */
     private const SHARING_TOKENS = [\T_INCLUDE, \T_INCLUDE_ONCE, \T_REQUIRE, \T_REQUIRE_ONCE, \T_EVAL];
 
-    /** @var list<array{int, int, int, string}> classes: index of first and last token, kind, name ('' if anonymous) */
+    private const CLASS_MODIFIERS = [\T_ABSTRACT, \T_FINAL, \T_READONLY];
+
+    /** @var array<int, array{int, int, int}> classes by the index of the first attribute or modifier: see addClass() */
     private array $classes = [];
 
     /** @var list<\PhpToken> tokens of the source */
@@ -28,21 +30,37 @@ final class ClosureReader
     /** @return array<int, list<ClosureSource>> closures by the line of their `fn` or `function` */
     public function closures(): array
     {
-        $closures = [];
+        $functions = $closures = [];
         foreach ($this->tokens as $at => $token) {
             if ($token->is([\T_FN, \T_FUNCTION])) {
-                $closure = $this->closure($at);
-                if ($closure !== null) {
-                    $closures[$token->line][] = $closure;
-                }
+                $functions[] = $at;
             } elseif ($this->source->isClass($at)) {
-                $name = $this->tokens[$at + 1];
-                $isNamed = $name->is(\T_STRING);
-                $this->classes[] = [$at, $this->source->bodyEnd($at), $token->id, $isNamed ? $name->text : ''];
+                $this->addClass($at);
+            }
+        }
+        ksort($this->classes);
+        foreach ($functions as $at) {
+            $closure = $this->closure($at);
+            if ($closure !== null) {
+                $closures[$this->tokens[$at]->line][] = $closure;
             }
         }
 
         return $closures;
+    }
+
+    /** Stores the indices of `class` or another keyword, of the brace after it, and of the last token. */
+    private function addClass(int $at): void
+    {
+        $begin = $at;
+        while ($begin > 0 && $this->tokens[$begin - 1]->is(self::CLASS_MODIFIERS)) {
+            --$begin;
+        }
+        $this->classes[$this->attributesBegin($begin)] = [
+            $at,
+            $this->source->indexOf($at, '{'),
+            $this->source->bodyEnd($at),
+        ];
     }
 
     /** Returns the closure whose `fn` or `function` has this index; null for a named function or an import. */
@@ -275,11 +293,18 @@ final class ClosureReader
 
     private function classAround(int $begin, int $constant): string
     {
-        $isAround = static fn(array $class): bool => $class[0] < $begin && $begin < $class[1];
-        $around = array_filter($this->classes, $isAround);
-        [, , $kind, $name] = $around === [] ? [0, 0, 0, ''] : end($around);
+        $keyword = $name = null;
+        foreach ($this->classes as $first => [$at, $open, $last]) {
+            // Constructor arguments of an anonymous class, before its brace, are outside of the class.
+            if ($first < $begin && $begin < $last && ($begin < $at || $begin > $open)) {
+                $keyword = $this->tokens[$at]; // the last such class is the innermost one
+                $name = $this->tokens[$at + 1];
+            }
+        }
+        $kind = $keyword?->id;
+        $name = $name?->is(\T_STRING) === true ? $name->text : '';
         $isTrait = $kind === \T_TRAIT;
-        if ($constant === \T_CLASS_C && ($isTrait || ($around !== [] && $name === ''))) {
+        if ($constant === \T_CLASS_C && ($isTrait || ($keyword !== null && $name === ''))) {
             return 'self::class'; // known only when the code runs: the class that uses the trait, or an anonymous class
         }
 

@@ -26,8 +26,9 @@ final class ClosureUnpacker
         if ($sent instanceof SentCallable) {
             return $this->made[$sent] = TaskCode::named($sent);
         }
-        if ($sent->scope !== null && !class_exists($sent->scope) && !enum_exists($sent->scope)) {
-            TaskCode::missingClass($sent->scope);
+        $scope = $sent->scope;
+        if ($scope !== null && !class_exists($scope) && !interface_exists($scope) && !trait_exists($scope)) {
+            TaskCode::missingClass($scope);
         }
         $captured = $sent->captured;
         foreach (array_diff($sent->holders, $sent->references) as $name) {
@@ -37,7 +38,7 @@ final class ClosureUnpacker
         foreach ($sent->references as $name) {
             $shared[] = &$captured[$name]; // turns the element of $captured into a reference
         }
-        $made = ClosureStream::createClosure($sent, $captured)->bindTo($sent->object, $sent->scope);
+        $made = ClosureStream::createClosure($sent, $captured)->bindTo($sent->object, $scope);
         \assert($made instanceof \Closure);
         $this->made[$sent] = $made;
         // Values captured by reference are unpacked last, because such values may contain the new closure.

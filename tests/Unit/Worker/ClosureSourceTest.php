@@ -5,6 +5,8 @@ declare(strict_types=1);
 namespace Spindle\Tests\Unit\Worker;
 
 use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\Attributes\RequiresPhp;
+use PHPUnit\Framework\Attributes\TestWith;
 use PHPUnit\Framework\TestCase;
 use Spindle\Tests\LoadsSource;
 use Spindle\Worker\Internal\TaskCode;
@@ -94,6 +96,10 @@ final class ClosureSourceTest extends TestCase
             '$take((new class { function make() { return fn() => 5; } })->make())',
             [5],
         ];
+        yield 'an argument of a class without a name' => [
+            '(new class($take(fn() => "class " . __CLASS__)) { function __construct(public $made) {} })->made',
+            ['class '],
+        ];
     }
 
     /** @param list<mixed> $results */
@@ -160,6 +166,24 @@ final class ClosureSourceTest extends TestCase
 
         $expected = ["N\\{$trait}", "N\\C{$trait}", "N\\C{$trait}", 1];
         self::assertSame($expected, TaskCode::decode(TaskCode::encode($taken, self::KEY), self::KEY)());
+    }
+
+    #[RequiresPhp('>= 8.5')]
+    #[TestWith(['#[\Other] #[\Named(%s)] abstract class %s {} return %s::class;'])]
+    #[TestWith(['#[\Named(%s), \Other] trait %s {} return %s::class;'])]
+    #[TestWith(['#[\Named(%s)] interface %s {} return %s::class;'])]
+    #[TestWith(['return new #[\Named(%s)] readonly class { const NAMES = ["%s", "%s"]; };'])]
+    public function testAClosureInAnAttributeOfAClassKnowsTheClass(string $code): void
+    {
+        $name = 'C' . bin2hex(random_bytes(4));
+        $closure = 'static function () { return [__CLASS__, self::class, __TRAIT__]; }';
+        $class = $this->loaded('attribute.php', '<?php namespace N; ' . \sprintf($code, $closure, $name, $name));
+        self::assertTrue(\is_object($class) || \is_string($class));
+        /** @var class-string|object $class */
+        $taken = (new \ReflectionClass($class))->getAttributes('Named')[0]->getArguments()[0];
+        self::assertInstanceOf(\Closure::class, $taken);
+
+        self::assertSame($taken(), TaskCode::decode(TaskCode::encode($taken, self::KEY), self::KEY)());
     }
 
     /** @return iterable<string, array{string, mixed}> body of an arrow function in a method, and its result */
