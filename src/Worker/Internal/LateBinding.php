@@ -91,8 +91,7 @@ final class LateBinding
             if (self::isLate($token, $next)) {
                 return true;
             }
-            $isCall = $token->is(\T_DOUBLE_COLON) && $at > 0
-                && ($next->text === '{' || ($tokens[$at + 2] ?? $token)->text === '(');
+            $isCall = $token->is(\T_DOUBLE_COLON) && $at > 0 && StaticCalls::isCall($tokens, $at);
             if ($isCall && self::isForwarded($scope, $tokens[$at - 1]->text, $next->text, $visited)) {
                 return true;
             }

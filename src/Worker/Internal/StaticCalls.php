@@ -41,16 +41,40 @@ final class StaticCalls
         return $calls;
     }
 
+    /**
+     * Returns whether the `::` at this index is part of a call of a method. It is not in `A::{$name}` or `A::$$name`.
+     *
+     * @param list<\PhpToken> $tokens without spaces and comments
+     */
+    public static function isCall(array $tokens, int $at): bool
+    {
+        do {
+            $text = ($tokens[++$at] ?? null)?->text;
+        } while ($text === '$');
+        for ($depth = 0; isset($tokens[$at]); ++$at) { // to the end of the name, which may be an expression in braces
+            $depth += match ($tokens[$at]->text) {
+                '{', '${' => 1,
+                '}' => -1,
+                default => 0,
+            };
+            if ($depth === 0) {
+                break;
+            }
+        }
+
+        return ($tokens[$at + 1] ?? null)?->text === '(';
+    }
+
     /** @return array{string, string}|null null if the `::` at this index is not part of a call */
     private static function call(SourceTokens $source, int $at): ?array
     {
-        $isComputed = \in_array($source->singleCharacter($at + 1), ['{', '$'], true);
-        if (!$isComputed && $source->singleCharacter($at + 2) !== '(') {
+        if (!self::isCall($source->tokens, $at)) {
             return null;
         }
-        $isComputed = $isComputed || $source->tokens[$at + 1]->is(\T_VARIABLE);
+        $name = $source->tokens[$at + 1];
+        $isComputed = $name->is(['{', '$', \T_VARIABLE]);
 
-        return [self::classBefore($source, $at), $isComputed ? self::COMPUTED : $source->tokens[$at + 1]->text];
+        return [self::classBefore($source, $at), $isComputed ? self::COMPUTED : $name->text];
     }
 
     private static function classBefore(SourceTokens $source, int $at): string

@@ -134,6 +134,20 @@ final class ClosureJourneyTest extends TestCase
             'enum %1$s { case A; static function task() { return fn() => self::A->name; } } return %1$s::task();',
             'A',
         ];
+        yield 'one of a subclass, which calls a method that reads a static property by a name' => [
+            'class P%1$s { static $x = 7; static function f() { return self::${"x"}; }'
+            . ' static function task() { return static fn() => self::f(); } }'
+            . ' class %1$s extends P%1$s {} return %1$s::task();',
+            7,
+        ];
+        if (\PHP_VERSION_ID >= 80300) {
+            yield 'one of a subclass, which calls a method that reads a constant by its name' => [
+                'class P%1$s { const X = 7; static function f() { return self::{"X"}; }'
+                . ' static function task() { return static fn() => self::f(); } }'
+                . ' class %1$s extends P%1$s {} return %1$s::task();',
+                7,
+            ];
+        }
         yield 'a function of the namespace' => [
             'namespace N%1$s; function strlen($x) { return 42; } const PHP_EOL = "mine";'
             . ' return fn() => [strlen("abc"), PHP_EOL];',
@@ -225,6 +239,13 @@ final class ClosureJourneyTest extends TestCase
             . ' class %1$s extends P%1$s { static function f() { return 2; }'
             . ' static function task() { $f = parent::f(...); return fn() => $f(); } } return %1$s::task();',
             "The task's captured variable \$f is a first-class callable of ",
+        ];
+        yield 'a call of a method that calls a method by its name in a variable' => [
+            'class P%1$s { static function late() { return static::class; }'
+            . "\nstatic function f() { \$m = 'late'; return self::\${'m'}(); }\n"
+            . ' static function task() { return static fn() => self::f(); } }'
+            . ' class %1$s extends P%1$s {} return %1$s::task();',
+            'whose static is',
         ];
         yield 'a variable of other code, by reference' => [
             'class %1$s { static $total = 1; } $total = &%1$s::$total;'

@@ -234,6 +234,10 @@ final class ClosureSourceTest extends TestCase
         yield 'a computed method of another class' => ['Other::$m()', 'other'];
         yield 'a callable array of another class' => ["[Other::class, 'render']()", 'other'];
         yield 'a list of classes' => ['count([self::class, Other::class])', 2];
+        yield 'a static property that is named by a text' => ["self::\${'kept'}", 'kept'];
+        if (\PHP_VERSION_ID >= 80300) {
+            yield 'a constant that is named by a text' => ["[self::{'RATE'}, self::{\"{\$c}\" ? 'RATE' : ''}]", [4, 4]];
+        }
         yield 'texts' => ["implode([' self', 'Note::', \"{\$c}::\$m\"]) !== ''", true];
     }
 
@@ -350,7 +354,8 @@ final class ClosureSourceTest extends TestCase
             . "\nnamespace {$namespace};"
             . " use {$namespace}\Base as B; use {$namespace}\Base\Controller as BaseController;"
             . ' class Other { static function render() { return "other"; } }'
-            . ' class Controller extends BaseController { const SELF = self::class;'
+            . ' class Controller extends BaseController { const SELF = self::class; const RATE = 4;'
+            . ' static $kept = "kept";'
             . " function __construct() { \$this->factor = {$factor}; }"
             . ' function __call($name, $a) { return "object {$name}"; }'
             . ' static function __callStatic($name, $a) { return "class {$name}"; }'
