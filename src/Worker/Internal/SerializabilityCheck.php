@@ -102,11 +102,11 @@ final class SerializabilityCheck
             throw UnserializableException::at($path, 'an object of an anonymous class');
         }
         $kind = self::$kinds[$class] ??= SerializationKind::of($value);
-        $isUninitialized = \PHP_VERSION_ID >= 80400
+        $isUninitialized = \PHP_VERSION_ID >= 80400 && $kind !== SerializationKind::ProcessBound
             // @phpstan-ignore method.notFound (PHP 8.4)
             && (self::$classes[$class] ??= new \ReflectionClass($class))->isUninitializedLazyObject($value);
-        if ($isUninitialized && $kind !== SerializationKind::ProcessBound) {
-            self::initialize($value, $path);
+        if ($isUninitialized) {
+            self::trySerialize($value, $path);
         }
         match ($kind) {
             SerializationKind::ProcessBound
@@ -125,13 +125,14 @@ final class SerializabilityCheck
     }
 
     /**
-     * Initializes a lazy object, because the (array) cast of it would be incomplete.
+     * Calls serialize() for an object that may suspend its fiber. The call initializes a lazy object, unless it has the
+     * option SKIP_INITIALIZATION_ON_SERIALIZE. The (array) cast of an uninitialized object would be incomplete.
      *
-     * @throws UnserializableException when the initializer throws, or suspends its fiber
+     * @throws UnserializableException when the initializer throws, or when the call suspends its fiber
      */
-    private static function initialize(object $value, string $path): void
+    private static function trySerialize(object $value, string $path): void
     {
-        $call = static fn() => self::withoutSuspension(static fn() => LazyObject::initialize($value), $path);
+        $call = static fn() => self::withoutSuspension(static fn() => SerializeTrial::run($value), $path);
         try {
             $call();
         } catch (UnserializableException $refused) {
@@ -141,9 +142,9 @@ final class SerializabilityCheck
                 throw $refused;
             }
             // @phpstan-ignore method.notFound (PHP 8.4)
-            if (self::$classes[$value::class]->isUninitializedLazyObject($value)) {
+            if (\PHP_VERSION_ID >= 80400 && self::$classes[$value::class]->isUninitializedLazyObject($value)) {
                 throw SerializationFailure::exceptionFor($value, $path, $refused);
-            } // otherwise PHP refuses a part of the value, and the check of the parts names it
+            } // otherwise PHP refuses a part of the value, and the check of the parts or serialize() names it
         }
     }
 
@@ -159,6 +160,7 @@ final class SerializabilityCheck
                 }
             }
         }
+        self::trySerialize($value, $path); // last, because serialize() may crash the process if the value is too deep
     }
 
     private function checkParts(object $value, SerializationKind $kind, string $path, int $depth): void

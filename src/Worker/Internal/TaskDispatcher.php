@@ -82,7 +82,7 @@ final class TaskDispatcher implements PoolEvents
             ValueSerializer::class,
             SerializabilityCheck::class,
             SerializationKind::class,
-            LazyObject::class,
+            SerializeTrial::class,
             SerializationFailure::class,
             ValuePath::class,
             DetachedCall::class,
