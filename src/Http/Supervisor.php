@@ -194,6 +194,7 @@ final class Supervisor implements Lifecycle
             $this->checkSingleProcess($processes);
         }
         $sockets = $this->listen();
+        StrayOutput::closeEarlierBuffers();
         $admin = $this->options->admin === null ? [] : \array_slice($sockets, -1);
         $sockets = array_diff_key($sockets, $admin);
         $readyMessage = self::readyMessage($processes, array_keys($sockets), array_keys($admin));

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Tests\Integration\Http;
 
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
+use PHPUnit\Framework\Attributes\TestWith;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Http\ServeTestCase;
 
@@ -203,6 +204,35 @@ final class ServeOutputTest extends ServeTestCase
 
         $this->awaitLogged('GET /echo?after printed 11 bytes');
         self::assertSame('', $server->getOutput());
+    }
+
+    /** @param list<string> $php options of PHP */
+    #[TestWith([['-d', 'output_buffering=4096']])]
+    #[TestWith([['-d', 'output_handler=ob_gzhandler', '-d', 'disable_functions=pcntl_fork']])]
+    public function testBuffersThatAreOpenAtTheStartAreClosed(array $php): void
+    {
+        $this->assertLogsOutput($php, '');
+    }
+
+    public function testOutputInABufferThatIsOpenAtTheStartIsPrintedOnce(): void
+    {
+        $file = $this->path('prepended.php');
+        file_put_contents($file, '<?php ob_start(); echo "prepended";');
+
+        $this->assertLogsOutput(['-d', "auto_prepend_file={$file}"], 'prepended');
+    }
+
+    /** @param list<string> $php options of PHP */
+    private function assertLogsOutput(array $php, string $printed): void
+    {
+        $server = $this->serve(self::PRINTING, ['--processes', '1'], $php);
+        self::assertSame('answered', $this->get('/wait')->body);
+
+        $this->awaitLogged('The handler of GET /wait printed 7 bytes');
+        $server->signal(\SIGTERM);
+        $server->wait();
+        self::assertSame($printed, $server->getOutput());
+        self::assertSame(0, $this->timesLogged('left output buffers of ob_start() open'));
     }
 
     public function testOutputOfSuspendedTemplatesIsKeptApart(): void

@@ -51,6 +51,13 @@ final class StrayOutput
 
     public function __construct(private readonly LoggerInterface $logger) {}
 
+    /** Flushes and closes the buffers that are open at the start, such as those of PHP's setting output_buffering. */
+    public static function closeEarlierBuffers(): void
+    {
+        while (ob_get_level() > 0 && Warnings::suppressed(ob_end_flush(...)));
+    }
+
+    /** No other buffer may be open. */
     public function capture(): void
     {
         ob_start($this->onOutput(...), 1);
