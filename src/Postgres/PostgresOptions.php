@@ -6,6 +6,7 @@ namespace Spindle\Postgres;
 
 use Psr\Log\LoggerInterface;
 use Spindle\Internal\NumberRange;
+use Spindle\Internal\Warnings;
 use Spindle\Internal\WorkingDirectory;
 use Spindle\Postgres\Internal\Connect\ConnectionString;
 use Spindle\Postgres\Internal\Connect\Keywords;
@@ -190,9 +191,14 @@ final readonly class PostgresOptions
             $list[] = \is_string($host) ? PostgresHost::fromString(trim($host)) : $host;
         }
 
-        return $list !== []
-            ? $list
-            : [new PostgresHost(is_dir(self::SOCKET_FOLDERS[0]) ? self::SOCKET_FOLDERS[0] : self::SOCKET_FOLDERS[1])];
+        return $list !== [] ? $list : [new PostgresHost(self::socketFolder())];
+    }
+
+    private static function socketFolder(): string
+    {
+        [$first, $second] = self::SOCKET_FOLDERS;
+
+        return Warnings::suppressed(static fn(): bool => is_dir($first)) ? $first : $second;
     }
 
     private static function systemUser(): string

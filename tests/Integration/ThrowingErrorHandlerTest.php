@@ -10,23 +10,30 @@ use Amp\Future;
 use Nyholm\Psr7\ServerRequest;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
+use Spindle\Cli\Internal\Run\Pipe\BlockFiles;
 use Spindle\Command\Command;
 use Spindle\Command\CommandPool;
 use Spindle\Http\HttpException;
 use Spindle\Http\HttpServer;
 use Spindle\Http\HttpServerOptions;
+use Spindle\Http\Internal\Answer\OpenFile;
 use Spindle\Http\ListenException;
 use Spindle\Http\Middleware\AccessLog;
 use Spindle\Http\Middleware\AccessLogException;
 use Spindle\Http\Response;
+use Spindle\Internal\Network\SystemStore;
 use Spindle\Internal\Network\WriteBuffer;
 use Spindle\Internal\PipeWriter;
+use Spindle\Internal\Testing\PrivateDirectory;
 use Spindle\Internal\Testing\Program;
+use Spindle\Postgres\Internal\Connect\PasswordFile;
+use Spindle\Postgres\PostgresOptions;
 use Spindle\Remote\Internal\LeaseGuard;
 use Spindle\Remote\KeyFileException;
 use Spindle\Remote\SigningKeys;
 use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
+use Spindle\Tests\Host;
 use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\Streams;
 use Spindle\Worker\TaskException;
@@ -195,6 +202,42 @@ final class ThrowingErrorHandlerTest extends TestCase
     {
         $this->expectException($expected);
         $call();
+    }
+
+    public function testPathsOutsideOfOpenBasedirCauseNoWarning(): void
+    {
+        $directories = \dirname(__DIR__, 2) . ':' . \dirname(\PHP_BINARY);
+
+        self::assertSame("/etc\n", Host::call(
+            self::class . '::useOtherPaths',
+            environment: [
+                'HOME' => '/root',
+                'PGPASSFILE' => '/root/file',
+                'TMPDIR' => '/var/tmp',
+                'SSL_CERT_DIR' => '/etc',
+                'SSL_CERT_FILE' => false,
+            ],
+            options: ['-d', "open_basedir={$directories}"],
+        ));
+    }
+
+    public static function useOtherPaths(): string
+    {
+        set_error_handler(static fn(int $level, string $message): never => throw new \ErrorException($message));
+        PostgresOptions::fromDsn('user=app');
+        putenv('PGPASSFILE');
+        PostgresOptions::fromDsn('user=app');
+        PasswordFile::isPrivate('/root/file');
+        SystemStore::folder();
+        new PrivateDirectory('test');
+        new BlockFiles();
+        try {
+            OpenFile::at('/etc/passwd');
+        } catch (HttpException) {
+            return (new CommandPool(1))->execute(Command::shell('/bin/pwd')->withWorkingDirectory('/etc'))->stdout();
+        }
+
+        return 'the file was opened';
     }
 
     public function testAServerListensAtAUnixSocket(): void

@@ -6,6 +6,7 @@ namespace Spindle\Command\Internal;
 
 use Spindle\Command\Output;
 use Spindle\Internal\Launcher\LauncherProtocol;
+use Spindle\Internal\Warnings;
 use Spindle\Internal\WorkingDirectory;
 
 /** Encodes commands as RUN frames for launchers. */
@@ -100,7 +101,9 @@ final class CommandRequest
             return [];
         }
         clearstatcache(true); // a symbolic link may have changed
-        $path = WorkingDirectory::isNamedBy((string) $pwd, $directory) ? false : realpath($directory);
+        $path = WorkingDirectory::isNamedBy((string) $pwd, $directory)
+            ? false
+            : Warnings::suppressed(static fn(): string|false => realpath($directory));
 
         return $path === false ? [] : ["PWD={$path}"];
     }

@@ -56,7 +56,7 @@ final class PhpBinary
             '-d', 'memory_limit=-1', '-d', 'ffi.enable=1', '-d', "extension_dir={$directory}",
         ];
         foreach (self::EXTENSIONS as $file => $name) {
-            if (is_file("{$directory}/{$file}.so")) {
+            if (Warnings::suppressed(static fn(): bool => is_file("{$directory}/{$file}.so"))) {
                 array_push($options, '-d', "extension={$file}");
             }
         }

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Internal\Network;
 
 use Spindle\Internal\Launcher\Process\Files;
+use Spindle\Internal\Warnings;
 
 /**
  * Finds the folder with the operating system's trusted certificate authorities. By default, OpenSSL would read one file
@@ -19,7 +20,7 @@ final class SystemStore
     /** Returns the folder; null if OpenSSL's default should be used. */
     public static function folder(): ?string
     {
-        return self::$folder === false ? self::$folder = self::find() : self::$folder;
+        return self::$folder === false ? self::$folder = Warnings::suppressed(self::find(...)) : self::$folder;
     }
 
     /** Returns whether the folder has at least as many certificates as the file. A folder with fewer is incomplete. */

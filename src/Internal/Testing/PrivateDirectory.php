@@ -21,7 +21,7 @@ final class PrivateDirectory
 
     public function __construct(string $kind)
     {
-        $temporary = realpath(sys_get_temp_dir());
+        $temporary = Warnings::suppressed(static fn(): string|false => realpath(sys_get_temp_dir()));
         $isUsable = $temporary !== false && \strlen($temporary) <= self::MAX_TEMPORARY_DIRECTORY_BYTES;
         $this->path = ($isUsable ? $temporary : '/tmp') . "/spindle-{$kind}-" . bin2hex(random_bytes(6));
     }

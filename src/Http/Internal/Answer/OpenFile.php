@@ -108,7 +108,7 @@ final readonly class OpenFile
 
     private static function failure(string $path): \RuntimeException
     {
-        if (!is_file($path)) {
+        if (!Warnings::suppressed(static fn(): bool => is_file($path))) {
             return self::notFound();
         }
 

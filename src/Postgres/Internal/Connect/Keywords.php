@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres\Internal\Connect;
 
+use Spindle\Internal\Warnings;
 use Spindle\Postgres\AuthenticationMethod;
 use Spindle\Postgres\ChannelBinding;
 use Spindle\Postgres\PostgresHost;
@@ -283,7 +284,8 @@ final class Keywords
     private static function homePasswordFile(): ?string
     {
         $home = getenv('HOME');
+        $file = \is_string($home) && $home !== '' ? "{$home}/.pgpass" : null;
 
-        return \is_string($home) && $home !== '' && is_file("{$home}/.pgpass") ? "{$home}/.pgpass" : null;
+        return $file !== null && Warnings::suppressed(static fn(): bool => is_file($file)) ? $file : null;
     }
 }

@@ -25,7 +25,7 @@ final class PasswordFile
     public static function isPrivate(string $file): bool
     {
         clearstatcache(false, $file);
-        $mode = is_file($file) ? fileperms($file) : false;
+        $mode = Warnings::suppressed(static fn(): int|false => is_file($file) ? fileperms($file) : false);
 
         return $mode !== false && ($mode & 0o077) === 0;
     }

@@ -71,7 +71,7 @@ final class Binaries
         $path = array_filter(explode(':', (string) getenv('PATH')), static fn(string $entry): bool => $entry !== '');
         $found = [];
         foreach (self::DIRECTORY_GLOBS as $pattern) {
-            $matches = glob($pattern, \GLOB_ONLYDIR);
+            $matches = Warnings::suppressed(static fn(): array|false => glob($pattern, \GLOB_ONLYDIR));
             array_push($found, ...$matches !== false ? $matches : []);
         }
 

@@ -8,6 +8,7 @@ use Spindle\Cli\Internal\OutputFailedException;
 use Spindle\Cli\Internal\Run\Input\ShellQuotes;
 use Spindle\Command\Command;
 use Spindle\Internal\UnlinkedFile;
+use Spindle\Internal\Warnings;
 
 /**
  * Writes the block of each job to a temporary file. The file is kept until the job has ended, because a retry reads it.
@@ -32,7 +33,8 @@ final class BlockFiles
     /** @param bool $areWritten false for --dry-run: paths are assigned, but no file is written */
     public function __construct(public readonly bool $areWritten = true)
     {
-        $folder = realpath(sys_get_temp_dir()); // absolute, because jobs can run in another folder
+        // The path is absolute, because jobs can run in another folder.
+        $folder = Warnings::suppressed(static fn(): string|false => realpath(sys_get_temp_dir()));
         $this->prefix = UnlinkedFile::prefix($folder === false ? sys_get_temp_dir() : $folder);
     }
 
