@@ -18,6 +18,7 @@ use Spindle\Cli\Internal\StandardOutput;
 use Spindle\Cli\Internal\TerminalText;
 use Spindle\Cli\Internal\UsageException;
 use Spindle\Cli\Internal\Work\WorkCommand;
+use Spindle\Internal\FileSizeLimit;
 use Spindle\LauncherException;
 use Spindle\Remote\BrokerRefusedException;
 use Spindle\SpindleException;
@@ -68,6 +69,7 @@ final class ConsoleApplication extends Application
     {
         // PHP's messages must not mix with the output of jobs.
         ini_set('display_errors', 'stderr');
+        FileSizeLimit::surviveSignal();
         foreach (self::SYMFONY_VARIABLES as $name) {
             $this->environment[$name] = getenv($name, true);
         }

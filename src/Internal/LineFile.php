@@ -37,7 +37,7 @@ final class LineFile
             return 'it was closed';
         }
         error_clear_last();
-        $written = $this->writer?->write($bytes) ?? (int) Warnings::write($this->stream, $bytes);
+        $written = $this->writer?->write($bytes) ?? (int) FileSizeLimit::write($this->stream, $bytes);
         if ($written === \strlen($bytes)) {
             $this->isIncomplete = false;
 

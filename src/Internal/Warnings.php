@@ -127,7 +127,7 @@ final class Warnings
      */
     public static function writeForeign(mixed $stream, string $bytes): int|false
     {
-        return self::hasUserWrapper($stream) ? @fwrite($stream, $bytes) : self::write($stream, $bytes);
+        return self::hasUserWrapper($stream) ? @fwrite($stream, $bytes) : FileSizeLimit::write($stream, $bytes);
     }
 
     /** @param resource $stream */

@@ -22,11 +22,12 @@ final class JobLogTest extends SpindleCommandTestCase
         self::assertOutcome(254, '', $process, "spindle: can't write the job log 'log': File too large\n");
     }
 
-    #[TestWith(['run'])]
-    #[TestWith(['run --dry-run'])]
-    public function testALimitOfFileSizesDoesNotEndARunWhoseMessagesAreInAFile(string $command): void
+    #[TestWith(['run echo ::: a'])]
+    #[TestWith(['run --dry-run echo ::: a'])]
+    #[TestWith(['list'])]
+    public function testALimitOfFileSizesDoesNotEndAProcessWhoseMessagesAreInAFile(string $command): void
     {
-        $process = $this->shell("(ulimit -f 0; exec \$SPINDLE {$command} echo ::: a >file 2>&1)");
+        $process = $this->shell("(ulimit -f 0; exec \$SPINDLE {$command} >file 2>&1)");
 
         self::assertOutcome(254, '', $process, '');
     }

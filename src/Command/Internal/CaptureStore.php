@@ -5,8 +5,8 @@ declare(strict_types=1);
 namespace Spindle\Command\Internal;
 
 use Spindle\Command\SpoolException;
+use Spindle\Internal\FileSizeLimit;
 use Spindle\Internal\UnlinkedFile;
-use Spindle\Internal\Warnings;
 
 /** Counts the memory and the files of a pool's captured output, and opens the files. */
 final class CaptureStore
@@ -102,7 +102,7 @@ final class CaptureStore
     public function write(mixed $file, string $bytes): void
     {
         for ($left = $bytes; $left !== ''; $left = substr($left, $written)) {
-            $written = Warnings::write($file, $left);
+            $written = FileSizeLimit::write($file, $left);
             if ($written === false || $written === 0) {
                 throw SpoolException::inDirectory($this->directory);
             }

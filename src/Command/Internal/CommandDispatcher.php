@@ -19,6 +19,7 @@ use Spindle\Internal\Async\Condition;
 use Spindle\Internal\Async\FiberQueue;
 use Spindle\Internal\Async\LoopTurn;
 use Spindle\Internal\CannotWaitException;
+use Spindle\Internal\FileSizeLimit;
 use Spindle\Internal\FileType;
 use Spindle\Internal\IsolatedCall;
 use Spindle\Internal\Preload;
@@ -92,6 +93,7 @@ final class CommandDispatcher implements AttemptEvents
             InputFeeder::class,
             CallbackFiber::class,
             Sink::class,
+            FileSizeLimit::class,
             FileType::class,
             CommandRequest::class,
             ShellLine::class,

@@ -4,8 +4,8 @@ declare(strict_types=1);
 
 namespace Spindle\Remote\Internal;
 
+use Spindle\Internal\FileSizeLimit;
 use Spindle\Internal\UnlinkedFile;
-use Spindle\Internal\Warnings;
 
 /** An unlinked file for outcomes that exceed the memory limit of a map() call; truncated when all were read. */
 final class OutcomeFile
@@ -22,7 +22,10 @@ final class OutcomeFile
     public function write(string $bytes): ?array
     {
         $file = $this->file ?? UnlinkedFile::open(sys_get_temp_dir());
-        if ($file === false || fseek($file, $this->end) !== 0 || Warnings::write($file, $bytes) !== \strlen($bytes)) {
+        if ($file === false || fseek($file, $this->end) !== 0) {
+            return null;
+        }
+        if (FileSizeLimit::write($file, $bytes) !== \strlen($bytes)) {
             return null;
         }
         $this->file = $file;

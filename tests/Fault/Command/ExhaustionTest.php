@@ -98,6 +98,38 @@ final class ExhaustionTest extends TidyTestCase
         return $pool->execute(Command::of('head', '-c', '1070000', '/dev/zero'))->error;
     }
 
+    public function testOutputBeyondTheFileSizeLimitFailsItsCommand(): void
+    {
+        $results = Host::call(self::class . '::exceedTheFileSizeLimit', within: ['prlimit', '--fsize=500000']);
+
+        self::assertSame(
+            [
+                'Could not write a temporary file in ' . sys_get_temp_dir() . ': File too large',
+                'Could not write output to the stream that was set for it: File too large',
+                '2000000',
+                "small\n",
+            ],
+            $results,
+        );
+    }
+
+    /** @return list<string> */
+    public static function exceedTheFileSizeLimit(): array
+    {
+        $file = tmpfile();
+        $memory = fopen('php://memory', 'w+');
+        \assert($file !== false && $memory !== false);
+        $large = Command::of('head', '-c', '2000000', '/dev/zero');
+        $pool = new CommandPool(1);
+
+        return [
+            (string) $pool->execute($large)->error,
+            (string) $pool->execute($large->withStdout($file))->error,
+            $pool->execute($large->withStdout($memory))->error ?? (string) ftell($memory),
+            $pool->execute(Command::of('echo', 'small'))->stdout(),
+        ];
+    }
+
     public function testATemporaryDirectoryThatIsNotThereFailsTheCommandThatNeedsIt(): void
     {
         $pool = new CommandPool(1, 0, new CommandPoolOptions(temporaryDirectory: $this->path('missing')));

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Fault\Http;
 
+use PHPUnit\Framework\Attributes\TestWith;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Http\ReceivedResponse;
 use Spindle\Tests\Http\ServerProcess;
@@ -18,11 +19,12 @@ final class FullDiskTest extends TidyTestCase
     use OwnDirectory;
     use StartsServers;
 
-    public function testAnUploadToAFullDiskIsAnsweredWithAnError(): void
+    #[TestWith(['trap "" XFSZ; ulimit -f 200'])]
+    #[TestWith(['ulimit -f 200'])]
+    public function testAnUploadToAFullDiskIsAnsweredWithAnError(string $limits): void
     {
-        // A write beyond the file size limit then fails instead of raising a signal.
         $this->refusesLargeUploads(
-            $this->startServer(limits: 'trap "" XFSZ; ulimit -f 200', php: ['-d', "sys_temp_dir={$this->path()}"]),
+            $this->startServer(limits: $limits, php: ['-d', "sys_temp_dir={$this->path()}"]),
             $this->path(),
         );
     }

@@ -39,7 +39,6 @@ final class DryRun
     /** @throws UsageException|OutputFailedException|LauncherException */
     public function run(): int
     {
-        Interrupts::ignoreFileSizeLimit();
         try {
             foreach ($this->inputs() as $number => $values) {
                 $this->print($number, $values);

@@ -13,15 +13,13 @@ use Spindle\Internal\SignalWatch;
 
 /**
  * Handles Ctrl-C, SIGTERM and SIGUSR1. Without ext-pcntl, these signals end this process immediately. The launcher, a
- * helper process, then ends the jobs. Signals that were ignored when this process started stay ignored. A write beyond
- * the file size limit (ulimit -f) fails, because SIGXFSZ does not end this process.
+ * helper process, then ends the jobs. Signals that were ignored when this process started stay ignored.
  */
 final class Interrupts
 {
     // Signal numbers, because the constants exist only with ext-pcntl. SIGUSR1 differs between systems.
     private const SIGINT = 2;
     private const SIGTERM = 15;
-    private const SIGXFSZ = 25;
     private const SIGUSR1 = \PHP_OS_FAMILY === 'Linux' ? 10 : 30;
 
     private ?int $status = null;
@@ -38,7 +36,6 @@ final class Interrupts
             self::SIGINT => $this->onInterrupt(...),
             self::SIGTERM => $this->onTerminate(...),
             self::SIGUSR1 => $this->listRunning(...),
-            self::SIGXFSZ => static fn() => null,
         ];
         $ignored = IgnoredSignals::among(array_keys($handlers));
         $this->watchers = SignalWatch::start(array_diff_key($handlers, array_flip($ignored)));
@@ -55,15 +52,6 @@ final class Interrupts
     {
         array_map(EventLoop::cancel(...), $this->watchers);
         $this->watchers = [];
-        self::ignoreFileSizeLimit(); // for the last messages
-    }
-
-    /** Makes writes beyond the file size limit fail. Start no jobs after this call: jobs would inherit the setting. */
-    public static function ignoreFileSizeLimit(): void
-    {
-        if (\function_exists('pcntl_signal')) {
-            pcntl_signal(self::SIGXFSZ, \SIG_IGN);
-        }
     }
 
     /** Starts no more jobs after the first Ctrl-C. Ends the running jobs after each further Ctrl-C. */

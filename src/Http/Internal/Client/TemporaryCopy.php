@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Client;
 
+use Spindle\Internal\FileSizeLimit;
 use Spindle\Internal\Warnings;
 use Symfony\Component\HttpClient\Exception\TransportException;
 
@@ -37,10 +38,12 @@ final class TemporaryCopy
     /** @throws TransportException when there are too many files, or the bytes can't be written */
     public function add(#[\SensitiveParameter] string $bytes): void
     {
-        if (!$this->isFile && (int) ftell($this->resource) + \strlen($bytes) > self::MAX_BYTES_IN_MEMORY) {
+        $end = (int) ftell($this->resource) + \strlen($bytes);
+        if (!$this->isFile && $end > self::MAX_BYTES_IN_MEMORY) {
             $this->becomeFile();
         }
-        if (Warnings::suppressed(fn() => fwrite($this->resource, $bytes)) !== \strlen($bytes)) {
+        $fits = !$this->isFile || FileSizeLimit::allows($end);
+        if (!$fits || Warnings::write($this->resource, $bytes) !== \strlen($bytes)) {
             throw SymfonyBody::unreadable('its temporary copy can\'t be written to ' . sys_get_temp_dir());
         }
     }

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Http\Internal\Form;
 
 use Spindle\Http\HttpException;
+use Spindle\Internal\FileSizeLimit;
 use Spindle\Internal\UnlinkedFile;
 use Spindle\Internal\Warnings;
 
@@ -72,9 +73,10 @@ final class Spool
     private function append(string $bytes): void
     {
         for ($remaining = $bytes; $remaining !== ''; $remaining = substr($remaining, $written)) {
-            [$written, $warning] = Warnings::of(fn() => fwrite($this->file, $remaining));
+            error_clear_last();
+            $written = FileSizeLimit::write($this->file, $remaining);
             if ($written === false || $written === 0) {
-                throw $this->noSpace($warning);
+                throw $this->noSpace(error_get_last()['message'] ?? '');
             }
         }
     }

@@ -24,8 +24,9 @@ final readonly class ErrorIndex
             . ' again, or set `rerunAfterCrash: true`.',
         Command\CommandFailedException::class => 'Read `$result`: exit code, signal, timeout or missing program, and'
             . ' both outputs.',
-        Command\SpoolException::class => 'Free space in the temporary directory or choose another one'
-            . ' (`CommandPoolOptions::$temporaryDirectory`), and keep the stream open until the command has ended.',
+        Command\SpoolException::class => 'Free space in the temporary directory, choose another one'
+            . ' (`CommandPoolOptions::$temporaryDirectory`), or raise the file size limit (`ulimit -f`). Keep the'
+            . ' stream open until the command has ended.',
         Worker\TaskException::class => 'Catch it to handle every failure of a task. `$attempts` and `$key` identify'
             . ' the task.',
         Worker\TaskFailedException::class => 'Fix what the task threw: `getPrevious()` or `$thrown` has it, with its'

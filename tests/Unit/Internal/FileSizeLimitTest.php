@@ -1,0 +1,105 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Unit\Internal;
+
+use PHPUnit\Framework\TestCase;
+use Spindle\Http\Internal\Client\TemporaryCopy;
+use Spindle\Internal\FileSizeLimit;
+use Spindle\Internal\LineFile;
+use Spindle\Remote\Internal\OutcomeFile;
+use Spindle\Tests\Host;
+use Spindle\Tests\OwnDirectory;
+use Symfony\Component\HttpClient\Exception\TransportException;
+
+/** Writes of a process with a file size limit of 1000 bytes. */
+final class FileSizeLimitTest extends TestCase
+{
+    use OwnDirectory;
+
+    private const WITHIN = ['prlimit', '--fsize=1000'];
+
+    public function testAWriteBeyondTheLimitFails(): void
+    {
+        $written = Host::call(self::class . '::write', [$this->path('file')], self::WITHIN);
+
+        self::assertSame([900, false, 'File too large', 100, 2000], $written);
+        self::assertSame(1000, filesize($this->path('file')));
+    }
+
+    /** @return list<int|string|false|null> */
+    public static function write(string $path): array
+    {
+        $file = fopen($path, 'w+');
+        $sockets = stream_socket_pair(\STREAM_PF_UNIX, \STREAM_SOCK_STREAM, 0);
+        \assert($file !== false && $sockets !== false);
+
+        return [
+            FileSizeLimit::write($file, str_repeat('x', 900)),
+            FileSizeLimit::write($file, str_repeat('x', 101)),
+            error_get_last()['message'] ?? null,
+            FileSizeLimit::write($file, str_repeat('x', 100)),
+            FileSizeLimit::write($sockets[0], str_repeat('x', 2000)),
+        ];
+    }
+
+    public function testLinesBeyondTheLimitAreLostUntilTheFileIsTruncated(): void
+    {
+        $path = $this->file('log', str_repeat('x', 990));
+
+        self::assertSame(
+            ['File too large', null],
+            Host::call(self::class . '::appendLines', [$path], self::WITHIN),
+        );
+        self::assertStringEqualsFile($path, "a line of a log\n");
+    }
+
+    /** @return list<?string> */
+    public static function appendLines(string $path): array
+    {
+        $stream = fopen($path, 'a');
+        \assert($stream !== false);
+        $file = new LineFile($stream);
+        $first = $file->append('a line of a log');
+        file_put_contents($path, '');
+        clearstatcache();
+
+        return [$first, $file->append('a line of a log')];
+    }
+
+    public function testAnOutcomeBeyondTheLimitIsNotStored(): void
+    {
+        self::assertSame([[0, 900], null], Host::call(self::class . '::storeOutcomes', within: self::WITHIN));
+    }
+
+    /** @return list<?array{int, int}> */
+    public static function storeOutcomes(): array
+    {
+        $file = new OutcomeFile();
+
+        return [$file->write(str_repeat('x', 900)), $file->write(str_repeat('x', 900))];
+    }
+
+    public function testACopyOfABodyBeyondTheLimitFails(): void
+    {
+        $message = Host::call(self::class . '::copyBody', within: self::WITHIN);
+
+        self::assertIsString($message);
+        self::assertStringContainsString("its temporary copy can't be written", $message);
+    }
+
+    public static function copyBody(): string
+    {
+        $copy = new TemporaryCopy();
+        try {
+            for ($i = 0; $i < 100; ++$i) {
+                $copy->add(str_repeat('x', 100_000));
+            }
+        } catch (TransportException $exception) {
+            return $exception->getMessage();
+        }
+
+        return '';
+    }
+}
