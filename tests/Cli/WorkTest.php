@@ -6,6 +6,7 @@ namespace Spindle\Tests\Cli;
 
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
+use PHPUnit\Framework\Attributes\TestWith;
 use PHPUnit\Framework\TestCase;
 use Spindle\Command\Command;
 use Spindle\Command\CommandPool;
@@ -609,6 +610,28 @@ final class WorkTest extends TestCase
             );
             self::assertStringNotContainsString(self::SECRET, $process->getErrorOutput() . $process->getOutput());
         }
+    }
+
+    #[TestWith(['disable_functions=proc_open', 'this PHP has no proc_open(); see disable_functions in php.ini'])]
+    #[TestWith(['open_basedir=/', 'is an executable file that open_basedir'])]
+    public function testWithoutWorkersNoJobIsClaimed(string $setting, string $reason): void
+    {
+        $queue = self::newQueue();
+        $this->executor($queue)->dispatch(static fn(): int => 1);
+        $setting = str_replace('=/', '=' . \dirname(__DIR__, 2) . ':' . $this->path(), $setting);
+        $process = new Process(
+            [\PHP_BINARY, '-d', $setting, Program::path(), 'work', '--queue', $queue, '--allow-root'],
+            $this->path(),
+            $this->environment([]),
+        );
+        $process->run();
+
+        self::assertSame(254, $process->getExitCode());
+        self::assertStringContainsString($reason, $process->getErrorOutput());
+        self::assertMatchesRegularExpression('/^spindle: .*\n$/D', $process->getErrorOutput(), 'one line');
+        self::assertStringNotContainsString('CommandPoolOptions', $process->getErrorOutput());
+        $broker = new RedisBroker(Redis::shared()->url());
+        self::assertCount(1, $broker->listJobs($queue, JobStatus::Waiting, 10));
     }
 
     public function testABrokerThatWouldLoseJobsIsRefused(): void

@@ -6,6 +6,7 @@ namespace Spindle\Remote\Internal;
 
 use Spindle\Internal\Clock;
 use Spindle\Internal\Launcher\Descriptors;
+use Spindle\Internal\Launcher\LauncherChild;
 use Spindle\Internal\Launcher\PhpBinary;
 use Spindle\Internal\NotCopyable;
 use Spindle\Internal\Warnings;
@@ -42,6 +43,7 @@ final class LeaseGuard
         if ($this->process !== null) {
             return;
         }
+        LauncherChild::checkFunctions();
         $none = ['null'];
         // The helper inherits no descriptors. Otherwise it would keep sockets open that this process has closed.
         $replaced = array_fill_keys(Descriptors::toReplace(), $none);

@@ -12,6 +12,7 @@ use Spindle\Command\CommandPoolOptions;
 use Spindle\Command\CommandResult;
 use Spindle\Command\StartMethod;
 use Spindle\LauncherException;
+use Spindle\Remote\Internal\LeaseGuard;
 use Spindle\Tests\Host;
 use Spindle\Tests\LauncherPhp;
 use Spindle\Tests\OwnDirectory;
@@ -174,7 +175,7 @@ final class HostConditionsTest extends TidyTestCase
     #[TestWith(['stream_select'])]
     public function testAHostThatMayNotStartProcessesIsToldSo(string $function): void
     {
-        foreach (['failure', 'failureOfAWorkerPool'] as $method) {
+        foreach (['failure', 'failureOfAWorkerPool', 'failureOfALeaseGuard'] as $method) {
             $message = Host::call(self::class . "::{$method}", options: ['-d', "disable_functions={$function}"]);
 
             self::assertIsString($message);
@@ -186,6 +187,17 @@ final class HostConditionsTest extends TidyTestCase
     {
         try {
             new WorkerPool(1);
+        } catch (LauncherException $exception) {
+            return $exception->getMessage();
+        }
+
+        return '';
+    }
+
+    public static function failureOfALeaseGuard(): string
+    {
+        try {
+            (new LeaseGuard())->start();
         } catch (LauncherException $exception) {
             return $exception->getMessage();
         }

@@ -14,6 +14,8 @@ use Spindle\Http\Application;
 use Spindle\Http\HttpServer;
 use Spindle\Http\Response;
 use Spindle\Internal\IgnoredSignals;
+use Spindle\Internal\Launcher\LauncherChild;
+use Spindle\Internal\Launcher\PhpBinary;
 use Spindle\Internal\Launcher\Process\Libc;
 use Spindle\Internal\Release;
 use Spindle\Internal\ReleaseMismatchException;
@@ -86,9 +88,12 @@ final class AgentProcess
         ));
     }
 
-    /** @throws \Spindle\Http\ListenException */
+    /** @throws \Spindle\Http\ListenException|\Spindle\LauncherException */
     public function run(): int
     {
+        // Otherwise the agent would claim jobs before it fails.
+        LauncherChild::checkFunctions();
+        PhpBinary::find(null);
         $admin = $this->options->admin === null ? null : $this->openAdmin($this->options->admin);
         $signals = $this->watchSignals();
         $this->warnOfZombies();
