@@ -19,6 +19,7 @@ use Spindle\Cli\Internal\TerminalText;
 use Spindle\Cli\Internal\UsageException;
 use Spindle\Cli\Internal\Work\WorkCommand;
 use Spindle\Internal\FileSizeLimit;
+use Spindle\Internal\PhpSettings;
 use Spindle\LauncherException;
 use Spindle\Remote\BrokerRefusedException;
 use Spindle\SpindleException;
@@ -68,7 +69,7 @@ final class ConsoleApplication extends Application
     public function run(?InputInterface $input = null, ?OutputInterface $output = null): int
     {
         // PHP's messages must not mix with the output of jobs.
-        ini_set('display_errors', 'stderr');
+        PhpSettings::set('display_errors', 'stderr');
         FileSizeLimit::surviveSignal();
         foreach (self::SYMFONY_VARIABLES as $name) {
             $this->environment[$name] = getenv($name, true);
@@ -105,7 +106,7 @@ final class ConsoleApplication extends Application
 
     public function doRun(InputInterface $input, OutputInterface $output): int
     {
-        foreach ($this->environment as $name => $value) {
+        foreach (\function_exists('putenv') ? $this->environment : [] as $name => $value) {
             putenv($value === false ? $name : "{$name}={$value}");
         }
 

@@ -18,6 +18,7 @@ use Spindle\Http\Internal\Sapi\SapiBody;
 use Spindle\Http\Internal\Sapi\SapiExchange;
 use Spindle\Http\Internal\Sapi\ServerVariables;
 use Spindle\Http\Internal\Server\ResponseWriter;
+use Spindle\Internal\PhpSettings;
 use Spindle\Internal\Warnings;
 
 /**
@@ -61,7 +62,7 @@ final class Sapi
             $logger,
         );
         // Displayed errors would become part of the body.
-        ini_set('display_errors', '0');
+        PhpSettings::set('display_errors', '0');
         header_remove('X-Powered-By');
         // Output of a handler is not part of its response. In the server, this output goes to standard output.
         $level = ob_get_level();
@@ -96,7 +97,7 @@ final class Sapi
     /** Answers with 500 after exit() or a fatal error in the handler. PHP would send an empty response with 200. */
     private static function answerEnd(int $level, Head $head, SapiExchange $exchange): void
     {
-        ini_set('memory_limit', -1); // the end may be due to this limit, and a response needs memory
+        PhpSettings::set('memory_limit', '-1'); // the end may be due to this limit, and a response needs memory
         self::discardOutput($level);
         header_remove();
         $response = Response::text("Internal Server Error\n", 500);
@@ -119,8 +120,8 @@ final class Sapi
     {
         ignore_user_abort(true);
         // If these settings were not empty, PHP would add a default Content-Type, and a charset to text types.
-        ini_set('default_mimetype', '');
-        ini_set('default_charset', '');
+        PhpSettings::set('default_mimetype', '');
+        PhpSettings::set('default_charset', '');
         $status = $response->getStatusCode();
         $length = $body->length;
         $lengthLine = match (true) {

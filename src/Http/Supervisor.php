@@ -98,9 +98,12 @@ final class Supervisor implements Lifecycle
     /** @internal Returns whether this PHP can serve with several processes. */
     public static function canFork(): bool
     {
-        return \function_exists('pcntl_fork')
-            && \function_exists('pcntl_signal')
-            && \function_exists('pcntl_waitpid');
+        $functions = [
+            'pcntl_fork', 'pcntl_waitpid', 'pcntl_signal', 'pcntl_signal_get_handler', 'pcntl_signal_dispatch',
+            'pcntl_async_signals',
+        ];
+
+        return array_filter($functions, \function_exists(...)) === $functions;
     }
 
     /**

@@ -18,8 +18,9 @@ final class SupervisorException extends \RuntimeException implements SpindleExce
     public static function withoutPcntl(string $what): self
     {
         return new self(
-            "{$what} needs the extension pcntl, which this PHP does not have. Without pcntl, one process"
-                . ' serves, which is neither reloaded nor replaced',
+            "{$what} needs the extension pcntl, which this PHP does not have, or whose functions are disabled (see"
+                . ' disable_functions in php.ini). Without pcntl, one process serves, which is neither reloaded nor'
+                . ' replaced',
         );
     }
 }

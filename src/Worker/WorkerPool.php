@@ -67,7 +67,7 @@ final class WorkerPool implements Executor, Statistics
                     . ' Submit its tasks from an outer pool',
             );
         }
-        LauncherChild::checkFunctions();
+        LauncherChild::checkFunctions('stream_socket_server');
         $this->ownerPid = (int) getmypid();
         $this->settings = $settings = new WorkerSettings($options);
         $this->dispatcher = new TaskDispatcher(

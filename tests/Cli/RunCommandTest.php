@@ -5,12 +5,22 @@ declare(strict_types=1);
 namespace Spindle\Tests\Cli;
 
 use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\Attributes\TestWith;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Scale;
 use Symfony\Component\Process\InputStream;
 
 final class RunCommandTest extends SpindleCommandTestCase
 {
+    #[TestWith(['ini_set'])]
+    #[TestWith(['putenv'])]
+    public function testFunctionsThatAreNotEssentialMayBeDisabled(string $function): void
+    {
+        $process = $this->shell(\PHP_BINARY . " -d disable_functions={$function} \$SPINDLE run echo ::: a");
+
+        self::assertOutcome(0, "a\n", $process, '');
+    }
+
     public function testEachLineOfTheInputIsAnArgumentThatNoShellSees(): void
     {
         $process = $this->spindle(['-k', 'printf', '[%s]'], "a\n b  c \n\$(x)\n'\n\n*");

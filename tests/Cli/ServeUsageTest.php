@@ -221,7 +221,8 @@ final class ServeUsageTest extends SpindleCommandTestCase
 
             self::assertSame(254, $process->getExitCode());
             self::assertMatchesRegularExpression(
-                '/^spindle: .* needs the extension pcntl, which this PHP does not have.'
+                '/^spindle: .* needs the extension pcntl, which this PHP does not have, or whose functions are'
+                    . ' disabled \(see disable_functions in php.ini\)\.'
                     . " Without pcntl, one process serves, which is neither reloaded nor replaced\n$/D",
                 $process->getErrorOutput(),
             );

@@ -7,6 +7,7 @@ namespace Spindle\Cli\Internal;
 use Psr\Log\LoggerInterface;
 use Psr\Log\LogLevel;
 use Spindle\Internal\FatalError;
+use Spindle\Internal\PhpSettings;
 
 /** Logs PHP's own messages in `spindle serve` and `spindle work`, unless the application sets an error handler. */
 final class PhpMessages
@@ -18,8 +19,8 @@ final class PhpMessages
     /** Logs messages of this process and its forks. The parent process reports a fatal error of a fork instead. */
     public static function logTo(LoggerInterface $log): void
     {
-        ini_set('display_errors', '0');
-        ini_set('log_errors', '0');
+        PhpSettings::set('display_errors', '0');
+        PhpSettings::set('log_errors', '0');
         set_error_handler(static function (int $level, string $message, string $file, int $line) use ($log): bool {
             if ((error_reporting() & $level) === 0) {
                 return false; // so that PHP sets error_get_last()
@@ -38,10 +39,10 @@ final class PhpMessages
         register_shutdown_function(static function () use ($log, $pid): void {
             $error = FatalError::last();
             if ($error !== null && !self::isForkOf($pid)) {
-                ini_set('memory_limit', -1); // the limit may have caused the error
+                PhpSettings::set('memory_limit', '-1'); // the limit may have caused the error
                 self::log($log, LogLevel::CRITICAL, $error['message'], $error['file'], $error['line']);
             }
-            ini_set('display_errors', 'stderr'); // Fatal errors in later shutdown functions are not logged.
+            PhpSettings::set('display_errors', 'stderr'); // Fatal errors in later shutdown functions are not logged.
         });
     }
 

@@ -55,11 +55,11 @@ final class LauncherChild
         $this->pid = $status['pid'];
     }
 
-    /** @throws LauncherException when PHP lacks a function that a launcher or its parent needs */
-    public static function checkFunctions(): void
+    /** @throws LauncherException when PHP lacks one of these functions, or one that a launcher or its parent needs */
+    public static function checkFunctions(string ...$others): void
     {
         $missing = array_filter(
-            self::REQUIRED_FUNCTIONS,
+            [...self::REQUIRED_FUNCTIONS, ...$others],
             static fn(string $function): bool => !\function_exists($function),
         );
         if ($missing !== []) {

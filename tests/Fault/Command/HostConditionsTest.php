@@ -186,7 +186,7 @@ final class HostConditionsTest extends TidyTestCase
     public static function failureOfAWorkerPool(): string
     {
         try {
-            new WorkerPool(1);
+            (new WorkerPool(1))->submit(static fn(): int => 1)->await();
         } catch (LauncherException $exception) {
             return $exception->getMessage();
         }
@@ -203,6 +203,17 @@ final class HostConditionsTest extends TidyTestCase
         }
 
         return '';
+    }
+
+    public function testAHostThatMayNotListenForWorkersIsToldSo(): void
+    {
+        $message = Host::call(
+            self::class . '::failureOfAWorkerPool',
+            options: ['-d', 'disable_functions=stream_socket_server'],
+        );
+
+        self::assertIsString($message);
+        self::assertStringContainsString('this PHP has no stream_socket_server()', $message);
     }
 
     public function testAHostThatMayNotReadSomeOfItsCredentialsHasAPool(): void

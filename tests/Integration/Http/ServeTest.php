@@ -473,9 +473,12 @@ final class ServeTest extends ServeTestCase
         self::assertStringNotContainsString(' error ', $server->getErrorOutput());
     }
 
-    public function testWithoutPcntlOneProcessServes(): void
+    #[TestWith(['pcntl_fork'])]
+    #[TestWith(['pcntl_async_signals'])]
+    #[TestWith(['pcntl_fork,ini_set,putenv'])]
+    public function testWithoutPcntlOneProcessServes(string $disabled): void
     {
-        $server = $this->serve(self::PID, ['--admin', '127.0.0.1:0'], ['-d', 'disable_functions=pcntl_fork']);
+        $server = $this->serve(self::PID, ['--admin', '127.0.0.1:0'], ['-d', "disable_functions={$disabled}"]);
 
         self::assertSame((string) $server->getPid(), $this->get()->body);
         self::assertSame(200, $this->get('/healthz', $this->adminAddress)->status);

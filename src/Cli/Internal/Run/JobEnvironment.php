@@ -72,7 +72,7 @@ final class JobEnvironment
         if ($this->nice !== null && (!$isPossible || !@pcntl_setpriority($this->nice))) {
             throw new UsageException(
                 "option --nice: can't set the niceness {$this->nice}; "
-                    . ($isPossible ? 'a lower one needs a privilege' : 'it needs ext-pcntl'),
+                    . ($isPossible ? 'a lower one needs a privilege' : 'it needs pcntl_setpriority() of ext-pcntl'),
             );
         }
     }

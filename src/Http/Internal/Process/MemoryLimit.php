@@ -31,7 +31,7 @@ final readonly class MemoryLimit
             return $options->memoryLimit;
         }
         $bytes = $memory->bytes();
-        if ($bytes === null) {
+        if ($bytes === null || !\function_exists('ini_set')) {
             return null;
         }
         $limit = max(

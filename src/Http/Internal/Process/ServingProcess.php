@@ -16,6 +16,7 @@ use Spindle\Internal\Async\LoopTurn;
 use Spindle\Internal\FatalError;
 use Spindle\Internal\Launcher\Process\Libc;
 use Spindle\Internal\Launcher\Process\Signals;
+use Spindle\Internal\PhpSettings;
 use Spindle\Internal\SignalWatch;
 
 /** A process forked by the supervisor. It serves until a message or signal stops it, or the supervisor ends. */
@@ -195,7 +196,7 @@ final class ServingProcess implements SupervisorMessages
         $this->pingedAt = (int) hrtime(true);
         if (\ini_get('max_execution_time') !== '0') {
             // A handler may have set a limit for its own request. But at this limit, PHP would end the whole process.
-            ini_set('max_execution_time', '0');
+            PhpSettings::set('max_execution_time', '0');
         }
     }
 
@@ -286,7 +287,7 @@ final class ServingProcess implements SupervisorMessages
         if (getmypid() !== $this->pid) {
             return;
         }
-        ini_set('memory_limit', -1); // the end may be due to this limit, and a report needs memory
+        PhpSettings::set('memory_limit', '-1'); // the end may be due to this limit, and a report needs memory
         register_shutdown_function($this->reportStatistics(...)); // runs after the shutdown function of the server
         $error = FatalError::last();
         $request = $this->server?->requestName()->clauseAtEnd() ?? '';

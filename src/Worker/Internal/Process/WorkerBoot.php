@@ -178,7 +178,7 @@ final class WorkerBoot
                 : throw new \RuntimeException('ext-parallel is missing in the command-line PHP');
         }
         if (!\function_exists('pcntl_fork') || !\function_exists('posix_kill')) {
-            throw new \RuntimeException('ext-pcntl or ext-posix is missing in the command-line PHP');
+            throw new \RuntimeException('ext-pcntl or ext-posix is missing or disabled in the command-line PHP');
         }
         $settings = (new ForkHost($link))->run();
         if ($settings === null) {

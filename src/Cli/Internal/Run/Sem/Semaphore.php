@@ -38,7 +38,7 @@ final class Semaphore
     public static function open(string $name): self
     {
         if (!\function_exists('posix_mkfifo')) {
-            throw new UsageException('spindle sem needs ext-posix');
+            throw new UsageException('spindle sem needs posix_mkfifo() of ext-posix');
         }
         $folder = sys_get_temp_dir() . '/spindle-sem-' . posix_geteuid();
         @mkdir($folder, self::PRIVATE_FOLDER & 0o777);

@@ -1,0 +1,19 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Internal;
+
+/** Changes settings of PHP that are not essential: some hosts disable ini_set() by disable_functions. */
+final class PhpSettings
+{
+    private function __construct() {}
+
+    /** Has no effect without ini_set(). */
+    public static function set(string $name, string $value): void
+    {
+        if (\function_exists('ini_set')) {
+            ini_set($name, $value);
+        }
+    }
+}
