@@ -197,6 +197,15 @@ final class SemTest extends TestCase
         self::assertSame(0o42700, fileperms($this->path('spindle-sem-' . posix_geteuid())));
     }
 
+    public function testAUmaskDoesNotTakeAccessFromItsUser(): void
+    {
+        $process = $this->sem('umask 0177; sem --id a --fg "umask;"; umask 0777; sem --id a --fg "umask;"');
+
+        self::assertOutcome(0, "0177\n0777\n", $process);
+        $folder = $this->path('spindle-sem-' . posix_geteuid());
+        self::assertSame([0o40700, 0o100600], [fileperms($folder), fileperms("{$folder}/lock")]);
+    }
+
     /** @return iterable<string, array{\Closure(string): mixed}> */
     public static function wrongFolders(): iterable
     {

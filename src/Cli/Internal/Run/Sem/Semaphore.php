@@ -17,6 +17,9 @@ final class Semaphore
     /** The largest limit. A waiting process needs a descriptor for each holder. */
     public const MAX_HOLDERS = 500;
 
+    /** Gives only the owner access. With the umask of the caller, the owner could lack access. */
+    private const UMASK = 0o077;
+
     private const PRIVATE_FOLDER = 0o040700;
 
     /** A folder can inherit this bit from its parent folder. The bit gives the group no access: inode(7). */
@@ -41,12 +44,14 @@ final class Semaphore
             throw new UsageException('spindle sem needs posix_mkfifo() of ext-posix');
         }
         $folder = sys_get_temp_dir() . '/spindle-sem-' . posix_geteuid();
+        $umask = umask(self::UMASK);
         @mkdir($folder, self::PRIVATE_FOLDER & 0o777);
         $stat = @lstat($folder);
         $isPrivate = $stat !== false
             && $stat['uid'] === posix_geteuid()
             && ($stat['mode'] & ~self::S_ISGID) === self::PRIVATE_FOLDER;
         $lock = $isPrivate ? @fopen("{$folder}/lock", 'c+e') : false;
+        umask($umask);
         if ($lock === false) {
             throw new UsageException(
                 "can't use the folder '{$folder}' for semaphores: it is not a writable folder of this user with mode"
@@ -140,7 +145,9 @@ final class Semaphore
     {
         $path = "{$this->folder}/{$this->prefix}." . bin2hex(random_bytes(8));
         // The pipe is opened for reading too: if it were opened only for writing, fopen() would wait for a reader.
+        $umask = umask(self::UMASK);
         $pipe = @posix_mkfifo($path, 0o600) ? @fopen($path, 'r+e') : false;
+        umask($umask);
 
         return $pipe === false ? throw new UsageException("can't create the named pipe '{$path}'") : $pipe;
     }
