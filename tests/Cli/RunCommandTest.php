@@ -21,6 +21,23 @@ final class RunCommandTest extends SpindleCommandTestCase
         self::assertOutcome(0, "a\n", $process, '');
     }
 
+    #[TestWith(['sem --fg true; $SPINDLE sem --fg echo a'])]
+    #[TestWith(['run --progress=plain --joblog log echo ::: a'])]
+    public function testAnErrorHandlerOfThePrependedFileIsNotCalled(string $arguments): void
+    {
+        $this->file('prepended.php', <<<'PHP'
+            <?php
+            set_error_handler(static fn(int $level, string $message): never => throw new ErrorException($message));
+            PHP);
+        $process = $this->shell(
+            "export TMPDIR=\$PWD; SPINDLE='" . \PHP_BINARY . " -d auto_prepend_file=prepended.php '\$SPINDLE;"
+                . " \$SPINDLE {$arguments} 2>&1",
+        );
+
+        self::assertSame(0, $process->getExitCode(), $process->getOutput());
+        self::assertStringStartsWith("a\n", $process->getOutput());
+    }
+
     public function testEachLineOfTheInputIsAnArgumentThatNoShellSees(): void
     {
         $process = $this->spindle(['-k', 'printf', '[%s]'], "a\n b  c \n\$(x)\n'\n\n*");
