@@ -65,7 +65,6 @@ final class CommandDispatcher implements AttemptEvents
 
     private readonly Lanes $lanes;
     private int $lastId = 0;
-
     private int $finishedCount = 0;
     private int $failedCount = 0;
     private int $retryCount = 0;
