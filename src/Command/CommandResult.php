@@ -124,7 +124,7 @@ final class CommandResult
      *
      * @param resource $shared file that is open for reading and writing
      *
-     * @throws SpoolException when the file can't be written
+     * @throws StreamException when the file can't be written
      */
     public function moveOutput(mixed $shared): void
     {

@@ -138,7 +138,7 @@ final class Agent implements Lifecycle, Statistics
      * @throws AgentClosedException
      * @throws BrokerRefusedException when the engine refuses a request before it has answered the first claim. Later,
      *                                the agent logs a refusal and retries
-     * @throws TamperedFrameException when the agent could verify none of the jobs that it has claimed
+     * @throws InvalidSignatureException when the agent could verify none of the jobs that it has claimed
      * @throws LauncherException when no worker can be started
      * @throws \LogicException when the agent is running already
      */

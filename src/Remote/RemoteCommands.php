@@ -80,7 +80,7 @@ final class RemoteCommands implements CommandTransport, Lifecycle
      * @throws PayloadTooLargeException
      * @throws BrokerException
      * @throws JobLostException
-     * @throws TamperedFrameException
+     * @throws InvalidSignatureException
      * @throws ExecutorClosedException
      */
     public function execute(string $encoded, Cancellation $withdrawal, Cancellation $cancellation): string

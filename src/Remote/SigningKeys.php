@@ -150,15 +150,15 @@ final class SigningKeys
      *
      * @internal
      *
-     * @throws TamperedFrameException
+     * @throws InvalidSignatureException
      */
     public function open(FrameKind $kind, string $queue, string $id, #[\SensitiveParameter] string $frame): string
     {
         if (\strlen($frame) < self::FRAME_HEAD_BYTES) {
-            throw TamperedFrameException::of($id, 'it is too short');
+            throw InvalidSignatureException::of($id, 'it is too short');
         }
         if (\ord($frame[0]) !== self::FRAME_VERSION) {
-            throw TamperedFrameException::of(
+            throw InvalidSignatureException::of(
                 $id,
                 'it has format version ' . \ord($frame[0]) . ', and this process reads version ' . self::FRAME_VERSION,
             );
@@ -170,7 +170,7 @@ final class SigningKeys
             && isset($this->keys[$name])
             && hash_equals($this->authenticationCode($name, $text), substr($frame, 10, 32));
 
-        return $isVerified ? $body : throw TamperedFrameException::of(
+        return $isVerified ? $body : throw InvalidSignatureException::of(
             $id,
             'it is not signed for this job and queue with a key of this process\'s key file',
         );

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Command\Internal;
 
-use Spindle\Command\SpoolException;
+use Spindle\Command\StreamException;
 
 /** Holds an output of a command, or the tasks of a TaskRunner: in memory if small, in an unlinked file if large. */
 final class Capture
@@ -52,7 +52,7 @@ final class Capture
      * Adds the last piece. If it is the only piece, it stays in memory without a size limit, and no memory is reserved
      * in the store.
      *
-     * @throws SpoolException when the output can't be written to its file
+     * @throws StreamException when the output can't be written to its file
      */
     public function appendLast(string $bytes): void
     {
@@ -64,7 +64,7 @@ final class Capture
         }
     }
 
-    /** @throws SpoolException when the output can't be written to a file; earlier pieces are kept */
+    /** @throws StreamException when the output can't be written to a file; earlier pieces are kept */
     public function append(string $bytes): void
     {
         $size = \strlen($bytes);
@@ -90,7 +90,7 @@ final class Capture
      * Copies the output from its own file to the end of a shared file, and closes its own file. Nothing may be appended
      * after that.
      *
-     * @throws SpoolException when the shared file can't be written; the output stays in its own file
+     * @throws StreamException when the shared file can't be written; the output stays in its own file
      */
     public function moveTo(SharedFile $shared): void
     {
@@ -155,13 +155,13 @@ final class Capture
         return $stream;
     }
 
-    /** @throws SpoolException when the output in memory can't be moved to a file */
+    /** @throws StreamException when the output in memory can't be moved to a file */
     private function spill(): void
     {
         $file = $this->store->open();
         try {
             $this->store->write($file, $this->bytes);
-        } catch (SpoolException $failed) {
+        } catch (StreamException $failed) {
             $this->store->release(0, true);
 
             throw $failed;

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Command\Internal;
 
-use Spindle\Command\SpoolException;
+use Spindle\Command\StreamException;
 use Spindle\Internal\FileSizeLimit;
 use Spindle\Internal\UnlinkedFile;
 
@@ -67,7 +67,7 @@ final class CaptureStore
     /**
      * @return resource
      *
-     * @throws SpoolException when the file can't be created
+     * @throws StreamException when the file can't be created
      */
     public function open(): mixed
     {
@@ -89,7 +89,7 @@ final class CaptureStore
                     $capture->moveTo($this->sharedFile());
                 }
             }
-        } catch (SpoolException) {
+        } catch (StreamException) {
             // The disk may be full. The output stays in its own file.
         }
     }
@@ -97,19 +97,19 @@ final class CaptureStore
     /**
      * @param resource $file
      *
-     * @throws SpoolException when the disk is full, for example
+     * @throws StreamException when the disk is full, for example
      */
     public function write(mixed $file, string $bytes): void
     {
         for ($left = $bytes; $left !== ''; $left = substr($left, $written)) {
             $written = FileSizeLimit::write($file, $left);
             if ($written === false || $written === 0) {
-                throw SpoolException::inDirectory($this->directory);
+                throw StreamException::inDirectory($this->directory);
             }
         }
     }
 
-    /** @throws SpoolException when the newest shared file is full, and no other file can be created */
+    /** @throws StreamException when the newest shared file is full, and no other file can be created */
     private function sharedFile(): SharedFile
     {
         $shared = $this->shared?->get();
@@ -126,7 +126,7 @@ final class CaptureStore
     {
         $file = UnlinkedFile::open($this->directory);
         if ($file === false) {
-            throw SpoolException::inDirectory($this->directory);
+            throw StreamException::inDirectory($this->directory);
         }
         stream_set_write_buffer($file, 0);
 

@@ -13,7 +13,7 @@ use Spindle\Command\CommandPoolOptions;
 use Spindle\Command\CommandResult;
 use Spindle\Command\RetryPolicy;
 use Spindle\Command\RunSummary;
-use Spindle\Command\SpoolException;
+use Spindle\Command\StreamException;
 use Spindle\Internal\Async\CallbackFiber;
 use Spindle\Internal\Async\Condition;
 use Spindle\Internal\Async\FiberQueue;
@@ -80,7 +80,7 @@ final class CommandDispatcher implements AttemptEvents
             Condition::class,
             FiberQueue::class,
             LoopTurn::class,
-            SpoolException::class,
+            StreamException::class,
             LauncherException::class,
             CommandFailedException::class,
             CaptureStream::class,

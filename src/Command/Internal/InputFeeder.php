@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Command\Internal;
 
 use Revolt\EventLoop;
-use Spindle\Command\SpoolException;
+use Spindle\Command\StreamException;
 use Spindle\Internal\Async\CallbackFiber;
 use Spindle\Internal\Async\Condition;
 use Spindle\Internal\FileType;
@@ -138,7 +138,7 @@ final class InputFeeder
                 error_clear_last();
                 $piece = Warnings::readApplicationStream(self::ensureOpen($stream), self::MAX_PIECE_BYTES);
                 if ($piece === false) {
-                    throw SpoolException::fromStream();
+                    throw StreamException::fromStream();
                 }
                 if ($piece !== '') {
                     yield $piece;
@@ -154,11 +154,11 @@ final class InputFeeder
     /**
      * @return resource
      *
-     * @throws SpoolException when the caller has closed the stream
+     * @throws StreamException when the caller has closed the stream
      */
     private static function ensureOpen(mixed $stream): mixed
     {
-        return \is_resource($stream) ? $stream : throw SpoolException::closedInput();
+        return \is_resource($stream) ? $stream : throw StreamException::closedInput();
     }
 
     /**

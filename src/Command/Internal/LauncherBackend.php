@@ -6,7 +6,7 @@ namespace Spindle\Command\Internal;
 
 use Spindle\Command\CommandPoolOptions;
 use Spindle\Command\CommandResult;
-use Spindle\Command\SpoolException;
+use Spindle\Command\StreamException;
 use Spindle\Internal\Launcher\LauncherEvents;
 use Spindle\Internal\Launcher\LauncherProtocol;
 use Spindle\LauncherException;
@@ -151,7 +151,7 @@ final class LauncherBackend implements CommandBackend
                 LauncherProtocol::INPUT_ACCEPTED => $pending->feeder?->onAcknowledgement(substr($bytes, $at, $length)),
                 default => null,
             };
-        } catch (SpoolException $failed) {
+        } catch (StreamException $failed) {
             $pending->fail($failed);
         }
     }

@@ -6,7 +6,7 @@ namespace Spindle\Command\Internal;
 
 use Spindle\Command\Command;
 use Spindle\Command\Output;
-use Spindle\Command\SpoolException;
+use Spindle\Command\StreamException;
 use Spindle\Internal\Launcher\LauncherProtocol;
 
 /** A submitted command without an outcome. Holds the state of its current attempt, its input and its output. */
@@ -102,7 +102,7 @@ final class PendingCommand
     /**
      * @param int $type STDOUT or STDERR of {@see LauncherProtocol}
      *
-     * @throws SpoolException when the output can't be kept
+     * @throws StreamException when the output can't be kept
      */
     public function write(int $type, string $bytes): void
     {
@@ -138,7 +138,7 @@ final class PendingCommand
     /** Ends the command because of a failure in this process. The failure becomes the outcome. */
     public function fail(\Throwable $thrown): void
     {
-        if ($thrown instanceof SpoolException) {
+        if ($thrown instanceof StreamException) {
             $this->ioError ??= $thrown->getMessage();
         } else {
             $this->thrown ??= $thrown;

@@ -6,7 +6,7 @@ namespace Spindle\Command\Internal;
 
 use Spindle\Command\CommandResult;
 use Spindle\Command\PortableCommand;
-use Spindle\Command\SpoolException;
+use Spindle\Command\StreamException;
 use Spindle\Internal\Launcher\LauncherProtocol;
 
 final class ResultFactory
@@ -33,7 +33,7 @@ final class ResultFactory
                     $length - self::EXITED_HEAD_BYTES - $exit['out'],
                 ));
             }
-        } catch (SpoolException $failed) {
+        } catch (StreamException $failed) {
             $pending->ioError = $failed->getMessage();
         }
         ++$pending->attempts;
@@ -87,7 +87,7 @@ final class ResultFactory
         try {
             $pending->stdout->append($output);
             $pending->stderr->append($errors);
-        } catch (SpoolException $failed) {
+        } catch (StreamException $failed) {
             $pending->ioError = $failed->getMessage();
         }
         ++$pending->attempts;

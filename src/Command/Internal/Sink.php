@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Command\Internal;
 
 use Revolt\EventLoop;
-use Spindle\Command\SpoolException;
+use Spindle\Command\StreamException;
 use Spindle\Internal\Async\CallbackFiber;
 use Spindle\Internal\Async\Condition;
 use Spindle\Internal\FileType;
@@ -129,12 +129,12 @@ final class Sink
         $stream = $this->target;
         while ($bytes !== '') {
             if (!\is_resource($stream)) {
-                throw SpoolException::closedStream();
+                throw StreamException::closedStream();
             }
             error_clear_last();
             $written = self::writeNow($stream, $bytes);
             if ($written === false || ($written === 0 && error_get_last() !== null)) {
-                throw SpoolException::onStream();
+                throw StreamException::onStream();
             }
             $bytes = substr($bytes, $written);
             if ($bytes !== '') {

@@ -13,10 +13,10 @@ use Spindle\Internal\Clock;
 use Spindle\Remote\AgentOptions;
 use Spindle\Remote\Broker;
 use Spindle\Remote\BrokerUnavailableException;
+use Spindle\Remote\InvalidSignatureException;
 use Spindle\Remote\LeaseLostException;
 use Spindle\Remote\MailboxMessage;
 use Spindle\Remote\SigningKeys;
-use Spindle\Remote\TamperedFrameException;
 
 /**
  * Does an agent's work for one queue during one lease. The agent claims jobs under an owner name, to which the lease
@@ -41,7 +41,7 @@ final class AgentRun
     private ?\Throwable $failure = null;
 
     /** Reason why a claimed job could not be verified. Set only if the agent stops because no job was verified. */
-    private ?TamperedFrameException $refusal = null;
+    private ?InvalidSignatureException $refusal = null;
 
     /** Time of {@see Clock::now()} at which the lease ends unless it is renewed. */
     private float $leaseEnd = 0.0;
@@ -103,7 +103,7 @@ final class AgentRun
      * @param Cancellation $end ends the running jobs and returns them to the queue; never requested before $stop
      *
      * @throws LeaseLostException
-     * @throws TamperedFrameException when the agent could verify none of the jobs that it has claimed
+     * @throws InvalidSignatureException when the agent could verify none of the jobs that it has claimed
      * @throws \Spindle\Remote\BrokerException
      */
     public function serve(Cancellation $stop, Cancellation $end): void
@@ -124,7 +124,7 @@ final class AgentRun
             }
             $this->broker->releaseLease($this->queue, $this->owner);
             if ($this->refusal !== null) {
-                throw TamperedFrameException::noJobVerified($this->queue, $this->refusal);
+                throw InvalidSignatureException::noJobVerified($this->queue, $this->refusal);
             }
         } finally {
             $stop->unsubscribe($subscription);
@@ -161,7 +161,7 @@ final class AgentRun
     }
 
     /** Stops the agent, because it could verify none of the jobs that it has claimed. */
-    public function stopUnverified(TamperedFrameException $refusal): void
+    public function stopUnverified(InvalidSignatureException $refusal): void
     {
         $this->refusal = $refusal;
         $this->stop();

@@ -5,13 +5,13 @@ declare(strict_types=1);
 namespace Spindle\Remote\Internal;
 
 use Spindle\Internal\ReportDelivery;
+use Spindle\Remote\InvalidSignatureException;
 use Spindle\Remote\Job;
 use Spindle\Remote\JobLostException;
 use Spindle\Remote\JobRetryPolicy;
 use Spindle\Remote\PayloadTooLargeException;
 use Spindle\Remote\RemoteOptions;
 use Spindle\Remote\SigningKeys;
-use Spindle\Remote\TamperedFrameException;
 use Spindle\Worker\PortableOutcome;
 
 /** Encodes and signs the jobs of one queue. Verifies and decodes their outcomes, items and reports. */
@@ -51,7 +51,7 @@ final class JobCodec
      *
      * @return array{mixed, mixed} key and item
      *
-     * @throws TamperedFrameException
+     * @throws InvalidSignatureException
      * @throws JobLostException         when the frame is that of a later item
      * @throws \Spindle\Worker\TaskFailedException
      */
@@ -64,7 +64,7 @@ final class JobCodec
             throw JobLostException::items($id, $this->queue, $index, $at[1]);
         }
         if ($at[1] < $index) {
-            throw TamperedFrameException::of($id, "it belongs to an item before item {$index}");
+            throw InvalidSignatureException::of($id, "it belongs to an item before item {$index}");
         }
 
         return PortableOutcome::item(substr($body, 4), 1, $key);
@@ -79,13 +79,13 @@ final class JobCodec
         }
         try {
             $report = $this->keys->open(FrameKind::Report, $this->queue, $id, $frame);
-        } catch (TamperedFrameException) {
+        } catch (InvalidSignatureException) {
             return;
         }
         ReportDelivery::deliver(static fn(): mixed => PortableOutcome::report($report), $onReport);
     }
 
-    /** @throws TamperedFrameException */
+    /** @throws InvalidSignatureException */
     public function outcome(string $id, string $frame): string
     {
         return $this->keys->open(FrameKind::Outcome, $this->queue, $id, $frame);
@@ -97,7 +97,7 @@ final class JobCodec
      * @param mixed $key   key of the task's input in a map() call
      * @param int   $taken number of items that were taken
      *
-     * @throws TamperedFrameException|JobLostException|\Spindle\Worker\TaskException
+     * @throws InvalidSignatureException|JobLostException|\Spindle\Worker\TaskException
      * @throws \Spindle\Worker\UnserializableException
      */
     public function generatorReturn(string $id, string $frame, mixed $key, int $taken): mixed

@@ -12,11 +12,11 @@ use Spindle\Command\PortableCommand;
 use Spindle\Internal\Clock;
 use Spindle\LauncherException;
 use Spindle\Remote\Delivery;
+use Spindle\Remote\InvalidSignatureException;
 use Spindle\Remote\Job;
 use Spindle\Remote\LeaseLostException;
 use Spindle\Remote\PayloadTooLargeException;
 use Spindle\Remote\Settlement;
-use Spindle\Remote\TamperedFrameException;
 use Spindle\Worker\WorkerCrashedException;
 
 /** Runs the jobs of one lease. Some wait here, so that the pool gets a job as soon as it has finished another. */
@@ -232,7 +232,7 @@ final class JobRunner
                 $this->exchange->settle($this->settlements->refused($delivery, $tooLarge));
 
                 continue;
-            } catch (TamperedFrameException $refused) {
+            } catch (InvalidSignatureException $refused) {
                 $this->run->logger->error($refused->getMessage());
                 $refusals[] = [$delivery, $refused];
 
@@ -255,7 +255,7 @@ final class JobRunner
         $this->fillPool();
     }
 
-    /** @throws PayloadTooLargeException|TamperedFrameException */
+    /** @throws PayloadTooLargeException|InvalidSignatureException */
     private function open(Delivery $delivery, int $sequenceNumber): ClaimedJob
     {
         if ($delivery->oversizeBytes > 0) {
@@ -275,7 +275,7 @@ final class JobRunner
      * Refuses jobs that can't be verified. An agent that has never verified any job possibly has a wrong key, so it
      * returns these jobs to the queue instead. Then it pauses, each time twice as long as before, and finally stops.
      *
-     * @param list<array{Delivery, TamperedFrameException}> $refusals
+     * @param list<array{Delivery, InvalidSignatureException}> $refusals
      */
     private function handleRefusals(array $refusals): void
     {

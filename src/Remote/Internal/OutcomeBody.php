@@ -5,9 +5,9 @@ declare(strict_types=1);
 namespace Spindle\Remote\Internal;
 
 use Amp\CancelledException;
+use Spindle\Remote\InvalidSignatureException;
 use Spindle\Remote\PayloadTooLargeException;
 use Spindle\Remote\ResultTooLargeException;
-use Spindle\Remote\TamperedFrameException;
 use Spindle\Worker\PortableOutcome;
 
 /** The body of an outcome's frame: u8 kind, u32 attempts, u32 item count (only of a generator), encoded outcome. */
@@ -56,10 +56,10 @@ final class OutcomeBody
 
     /** Returns the outcome of a job whose frame or result was refused. */
     public static function refused(
-        TamperedFrameException|ResultTooLargeException|PayloadTooLargeException $refused,
+        InvalidSignatureException|ResultTooLargeException|PayloadTooLargeException $refused,
     ): string {
         $kind = match (true) {
-            $refused instanceof TamperedFrameException => self::TAMPERED,
+            $refused instanceof InvalidSignatureException => self::TAMPERED,
             $refused instanceof ResultTooLargeException => self::TOO_LARGE,
             default => self::PAYLOAD_TOO_LARGE,
         };
@@ -72,7 +72,7 @@ final class OutcomeBody
      *
      * @return mixed the task's result, or the encoded result of a command
      *
-     * @throws CancelledException|TamperedFrameException|PayloadTooLargeException|ResultTooLargeException
+     * @throws CancelledException|InvalidSignatureException|PayloadTooLargeException|ResultTooLargeException
      * @throws \Spindle\Worker\TaskException|\Spindle\Worker\UnserializableException
      */
     public static function read(string $outcome, mixed $key): mixed
@@ -84,7 +84,7 @@ final class OutcomeBody
 
         return match ($head['kind']) {
             self::CANCELLED => throw new CancelledException(),
-            self::TAMPERED => throw TamperedFrameException::withMessage($rest),
+            self::TAMPERED => throw InvalidSignatureException::withMessage($rest),
             self::COMMAND => $rest,
             self::PAYLOAD_TOO_LARGE => throw PayloadTooLargeException::withMessage($rest),
             self::TOO_LARGE => throw ResultTooLargeException::withMessage($rest),

@@ -15,6 +15,7 @@ use Spindle\Internal\CannotWaitException;
 use Spindle\Internal\WeakTimer;
 use Spindle\Remote\Broker;
 use Spindle\Remote\BrokerException;
+use Spindle\Remote\InvalidSignatureException;
 use Spindle\Remote\Job;
 use Spindle\Remote\JobRetryPolicy;
 use Spindle\Remote\JobStatus;
@@ -22,7 +23,6 @@ use Spindle\Remote\PayloadTooLargeException;
 use Spindle\Remote\QueueFullException;
 use Spindle\Remote\RemoteOptions;
 use Spindle\Remote\SigningKeys;
-use Spindle\Remote\TamperedFrameException;
 use Spindle\Worker\ExecutorClosedException;
 
 use function Amp\async;
@@ -252,7 +252,7 @@ final class QueueClient
      * @param mixed       $key   key of the task's input in a map() call
      * @param SharedQueue $queue fetches the items, perhaps after this client was closed
      *
-     * @throws TamperedFrameException|\Spindle\Worker\TaskException|\Spindle\Worker\UnserializableException
+     * @throws InvalidSignatureException|\Spindle\Worker\TaskException|\Spindle\Worker\UnserializableException
      */
     public function result(string $id, string $frame, mixed $key, SharedQueue $queue): mixed
     {

@@ -9,6 +9,7 @@ use Spindle\Command\CommandResult;
 use Spindle\Command\PortableCommand;
 use Spindle\LauncherException;
 use Spindle\Remote\Delivery;
+use Spindle\Remote\InvalidSignatureException;
 use Spindle\Remote\JobRetryPolicy;
 use Spindle\Remote\NoRetry;
 use Spindle\Remote\PayloadTooLargeException;
@@ -16,7 +17,6 @@ use Spindle\Remote\ResultTooLargeException;
 use Spindle\Remote\Settlement;
 use Spindle\Remote\SettlementKind;
 use Spindle\Remote\SigningKeys;
-use Spindle\Remote\TamperedFrameException;
 use Spindle\Worker\PortableOutcome;
 use Spindle\Worker\PortableTask;
 use Spindle\Worker\TaskTimeoutException;
@@ -46,7 +46,7 @@ final class SettlementFactory
      *
      * @param int $sequenceNumber N for the Nth job that the agent has claimed under its lease; 0 when unknown
      *
-     * @throws TamperedFrameException
+     * @throws InvalidSignatureException
      */
     public function open(Delivery $delivery, int $sequenceNumber): ClaimedJob
     {
@@ -54,7 +54,7 @@ final class SettlementFactory
         try {
             return new ClaimedJob($delivery, JobBody::read($body), $sequenceNumber);
         } catch (\ValueError $malformed) {
-            throw TamperedFrameException::of(
+            throw InvalidSignatureException::of(
                 $delivery->id,
                 "its body is signed, but can't be read ({$malformed->getMessage()}). "
                     . 'Was it submitted by another version of Spindle?',
@@ -85,7 +85,7 @@ final class SettlementFactory
      */
     public function refused(
         Delivery $delivery,
-        TamperedFrameException|PayloadTooLargeException $refused,
+        InvalidSignatureException|PayloadTooLargeException $refused,
     ): Settlement {
         $policy = new JobRetryPolicy(maxAttempts: self::MAX_REFUSALS, delay: 0.2);
         $failures = $delivery->failures + 1;

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Tests\Fault\Remote;
 
 use PHPUnit\Framework\TestCase;
+use Spindle\Remote\InvalidSignatureException;
 use Spindle\Remote\JobLostException;
 use Spindle\Remote\JobRetryPolicy;
 use Spindle\Remote\JobStatus;
@@ -12,7 +13,6 @@ use Spindle\Remote\RedisBroker;
 use Spindle\Remote\RemoteExecutor;
 use Spindle\Remote\ResultTooLargeException;
 use Spindle\Remote\SigningKeys;
-use Spindle\Remote\TamperedFrameException;
 use Spindle\Remote\Testing\TemporaryRedis;
 use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
@@ -269,7 +269,7 @@ final class AgentFaultsTest extends TestCase
             try {
                 $executor->attach($id)->await();
                 self::fail("The frame that is {$how} is refused");
-            } catch (TamperedFrameException $refused) {
+            } catch (InvalidSignatureException $refused) {
                 self::assertStringContainsString($id, $refused->getMessage());
             }
         }
@@ -288,7 +288,7 @@ final class AgentFaultsTest extends TestCase
             new SigningKeys([str_repeat('another key', 3)]),
         );
 
-        $this->expectException(TamperedFrameException::class);
+        $this->expectException(InvalidSignatureException::class);
         $stranger->attach($id)->await();
     }
 

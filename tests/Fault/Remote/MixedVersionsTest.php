@@ -4,12 +4,12 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Fault\Remote;
 
+use Spindle\Remote\InvalidSignatureException;
 use Spindle\Remote\JobRetryPolicy;
 use Spindle\Remote\JobStatus;
 use Spindle\Remote\RedisBroker;
 use Spindle\Remote\RemoteExecutor;
 use Spindle\Remote\RemoteOptions;
-use Spindle\Remote\TamperedFrameException;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Host;
 use Spindle\Tests\ReadsErrorLog;
@@ -159,7 +159,7 @@ final class MixedVersionsTest extends TidyTestCase
         try {
             $executor->attach($id)->await();
             self::fail('Nobody here can read it');
-        } catch (TamperedFrameException $refused) {
+        } catch (InvalidSignatureException $refused) {
             self::assertStringContainsString($told, $refused->getMessage());
         }
         self::assertStringContainsString($told, $this->whyDead($id));

@@ -16,6 +16,7 @@ use Spindle\Remote\Agent;
 use Spindle\Remote\AgentOptions;
 use Spindle\Remote\Internal\FrameKind;
 use Spindle\Remote\Internal\JobBody;
+use Spindle\Remote\InvalidSignatureException;
 use Spindle\Remote\Job;
 use Spindle\Remote\JobConflictException;
 use Spindle\Remote\JobLostException;
@@ -28,7 +29,6 @@ use Spindle\Remote\RemoteExecutor;
 use Spindle\Remote\RemoteOptions;
 use Spindle\Remote\ResultTooLargeException;
 use Spindle\Remote\SigningKeys;
-use Spindle\Remote\TamperedFrameException;
 use Spindle\Remote\Testing\TemporaryRedis;
 use Spindle\Tests\Async;
 use Spindle\Tests\Conformance\Worker\Task\Gate;
@@ -341,7 +341,7 @@ final class DispatchedTasksTest extends TidyTestCase
             'no other agent can read them',
             20.0,
         );
-        $this->expectException(TamperedFrameException::class);
+        $this->expectException(InvalidSignatureException::class);
         $this->expectExceptionMessage('Was it submitted by another version of Spindle?');
         $executor->attach('odd-1')->await();
     }

@@ -20,13 +20,13 @@ use Spindle\Remote\AgentClosedException;
 use Spindle\Remote\AgentOptions;
 use Spindle\Remote\Broker;
 use Spindle\Remote\ClaimResult;
+use Spindle\Remote\InvalidSignatureException;
 use Spindle\Remote\JobRetryPolicy;
 use Spindle\Remote\PayloadTooLargeException;
 use Spindle\Remote\RemoteExecutor;
 use Spindle\Remote\RemoteOptions;
 use Spindle\Remote\Settlement;
 use Spindle\Remote\SigningKeys;
-use Spindle\Remote\TamperedFrameException;
 use Spindle\Tests\Async;
 use Spindle\Tests\Remote\AgentProgram;
 use Spindle\Tests\Remote\MemoryBroker;
@@ -114,7 +114,7 @@ final class AgentTest extends TidyTestCase
         try {
             $agent->run();
             self::fail('It stops');
-        } catch (TamperedFrameException $failure) {
+        } catch (InvalidSignatureException $failure) {
             self::assertStringContainsString('could verify none', $failure->getMessage());
         }
 
@@ -181,7 +181,7 @@ final class AgentTest extends TidyTestCase
         try {
             $executor->attach($tampered)->await();
             self::fail('It is refused');
-        } catch (TamperedFrameException $refused) {
+        } catch (InvalidSignatureException $refused) {
             self::assertStringContainsString($tampered, $refused->getMessage());
         }
         await($futures);

@@ -6,8 +6,8 @@ namespace Spindle\Tests\Unit\Remote;
 
 use PHPUnit\Framework\Attributes\DataProvider;
 use Spindle\Remote\Internal\FrameKind;
+use Spindle\Remote\InvalidSignatureException;
 use Spindle\Remote\SigningKeys;
-use Spindle\Remote\TamperedFrameException;
 use Spindle\Tests\TidyTestCase;
 
 final class FrameTest extends TidyTestCase
@@ -74,7 +74,7 @@ final class FrameTest extends TidyTestCase
 
     public function testAnotherKeyOpensNothing(): void
     {
-        $this->expectException(TamperedFrameException::class);
+        $this->expectException(InvalidSignatureException::class);
         $this->expectExceptionMessage(
             'The frame of the job id was refused: '
                 . 'it is not signed for this job and queue with a key of this process\'s key file',
@@ -112,7 +112,7 @@ final class FrameTest extends TidyTestCase
         $frame = self::seal();
         $frame[0] = "\2";
 
-        $this->expectException(TamperedFrameException::class);
+        $this->expectException(InvalidSignatureException::class);
         $this->expectExceptionMessage('it has format version 2, and this process reads version 1');
         self::keys()->open(FrameKind::Outcome, 'queue', 'id', $frame);
     }
@@ -127,7 +127,7 @@ final class FrameTest extends TidyTestCase
         try {
             self::keys()->open($kind, $queue, $id, $frame);
             self::fail("It is opened though {$why}");
-        } catch (TamperedFrameException $refused) {
+        } catch (InvalidSignatureException $refused) {
             self::assertStringStartsWith("The frame of the job {$id} was refused: ", $refused->getMessage());
         }
     }

@@ -7,9 +7,9 @@ namespace Spindle\Tests\Unit\Remote;
 use PHPUnit\Framework\Attributes\After;
 use PHPUnit\Framework\Attributes\DataProvider;
 use Spindle\Remote\Internal\FrameKind;
+use Spindle\Remote\InvalidSignatureException;
 use Spindle\Remote\KeyFileException;
 use Spindle\Remote\SigningKeys;
-use Spindle\Remote\TamperedFrameException;
 use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\TidyTestCase;
 
@@ -220,7 +220,7 @@ final class SigningKeysTest extends TidyTestCase
     {
         try {
             return $keys->open(FrameKind::Job, 'queue', 'id', $frame);
-        } catch (TamperedFrameException) {
+        } catch (InvalidSignatureException) {
             return null;
         }
     }

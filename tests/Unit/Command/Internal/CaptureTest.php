@@ -7,7 +7,7 @@ namespace Spindle\Tests\Unit\Command\Internal;
 use PHPUnit\Framework\TestCase;
 use Spindle\Command\Internal\Capture;
 use Spindle\Command\Internal\CaptureStore;
-use Spindle\Command\SpoolException;
+use Spindle\Command\StreamException;
 use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\Text;
 
@@ -33,7 +33,7 @@ final class CaptureTest extends TestCase
         $capture->append(str_repeat('x', self::MEGABYTE));
         self::assertSame(self::MEGABYTE, $capture->length());
 
-        $this->expectException(SpoolException::class);
+        $this->expectException(StreamException::class);
         $capture->append('y');
     }
 
@@ -60,7 +60,7 @@ final class CaptureTest extends TestCase
         try {
             $store = new CaptureStore('tmp');
 
-            $this->expectException(SpoolException::class);
+            $this->expectException(StreamException::class);
             $this->expectExceptionMessage('Could not write a temporary file in tmp: No such file or directory');
             $store->open();
         } finally {
@@ -166,7 +166,7 @@ final class CaptureTest extends TestCase
             try {
                 $capture->append(str_repeat('x', 2 * self::MEGABYTE));
                 self::fail('It was kept');
-            } catch (SpoolException $exception) {
+            } catch (StreamException $exception) {
                 self::assertStringContainsString(
                     'temporary file in /no/such/directory: No such file or directory',
                     $exception->getMessage(),

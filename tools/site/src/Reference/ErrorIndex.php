@@ -24,7 +24,7 @@ final readonly class ErrorIndex
             . ' again, or set `rerunAfterCrash: true`.',
         Command\CommandFailedException::class => 'Read `$result`: exit code, signal, timeout or missing program, and'
             . ' both outputs.',
-        Command\SpoolException::class => 'Free space in the temporary directory, choose another one'
+        Command\StreamException::class => 'Free space in the temporary directory, choose another one'
             . ' (`CommandPoolOptions::$temporaryDirectory`), or raise the file size limit (`ulimit -f`). Keep the'
             . ' stream open until the command has ended.',
         Worker\TaskException::class => 'Catch it to handle every failure of a task. `$attempts` and `$key` identify'
@@ -113,7 +113,7 @@ final readonly class ErrorIndex
             . ' again if it may run twice.',
         Remote\JobConflictException::class => 'Use another id for a different task.',
         Remote\KeyFileException::class => 'Create a key file as the message shows, and give all machines the same key.',
-        Remote\TamperedFrameException::class => 'Give agents and callers the same key, and the same version of'
+        Remote\InvalidSignatureException::class => 'Give agents and callers the same key, and the same version of'
             . ' Spindle.',
         Remote\LeaseLostException::class => 'You need to do nothing: other agents run the jobs. If it'
             . ' happens often, check the network.',

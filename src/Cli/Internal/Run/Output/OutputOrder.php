@@ -8,7 +8,7 @@ use Spindle\Cli\Internal\OutputFailedException;
 use Spindle\Cli\Internal\Run\Input\InputJob;
 use Spindle\Cli\Internal\Run\TemporaryFile;
 use Spindle\Command\CommandResult;
-use Spindle\Command\SpoolException;
+use Spindle\Command\StreamException;
 
 /** The option --keep-order. A result is early, and is kept, while a job before its job has no result. */
 final class OutputOrder
@@ -92,7 +92,7 @@ final class OutputOrder
             }
             ++$this->sharedFileResults;
             $result->moveOutput($this->sharedFile);
-        } catch (OutputFailedException|SpoolException) {
+        } catch (OutputFailedException|StreamException) {
             // The disk may be full: the output stays in its own files.
         }
     }

@@ -7,7 +7,7 @@ namespace Spindle\Remote;
 use Spindle\SpindleException;
 
 /** A frame (a signed job, outcome, item or report) has no valid signature or can't be read. It was not used. */
-final class TamperedFrameException extends \RuntimeException implements SpindleException
+final class InvalidSignatureException extends \RuntimeException implements SpindleException
 {
     public static function of(string $id, string $why): self
     {

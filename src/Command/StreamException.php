@@ -8,7 +8,7 @@ use Spindle\Internal\Warnings;
 use Spindle\SpindleException;
 
 /** The stream of an input or an output failed, or large output could not be written to a temporary file. */
-final class SpoolException extends \RuntimeException implements SpindleException
+final class StreamException extends \RuntimeException implements SpindleException
 {
     private function __construct(string $message)
     {
