@@ -39,12 +39,6 @@ use function Amp\async;
  */
 final class SymfonyReceiver
 {
-    /** Maximum bytes per read. Symfony decompresses one read at once, to at most about 16 MiB. */
-    private const READ_BYTES = 16_384;
-
-    /** At this number of unread pieces of a body, at most 1 MiB together, the receiver stops reading. */
-    private const MAX_UNREAD_PIECES = 64;
-
     public bool $hasHead = false;
 
     private readonly int $ownerPid;
@@ -60,7 +54,7 @@ final class SymfonyReceiver
     /** @var Future<null>|null the wait for the head of a detached request; null before {@see continueDetached()} */
     private ?Future $detached = null;
 
-    /** Notified when half of the unread pieces were taken. */
+    /** Notified when half of the unread bytes were taken. */
     private readonly Condition $taken;
 
     /** Exception that on_progress has thrown. Kept here, because the upload wraps it in an error of the body. */
@@ -228,12 +222,12 @@ final class SymfonyReceiver
     {
         while (!$body->eof()) {
             $this->pause($cancellation);
-            while ($this->state->unreadCount($this->id) >= self::MAX_UNREAD_PIECES) {
+            while ($this->state->freeBytes($this->id) === 0) {
                 $this->taken->wait($cancellation, $this);
             }
-            $bytes = $body->read(self::READ_BYTES);
+            $bytes = $body->read($this->state->freeBytes($this->id));
             $this->info['size_download'] += \strlen($bytes);
-            $this->state->add($this->id, $bytes);
+            $this->state->addBytes($this->id, $bytes);
         }
         $this->state->add($this->id, null, null);
     }
@@ -241,7 +235,7 @@ final class SymfonyReceiver
     /** Must be called after the reader has taken a piece of the body. */
     public function continue(): void
     {
-        if ($this->state->unreadCount($this->id) <= self::MAX_UNREAD_PIECES / 2) {
+        if ($this->state->isHalfEmpty($this->id)) {
             $this->taken->notify();
         }
     }

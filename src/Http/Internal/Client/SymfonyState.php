@@ -9,12 +9,19 @@ use Amp\DeferredFuture;
 use Amp\TimeoutCancellation;
 use Spindle\Internal\Async\FiberSwitch;
 use Spindle\Internal\CannotWaitException;
+use Symfony\Component\HttpClient\Chunk\FirstChunk;
 use Symfony\Component\HttpClient\Exception\TransportException;
 use Symfony\Component\HttpClient\Internal\ClientState;
 
 /** The incomplete responses of a {@see \Spindle\Http\Client\SymfonyClient}, with the parts that have arrived. */
 final class SymfonyState extends ClientState
 {
+    /** Symfony decompresses one piece of a body at once, to at most about 16 MiB. */
+    private const PIECE_BYTES = 16_384;
+
+    /** Maximum of the stored pieces of a body: together 1 MiB. */
+    private const MAX_PIECES = 64;
+
     /** @var array<array-key, array<int, DeferredFuture<mixed>>> completed by the next activity; by id of response */
     private array $waits = [];
 
@@ -35,14 +42,46 @@ final class SymfonyState extends ClientState
 
     public function append(string $id, mixed ...$activities): void
     {
-        $before = $this->handlesActivity[$id] ?? [];
-        $this->handlesActivity[$id] = [...\is_array($before) ? $before : [], ...$activities];
+        $this->handlesActivity[$id] = [...$this->parts($id), ...$activities];
     }
 
-    /** Returns the number of stored parts of a response. */
-    public function unreadCount(string $id): int
+    /** Stores at most {@see freeBytes()} of a body. Short parts become one piece, because each piece needs memory. */
+    public function addBytes(string $id, string $bytes): void
     {
-        return \count((array) ($this->handlesActivity[$id] ?? []));
+        $parts = $this->parts($id);
+        $last = array_pop($parts);
+        if (\is_string($last) && \strlen($last) < self::PIECE_BYTES) {
+            $this->handlesActivity[$id] = [...$parts, $last . $bytes];
+            $this->notify($id);
+        } else {
+            $this->add($id, $bytes);
+        }
+    }
+
+    /** Returns how many bytes of a body can be added now; 0 after 1 MiB that the caller has not read. */
+    public function freeBytes(string $id): int
+    {
+        $parts = $this->parts($id);
+        $count = \count($parts);
+        $last = $parts[$count - 1] ?? null;
+        $free = self::PIECE_BYTES - (\is_string($last) ? \strlen($last) : 0);
+        $maximum = self::MAX_PIECES + (int) (($parts[0] ?? null) instanceof FirstChunk);
+
+        return $free === 0 && $count < $maximum ? self::PIECE_BYTES : $free;
+    }
+
+    /** Returns whether at least half of the bytes that can be stored were taken. */
+    public function isHalfEmpty(string $id): bool
+    {
+        return \count($this->parts($id)) <= self::MAX_PIECES / 2;
+    }
+
+    /** @return list<mixed> the stored parts of a response */
+    private function parts(string $id): array
+    {
+        $parts = $this->handlesActivity[$id] ?? [];
+
+        return \is_array($parts) ? array_values($parts) : [];
     }
 
     public function remove(string $id): void

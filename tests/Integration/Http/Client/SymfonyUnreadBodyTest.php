@@ -83,6 +83,39 @@ final class SymfonyUnreadBodyTest extends TestCase
         self::assertSame(3 * self::LENGTH, $count);
     }
 
+    public function testAShortBodyOfManyChunksReleasesItsConnection(): void
+    {
+        /** @var \ArrayObject<int, ResponseInterface> $slow */
+        $slow = new \ArrayObject();
+        $this->serve(static fn(): Response => Response::stream((static function () use ($slow): \Generator {
+            for ($count = 1; $count <= 200; ++$count) {
+                yield 'x';
+                while (isset($slow[0]) && self::received($slow[0]) < $count) {
+                    delay(0); // so that each chunk arrives separately
+                }
+            }
+        })()));
+        $client = new SymfonyClient(new HttpClient(new HttpClientOptions(maxConnections: 1)));
+        $slow[] = $unread = $client->request('GET', $this->address());
+        self::assertSame(200, $unread->getStatusCode());
+        Eventually::holds(static fn(): bool => self::received($unread) === 200, 'the whole body is received');
+        unset($slow[0]);
+
+        self::assertSame(200, \strlen($client->request('GET', $this->address())->getContent()));
+        self::assertSame(200, \strlen($unread->getContent()));
+    }
+
+    public function testALongBodyOfShortChunksIsReceivedUpToTheLimit(): void
+    {
+        $this->serve(static fn(): Response => Response::stream(array_fill(0, 30_000, str_repeat('x', 99))));
+        $client = new SymfonyClient();
+        $long = $client->request('GET', $this->address(), ['buffer' => false]);
+        $long->getStatusCode();
+        Eventually::holds(static fn(): bool => self::received($long) === self::MAX_UNREAD, 'the limit is reached');
+
+        self::assertSame([30_000 * 99, true], $this->read($client, $long));
+    }
+
     #[TestWith([false])]
     #[TestWith([true])]
     public function testTheEndOfAnUnreadResponseReleasesItsConnection(bool $isCancelled): void
