@@ -103,7 +103,7 @@ final class SymfonyBody
         return new ReportedText(\is_string($this->body) ? $this->body : '', $onSent);
     }
 
-    /** Must be called after the request has ended. */
+    /** Must be called when the caller may use its resource again. An upload that still runs can continue to read it. */
     public function release(): void
     {
         $this->file?->release();

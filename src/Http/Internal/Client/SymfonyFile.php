@@ -30,6 +30,9 @@ final class SymfonyFile implements StreamInterface
 
     private bool $isAtEnd = false;
 
+    /** Whether the caller may use the position of the resource. Each read then restores it. */
+    private bool $isReleased = false;
+
     /** @param resource $resource */
     public function __construct(private mixed $resource)
     {
@@ -56,9 +59,13 @@ final class SymfonyFile implements StreamInterface
         [$this->resource, $this->start] = [$copy, 0];
     }
 
-    /** Must be called after the last read. Restores the position of the resource, unless the caller has changed it. */
+    /** Restores the position of the resource, unless the caller has changed it. A further call has no effect. */
     public function release(): void
     {
+        if ($this->isReleased) {
+            return;
+        }
+        $this->isReleased = true;
         $id = get_resource_id($this->resource);
         [$start, $left] = self::$reads[$id] ?? [0, null];
         unset(self::$reads[$id]);
@@ -70,14 +77,19 @@ final class SymfonyFile implements StreamInterface
     public function read(int $length): string
     {
         $offset = $this->start + $this->position;
-        $isPositioned = ftell($this->resource) === $offset || fseek($this->resource, $offset) === 0;
+        $before = (int) ftell($this->resource);
+        $isPositioned = $before === $offset || fseek($this->resource, $offset) === 0;
         $bytes = $isPositioned ? fread($this->resource, max(1, $length)) : false;
         if ($bytes === false) {
             throw new \RuntimeException("the resource can't be read at the position {$offset}");
         }
         $this->position += \strlen($bytes);
-        self::$reads[get_resource_id($this->resource)] = [$this->start, (int) ftell($this->resource)];
         $this->isAtEnd = feof($this->resource);
+        if ($this->isReleased) {
+            fseek($this->resource, $before);
+        } else {
+            self::$reads[get_resource_id($this->resource)] = [$this->start, (int) ftell($this->resource)];
+        }
         if ($this->onRead !== null) {
             ($this->onRead)(\strlen($bytes));
         }

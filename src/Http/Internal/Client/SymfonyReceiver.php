@@ -120,7 +120,7 @@ final class SymfonyReceiver
             }
         } catch (\Throwable $failure) {
             self::warn($failure, $logger);
-            $this->cancellation->cancel();
+            $this->cancel();
 
             return;
         }
@@ -152,7 +152,7 @@ final class SymfonyReceiver
                 self::warn($failure, $logger);
             }
         } finally {
-            $this->cancellation->cancel();
+            $this->cancel();
             $this->head = null;
         }
     }
@@ -160,7 +160,7 @@ final class SymfonyReceiver
     /** Ends the request, because the event loop does not run any more. */
     public function abandon(?LoggerInterface $logger): void
     {
-        $this->cancellation->cancel();
+        $this->cancel();
         $logger?->warning("A request may be lost, because the script ends before its response: {$this->safeUrl()}");
     }
 
@@ -168,8 +168,21 @@ final class SymfonyReceiver
     public function end(): void
     {
         $this->state->remove($this->id);
-        $this->cancellation->cancel();
+        $this->cancel();
         $this->head = null;
+    }
+
+    private function cancel(): void
+    {
+        $this->cancellation->cancel();
+        $this->releaseBody(); // now, because the fiber of the request runs later
+    }
+
+    private function releaseBody(): void
+    {
+        if (!$this->isInFork()) { // a fork shares the position of a file with its parent
+            $this->transfer?->body->release();
+        }
     }
 
     /** @param \Closure(): void $onProgress */
@@ -201,6 +214,7 @@ final class SymfonyReceiver
                 },
             );
             $this->hasHead = true;
+            $this->releaseBody();
             $head?->complete();
             $onProgress();
             $this->state->add($this->id, new FirstChunk());
@@ -212,7 +226,7 @@ final class SymfonyReceiver
             }
             $this->state->add($this->id, null, $failure);
         } finally {
-            $this->isInFork() ? null : $transfer->body->release(); // a fork shares the position with its parent
+            $this->releaseBody();
             $this->transfer = null;
             $this->info['download_content_length'] = $this->info['size_download'];
         }

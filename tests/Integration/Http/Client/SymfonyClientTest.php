@@ -279,6 +279,85 @@ final class SymfonyClientTest extends HttpClientTestCase
         self::assertSame(\strlen($body) + 1, ftell($file));
     }
 
+    #[TestWith(['read'])]
+    #[TestWith(['cancel'])]
+    #[TestWith(['destroy'])]
+    public function testTheCallerCanUseItsFileAfterTheStatus(string $end): void
+    {
+        $mayEnd = new DeferredFuture();
+        $this->serve(static fn(ServerRequestInterface $request): Response => Response::stream(
+            (static function () use ($request, $mayEnd): \Generator {
+                yield (string) $request->getBody();
+                $mayEnd->getFuture()->await();
+            })(),
+        ));
+        $file = Streams::open('php://temp', 'w+');
+        fwrite($file, 'first');
+        rewind($file);
+        $client = new SymfonyClient();
+        $response = $client->request('PUT', $this->url('/'), ['body' => $file]);
+        self::assertSame(200, $response->getStatusCode());
+        if ($end === 'cancel') {
+            $response->cancel();
+        } elseif ($end === 'destroy') {
+            unset($response);
+        }
+        self::assertSame(0, ftell($file));
+        fseek($file, 5);
+        $mayEnd->complete();
+        isset($response) && $end === 'read' ? self::assertSame('first', $response->getContent()) : null;
+        fwrite($file, 'second');
+        fseek($file, 5);
+
+        $second = $client->request('PUT', $this->url('/'), ['body' => $file]);
+        self::assertSame('second', $second->getContent());
+    }
+
+    public function testARequestIsCancelledBeforeTheCallerUsesItsFile(): void
+    {
+        $this->serve(static fn(ServerRequestInterface $request): Response => new Response(
+            body: (string) $request->getBody(),
+        ));
+        $file = tmpfile();
+        \assert($file !== false);
+        ftruncate($file, 1 << 20);
+        $client = new SymfonyClient();
+        $first = $client->request('PUT', $this->url('/'), ['body' => $file]);
+        Eventually::holds(static fn(): bool => $first->getInfo('size_upload') > 0, 'the upload begins');
+        $position = ftell($file);
+        $first->cancel();
+        self::assertSame(0, ftell($file));
+        fseek($file, (int) $position);
+        delay(0);
+
+        self::assertSame($position, ftell($file));
+    }
+
+    public function testAnUploadAfterTheStatusKeepsThePositionOfTheFile(): void
+    {
+        $mayRead = new DeferredFuture();
+        $server = new ScriptedServer(static function (Socket $socket) use ($mayRead): void {
+            $left = \strlen(explode("\r\n\r\n", (string) $socket->read(), 2)[1] ?? '') - 10_000_000;
+            $socket->write("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n");
+            $mayRead->getFuture()->await();
+            while ($left < 0 && ($bytes = $socket->read()) !== null) {
+                $left += \strlen($bytes);
+            }
+            $socket->write('done');
+        });
+        $file = tmpfile();
+        \assert($file !== false);
+        ftruncate($file, 10_000_000);
+        $response = (new SymfonyClient())->request('PUT', $server->url(), ['body' => $file]);
+        self::assertSame(200, $response->getStatusCode());
+        fseek($file, 7);
+        $mayRead->complete();
+
+        self::assertSame('done', $response->getContent());
+        self::assertSame(10_000_000.0, $response->getInfo('size_upload'));
+        self::assertSame(7, ftell($file));
+    }
+
     public function testAFailedRequestIsRepeatedFromThePositionOfItsFile(): void
     {
         $bodies = [];
