@@ -7,6 +7,7 @@ namespace Spindle\Http\Internal\Client;
 use Psr\Log\LoggerInterface;
 use Revolt\EventLoop;
 use Spindle\Internal\Async\FiberSwitch;
+use Spindle\Internal\Async\LoopTurn;
 use Spindle\Internal\CannotWaitException;
 use Spindle\Internal\FreeMemory;
 use Symfony\Component\HttpClient\Exception\TransportException;
@@ -248,6 +249,10 @@ final class SymfonyResponse implements ResponseInterface, StreamableInterface
             }
         }
         \assert($multi instanceof SymfonyState);
+        // Symfony's trait may report a time-out without a call of select(), for example if stream() has the timeout 0.
+        if (array_intersect_key($responses, $multi->handlesActivity) === [] && FiberSwitch::obstacle() === null) {
+            LoopTurn::await();
+        }
         $multi->expect(array_keys($responses)); // if there is no activity, select() follows
     }
 

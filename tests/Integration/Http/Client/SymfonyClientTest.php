@@ -482,6 +482,30 @@ final class SymfonyClientTest extends HttpClientTestCase
         self::assertSame(['/early', '/late', '/late'], $paths);
     }
 
+    #[TestWith([false])]
+    #[TestWith([true])]
+    public function testAStreamWithoutATimeOutMakesProgress(bool $isInFiber): void
+    {
+        $this->serve(static fn(): Response => Response::text('ok'));
+        $client = new SymfonyClient();
+        $poll = function () use ($client): string {
+            $response = $client->request('GET', $this->url('/'));
+            [$content, $isComplete, $deadline] = ['', false, microtime(true) + 5];
+            while (!$isComplete && microtime(true) < $deadline) {
+                foreach ($client->stream($response, 0.0) as $chunk) {
+                    if (!$chunk->isTimeout()) {
+                        $content .= $chunk->getContent();
+                        $isComplete = $chunk->isLast();
+                    }
+                }
+            }
+
+            return $content;
+        };
+
+        self::assertSame('ok', $isInFiber ? async($poll)->await() : $poll());
+    }
+
     public function testTheMaximumDurationIncludesRedirects(): void
     {
         $this->serve(static function (): Response {
