@@ -71,7 +71,7 @@ final class ConsoleApplication extends Application
         set_error_handler(null); // one of auto_prepend_file may throw in spite of `@`
         // PHP's messages must not mix with the output of jobs.
         PhpSettings::set('display_errors', 'stderr');
-        FileSizeLimit::surviveSignal();
+        FileSizeLimit::handleSignal();
         foreach (self::SYMFONY_VARIABLES as $name) {
             $this->environment[$name] = getenv($name, true);
         }

@@ -26,8 +26,9 @@ final readonly class CpuCount
     /** Returns the number of CPUs, at least 1. */
     public function usable(): int
     {
-        $counter = $this->counter ?? new CpuCoreCounter();
-        $cpus = $this->affinity() ?? Warnings::suppressed(static fn(): int => $counter->getCountWithFallback(1));
+        $cpus = $this->affinity() ?? Warnings::suppressed(
+            fn(): int => ($this->counter ?? new CpuCoreCounter())->getCountWithFallback(1),
+        );
         $quota = (new CgroupCpuQuota($this->root))->cpus();
 
         return max(1, $quota === null ? $cpus : min($cpus, (int) ceil($quota)));

@@ -25,7 +25,7 @@ final class FileSizeLimit
      */
     public static function write(mixed $stream, string $bytes): int|false
     {
-        if (self::bytes() !== \PHP_INT_MAX && !self::allows(self::end($stream) + \strlen($bytes))) {
+        if (self::maxBytes() !== \PHP_INT_MAX && !self::allows(self::writeOffset($stream) + \strlen($bytes))) {
             // Sets the message of error_get_last() to that of a write at the limit.
             Warnings::suppressed(static fn(): bool => trigger_error('File too large', \E_USER_WARNING));
 
@@ -37,18 +37,19 @@ final class FileSizeLimit
 
     public static function allows(int $fileBytes): bool
     {
-        return $fileBytes <= self::bytes();
+        return $fileBytes <= self::maxBytes();
     }
 
-    /** Makes all writes of this process beyond the limit fail. Its children have the default handler. */
-    public static function surviveSignal(): void
+    /** Makes writes beyond the limit fail instead of ending this process. Started programs have the default action. */
+    public static function handleSignal(): void
     {
-        if (\function_exists('pcntl_signal')) {
+        $isLimited = self::maxBytes() !== \PHP_INT_MAX && \function_exists('pcntl_signal');
+        if ($isLimited && IgnoredSignals::among([self::SIGXFSZ]) === []) {
             pcntl_signal(self::SIGXFSZ, static fn() => null);
         }
     }
 
-    private static function bytes(): int
+    private static function maxBytes(): int
     {
         if (self::$maxBytes === null) {
             $limit = \function_exists('posix_getrlimit') ? posix_getrlimit()['soft filesize'] ?? null : null;
@@ -63,7 +64,7 @@ final class FileSizeLimit
      *
      * @param resource $stream
      */
-    private static function end(mixed $stream): int
+    private static function writeOffset(mixed $stream): int
     {
         ['stream_type' => $type, 'mode' => $mode] = stream_get_meta_data($stream);
 

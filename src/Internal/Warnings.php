@@ -125,7 +125,7 @@ final class Warnings
      *
      * @param resource $stream
      */
-    public static function writeForeign(mixed $stream, string $bytes): int|false
+    public static function writeApplicationStream(mixed $stream, string $bytes): int|false
     {
         return self::hasUserWrapper($stream) ? @fwrite($stream, $bytes) : FileSizeLimit::write($stream, $bytes);
     }

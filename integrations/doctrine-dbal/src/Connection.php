@@ -47,8 +47,8 @@ final class Connection implements DriverConnection
     private bool $isCounted = false;
 
     /**
-     * The fiber that has begun the transaction; null if none is open, or a statement has begun it. Without a count, the
-     * transaction is still open because its end was refused to another fiber.
+     * The fiber that has begun the transaction; null if none is open, or a statement has begun it. If this is
+     * set although Doctrine counts no transaction, commit() or rollBack() of another fiber was refused.
      */
     private ?TransactionOwner $owner = null;
 
@@ -190,7 +190,7 @@ final class Connection implements DriverConnection
         $hasOwnerEnded = $this->owner?->hasEnded() === true;
         if ($this->isAborted || $hasOwnerEnded) {
             $this->rollBack();
-            throw Exception::rolledBack($hasOwnerEnded);
+            throw $hasOwnerEnded ? Exception::ownerEnded() : Exception::rolledBack();
         }
         $this->ensureUsable('COMMIT');
         $this->owner = null;

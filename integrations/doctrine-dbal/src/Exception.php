@@ -95,11 +95,21 @@ final class Exception extends AbstractException
     }
 
     /** @internal Doctrine no longer counts the transaction, so a call of rollBack() would fail. */
-    public static function rolledBack(bool $hasOwnerEnded): self
+    public static function ownerEnded(): self
     {
-        return new self('The transaction was rolled back instead of committed, because ' . ($hasOwnerEnded
-            ? 'the fiber that began it has ended. Call commit() in the fiber that calls beginTransaction()'
-            : 'an earlier COMMIT, ROLLBACK or statement about a savepoint could not be sent'));
+        return new self(
+            'The transaction was rolled back instead of committed, because the fiber that began it has ended. Call '
+                . 'commit() in the fiber that calls beginTransaction()',
+        );
+    }
+
+    /** @internal Doctrine no longer counts the transaction, so a call of rollBack() would fail. */
+    public static function rolledBack(): self
+    {
+        return new self(
+            'The transaction was rolled back instead of committed, because an earlier COMMIT, ROLLBACK or statement '
+                . 'about a savepoint could not be sent',
+        );
     }
 
     /** @internal */

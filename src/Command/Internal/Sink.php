@@ -156,7 +156,7 @@ final class Sink
         $blocks = !FileType::isAlwaysReady($stream)
             && stream_get_meta_data($stream)['blocked']
             && stream_set_blocking($stream, false);
-        $written = Warnings::writeForeign($stream, $bytes);
+        $written = Warnings::writeApplicationStream($stream, $bytes);
         if ($blocks) {
             stream_set_blocking($stream, true);
         }

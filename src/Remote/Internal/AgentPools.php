@@ -102,10 +102,7 @@ final class AgentPools
         $this->pool = null;
         try {
             $pool?->close();
-        } catch (\Throwable $failure) {
-            if (!$failure instanceof CannotWaitException) {
-                throw $failure;
-            }
+        } catch (CannotWaitException) { // @phpstan-ignore catch.neverThrown (a wait of the pool may throw it)
             $pool->kill(); // PHP destroys the fiber of the agent, because the script ends
         }
         $this->guard->close();

@@ -17,7 +17,7 @@ final class OutcomeBody
 
     private const TASK = 1;
     private const CANCELLED = 2;
-    private const TAMPERED = 3;
+    private const INVALID_SIGNATURE = 3;
     private const TOO_LARGE = 4;
     private const COMMAND = 5;
     private const ITEMS = 6;
@@ -59,7 +59,7 @@ final class OutcomeBody
         InvalidSignatureException|ResultTooLargeException|PayloadTooLargeException $refused,
     ): string {
         $kind = match (true) {
-            $refused instanceof InvalidSignatureException => self::TAMPERED,
+            $refused instanceof InvalidSignatureException => self::INVALID_SIGNATURE,
             $refused instanceof ResultTooLargeException => self::TOO_LARGE,
             default => self::PAYLOAD_TOO_LARGE,
         };
@@ -84,7 +84,7 @@ final class OutcomeBody
 
         return match ($head['kind']) {
             self::CANCELLED => throw new CancelledException(),
-            self::TAMPERED => throw InvalidSignatureException::withMessage($rest),
+            self::INVALID_SIGNATURE => throw InvalidSignatureException::withMessage($rest),
             self::COMMAND => $rest,
             self::PAYLOAD_TOO_LARGE => throw PayloadTooLargeException::withMessage($rest),
             self::TOO_LARGE => throw ResultTooLargeException::withMessage($rest),

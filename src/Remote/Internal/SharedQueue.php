@@ -127,7 +127,7 @@ final class SharedQueue implements LastRequests
      */
     public function removeWaitersOf(QueueClient $client): array
     {
-        $ids = $this->waiters->removeOf($client);
+        $ids = $this->waiters->removeAllOf($client);
         $this->updateLookupTimer();
 
         return $ids;

@@ -50,7 +50,7 @@ final class Waiters
      *
      * @return list<string> ids of the jobs for which the client had waiters
      */
-    public function removeOf(QueueClient $client): array
+    public function removeAllOf(QueueClient $client): array
     {
         $ids = [];
         foreach ($this->byJob as $id => $waiters) {

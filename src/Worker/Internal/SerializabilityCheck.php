@@ -102,7 +102,8 @@ final class SerializabilityCheck
             throw UnserializableException::at($path, 'an object of an anonymous class');
         }
         $kind = self::$kinds[$class] ??= SerializationKind::of($value);
-        $isUninitialized = \PHP_VERSION_ID >= 80400 && $kind !== SerializationKind::ProcessBound
+        $isRefused = $kind === SerializationKind::ProcessBound || $kind === SerializationKind::Emptied;
+        $isUninitialized = \PHP_VERSION_ID >= 80400 && !$isRefused
             // @phpstan-ignore method.notFound (PHP 8.4)
             && (self::$classes[$class] ??= new \ReflectionClass($class))->isUninitializedLazyObject($value);
         if ($isUninitialized) {

@@ -44,9 +44,13 @@ enum SerializationKind
             return self::Date;
         }
         if (method_exists($class, '__serialize')) {
-            return (new \ReflectionMethod($class, '__serialize'))->isInternal()
-                ? self::emptiedOr($value, self::InternalSerializeMethod)
-                : self::SerializeMethod;
+            $isInternal = (new \ReflectionMethod($class, '__serialize'))->isInternal();
+
+            return match (true) {
+                !$isInternal => self::SerializeMethod,
+                self::isEmptied($value) => self::Emptied,
+                default => self::InternalSerializeMethod,
+            };
         }
         if ($value instanceof \Serializable) {
             return self::SerializableInterface;
@@ -55,7 +59,7 @@ enum SerializationKind
             return self::SleepMethod;
         }
 
-        return self::emptiedOr($value, self::Properties);
+        return self::isEmptied($value) ? self::Emptied : self::Properties;
     }
 
     /** Returns whether serialize() calls a method that may suspend the fiber. */
@@ -64,14 +68,14 @@ enum SerializationKind
         return $this === self::SerializeMethod || $this === self::SleepMethod || $this === self::SerializableInterface;
     }
 
-    private static function emptiedOr(object $value, self $other): self
+    private static function isEmptied(object $value): bool
     {
         foreach (self::EMPTIED_CLASSES as $emptied) {
             if (is_a($value, $emptied)) {
-                return self::Emptied;
+                return true;
             }
         }
 
-        return $other;
+        return false;
     }
 }

@@ -6,8 +6,8 @@ namespace Spindle\Worker\Internal;
 
 /**
  * Calls serialize() for an object that may suspend its fiber in Serializable::serialize() or while it is initialized.
- * Then PHP would add the objects of other calls to the table in which it looks up repeated objects. Those calls would
- * return wrong numbers. In a method that serialize() calls, such as __serialize(), each call has a separate table.
+ * While serialize() is suspended, calls in other fibers would share its table of repeated objects, and return wrong
+ * references. A call inside of __serialize() has a separate table.
  */
 final class SerializeTrial
 {

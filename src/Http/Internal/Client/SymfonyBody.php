@@ -139,7 +139,7 @@ final class SymfonyBody
             if (!$isBlocking) {
                 stream_set_blocking($resource, true);
             }
-            $this->copy = $this->copy($this->file?->copy());
+            $this->copy = $this->readAll($this->file?->secondReader());
         } finally {
             if (!$isBlocking) {
                 stream_set_blocking($resource, false);
@@ -149,7 +149,7 @@ final class SymfonyBody
         [$this->body, $this->hasEnded] = [$this->copy->resource, false];
     }
 
-    private function copy(?SymfonyFile $file): TemporaryCopy
+    private function readAll(?SymfonyFile $file): TemporaryCopy
     {
         $copy = new TemporaryCopy();
         while (!($file?->eof() ?? $this->hasEnded)) {

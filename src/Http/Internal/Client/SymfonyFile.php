@@ -33,6 +33,9 @@ final class SymfonyFile implements StreamInterface
     /** Whether the caller may use the position of the resource. Each read then restores it. */
     private bool $isReleased = false;
 
+    /** Whether the resource is a copy, which only this object reads. */
+    private bool $isOwn = false;
+
     /** @param resource $resource */
     public function __construct(private mixed $resource)
     {
@@ -43,7 +46,7 @@ final class SymfonyFile implements StreamInterface
     }
 
     /** Returns the same body for a second reader. */
-    public function copy(): self
+    public function secondReader(): self
     {
         $copy = clone $this;
         $copy->onRead = null;
@@ -56,7 +59,7 @@ final class SymfonyFile implements StreamInterface
     public function replace(mixed $copy): void
     {
         $this->release();
-        [$this->resource, $this->start] = [$copy, 0];
+        [$this->resource, $this->start, $this->isOwn] = [$copy, 0, true];
     }
 
     /** Restores the position of the resource, unless the caller has changed it. A further call has no effect. */
@@ -85,9 +88,9 @@ final class SymfonyFile implements StreamInterface
         }
         $this->position += \strlen($bytes);
         $this->isAtEnd = feof($this->resource);
-        if ($this->isReleased) {
+        if ($this->isReleased && !$this->isOwn) {
             fseek($this->resource, $before);
-        } else {
+        } elseif (!$this->isReleased) {
             self::$reads[get_resource_id($this->resource)] = [$this->start, (int) ftell($this->resource)];
         }
         if ($this->onRead !== null) {

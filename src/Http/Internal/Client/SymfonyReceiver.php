@@ -100,7 +100,7 @@ final class SymfonyReceiver
 
     /**
      * Lets the request run until the head arrives, although its response is being destroyed. Logs a warning if the
-     * request fails or the status is 300 or more. Called where a destructor can't wait. If it can, it throws.
+     * request fails or the status is 300 or more. Called only if the destructor can't wait. Otherwise it throws.
      */
     public function detach(?LoggerInterface $logger): void
     {
@@ -247,7 +247,7 @@ final class SymfonyReceiver
     }
 
     /** Must be called after the reader has taken a piece of the body. */
-    public function continue(): void
+    public function onPartTaken(): void
     {
         if ($this->state->isHalfEmpty($this->id)) {
             $this->taken->notify();

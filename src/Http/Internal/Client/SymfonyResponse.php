@@ -152,7 +152,7 @@ final class SymfonyResponse implements ResponseInterface, StreamableInterface
         }
     }
 
-    /** Replaces the method of the trait, which would do the same as when PHP destroys the canary. */
+    /** Ends the request. The trait's method would call the canary, which lets an unread request continue. */
     protected function close(): void
     {
         $this->receiver->end();
@@ -198,7 +198,7 @@ final class SymfonyResponse implements ResponseInterface, StreamableInterface
         foreach (self::streamUnlimited($responses, $timeout) as $response => $chunk) {
             \assert($response instanceof self);
             $response->checkLength();
-            $response->receiver->continue();
+            $response->receiver->onPartTaken();
             yield $response => $chunk;
         }
     }

@@ -123,10 +123,7 @@ final class SapiBody
             $this->stream->close();
             $this->stream instanceof EventStream ? $this->stream->awaitEnd(self::EVENTS_END_TIMEOUT) : null;
         } catch (\Throwable $failure) {
-            $this->exchange->logger()?->warning(
-                'A response body could not be closed: ' . HandlerFailure::message($failure),
-                ['exception' => $failure],
-            );
+            HandlerFailure::logUnclosed($failure, $this->exchange->logger());
         }
     }
 }

@@ -247,10 +247,7 @@ final class Responder
         try {
             $body->close();
         } catch (\Throwable $failure) {
-            $this->service->logger->warning(
-                'A response body could not be closed: ' . HandlerFailure::message($failure),
-                ['exception' => $failure],
-            );
+            HandlerFailure::logUnclosed($failure, $this->service->logger);
         }
         $this->service->killIfForked();
     }

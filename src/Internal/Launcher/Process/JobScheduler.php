@@ -131,7 +131,7 @@ final class JobScheduler implements FrameHandler
     }
 
     /** Reports that the job's pipe has taken bytes of its input, so that the pool sends more. */
-    public function inputTaken(LauncherJob $job, int $bytes): void
+    public function inputAccepted(LauncherJob $job, int $bytes): void
     {
         if (($job->flags & LauncherProtocol::INPUT_FOLLOWS) !== 0) {
             $this->frames->add(LauncherProtocol::INPUT_ACCEPTED, $job->id, pack('V', $bytes));
@@ -142,7 +142,7 @@ final class JobScheduler implements FrameHandler
     public function inputRefused(LauncherJob $job): void
     {
         $job->inputFollows = false;
-        $this->inputTaken($job, 0xFFFFFFFF);
+        $this->inputAccepted($job, 0xFFFFFFFF);
     }
 
     /**
@@ -317,7 +317,7 @@ final class JobScheduler implements FrameHandler
         $job->arguments = ''; // no longer needed, and may be megabytes
         $this->running[$id] = $job;
         $this->termination->started($job);
-        $this->inputTaken($job, 0); // requests the first bytes of the input
+        $this->inputAccepted($job, 0); // requests the first bytes of the input
 
         return $this->mayStart();
     }

@@ -193,7 +193,7 @@ final class ProcOpenBackend implements Backend
         }
         $job->input = substr($job->input, $written);
         if ($written > 0) {
-            $this->scheduler->inputTaken($job, $written);
+            $this->scheduler->inputAccepted($job, $written);
         }
         if ($job->input !== '') {
             $this->writes[(int) $pipe] = $pipe;

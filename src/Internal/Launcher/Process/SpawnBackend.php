@@ -197,7 +197,7 @@ final class SpawnBackend implements Backend
                 return;
             }
             $job->input = substr($job->input, $written);
-            $this->scheduler->inputTaken($job, $written);
+            $this->scheduler->inputAccepted($job, $written);
         }
         if ($job->input !== '') {
             $this->awaitInput($job);

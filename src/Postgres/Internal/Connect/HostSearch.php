@@ -24,8 +24,8 @@ use function Amp\async;
 /**
  * Tries the addresses of all hosts in the given order, until a session matches `PostgresOptions::$targetSession`. The
  * next attempt starts when one has failed, or after a delay. Earlier attempts continue until one succeeds, so a host
- * that does not answer delays the search only a little (as in RFC 8305, section 5). A failed login ends the
- * attempts after it at once, and those before it after a time.
+ * that does not answer delays the search only a little (as in RFC 8305, section 5). A failed login ends
+ * later attempts at once, and earlier attempts after MAX_WAIT_AFTER_REFUSAL.
  *
  * @template T
  */
@@ -157,13 +157,15 @@ final class HostSearch
         try {
             foreach ($searches as $number => $search) {
                 ++$running;
-                $after = $cancellations[] = new DeferredCancellation();
+                $after = $cancellations[] = new DeferredCancellation(); // kept: the destructor would cancel
                 $run = function () use ($number, $search, $deadline, $after, $later, $returned, &$running, &$failures) {
                     try {
                         $deadline->throwIfCancelled();
                         $search($deadline, $after);
                     } catch (\Throwable $failure) {
-                        $this->end->isCancelled() ? null : $failures[$number] = $failure;
+                        if (!$failure instanceof CancelledException || !$this->end->isCancelled()) {
+                            $failures[$number] = $failure;
+                        }
                         $after->cancel();
                         $later?->cancel();
                     } finally {

@@ -17,7 +17,7 @@ final class TransientFailures
     private const POOLER_WITHOUT_SERVER = '~: (?:server login has been failing|pgbouncer cannot connect to server'
         . '|client_login_timeout \(server down\))~';
 
-    /** Matches the message of PgBouncer, also with SQLSTATE 08P01, that is the equivalent of 53300. */
+    /** Matches PgBouncer's message for too many connections. It can have SQLSTATE 08P01 instead of 53300. */
     private const POOLER_FULL = '~: no more connections allowed~';
 
     public static function includes(\Throwable $failure): bool

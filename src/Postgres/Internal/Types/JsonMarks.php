@@ -16,7 +16,7 @@ final class JsonMarks
     private static string $prefix = '';
 
     /** @var array<int, true> fibers within {@see encode()}, by object id; 0 for {main}. Other fibers get no marks */
-    private static array $encoding = [];
+    private static array $encodingFibers = [];
 
     /**
      * Turns a number into a marked string if PHP's JSON functions would change it. Returns other tokens unchanged.
@@ -31,20 +31,20 @@ final class JsonMarks
     /** Returns the string for json_encode(): within {@see encode()} the mark and the number, otherwise the number. */
     public static function forJsonEncode(string $number): string
     {
-        return isset(self::$encoding[self::fiberId()]) ? self::prefix() . $number : $number;
+        return isset(self::$encodingFibers[self::fiberId()]) ? self::prefix() . $number : $number;
     }
 
     /** @param \Closure(): (string|false) $encode calls json_encode(). Then numbers replace the marked strings */
     public static function encode(#[\SensitiveParameter] \Closure $encode): string|false
     {
         $fiber = self::fiberId();
-        $isOuterCall = !isset(self::$encoding[$fiber]);
-        self::$encoding[$fiber] = true;
+        $isOuterCall = !isset(self::$encodingFibers[$fiber]);
+        self::$encodingFibers[$fiber] = true;
         try {
             $json = $encode();
         } finally {
             if ($isOuterCall) {
-                unset(self::$encoding[$fiber]);
+                unset(self::$encodingFibers[$fiber]);
             }
         }
 

@@ -7,6 +7,7 @@ namespace Spindle\Cli\Internal\Run\Pipe;
 use Spindle\Cli\Internal\Plural;
 use Spindle\Cli\Internal\Run\RegularExpression;
 use Spindle\Cli\Internal\UsageException;
+use Spindle\Internal\PhpSettings;
 
 /** The beginning of an input that each job gets before its block: lines, or a match of a regular expression. */
 final class Header
@@ -95,8 +96,8 @@ final class Header
 
     private function match(string $bytes): string
     {
-        ini_set('pcre.backtrack_limit', (string) PatternEnds::MAX_STEPS);
-        ini_set('pcre.recursion_limit', (string) PatternEnds::MAX_STEPS);
+        PhpSettings::set('pcre.backtrack_limit', (string) PatternEnds::MAX_STEPS);
+        PhpSettings::set('pcre.recursion_limit', (string) PatternEnds::MAX_STEPS);
 
         return match (preg_match($this->pattern, $bytes, $match)) {
             1 => $match[0],
