@@ -264,7 +264,7 @@ final class ConnectFaultsTest extends TidyTestCase
         array_map(static fn(FakeServer $server) => $server->stop(), [$silent, $wrong, $server]);
     }
 
-    /** @return iterable<string, array{list<string>, string, string|null}> */
+    /** @return iterable<string, array{0: list<string>, 1: string, 2: string|null, 3?: bool}> */
     public static function refusedLogins(): iterable
     {
         $hosts = ['127.0.0.1', '127.0.0.2', '127.0.0.3'];
@@ -272,6 +272,7 @@ final class ConnectFaultsTest extends TidyTestCase
         yield 'of a later host, and no host has a session' => [$hosts, '127.0.0.2', null];
         yield 'of a later address' => [['db.test'], '127.0.0.2', '127.0.0.1'];
         yield 'of a later address of the first host' => [['db.test', '127.0.0.4'], '127.0.0.2', null];
+        yield 'of a later address, and the first one hangs' => [['db.test', '127.0.0.4'], '127.0.0.2', null, true];
         yield 'of an earlier host' => [$hosts, '127.0.0.1', null];
     }
 
@@ -279,15 +280,21 @@ final class ConnectFaultsTest extends TidyTestCase
      * @param list<string> $hosts of which db.test has three addresses
      * @param string $refusing address that refuses the login, after the second attempt has begun
      * @param string|null $good address that offers a session after that; other addresses do not
+     * @param bool $hangs whether the addresses before the refusing one never answer
      */
     #[DataProvider('refusedLogins')]
-    public function testARefusedLoginEndsOnlyTheAttemptsAfterIt(array $hosts, string $refusing, ?string $good): void
-    {
+    public function testARefusedLoginEndsOnlyTheAttemptsAfterIt(
+        array $hosts,
+        string $refusing,
+        ?string $good,
+        bool $hangs = false,
+    ): void {
         $attempts = [];
         [$second, $refused] = [new DeferredFuture(), new DeferredFuture()];
         $attempt = static function (Endpoint $endpoint, TargetSession $target, Deadline $deadline) use (
             $refusing,
             $good,
+            $hangs,
             $second,
             $refused,
             &$attempts,
@@ -301,7 +308,7 @@ final class ConnectFaultsTest extends TidyTestCase
                 \Revolt\EventLoop::queue($refused->complete(...));
                 throw AttemptFailedException::authentication('the password is wrong');
             }
-            $answer = $endpoint->ip < $refusing ? $refused : new DeferredFuture();
+            $answer = $endpoint->ip < $refusing && !$hangs ? $refused : new DeferredFuture();
             $answer->getFuture()->await($deadline->asCancellation());
             delay(0.01);
             $deadline->throwIfCancelled();
