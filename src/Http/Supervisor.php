@@ -23,7 +23,6 @@ use Spindle\Http\Internal\Server\SafeLogger;
 use Spindle\Internal\Async\FiberQueue;
 use Spindle\Internal\CpuCount;
 use Spindle\Internal\NotCopyable;
-use Spindle\Internal\PhpSettings;
 use Spindle\Internal\Release;
 use Spindle\Internal\WorkingDirectory;
 use Spindle\Lifecycle;
@@ -296,7 +295,7 @@ final class Supervisor implements Lifecycle
     private function serveHere(array $sockets, array $admin, string $readyMessage): int
     {
         $memoryLimit = MemoryLimit::of($this->options, 1);
-        $memoryLimit === null ? null : PhpSettings::set('memory_limit', $memoryLimit);
+        $memoryLimit === null ? null : ini_set('memory_limit', $memoryLimit);
         $output = new StrayOutput($this->logger);
         $output->capture();
         RequestFunctions::define();

@@ -6,7 +6,7 @@ namespace Spindle\Http;
 
 use Spindle\SpindleException;
 
-/** A {@see Supervisor} can't run with its options, because PHP lacks ext-pcntl. */
+/** A {@see Supervisor} can't run with its options, because PHP lacks ext-pcntl or a function. */
 final class SupervisorException extends \RuntimeException implements SpindleException
 {
     private function __construct(string $message)
@@ -21,6 +21,15 @@ final class SupervisorException extends \RuntimeException implements SpindleExce
             "{$what} needs the extension pcntl, which this PHP does not have, or whose functions are disabled (see"
                 . ' disable_functions in php.ini). Without pcntl, one process serves, which is neither reloaded nor'
                 . ' replaced',
+        );
+    }
+
+    /** @internal */
+    public static function withoutMemoryLimit(): self
+    {
+        return new self(
+            'The option memoryLimit needs ini_set(), which disable_functions in php.ini excludes. Set memory_limit '
+                . 'in php.ini instead',
         );
     }
 }

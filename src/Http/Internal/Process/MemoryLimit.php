@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Process;
 
+use Spindle\Http\SupervisorException;
 use Spindle\Http\SupervisorOptions;
 use Spindle\Internal\Launcher\Process\Files;
 use Spindle\Internal\UsableMemory;
@@ -21,17 +22,25 @@ final readonly class MemoryLimit
 
     private function __construct() {}
 
-    /** Returns the limit in PHP's notation; null to keep PHP's setting. */
+    /**
+     * Returns the limit in PHP's notation; null to keep PHP's setting.
+     *
+     * @throws SupervisorException when the options have a limit that can't be set
+     */
     public static function of(
         SupervisorOptions $options,
         int $processes,
         UsableMemory $memory = new UsableMemory(),
     ): ?string {
-        if ($options->memoryLimit !== null || self::isGiven()) {
-            return $options->memoryLimit;
+        $canBeSet = \function_exists('ini_set');
+        if ($options->memoryLimit !== null) {
+            return $canBeSet ? $options->memoryLimit : throw SupervisorException::withoutMemoryLimit();
+        }
+        if (!$canBeSet || self::isGiven()) {
+            return null;
         }
         $bytes = $memory->bytes();
-        if ($bytes === null || !\function_exists('ini_set')) {
+        if ($bytes === null) {
             return null;
         }
         $limit = max(

@@ -124,7 +124,7 @@ final class ServingProcess implements SupervisorMessages
         EventLoop::setDriver($loop = new FiberOutputDriver((new DriverFactory())->create()));
         FreshCode::clearCaches();
         if ($this->role->memoryLimit !== null) {
-            PhpSettings::set('memory_limit', $this->role->memoryLimit);
+            ini_set('memory_limit', $this->role->memoryLimit);
         }
         if ($this->role->runsApplication) {
             RequestFunctions::define();

@@ -88,6 +88,22 @@ final class MemoryLimitTest extends TestCase
         );
     }
 
+    public function testALimitThatCanNotBeSetIsRefused(): void
+    {
+        $autoload = var_export(\dirname(__DIR__, 4) . '/vendor/autoload.php', true);
+        $code = "require {$autoload}; try {"
+            . '$options = new Spindle\Http\SupervisorOptions(memoryLimit: "64M");'
+            . 'Spindle\Http\Internal\Process\MemoryLimit::of($options, 1);'
+            . '} catch (Spindle\Http\SupervisorException $refused) { echo $refused->getMessage(); }';
+        $php = escapeshellarg(\PHP_BINARY) . ' -n -d disable_functions=ini_set -r ' . escapeshellarg($code);
+
+        self::assertSame(
+            'The option memoryLimit needs ini_set(), which disable_functions in php.ini excludes. Set memory_limit '
+                . 'in php.ini instead',
+            shell_exec("{$php} 2>&1"),
+        );
+    }
+
     /** @return iterable<string, array{string}> */
     public static function mistakes(): iterable
     {
