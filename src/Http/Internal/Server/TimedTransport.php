@@ -57,7 +57,7 @@ final class TimedTransport
     private int $sentBefore = 0;
 
     /** Created when the server is full and waits for the client. */
-    private ?CrowdedRate $crowdedRate = null;
+    private ?FullServerRate $fullServerRate = null;
 
     /** Number of extensions so far. */
     private int $lingerExtensions = 0;
@@ -291,7 +291,7 @@ final class TimedTransport
 
     private function isUploadTooSlow(int $now): bool
     {
-        return $this->uploadRate !== null && $this->crowdedRate()->isTooSlow(
+        return $this->uploadRate !== null && $this->fullServerRate()->isTooSlow(
             0,
             $this->uploadRate->waited($now),
             $this->transport->receivedBytes + $this->transport->sentBytes,
@@ -308,12 +308,12 @@ final class TimedTransport
 
         return !$this->closed
             && $this->transport->sending
-            && $this->crowdedRate()->isTooSlow($waitStart, $now, $this->transport->sentBytes);
+            && $this->fullServerRate()->isTooSlow($waitStart, $now, $this->transport->sentBytes);
     }
 
-    private function crowdedRate(): CrowdedRate
+    private function fullServerRate(): FullServerRate
     {
-        return $this->crowdedRate ??= new CrowdedRate($this->service->options->minRate);
+        return $this->fullServerRate ??= new FullServerRate($this->service->options->minRate);
     }
 
     /**
