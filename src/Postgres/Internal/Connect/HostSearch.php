@@ -7,8 +7,8 @@ namespace Spindle\Postgres\Internal\Connect;
 use Amp\Cancellation;
 use Amp\CancelledException;
 use Amp\DeferredCancellation;
+use Revolt\EventLoop;
 use Spindle\Internal\Async\Condition;
-use Spindle\Internal\Clock;
 use Spindle\Internal\Network\Deadline;
 use Spindle\Internal\Network\DnsLookup;
 use Spindle\Internal\Network\NetworkException;
@@ -41,6 +41,9 @@ final class HostSearch
 
     /** Cancelled as soon as the search has a session, or was interrupted. */
     private readonly DeferredCancellation $end;
+
+    /** Cancels $end some time after a refusal; null before the first one. */
+    private ?string $endTimer = null;
 
     /** Whether any session is accepted: for PreferStandby, as soon as the attempts for all hosts have started. */
     private bool $acceptsUnsuitable = false;
@@ -82,7 +85,11 @@ final class HostSearch
         if ($target === TargetSession::PreferStandby) {
             $searches[] = $this->acceptUnsuitable(...);
         }
-        $this->tryAll($searches, Deadline::in($this->options->connectTimeout, $cancellation));
+        try {
+            $this->tryAll($searches, Deadline::in($this->options->connectTimeout, $cancellation));
+        } finally {
+            EventLoop::cancel($this->endTimer ?? '');
+        }
 
         return $this->session ?? throw $this->attempts->failure();
     }
@@ -138,6 +145,11 @@ final class HostSearch
         }
     }
 
+    private function endSoon(): void
+    {
+        $this->endTimer ??= EventLoop::delay(self::MAX_WAIT_AFTER_REFUSAL, fn() => $this->end->cancel());
+    }
+
     /**
      * @param list<\Closure(Deadline, ?DeferredCancellation): void> $searches each gets a cancellation of the attempts
      *     after it; returns when it has failed, or is cancelled; throws when no later attempt may follow
@@ -168,6 +180,7 @@ final class HostSearch
                         }
                         $after->cancel();
                         $later?->cancel();
+                        $this->endSoon();
                     } finally {
                         --$running;
                         $returned->notify();
@@ -177,11 +190,8 @@ final class HostSearch
                 $deadline = $deadline->orCancelledBy($after->getCancellation());
                 $returned->waitFor(min(self::ATTEMPT_DELAY, $this->options->connectTimeout / \count($searches)));
             }
-            for ($waitEnd = \INF; $running > 0;) {
-                $waitEnd = $failures === [] ? \INF : min($waitEnd, Clock::now() + self::MAX_WAIT_AFTER_REFUSAL);
-                $left = $waitEnd - Clock::now();
-                $left > 0 ? null : $this->end->cancel();
-                $left > 0 && $left < \INF ? $returned->waitFor($left) : $returned->wait();
+            while ($running > 0) {
+                $returned->wait();
             }
         } catch (\Throwable $interruption) {
             $this->end->cancel();
