@@ -24,8 +24,8 @@ use function Amp\async;
 /**
  * Tries the addresses of all hosts in the given order, until a session matches `PostgresOptions::$targetSession`. The
  * next attempt starts when one has failed, or after a delay. Earlier attempts continue until one succeeds, so a host
- * that does not answer delays the search only a little (as in RFC 8305, section 5). A failed login ends
- * later attempts at once, and earlier attempts after MAX_WAIT_AFTER_REFUSAL.
+ * that does not answer delays the search only a little (as in RFC 8305, section 5). A failed login ends later attempts
+ * at once, and earlier attempts after MAX_WAIT_AFTER_REFUSAL.
  *
  * @template T
  */
@@ -145,9 +145,12 @@ final class HostSearch
         }
     }
 
+    /** Ends the search after MAX_WAIT_AFTER_REFUSAL, unless it ends earlier. */
     private function endSoon(): void
     {
-        $this->endTimer ??= EventLoop::delay(self::MAX_WAIT_AFTER_REFUSAL, fn() => $this->end->cancel());
+        if (!$this->end->isCancelled()) {
+            $this->endTimer ??= EventLoop::delay(self::MAX_WAIT_AFTER_REFUSAL, fn() => $this->end->cancel());
+        }
     }
 
     /**
