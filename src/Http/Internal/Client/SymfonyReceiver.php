@@ -41,6 +41,9 @@ final class SymfonyReceiver
 {
     public bool $hasHead = false;
 
+    /** Whether the response's destructor must call {@see end()} after it has waited for the head. */
+    public bool $endsWithDestructor = false;
+
     private readonly int $ownerPid;
 
     private readonly DeferredCancellation $cancellation;

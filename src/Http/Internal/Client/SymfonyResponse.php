@@ -97,7 +97,7 @@ final class SymfonyResponse implements ResponseInterface, StreamableInterface
 
     /**
      * Returns an object that ends the request when the response is freed. In a garbage cycle, PHP may call its
-     * destructor before the one of the response. Decorators may call the response's destructor earlier.
+     * destructor before the one of the response ends. Decorators may call the response's destructor earlier.
      *
      * @param array<mixed> $info
      */
@@ -110,7 +110,11 @@ final class SymfonyResponse implements ResponseInterface, StreamableInterface
     ): Canary {
         return new Canary(static function () use ($receiver, $logger, &$initializer, &$info, &$didTimeout): void {
             $isUnread = $initializer !== null && $info['error'] === null && !$didTimeout;
-            $isUnread && !$receiver->isInFork() ? $receiver->detach($logger) : $receiver->end();
+            match (true) {
+                !$isUnread || $receiver->isInFork() => $receiver->end(),
+                FiberSwitch::obstacle() === null => $receiver->endsWithDestructor = true,
+                default => $receiver->detach($logger),
+            };
         });
     }
 
@@ -148,7 +152,11 @@ final class SymfonyResponse implements ResponseInterface, StreamableInterface
     public function __destruct()
     {
         if (!$this->receiver->isInFork() && FiberSwitch::obstacle() === null) {
-            $this->doDestruct();
+            try {
+                $this->doDestruct();
+            } finally {
+                $this->receiver->endsWithDestructor ? $this->receiver->end() : null;
+            }
         }
     }
 

@@ -77,30 +77,70 @@ final class SymfonyDestructionTest extends TestCase
         self::assertSame(200, $decorate($client)->request('GET', $url)->getStatusCode());
     }
 
-    #[TestWith([false])]
-    #[TestWith([true])]
-    public function testTheRequestOfAResponseThatTheGarbageCollectorDestroysArrives(bool $hasBegun): void
+    /** @return iterable<string, array{bool, bool}> */
+    public static function collections(): iterable
     {
-        $url = $this->url();
+        yield 'queued' => [false, false];
+        yield 'begun' => [false, true];
+        yield 'queued, canary released first' => [true, false];
+        yield 'begun, canary released first' => [true, true];
+    }
+
+    #[DataProvider('collections')]
+    public function testTheRequestOfAResponseThatTheGarbageCollectorDestroysArrives(
+        bool $isCanaryFirst,
+        bool $hasBegun,
+    ): void {
         $log = new Records();
         $client = new SymfonyClient();
         $client->setLogger($log);
-        for ($count = 0; $count < 20; ++$count) {
-            // PHP stores the objects of a cycle in slots that become free, which changes the order of destruction.
-            $slots = array_map(static fn(): object => new \stdClass(), range(0, 50));
-            foreach ($slots as $slot) {
-                $slot = null;
-            }
-            $holder = new \stdClass();
-            $holder->self = $holder;
-            $holder->response = $client->request('POST', $url, ['body' => 'a']);
-            $hasBegun ? delay(0) : null;
-            unset($slots, $holder);
-            gc_collect_cycles();
-        }
-        Eventually::holds(fn(): bool => \count($this->arrived) === 20, 'all requests arrive');
+        $response = $client->request('POST', $this->url(), ['body' => 'a']);
+        $hasBegun ? delay(0) : null;
+        self::holdInACycle($response, $isCanaryFirst);
+        unset($response);
+        gc_collect_cycles();
+        Eventually::holds(fn(): bool => $this->arrived === ['a'], 'the request arrives');
 
         self::assertNotContains('warning', array_column($log->all, 'level'));
+    }
+
+    #[DataProvider('collections')]
+    public function testTheBodyOfAResponseThatTheGarbageCollectorDestroysIsNotReceived(
+        bool $isCanaryFirst,
+        bool $hasBegun,
+    ): void {
+        /** @var \ArrayObject<int, string> $events */
+        $events = new \ArrayObject();
+        $this->serve(static fn(): Response => Response::stream((static function () use ($events): \Generator {
+            $events[] = 'begin';
+            try {
+                for (;;) {
+                    yield 'a';
+                    delay(0.001);
+                }
+            } finally {
+                $events[] = 'end';
+            }
+        })()));
+        $response = (new SymfonyClient())->request('GET', $this->address());
+        $hasBegun ? delay(0) : null;
+        self::holdInACycle($response, $isCanaryFirst);
+        unset($response);
+        gc_collect_cycles();
+        Eventually::holds(static fn(): bool => \count($events) === 2, 'the body begins and ends');
+
+        self::assertSame(['begin', 'end'], $events->getArrayCopy());
+    }
+
+    /** Makes a response part of a reference cycle. The order of releases changes PHP's order of destruction. */
+    private static function holdInACycle(ResponseInterface $response, bool $isCanaryFirst): void
+    {
+        $holder = new \stdClass();
+        $holder->self = $holder;
+        $holder->response = $response;
+        if ($isCanaryFirst) {
+            (new \ReflectionProperty(SymfonyResponse::class, 'canary'))->getValue($response);
+        }
     }
 
     #[RequiresPhp('< 8.4')]
