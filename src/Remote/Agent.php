@@ -38,8 +38,8 @@ final class Agent implements Lifecycle, Statistics
     private const MAX_GRACE_SECONDS = 2.0;
 
     /**
-     * Running jobs get at most AgentOptions::$margin divided by this number to end. Later, the lease guard (a helper
-     * process) would kill all descendants of this process, even those of agents for other queues.
+     * Running jobs get at most AgentOptions::$leaseMargin divided by this number to end. Later, the lease guard (a
+     * helper process) would kill all descendants of this process, even those of agents for other queues.
      */
     private const MARGIN_DIVISOR = 3;
 
@@ -99,7 +99,7 @@ final class Agent implements Lifecycle, Statistics
         $this->logger = $logger ?? new NullLogger();
         $budget = $options->pool->budget ?? self::budget($options);
         $this->maxResult = min($options->maxResult, $options->pool->maxResult ?? \PHP_INT_MAX, $budget->maxBytes);
-        $grace = $options->margin / self::MARGIN_DIVISOR;
+        $grace = $options->leaseMargin / self::MARGIN_DIVISOR;
         $poolLimits = [
             'maxResult' => $this->maxResult + self::RESULT_OVERHEAD_BYTES,
             'budget' => $budget,

@@ -15,7 +15,7 @@ final class AgentOptions
      * @param float             $lease               seconds from the last renewal to the end of the lease, after which
      *                                               other agents can claim the agent's jobs
      * @param float             $heartbeat           seconds between two renewals of the lease
-     * @param float             $margin              if the lease can't be renewed, the agent ends its running jobs
+     * @param float             $leaseMargin         if the lease can't be renewed, the agent ends its running jobs
      *                                               this many seconds before the lease ends
      * @param float             $outcomeRetention    seconds for which outcomes are kept
      * @param int               $maxResult           maximum size in bytes of a task's result, of a generator's item,
@@ -25,8 +25,8 @@ final class AgentOptions
      *                                               {@see Agent::kill()} does. Null for no limit
      * @param bool              $leaseGuard          whether a helper process ends the jobs if the agent can't do so,
      *                                               because it is suspended (SIGSTOP, freezer) or lacks memory.
-     *                                               `$margin / 2` seconds before the lease ends, the helper kills all
-     *                                               other descendants of this process. The helper needs Linux's /proc
+     *                                               `$leaseMargin / 2` seconds before the lease ends, the helper kills
+     *                                               all other descendants of this process. It needs Linux's /proc
      * @param int               $maxDeadLetters      number of kept dead letters (failed jobs); older ones are dropped
      * @param float             $deadLetterRetention seconds for which the queue keeps dead letters
      *
@@ -36,7 +36,7 @@ final class AgentOptions
         public readonly WorkerPoolOptions $pool = new WorkerPoolOptions(),
         public readonly float $lease = 10.0,
         public readonly float $heartbeat = 1.0,
-        public readonly float $margin = 3.0,
+        public readonly float $leaseMargin = 3.0,
         public readonly float $outcomeRetention = 3600.0,
         public readonly int $maxResult = 16 << 20,
         public readonly ?float $stopTimeout = null,
@@ -53,16 +53,16 @@ final class AgentOptions
         if ($maxDeadLetters < 1 || !($deadLetterRetention >= 1)) {
             throw new \ValueError('A queue must keep 1 dead letter or more, for 1 second or more');
         }
-        if (!($heartbeat > 0 && $margin > 0)) {
+        if (!($heartbeat > 0 && $leaseMargin > 0)) {
             throw new \ValueError(
-                'The heartbeat and the margin must be more than 0 seconds, not '
-                    . NumberRange::text($heartbeat) . ' and ' . NumberRange::text($margin),
+                'The heartbeat and the lease margin must be more than 0 seconds, not '
+                    . NumberRange::text($heartbeat) . ' and ' . NumberRange::text($leaseMargin),
             );
         }
-        if (!($lease > $heartbeat + $margin)) {
+        if (!($lease > $heartbeat + $leaseMargin)) {
             throw new \ValueError(
-                'The lease must be longer than the heartbeat and the margin together: more than '
-                    . ($heartbeat + $margin)
+                'The lease must be longer than the heartbeat and the lease margin together: more than '
+                    . ($heartbeat + $leaseMargin)
                     . ' seconds, not ' . NumberRange::text($lease),
             );
         }
@@ -78,7 +78,7 @@ final class AgentOptions
             $pool,
             $this->lease,
             $this->heartbeat,
-            $this->margin,
+            $this->leaseMargin,
             $this->outcomeRetention,
             $this->maxResult,
             $this->stopTimeout,

@@ -194,7 +194,7 @@ final class WorkTest extends TestCase
     public function testAQueueWhoseLeaseIsLostEndsNothingOfAnother(): void
     {
         [$lost, $kept] = [self::newQueue(), self::newQueue()];
-        $process = $this->work($lost, ['--queue', $kept, '--workers', '2', '--lease', '6', '--margin', '4']);
+        $process = $this->work($lost, ['--queue', $kept, '--workers', '2', '--lease', '6', '--lease-margin', '4']);
         $commands = new CommandPool(
             options: new CommandPoolOptions(
                 transport: new RemoteCommands(
@@ -245,7 +245,7 @@ final class WorkTest extends TestCase
         foreach ([
             ['--lease', '3'],
             ['--heartbeat', '9'],
-            ['--margin', '9.5'],
+            ['--lease-margin', '9.5'],
             ['--max-dead-letters', '0'],
             ['--outcome-retention', '0'],
         ] as $options) {
@@ -791,12 +791,12 @@ final class WorkTest extends TestCase
         yield 'a lease' => [
             ['--queue', 'q', '--lease', '4'],
             "option --lease: '4' is not allowed; give a number of seconds, or a number with s, m, h or d such as 10m,"
-            . ' at most 1000000000 s, more than 4, which is --heartbeat and --margin together',
+            . ' at most 1000000000 s, more than 4, which is --heartbeat and --lease-margin together',
         ];
         yield 'a heartbeat beyond the default lease' => [
             ['--queue', 'q', '--heartbeat', '20'],
             "option --lease: '10' is not allowed; give a number of seconds, or a number with s, m, h or d such as 10m,"
-            . ' at most 1000000000 s, more than 23, which is --heartbeat and --margin together',
+            . ' at most 1000000000 s, more than 23, which is --heartbeat and --lease-margin together',
         ];
         yield 'no heartbeat' => [
             ['--queue', 'q', '--heartbeat', '0'],

@@ -22,7 +22,7 @@ final class AgentProgram
         int $workers,
         float $lease = 10.0,
         float $heartbeat = 1.0,
-        float $margin = 3.0,
+        float $leaseMargin = 3.0,
     ): array {
         $memory = getenv('SPINDLE_TEST_AGENT_MEMORY');
         if ($memory !== false) {
@@ -33,7 +33,7 @@ final class AgentProgram
             $queue,
             $workers,
             new SigningKeys([self::KEY]),
-            new AgentOptions(lease: $lease, heartbeat: $heartbeat, margin: $margin),
+            new AgentOptions(lease: $lease, heartbeat: $heartbeat, leaseMargin: $leaseMargin),
         );
         self::runUntilSignal($agent);
 

@@ -139,12 +139,12 @@ final class AgentRun
     }
 
     /**
-     * Returns whether less than {@see AgentOptions::$margin} seconds of the lease are left. If so, no more jobs start,
-     * and the next heartbeat ends the work.
+     * Returns whether less than {@see AgentOptions::$leaseMargin} seconds of the lease are left. If so, no more jobs
+     * start, and the next heartbeat ends the work.
      */
     public function isExpiring(): bool
     {
-        return Clock::now() > $this->leaseEnd - $this->options->margin;
+        return Clock::now() > $this->leaseEnd - $this->options->leaseMargin;
     }
 
     public function hasFailed(): bool
@@ -206,7 +206,7 @@ final class AgentRun
     /** Ends the running jobs, and returns them to the queue. This counts neither as an attempt nor as a crash. */
     private function giveBack(): void
     {
-        $this->exchange->retryUntil(Clock::now() + $this->options->margin);
+        $this->exchange->retryUntil(Clock::now() + $this->options->leaseMargin);
         $this->logger->warning('Ending {count} running jobs and giving them back', ['count' => $this->jobs->count()]);
         $this->jobs->giveBack();
     }
@@ -271,7 +271,7 @@ final class AgentRun
         );
         $this->leaseEnd = $sentAt + $this->options->lease;
         if ($this->failure === null) {
-            $this->pools->guard->extend($this->leaseEnd - $this->options->margin / 2);
+            $this->pools->guard->extend($this->leaseEnd - $this->options->leaseMargin / 2);
         }
         if ($dueIn !== null && $dueIn < $this->options->heartbeat) {
             $this->exchange->requestIn($dueIn);
@@ -295,7 +295,7 @@ final class AgentRun
 
     private function awaitRunningJobs(): void
     {
-        for ($end = Clock::now() + $this->options->margin; $this->jobs->count() > 0 && Clock::now() < $end;) {
+        for ($end = Clock::now() + $this->options->leaseMargin; $this->jobs->count() > 0 && Clock::now() < $end;) {
             (new Condition())->waitFor(0.02);
         }
     }

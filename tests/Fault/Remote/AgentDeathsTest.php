@@ -40,7 +40,7 @@ final class AgentDeathsTest extends TidyTestCase
     use OwnDirectory;
     use RunsAgents;
 
-    /** Seconds: lease, heartbeat and margin. */
+    /** Seconds: lease, heartbeat and lease margin. */
     private const SHORT = [2.0, 0.2, 0.8];
     private const LONG = [10.0, 1.0, 3.0];
 

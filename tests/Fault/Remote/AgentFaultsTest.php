@@ -32,7 +32,7 @@ final class AgentFaultsTest extends TestCase
     use OwnDirectory;
     use RunsAgents;
 
-    /** Short lease, heartbeat and margin in seconds. */
+    /** Short lease, heartbeat and lease margin in seconds. */
     private const SHORT = [2.0, 0.2, 0.8];
 
     /** A lease that does not end while large values fill the connection to the engine. */

@@ -32,8 +32,8 @@ final class ChaosTest extends TidyTestCase
     private const WORKERS = 3;
 
     /**
-     * Lease, heartbeat and margin in seconds. A restart of the engine takes less than a lease. Otherwise, its agents
-     * would end their jobs.
+     * Lease, heartbeat and lease margin in seconds. A restart of the engine takes less than a lease. Otherwise, its
+     * agents would end their jobs.
      */
     private const SHORT = [6.0, 0.5, 1.5];
     private const LONG = [10.0, 1.0, 3.0];

@@ -31,7 +31,7 @@ final class CommandFaultsTest extends TestCase
     use OwnDirectory;
     use RunsAgents;
 
-    /** Short lease, heartbeat and margin in seconds. */
+    /** Short lease, heartbeat and lease margin in seconds. */
     private const SHORT = [2.0, 0.2, 0.8];
 
     private string $queue = '';

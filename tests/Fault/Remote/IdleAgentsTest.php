@@ -22,7 +22,7 @@ final class IdleAgentsTest extends TidyTestCase
     use OwnDirectory;
     use RunsAgents;
 
-    /** Seconds: lease, heartbeat and margin. */
+    /** Seconds: lease, heartbeat and lease margin. */
     private const LEASE = [10.0, 0.5, 2.0];
 
     /** Jobs that may stay with the busy agent: a pool of short tasks gets what it runs in 20 ms. */

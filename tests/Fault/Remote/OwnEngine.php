@@ -23,7 +23,7 @@ trait OwnEngine
     use OwnDirectory;
     use RunsAgents;
 
-    /** Short lease, heartbeat and margin in seconds. */
+    /** Short lease, heartbeat and lease margin in seconds. */
     protected const SHORT = [2.0, 0.2, 0.8];
 
     private ?TemporaryRedis $redis = null;

@@ -68,7 +68,7 @@ final class AgentTest extends TidyTestCase
         $stops = 0;
         $this->serve(function (ClaimResult $claim) use (&$stops): void {
             if ($claim->deliveries !== [] && ++$stops === 1) {
-                $this->freeze(8.0); // the lease has 10 s, the last 3 s of which are the margin
+                $this->freeze(8.0); // the lease has 10 s, the last 3 s of which are the lease margin
             }
         }, function (RemoteExecutor $executor): void {
             $executor->submit(static fn(): int => 1)->await();

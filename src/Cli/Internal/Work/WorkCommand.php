@@ -89,7 +89,7 @@ final class WorkCommand extends Command
             Renew the lease every N seconds
             [default: 1]
             TEXT],
-        'margin' => [self::VALUE, <<<'TEXT'
+        'lease-margin' => [self::VALUE, <<<'TEXT'
             End running jobs N seconds before
             the end of the lease if it could
             not be renewed [default: 3]

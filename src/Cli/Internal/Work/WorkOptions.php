@@ -142,13 +142,13 @@ final class WorkOptions
     {
         $defaults = new AgentOptions();
         $pool = self::pool($given);
-        [$lease, $heartbeat, $margin] = self::leaseTimes($given, $defaults);
+        [$lease, $heartbeat, $leaseMargin] = self::leaseTimes($given, $defaults);
         try {
             return new AgentOptions(
                 $pool,
                 $lease,
                 $heartbeat,
-                $margin,
+                $leaseMargin,
                 $given->duration('outcome-retention') ?? $defaults->outcomeRetention,
                 $given->number('max-result', self::ALLOWED_BYTES) ?? $defaults->maxResult,
                 $given->duration('stop-timeout') ?? self::DEFAULT_STOP_TIMEOUT,
@@ -185,29 +185,29 @@ final class WorkOptions
         }
     }
 
-    /** @return array{float, float, float} lease, heartbeat and margin, in seconds */
+    /** @return array{float, float, float} lease, heartbeat and lease margin, in seconds */
     private static function leaseTimes(GivenOptions $given, AgentOptions $defaults): array
     {
         $lease = $given->duration('lease') ?? $defaults->lease;
         $heartbeat = $given->duration('heartbeat') ?? $defaults->heartbeat;
-        $margin = $given->duration('margin') ?? $defaults->margin;
-        foreach (['heartbeat' => $heartbeat, 'margin' => $margin] as $name => $seconds) {
+        $leaseMargin = $given->duration('lease-margin') ?? $defaults->leaseMargin;
+        foreach (['heartbeat' => $heartbeat, 'lease-margin' => $leaseMargin] as $name => $seconds) {
             $seconds > 0 || throw UsageException::option(
                 "--{$name}",
                 (string) $given->text($name),
                 Duration::FORM . ', more than 0',
             );
         }
-        if ($lease <= $heartbeat + $margin) {
+        if ($lease <= $heartbeat + $leaseMargin) {
             throw UsageException::option(
                 '--lease',
                 $given->text('lease') ?? (string) $lease,
-                Duration::FORM . ', more than ' . ($heartbeat + $margin)
-                    . ', which is --heartbeat and --margin together',
+                Duration::FORM . ', more than ' . ($heartbeat + $leaseMargin)
+                    . ', which is --heartbeat and --lease-margin together',
             );
         }
 
-        return [$lease, $heartbeat, $margin];
+        return [$lease, $heartbeat, $leaseMargin];
     }
 
     private static function admin(GivenOptions $given): ?string

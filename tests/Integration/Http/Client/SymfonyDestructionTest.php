@@ -440,7 +440,7 @@ final class SymfonyDestructionTest extends TestCase
 
             return new Response();
         });
-        $http = new HttpClient(new HttpClientOptions(maxConnections: 1));
+        $http = new HttpClient(new HttpClientOptions(maxConnectionsPerOrigin: 1));
         $client = new SymfonyClient($http);
         $client->setLogger($log);
         $first = $client->request('GET', "{$this->address()}/long", ['timeout' => 20]);
