@@ -24,7 +24,8 @@ final readonly class JsonNumber implements \JsonSerializable, \Stringable
 
     /**
      * Returns the value for json_encode(). When the client encodes a parameter, the number keeps all its digits. If
-     * other code calls json_encode(), the number becomes a JSON string, because PHP would drop digits of a JSON number.
+     * other code calls json_encode(), also within a jsonSerialize() for the client, the number becomes a JSON string,
+     * because PHP would drop digits of a JSON number.
      */
     public function jsonSerialize(): string
     {

@@ -12,11 +12,11 @@ use Spindle\Postgres\JsonNumber;
  */
 final class JsonMarks
 {
+    /** The last frames if json_encode() calls jsonSerialize(): two of this class, these two, and the caller. */
+    private const DIRECT_FRAMES = 5;
+
     /** The mark; '' until the first use. */
     private static string $prefix = '';
-
-    /** @var array<int, true> fibers within {@see encode()}, by object id; 0 for {main}. Other fibers get no marks */
-    private static array $encodingFibers = [];
 
     /**
      * Turns a number into a marked string if PHP's JSON functions would change it. Returns other tokens unchanged.
@@ -28,29 +28,27 @@ final class JsonMarks
         return $token[0] === '"' || self::isExact($token) ? $token : '"' . self::prefix() . "{$token}\"";
     }
 
-    /** Returns the string for json_encode(): within {@see encode()} the mark and the number, otherwise the number. */
+    /** Returns the string for json_encode(): the number, and for that of {@see encode()} the mark before it. */
     public static function forJsonEncode(string $number): string
     {
-        return isset(self::$encodingFibers[self::fiberId()]) ? self::prefix() . $number : $number;
+        return self::isCalledByEncode() ? self::prefix() . $number : $number;
     }
 
-    /** @param \Closure(): (string|false) $encode calls json_encode(). Then numbers replace the marked strings */
-    public static function encode(#[\SensitiveParameter] \Closure $encode): string|false
+    /**
+     * Calls json_encode(), and replaces the marked strings in its result by numbers.
+     *
+     * @param int<1, max> $depth
+     */
+    public static function encode(#[\SensitiveParameter] mixed $value, int $flags, int $depth): string|false
     {
-        $fiber = self::fiberId();
-        $isOuterCall = !isset(self::$encodingFibers[$fiber]);
-        self::$encodingFibers[$fiber] = true;
-        try {
-            $json = $encode();
-        } finally {
-            if ($isOuterCall) {
-                unset(self::$encodingFibers[$fiber]);
-            }
+        $json = json_encode($value, $flags, $depth);
+        $prefix = self::prefix();
+        if ($json === false || !str_contains($json, $prefix)) {
+            return $json;
         }
 
-        return $json === false || self::$prefix === ''
-            ? $json
-            : preg_replace('~"' . self::$prefix . '([^"]*+)"~', '$1', $json) ?? $json;
+        // A mark elsewhere, as in a key or a longer string, comes from a direct call of jsonSerialize().
+        return preg_replace('~(?<!\\\\)"' . $prefix . '([\d.eE+-]++)"(?!:)|' . $prefix . '~', '$1', $json) ?? $json;
     }
 
     /** Replaces the marked strings in a decoded value by {@see JsonNumber} objects. */
@@ -90,11 +88,21 @@ final class JsonMarks
         return strpbrk($text, '.eE') === false ? "{$text}.0" : $text;
     }
 
-    private static function fiberId(): int
+    /** Returns whether the innermost json_encode() of this fiber was called by {@see encode()}. */
+    private static function isCalledByEncode(): bool
     {
-        $fiber = \Fiber::getCurrent();
+        foreach ([self::DIRECT_FRAMES, 0] as $limit) {
+            $isJsonEncode = false;
+            foreach (debug_backtrace(\DEBUG_BACKTRACE_IGNORE_ARGS, $limit) as $frame) {
+                $class = $frame['class'] ?? '';
+                if ($isJsonEncode || $class === \Fiber::class) {
+                    return $class === self::class && $frame['function'] === 'encode';
+                }
+                $isJsonEncode = $class === '' && $frame['function'] === 'json_encode';
+            }
+        }
 
-        return $fiber === null ? 0 : spl_object_id($fiber);
+        return false;
     }
 
     private static function prefix(): string

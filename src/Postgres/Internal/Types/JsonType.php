@@ -64,9 +64,7 @@ final readonly class JsonType implements ListValuedType
             ini_set('serialize_precision', '-1'); // otherwise floats lose digits
         }
         try {
-            $json = JsonMarks::encode(
-                static fn(): string|false => json_encode($value, self::ENCODE_FLAGS, self::MAX_DEPTH),
-            );
+            $json = JsonMarks::encode($value, self::ENCODE_FLAGS, self::MAX_DEPTH);
         } finally {
             if ($precision !== '-1') {
                 ini_set('serialize_precision', (string) $precision);

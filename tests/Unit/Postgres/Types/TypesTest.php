@@ -221,6 +221,69 @@ final class TypesTest extends TestCase
         self::assertSame('["done",18446744073709551616]', $fiber->getReturn());
     }
 
+    public function testJsonWithinAJsonSerializeIsAsElsewhere(): void
+    {
+        $number = new JsonNumber('18446744073709551616');
+        $inner = json_encode(['amount' => $number, 'list' => [self::serializable(static fn(): mixed => $number)]]);
+        $types = new Types(JsonMode::Lossless);
+        $value = self::serializable(static fn(): mixed => [
+            'before' => $number,
+            'inner' => json_encode(['amount' => $number, 'list' => [self::serializable(static fn() => $number)]]),
+            'callable' => array_map('json_encode', [$number]),
+            'encoded' => $types->encode(3802, [$number], 1),
+            'after' => [self::serializable(static fn(): mixed => (object) ['number' => $number])],
+        ]);
+
+        self::assertSame(
+            '{"before":18446744073709551616,"inner":' . json_encode($inner)
+                . ',"callable":["\"18446744073709551616\""],"encoded":"[18446744073709551616]"'
+                . ',"after":[{"number":18446744073709551616}]}',
+            $types->encode(3802, $value, 1),
+        );
+        self::assertSame('{"amount":"18446744073709551616","list":["18446744073709551616"]}', $inner);
+    }
+
+    /** The jsonSerialize() of collections calls that of their elements. */
+    public function testANumberIsKeptWhereTheApplicationCallsItsJsonSerialize(): void
+    {
+        $number = new JsonNumber('18446744073709551616');
+        $types = new Types(JsonMode::Lossless);
+        $list = self::serializable(static fn(): array => array_map(
+            static fn(\JsonSerializable $element): mixed => $element->jsonSerialize(),
+            [$number, self::serializable(static fn(): array => [$number->jsonSerialize()])],
+        ));
+        $texts = self::serializable(static fn(): array => [
+            $number->jsonSerialize() => "{$number->jsonSerialize()} EUR",
+            'inner' => json_encode([$number->jsonSerialize()]),
+        ]);
+
+        self::assertSame('[18446744073709551616,[18446744073709551616]]', $types->encode(3802, $list, 1));
+        self::assertSame('["18446744073709551616",["18446744073709551616"]]', json_encode($list));
+        self::assertSame(
+            '{"18446744073709551616":"18446744073709551616 EUR","inner":"[\"18446744073709551616\"]"}',
+            $types->encode(3802, $texts, 1),
+        );
+    }
+
+    public function testAFiberThatIsResumedWithinJsonSerializeGetsNoMark(): void
+    {
+        $number = new JsonNumber('18446744073709551616');
+        $fiber = new \Fiber(static function () use ($number): string {
+            \Fiber::suspend();
+
+            return json_encode($number) . $number->jsonSerialize();
+        });
+        $fiber->start();
+        $value = self::serializable(static function () use ($fiber, $number): JsonNumber {
+            $fiber->resume();
+
+            return $number;
+        });
+
+        self::assertSame('18446744073709551616', (new Types(JsonMode::Lossless))->encode(3802, $value, 1));
+        self::assertSame('"18446744073709551616"18446744073709551616', $fiber->getReturn());
+    }
+
     public function testAnExceptionOfJsonSerializeIsNotCaught(): void
     {
         $value = new class implements \JsonSerializable {
@@ -237,5 +300,18 @@ final class TypesTest extends TestCase
             self::assertEquals(new \DomainException('mine'), $exception);
         }
         self::assertSame($before, \ini_get('serialize_precision'));
+    }
+
+    /** @param \Closure(): mixed $jsonSerialize */
+    private static function serializable(\Closure $jsonSerialize): \JsonSerializable
+    {
+        return new class ($jsonSerialize) implements \JsonSerializable {
+            public function __construct(private readonly \Closure $jsonSerialize) {}
+
+            public function jsonSerialize(): mixed
+            {
+                return ($this->jsonSerialize)();
+            }
+        };
     }
 }
