@@ -18,6 +18,9 @@ final class JsonMarks
     /** The mark; '' until the first use. */
     private static string $prefix = '';
 
+    /** Number of calls of {@see encode()} that have not ended, in any fiber. */
+    private static int $encodings = 0;
+
     /**
      * Turns a number into a marked string if PHP's JSON functions would change it. Returns other tokens unchanged.
      *
@@ -31,7 +34,7 @@ final class JsonMarks
     /** Returns the string for json_encode(): the number, and for that of {@see encode()} the mark before it. */
     public static function forJsonEncode(string $number): string
     {
-        return self::isCalledByEncode() ? self::prefix() . $number : $number;
+        return self::$encodings > 0 && self::isCalledByEncode() ? self::prefix() . $number : $number;
     }
 
     /**
@@ -41,14 +44,20 @@ final class JsonMarks
      */
     public static function encode(#[\SensitiveParameter] mixed $value, int $flags, int $depth): string|false
     {
-        $json = json_encode($value, $flags, $depth);
-        $prefix = self::prefix();
-        if ($json === false || !str_contains($json, $prefix)) {
+        ++self::$encodings;
+        try {
+            $json = json_encode($value, $flags, $depth);
+        } finally {
+            --self::$encodings;
+        }
+        if ($json === false || self::$prefix === '' || !str_contains($json, self::$prefix)) {
             return $json;
         }
 
         // A mark elsewhere, as in a key or a longer string, comes from a direct call of jsonSerialize().
-        return preg_replace('~(?<!\\\\)"' . $prefix . '([\d.eE+-]++)"(?!:)|' . $prefix . '~', '$1', $json) ?? $json;
+        $pattern = '~(?<!\\\\)"' . self::$prefix . '([\d.eE+-]++)"(?!:)|' . self::$prefix . '~';
+
+        return preg_replace($pattern, '$1', $json) ?? $json;
     }
 
     /** Replaces the marked strings in a decoded value by {@see JsonNumber} objects. */
