@@ -12,21 +12,19 @@ use Spindle\Http\HttpServer;
 use Spindle\Http\Response;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Http\HttpServerTestCase;
+use Spindle\Tests\MeasuresGrowth;
 
 use function Amp\delay;
 
 /** Requests and connections release their memory at their end, without PHP's garbage collector. */
 final class LeakTest extends HttpServerTestCase
 {
+    use MeasuresGrowth;
+
     private const ROUNDS = 300;
 
     /** Allowed bytes per round, for PHP's own caches. */
-    private const NOTHING = 40;
-
-    protected function tearDown(): void
-    {
-        gc_enable();
-    }
+    private const MAX_GROWTH = 40;
 
     /** @return iterable<string, array{string}> */
     public static function requests(): iterable
@@ -67,7 +65,7 @@ final class LeakTest extends HttpServerTestCase
             gc_collect_cycles(); // the parts of a server refer to each other
         };
 
-        self::assertLessThan(self::NOTHING * self::ROUNDS, self::growth($round));
+        self::assertLessThan(self::MAX_GROWTH, self::bytesPerRound($round, self::ROUNDS));
     }
 
     #[DataProvider('requests')]
@@ -77,7 +75,7 @@ final class LeakTest extends HttpServerTestCase
         $client = $this->client();
         $round = static fn() => $client->send($request)->response();
 
-        self::assertLessThan(self::NOTHING * self::ROUNDS, self::growth($round));
+        self::assertLessThan(self::MAX_GROWTH, self::bytesPerRound($round, self::ROUNDS));
         self::assertSame(1, $this->server()->statistics()->acceptedConnections);
     }
 
@@ -107,28 +105,8 @@ final class LeakTest extends HttpServerTestCase
             }
         };
 
-        self::assertLessThan(10 * self::NOTHING * self::ROUNDS, self::growth($round));
+        self::assertLessThan(10 * self::MAX_GROWTH, self::bytesPerRound($round, self::ROUNDS));
         Eventually::holds(fn(): bool => $this->server()->statistics()->inFlight === 0, 'no handler is left');
-    }
-
-    /**
-     * Returns the bytes by which memory grows per round, after some warm-up rounds.
-     *
-     * @param \Closure(): mixed $round
-     */
-    private static function growth(\Closure $round): int
-    {
-        for ($i = 0; $i < 20; ++$i) {
-            $round();
-        }
-        gc_collect_cycles();
-        gc_disable();
-        $before = memory_get_usage();
-        for ($i = 0; $i < self::ROUNDS; ++$i) {
-            $round();
-        }
-
-        return memory_get_usage() - $before;
     }
 
     private static function handle(ServerRequestInterface $request): Response
