@@ -23,7 +23,7 @@ final class ClosureSource
      * @param list<string>      $parameters
      * @param list<string>|null $uses          names of captured variables; null for an arrow function
      * @param bool              $usesThis      whether the code contains $this, or includes a file that may use $this
-     * @param list<array{string, string}> $calls {@see StaticCalls::of()}
+     * @param list<array{string, string, bool}> $calls {@see StaticCalls::of()}
      * @param bool              $isLate        whether the code depends on the class that `static` means
      * @param bool              $usesItsClass  whether the code contains self, static, parent or __CLASS__
      * @param bool              $declaresStatic whether the code, or a closure in it, declares static variables
@@ -53,13 +53,36 @@ final class ClosureSource
         if ($this->usesThis || $object === null || $scope === null) {
             return $this->usesThis;
         }
-        foreach ($this->calls as [$class, $method]) {
-            // parent::run() and Job::run() call run() on $this, unless run() is static.
+        foreach ($this->calls as [$class, $method, $passesClassOfThis]) {
             $called = $this->classOf($object, $scope, $class);
-            $isOfObject = $called?->hasMethod($method) === true
+            if ($called === null) {
+                continue;
+            }
+            // parent::run() and Job::run() call run() on $this, unless run() is static.
+            $isOfObject = $called->hasMethod($method)
                 ? !$called->getMethod($method)->isStatic()
-                : $called !== null && ($method === StaticCalls::COMPUTED || $called->hasMethod('__call'));
-            if ($isOfObject) {
+                : $method === StaticCalls::COMPUTED || $called->hasMethod('__call');
+            $name = $class === StaticCalls::COMPUTED ? null : $called->getName();
+            if ($isOfObject || ($passesClassOfThis && self::isLateOn($object, $scope, $name, $method))) {
+                return true;
+            }
+        }
+
+        return false;
+    }
+
+    /**
+     * Returns whether a static method, as a callable by the name of its class, depends on the class of $this. PHP
+     * passes this class on if the named class is the scope or an ancestor of the scope.
+     *
+     * @param \ReflectionClass<object> $scope
+     * @param string|null              $name  null for any class
+     */
+    private static function isLateOn(object $object, \ReflectionClass $scope, ?string $name, string $method): bool
+    {
+        for ($class = $scope; $class !== false; $class = $class->getParentClass()) {
+            $mayBeNamed = \in_array($name, [null, $class->getName()], true);
+            if ($mayBeNamed && $class->getName() !== $object::class && LateBinding::isLateMethod($class, $method)) {
                 return true;
             }
         }
@@ -74,8 +97,8 @@ final class ClosureSource
         if ($scope === null || $this->isLate) {
             return $this->isLate;
         }
-        foreach ($this->calls as [$class, $method]) {
-            if (LateBinding::isForwarded($scope, $class, $method)) {
+        foreach ($this->calls as [$class, $method, $passesClassOfThis]) {
+            if (!$passesClassOfThis && LateBinding::isForwarded($scope, $class, $method)) {
                 return true;
             }
         }

@@ -54,11 +54,20 @@ final class LateBinding
             'parent' => $scope->getParentClass(),
             default => false, // other names do not forward the class, and static itself is handled by isLate()
         };
-        if ($called === false) {
-            return false;
-        }
+
+        return $called !== false && self::isLateMethod($called, $method, $visited);
+    }
+
+    /**
+     * Returns whether a method is static and depends on the class that `static` means.
+     *
+     * @param \ReflectionClass<object> $called
+     * @param array<string, true>      $visited
+     */
+    public static function isLateMethod(\ReflectionClass $called, string $method, array $visited = []): bool
+    {
         if (!$called->hasMethod($method)) {
-            return \in_array($method[0], ['$', '{'], true) || $called->hasMethod('__callStatic');
+            return \in_array($method[0] ?? '', ['$', '{'], true) || $called->hasMethod('__callStatic');
         }
         $found = $called->getMethod($method);
 

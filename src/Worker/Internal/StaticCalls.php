@@ -21,7 +21,8 @@ final class StaticCalls
     /**
      * @param array<int, \PhpToken> $own tokens of the code by their index in the source
      *
-     * @return list<array{string, string}> class, as written or fully qualified, and method of each call and callable
+     * @return list<array{string, string, bool}> for each call and callable: class, as written or fully qualified;
+     *         method; whether `static` in the method means the class of $this, as for a callable by the class's name
      */
     public static function of(SourceTokens $source, array $own): array
     {
@@ -65,7 +66,7 @@ final class StaticCalls
         return ($tokens[$at + 1] ?? null)?->text === '(';
     }
 
-    /** @return array{string, string}|null null if the `::` at this index is not part of a call */
+    /** @return array{string, string, false}|null null if the `::` at this index is not part of a call */
     private static function call(SourceTokens $source, int $at): ?array
     {
         if (!self::isCall($source->tokens, $at)) {
@@ -74,7 +75,7 @@ final class StaticCalls
         $name = $source->tokens[$at + 1];
         $isComputed = $name->is(['{', '$', \T_VARIABLE]);
 
-        return [self::classBefore($source, $at), $isComputed ? self::COMPUTED : $name->text];
+        return [self::classBefore($source, $at), $isComputed ? self::COMPUTED : $name->text, false];
     }
 
     private static function classBefore(SourceTokens $source, int $at): string
@@ -86,7 +87,7 @@ final class StaticCalls
         return $isPlain ? $class->text : self::COMPUTED;
     }
 
-    /** @return array{string, string}|null */
+    /** @return array{string, string, bool}|null */
     private static function stringCallable(SourceTokens $source, int $at): ?array
     {
         if (preg_match(self::CALLABLE_PATTERN, self::content($source->tokens[$at]), $match) !== 1) {
@@ -94,13 +95,15 @@ final class StaticCalls
         }
         [, $class, $method] = $match;
         if ($class === '' || $source->singleCharacter($at - 1) === '.') { // the class, or its beginning, is elsewhere
-            return $method === '' ? null : [self::COMPUTED, $method];
+            return $method === '' ? null : [self::COMPUTED, $method, true];
         }
 
-        return [self::qualified($class), $method === '' ? self::COMPUTED : $method];
+        $class = self::qualified($class);
+
+        return [$class, $method === '' ? self::COMPUTED : $method, $class[0] === '\\'];
     }
 
-    /** @return array{string, string}|null null if the comma at this index does not follow the class of a callable */
+    /** @return array{string, string, bool}|null null if the comma at this index is not the one of a callable */
     private static function arrayCallable(SourceTokens $source, int $at): ?array
     {
         $last = $source->tokens[$at - 1]; // `class` of `self::class`, or `'self'`
@@ -116,16 +119,15 @@ final class StaticCalls
         if (!$isCallable) {
             return null;
         }
-        $class = $isConstant ? $source->tokens[$at - 3]->text : self::content($last);
-        $isKeyword = \in_array(strtolower($class), self::KEYWORDS, true);
         $class = match (true) {
-            // Unlike self::run() and ['self', 'run'], [self::class, 'run'] does not pass on the class of `static`.
-            $last->is(\T_CLASS_C), $isConstant && $isKeyword => self::COMPUTED,
+            $last->is(\T_CLASS_C) => 'self',
             $isConstant => self::classBefore($source, $at - 2),
-            default => self::qualified($class),
+            default => self::qualified(self::content($last)),
         };
+        // Without $this, [self::class, 'run'] does not pass on the class of `static`, but ['self', 'run'] does.
+        $isKeyword = $last->is(\T_CONSTANT_ENCAPSED_STRING) && $class[0] !== '\\';
 
-        return [$class, $isLiteral ? self::content($method) : self::COMPUTED];
+        return [$class, $isLiteral ? self::content($method) : self::COMPUTED, !$isKeyword];
     }
 
     private static function content(\PhpToken $string): string

@@ -130,6 +130,20 @@ final class ClosureJourneyTest extends TestCase
             . ' return (new %1$s)->task();',
             6,
         ];
+        yield 'a callable of its own class that says static, without its object' => [
+            'class P%1$s {} class %1$s extends P%1$s { private $pipe; function __construct() {'
+            . ' $this->pipe = fopen("php://memory", "r"); }'
+            . ' static function same() { return static::class === self::class; }'
+            . ' function task() { return fn() => [call_user_func([self::class, "same"]),'
+            . ' call_user_func(__CLASS__ . "::same")]; } } return (new %1$s)->task();',
+            [true, true],
+        ];
+        yield 'callables of a class that say static, in a static closure of a subclass' => [
+            'class P%1$s { static function same() { return static::class === self::class; }'
+            . ' static function task() { return static fn() => [call_user_func([self::class, "same"]),'
+            . ' call_user_func("P%1$s::same")]; } } class %1$s extends P%1$s {} return %1$s::task();',
+            [true, true],
+        ];
         yield 'an enum' => [
             'enum %1$s { case A; static function task() { return fn() => self::A->name; } } return %1$s::task();',
             'A',
@@ -183,6 +197,37 @@ final class ClosureJourneyTest extends TestCase
         self::assertSame($result, $sent());
         self::assertSame($result, $closure(), 'it still works here');
         self::assertSame($result, TaskCode::decode(TaskCode::encode($closure, self::KEY), self::KEY)(), 'once more');
+    }
+
+    /** @return iterable<string, array{string}> */
+    public static function callablesOfAClass(): iterable
+    {
+        yield 'of self' => ["array_map([self::class, 'create'], [1])[0]"];
+        yield 'of the name' => ["array_map([Model::class, 'create'], [1])[0]"];
+        yield 'of an ancestor' => ["array_map([Base::class, 'create'], [1])[0]"];
+        yield 'of parent' => ["array_map([parent::class, 'create'], [1])[0]"];
+        yield 'as a string' => ["array_map(__NAMESPACE__ . '\\Model::create', [1])[0]"];
+        yield 'as a string of a constant' => ["array_map(self::class . '::create', [1])[0]"];
+        yield 'of __CLASS__' => ["call_user_func([__CLASS__, 'create'])"];
+        yield 'as a closure' => ["\\Closure::fromCallable([self::class, 'create'])()"];
+        yield 'of a method that calls the method by self' => ["call_user_func([self::class, 'forward'])"];
+        yield 'within another closure' => ["(fn(\$one) => array_map([self::class, 'create'], [1])[0])(1)"];
+    }
+
+    #[DataProvider('callablesOfAClass')]
+    public function testACallableByTheNameOfAClassKeepsTheSubclassThatStaticMeans(string $expression): void
+    {
+        $name = 'J' . bin2hex(random_bytes(4));
+        $closure = $this->closure(
+            "namespace {$name}; class Base { static function create() { return static::class; } }"
+            . ' class Model extends Base { static function create() { return static::class; }'
+            . ' static function forward() { return self::create(); }'
+            . " function task() {\nreturn\nfn() => {$expression};\n} } class User extends Model {}"
+            . ' return (new User)->task();',
+        );
+
+        self::assertSame("{$name}\\User", $closure());
+        self::assertSame("{$name}\\User", TaskCode::decode(TaskCode::encode($closure, self::KEY), self::KEY)());
     }
 
     public function testMemoryDoesNotGrowWithTheNumberOfClosuresOfOneSource(): void
