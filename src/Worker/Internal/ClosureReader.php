@@ -154,7 +154,7 @@ final class ClosureReader
         $tokens = \array_slice($this->tokens, $begin, $end - $begin + 1, true);
         $own = $this->ownTokens($begin, $end);
         $words = self::words($tokens);
-        $isLate = $this->isLate($tokens);
+        $isLate = $this->isLate($begin, $end);
         $preamble = $this->topLevel->preamble($begin, $words);
 
         return new ClosureSource(
@@ -208,11 +208,10 @@ final class ClosureReader
         return $words;
     }
 
-    /** @param array<int, \PhpToken> $tokens */
-    private function isLate(array $tokens): bool
+    private function isLate(int $begin, int $end): bool
     {
-        foreach ($tokens as $at => $token) {
-            if (LateBinding::isLate($token, $this->tokens[$at + 1] ?? $token)) {
+        for ($at = $begin; $at <= $end; ++$at) {
+            if (LateBinding::isLate($this->tokens, $at)) {
                 return true;
             }
         }
