@@ -4,46 +4,39 @@ declare(strict_types=1);
 
 namespace Spindle\Tests;
 
-use function Amp\delay;
-
-/** Measures how much memory and how many descriptors repeated work leaves behind without PHP's garbage collector. */
+/** Tests that repeated work leaves no memory behind, without PHP's garbage collector. */
 trait MeasuresGrowth
 {
     /** Rounds before the measurement, which fill the caches of PHP and Spindle. */
     private const WARM_UP_ROUNDS = 20;
 
     /**
-     * Returns the bytes by which each round increases the memory.
+     * Repeats the round. Then fibers and callbacks that the last round has left have a few seconds to end.
      *
      * @param \Closure(): mixed $round
+     * @param int $maxBytes allowed growth of the memory per round
      */
-    private static function bytesPerRound(\Closure $round, int $rounds): float
+    private static function assertNoGrowth(\Closure $round, int $rounds, int $maxBytes): void
     {
-        self::repeat($round, self::WARM_UP_ROUNDS);
-        gc_collect_cycles();
-        gc_disable();
-        try {
-            $before = memory_get_usage();
-            self::repeat($round, $rounds);
-
-            return (memory_get_usage() - $before) / $rounds;
-        } finally {
-            gc_enable();
-        }
-    }
-
-    /**
-     * Repeats the round, and then lets fibers and callbacks end that the last round has left behind.
-     *
-     * @param \Closure(): mixed $round
-     */
-    private static function repeat(\Closure $round, int $rounds): void
-    {
-        for ($i = 0; $i < $rounds; ++$i) {
+        for ($i = 0; $i < self::WARM_UP_ROUNDS; ++$i) {
             $round();
         }
-        for ($turn = 0; $turn < 5; ++$turn) {
-            delay(0);
+        Eventually::holds(static fn(): bool => true, 'the class is loaded before the measurement');
+        gc_collect_cycles();
+        gc_disable();
+        $before = memory_get_usage();
+        try {
+            for ($i = 0; $i < $rounds; ++$i) {
+                $round();
+            }
+            $perRound = static fn(): float => (memory_get_usage() - $before) / $rounds;
+            $first = round($perRound());
+            Eventually::holds(
+                static fn(): bool => $perRound() < $maxBytes,
+                "each round leaves less than {$maxBytes} bytes ({$first} at first)",
+            );
+        } finally {
+            gc_enable();
         }
     }
 }
