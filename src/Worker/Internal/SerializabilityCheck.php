@@ -17,6 +17,12 @@ final class SerializabilityCheck
 
     public const TOO_DEEP = 'nested deeper than ' . self::MAX_DEPTH . ' levels';
 
+    /** Depth of a value for which serialize() calls a method that may suspend the fiber. */
+    public const MAY_SUSPEND = \PHP_INT_MAX - 1;
+
+    /** As MAY_SUSPEND, with a method of Serializable, whose calls of serialize() share the table of the outer call. */
+    public const MAY_SHARE = \PHP_INT_MAX;
+
     /** @var array<string, SerializationKind> kind of objects, by class */
     private static array $kinds = [];
 
@@ -29,7 +35,7 @@ final class SerializabilityCheck
     /** Whether a checked value is a closure, or an array that contains a closure. */
     public bool $foundClosure = false;
 
-    /** Depth of the deepest part; PHP_INT_MAX if serialize() calls a method that may suspend the fiber. */
+    /** Depth of the deepest part, or {@see self::MAY_SUSPEND}, or {@see self::MAY_SHARE}. */
     public int $deepest = 0;
 
     /** @var array<int|string, mixed> objects and references that were checked, by id */
@@ -122,7 +128,10 @@ final class SerializabilityCheck
             SerializationKind::SerializableInterface => $this->checkDepth($value, $path, $depth),
             default => $this->checkParts($value, $kind, $path, $depth),
         };
-        $this->deepest = $kind->maySuspend() ? \PHP_INT_MAX : $this->deepest;
+        if ($kind->maySuspend()) {
+            $isShared = $kind === SerializationKind::SerializableInterface;
+            $this->deepest = max($this->deepest, $isShared ? self::MAY_SHARE : self::MAY_SUSPEND);
+        }
     }
 
     /**
@@ -133,7 +142,8 @@ final class SerializabilityCheck
      */
     private static function trySerialize(object $value, string $path): void
     {
-        $call = static fn() => self::withoutSuspension(static fn() => SerializeTrial::run($value), $path);
+        $serialize = static fn(): string => serialize($value);
+        $call = static fn() => self::withoutSuspension(static fn() => SerializeLock::hold($serialize), $path);
         try {
             $call();
         } catch (UnserializableException $refused) {
@@ -197,7 +207,9 @@ final class SerializabilityCheck
             return (array) $value; // PHP code can't read the values that these methods return
         }
         $invoke = static fn(): mixed => $method->invoke($value);
-        $call = $kind->maySuspend() ? static fn(): mixed => self::withoutSuspension($invoke, $path) : $invoke;
+        $call = $kind->maySuspend()
+            ? static fn(): mixed => self::withoutSuspension(static fn() => SerializeLock::hold($invoke), $path)
+            : $invoke;
         try {
             $parts = (array) $call();
         } catch (UnserializableException $refused) {

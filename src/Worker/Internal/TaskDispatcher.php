@@ -82,7 +82,7 @@ final class TaskDispatcher implements PoolEvents
             ValueSerializer::class,
             SerializabilityCheck::class,
             SerializationKind::class,
-            SerializeTrial::class,
+            SerializeLock::class,
             SerializationFailure::class,
             ValuePath::class,
             DetachedCall::class,

@@ -55,9 +55,17 @@ final class ValueSerializer
      */
     public static function serializeAtDepth(mixed $value, string $path, int $deepest): string
     {
-        return $deepest <= self::MAX_SHALLOW_DEPTH
-            ? self::serializeChecked($value, $path)
-            : SerializabilityCheck::withoutSuspension(static fn() => self::serializeChecked($value, $path), $path);
+        if ($deepest <= self::MAX_SHALLOW_DEPTH) {
+            return self::serializeChecked($value, $path);
+        }
+        $serialize = static fn(): string => self::serializeChecked($value, $path);
+
+        return SerializabilityCheck::withoutSuspension(
+            $deepest === SerializabilityCheck::MAY_SUSPEND
+                ? static fn(): string => SerializeLock::hold($serialize)
+                : $serialize, // under the lock, Serializable::serialize() would write references to a table of its own
+            $path,
+        );
     }
 
     /**

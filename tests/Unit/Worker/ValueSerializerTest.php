@@ -282,11 +282,64 @@ final class ValueSerializerTest extends TestCase
 
         self::assertNoOtherValueChangesDuringSuspension($lazy);
         self::assertInstanceOf(\Fiber::class, $held);
+        $held->resume();
     }
 
     public function testASerializableObjectThatSuspendsDoesNotChangeOtherValues(): void
     {
-        self::assertNoOtherValueChangesDuringSuspension(new SuspendingSerializable());
+        $suspending = new SuspendingSerializable();
+
+        self::assertNoOtherValueChangesDuringSuspension($suspending);
+        $suspending->fiber?->resume();
+    }
+
+    /** @return iterable<string, array{string}> */
+    public static function suspended(): iterable
+    {
+        yield 'Serializable::serialize()' => ['Serializable'];
+        yield 'serialize() inside of __serialize()' => ['nested'];
+        yield '__serialize() in the second call' => ['second call'];
+        if (\PHP_VERSION_ID >= 80400) {
+            yield 'an initializer' => ['lazy'];
+        }
+    }
+
+    /** PHP would crash if it confused the tables of these calls, so another process makes the calls. */
+    #[DataProvider('suspended')]
+    public function testASuspendedSerializationDoesNotChangeASuspendedUnserialization(string $kind): void
+    {
+        $file = escapeshellarg(__DIR__ . '/suspended-serialization.php');
+        exec(escapeshellarg(\PHP_BINARY) . " {$file} " . escapeshellarg($kind) . ' 2>&1', $output, $exitCode);
+
+        self::assertSame([['done'], 0], [$output, $exitCode]);
+    }
+
+    public function testASerializableObjectSharesTheReferencesOfItsCallsOfSerialize(): void
+    {
+        $shared = new Sample();
+        $value = [$shared, new NestedSerializable($shared), $shared];
+
+        [$first, $nested, $last] = (array) unserialize(ValueSerializer::serialize($value, '$value'));
+
+        self::assertInstanceOf(NestedSerializable::class, $nested);
+        self::assertInstanceOf(Sample::class, $first);
+        self::assertSame([$first, $first], [$nested->held, $last]);
+    }
+
+    public function testAValueIsSerializedInsideOfTheOldInterfacesUnserialize(): void
+    {
+        $bytes = serialize([new InterruptedObject([])]);
+        $serialized = null;
+        NestedSerializable::$onUnserialize = static function () use (&$serialized): void {
+            $serialized = ValueSerializer::serialize([new InterruptedObject([])], '$value');
+        };
+        try {
+            unserialize(serialize([new NestedSerializable(1)]));
+        } finally {
+            NestedSerializable::$onUnserialize = null;
+        }
+
+        self::assertSame($bytes, $serialized);
     }
 
     /** @param object $suspending keeps its fiber, which PHP would destroy otherwise */

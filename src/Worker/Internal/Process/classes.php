@@ -20,6 +20,7 @@ require_once dirname(__DIR__) . '/DetachedCall.php';
 require_once dirname(__DIR__) . '/ValuePath.php';
 require_once dirname(__DIR__) . '/SerializationKind.php';
 require_once dirname(__DIR__) . '/SerializationFailure.php';
+require_once dirname(__DIR__) . '/SerializeLock.php';
 require_once dirname(__DIR__) . '/SerializabilityCheck.php';
 require_once dirname(__DIR__) . '/ValueSerializer.php';
 require_once dirname(__DIR__) . '/TaskCode.php';
