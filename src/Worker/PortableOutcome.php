@@ -53,7 +53,7 @@ final class PortableOutcome
     /** Encodes the refusal of a result or item that cannot be serialized. */
     public static function refused(UnserializableException $refused): string
     {
-        return \chr(WorkerProtocol::UNSERIALIZABLE) . serialize([$refused->path, $refused->what]);
+        return \chr(WorkerProtocol::UNSERIALIZABLE) . serialize([$refused->path, $refused->what, $refused->advice]);
     }
 
     /** Encodes the refusal of an outcome that exceeds the size limit. The outcome itself is not sent. */

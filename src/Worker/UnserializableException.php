@@ -15,6 +15,8 @@ final class UnserializableException extends \RuntimeException implements Spindle
         public readonly string $path,
         /** Description of that part, such as "an open stream". */
         public readonly string $what,
+        /** Advice, such as "send its contents as an array"; may be empty. */
+        public readonly string $advice,
         ?\Throwable $previous = null,
     ) {
         parent::__construct($message, 0, $previous);
@@ -26,6 +28,7 @@ final class UnserializableException extends \RuntimeException implements Spindle
             "{$path} is {$what}, which can't be sent to another process" . ($advice === '' ? '' : ": {$advice}"),
             $path,
             $what,
+            $advice,
             $previous,
         );
     }

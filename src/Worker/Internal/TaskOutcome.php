@@ -71,7 +71,7 @@ final class TaskOutcome
         bool $withOriginal = true,
     ): \Throwable {
         if ($kind === WorkerProtocol::UNSERIALIZABLE) {
-            /** @var array{string, string} $where */
+            /** @var array{string, string, 2?: string} $where without advice if an older version has sent it */
             $where = ValueSerializer::unserializeData($bytes);
 
             [$path, $what] = $where;
@@ -84,6 +84,8 @@ final class TaskOutcome
                     $path,
                 ),
                 $what,
+                null,
+                $where[2] ?? '',
             );
         }
         [, $parts] = ValuePacking::decode($bytes);

@@ -8,6 +8,8 @@ use Amp\NullCancellation;
 use PHPUnit\Framework\Attributes\After;
 use PHPUnit\Framework\Attributes\Before;
 use PHPUnit\Framework\TestCase;
+use Spindle\Worker\Internal\TaskOutcome;
+use Spindle\Worker\Internal\WorkerProtocol;
 use Spindle\Worker\PortableOutcome;
 use Spindle\Worker\PortableTask;
 use Spindle\Worker\TaskContext;
@@ -133,6 +135,26 @@ final class PortableTaskTest extends TestCase
         $this->expectException(UnserializableException::class);
         $this->expectExceptionMessage("The result['x'] is a closure");
         PortableOutcome::read($outcome, 1, null);
+    }
+
+    public function testTheRefusalOfAResultHasTheSameAdviceAsThatOfAnArgument(): void
+    {
+        $outcome = PortableOutcome::returned(new \SplMinHeap());
+        $failure = TaskOutcome::failure(\ord($outcome[0]), substr($outcome, 1), 1, 'key');
+
+        self::assertStringStartsWith('The result for "key" is of class SplMinHeap', $failure->getMessage());
+        self::assertStringEndsWith(': send its contents as an array', $failure->getMessage());
+    }
+
+    public function testARefusalFromAnOlderVersionHasNoAdvice(): void
+    {
+        $refusal = serialize(['The result', 'a closure']);
+        $failure = TaskOutcome::failure(WorkerProtocol::UNSERIALIZABLE, $refusal, 1, null);
+
+        self::assertSame(
+            "The result is a closure, which can't be sent to another process",
+            $failure->getMessage(),
+        );
     }
 
     public function testAWorkerDeathIsReportedWithItsCause(): void

@@ -82,7 +82,7 @@ final class ResultBuffer
     public function refuse(UnserializableException $refused): void
     {
         $this->hasFailures = true;
-        $this->pack(WorkerProtocol::UNSERIALIZABLE, serialize([$refused->path, $refused->what]));
+        $this->pack(WorkerProtocol::UNSERIALIZABLE, serialize([$refused->path, $refused->what, $refused->advice]));
     }
 
     public function fail(\Throwable $thrown): void

@@ -211,6 +211,15 @@ trait RefusesUnserializable
         self::assertUsable($executor);
     }
 
+    public function testTheRefusalOfAResultHasAdvice(): void
+    {
+        $task = static fn(): \SplMinHeap => new \SplMinHeap();
+        $refused = self::failure(UnserializableException::class, $this->executor()->submit($task));
+
+        self::assertSame('send its contents as an array', $refused->advice);
+        self::assertStringEndsWith(": {$refused->advice}", $refused->getMessage());
+    }
+
     public function testAnUnserializableResultOfALoopNamesItsInput(): void
     {
         $executor = $this->executor();
