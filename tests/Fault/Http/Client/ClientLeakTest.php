@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Tests\Fault\Http\Client;
 
 use Amp\Cancellation;
+use Amp\DeferredFuture;
 use Amp\TimeoutCancellation;
 use GuzzleHttp\Client;
 use GuzzleHttp\HandlerStack;
@@ -161,20 +162,20 @@ final class ClientLeakTest extends HttpServerTestCase
             '/2' => Response::stream(self::pieces(2)),
             '/endless' => Response::stream(self::pieces(\PHP_INT_MAX)),
             '/long' => Response::text(str_repeat('a', 200_000)),
-            '/wait' => self::waitForClient($request),
+            '/wait' => self::awaitDisconnection($request),
             default => Response::text('hello'),
         });
 
         return 'http' . substr($this->address, \strlen('tcp'));
     }
 
-    private static function waitForClient(ServerRequestInterface $request): Response
+    private static function awaitDisconnection(ServerRequestInterface $request): never
     {
-        $left = $request->getAttribute(Cancellation::class);
-        \assert($left instanceof Cancellation);
-        delay(25, cancellation: $left);
+        $disconnection = $request->getAttribute(Cancellation::class);
+        \assert($disconnection instanceof Cancellation);
+        (new DeferredFuture())->getFuture()->await($disconnection);
 
-        return Response::text('late');
+        throw new \LogicException('The client has not disconnected');
     }
 
     /** @return \Generator<string> */
