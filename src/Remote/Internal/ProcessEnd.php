@@ -21,6 +21,9 @@ final class ProcessEnd
     /** @var \WeakMap<LastRequests, true>|null null before {@see register()} */
     private static ?\WeakMap $senders = null;
 
+    /** @var array<int, LastRequests> senders of {@see keepDuring()} */
+    private static array $kept = [];
+
     private static bool $isSending = false;
 
     private function __construct(private readonly bool $wasCreatedAtEnd) {}
@@ -49,6 +52,32 @@ final class ProcessEnd
             register_shutdown_function(static fn() => self::$objects[] = new self(false));
             Shutdown::afterApplication(self::noteCancellations(...));
         }
+    }
+
+    /**
+     * Calls $function, and keeps $sender in memory until it has returned. If the process ends before, PHP destroys the
+     * fiber of this call, and with the fiber a sender to which only this fiber refers.
+     *
+     * @template T
+     *
+     * @param \Closure(): T $function
+     *
+     * @return T
+     */
+    public static function keepDuring(LastRequests $sender, \Closure $function): mixed
+    {
+        self::$kept[] = $sender;
+        $key = array_key_last(self::$kept);
+        try {
+            $result = $function();
+        } catch (\Throwable $failure) { // no finally: it would also run when PHP destroys the fiber
+            unset(self::$kept[$key]);
+
+            throw $failure;
+        }
+        unset(self::$kept[$key]);
+
+        return $result;
     }
 
     /** Returns whether the last requests are being sent, or were sent. From then on, no answer is awaited. */

@@ -362,7 +362,8 @@ final class QueueClient
         // Without a confirmation in time, the engine gets the cancellation later: if the event loop runs, or at the end
         // of the process.
         $queue->cancellations->add($ids, true);
-        $flushing = async($queue->flush(...), $ids, self::CONFIRMATION_TIMEOUT)->ignore();
+        $flush = static fn() => $queue->flush($ids, self::CONFIRMATION_TIMEOUT);
+        $flushing = async(ProcessEnd::keepDuring(...), $queue, $flush)->ignore();
         FiberSwitch::awaitIfPossible($flushing, new TimeoutCancellation(self::CONFIRMATION_TIMEOUT));
     }
 

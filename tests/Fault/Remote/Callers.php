@@ -4,7 +4,9 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Fault\Remote;
 
+use Amp\CancelledException;
 use Amp\Future;
+use Amp\TimeoutCancellation;
 use Spindle\Remote\BrokerUnavailableException;
 use Spindle\Remote\Internal\JobOutbox;
 use Spindle\Remote\Internal\ReceivedOutcomes;
@@ -125,6 +127,36 @@ final class Callers
         echo 'ends';
 
         exit;
+    }
+
+    public static function killDuringASubmission(string $address, string $queue, int $engine): never
+    {
+        self::submitWithoutAnswer($address, $queue, $engine)->kill();
+
+        exit(7);
+    }
+
+    public static function cancelCloseDuringASubmission(string $address, string $queue, int $engine): never
+    {
+        try {
+            self::submitWithoutAnswer($address, $queue, $engine)->close(new TimeoutCancellation(0.01));
+        } catch (CancelledException) {
+            exit(7);
+        }
+
+        exit(1);
+    }
+
+    /** Submits a task, stops the engine, and submits another task. Returns when the second request was sent. */
+    private static function submitWithoutAnswer(string $address, string $queue, int $engine): RemoteExecutor
+    {
+        $executor = self::executor($address, $queue);
+        $executor->submit('time')->ignore(); // opens the connection and the mailbox
+        posix_kill($engine, \SIGSTOP);
+        async(static fn() => $executor->submit('time'))->ignore();
+        delay(0.01); // the request is sent
+
+        return $executor;
     }
 
     /**

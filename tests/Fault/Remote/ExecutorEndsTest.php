@@ -9,6 +9,7 @@ use Amp\DeferredCancellation;
 use Amp\DeferredFuture;
 use Amp\Future;
 use Amp\TimeoutCancellation;
+use PHPUnit\Framework\Attributes\TestWith;
 use Revolt\EventLoop;
 use Spindle\Remote\JobStatus;
 use Spindle\Remote\RemoteExecutor;
@@ -78,6 +79,20 @@ final class ExecutorEndsTest extends TidyTestCase
                 && $this->statistics()['cancelled_total'] === 1,
             'the task is cancelled',
         );
+    }
+
+    #[TestWith(['killDuringASubmission'])]
+    #[TestWith(['cancelCloseDuringASubmission'])]
+    public function testATaskWhoseSubmissionHasNoAnswerIsCancelledWhenTheProcessEnds(string $program): void
+    {
+        $redis = $this->engine();
+        $process = Host::start(Callers::class . "::{$program}", [$redis->url(), $this->queue(), $redis->pid()]);
+        Eventually::holds(static fn(): bool => !$process->isRunning(), 'the process has ended', 30.0);
+        posix_kill((int) $redis->pid(), \SIGCONT);
+
+        self::assertSame(7, $process->getExitCode(), $process->getOutput() . $process->getErrorOutput());
+        Eventually::holds(fn(): bool => $this->statistics()['cancelled_total'] === 2, 'both tasks are cancelled');
+        self::assertSame([2, 0], [$this->statistics()['submitted_total'], $this->statistics()['waiting']]);
     }
 
     public function testKillDoesNotKeepTheLoopRunningForTheRetryTimeout(): void
