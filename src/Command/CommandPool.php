@@ -130,7 +130,7 @@ final class CommandPool implements Lifecycle, Statistics
     {
         $cancellation?->throwIfRequested();
         FiberSwitch::ensurePossible();
-        $execution = new Execution();
+        $execution = new Execution($cancellation);
         $pending = $this->dispatcher->submit($this->dispatcher->open($execution), 0, $command, $execution);
         $this->dispatcher->flush();
         $cancelled = null;
@@ -342,7 +342,7 @@ final class CommandPool implements Lifecycle, Statistics
     ): \Generator {
         $unread->begin();
         // The generator refers to the pool. So the pool is not destroyed while the caller iterates.
-        return yield from (new Run($this->dispatcher, $commands, $inOrder))->results($cancellation);
+        return yield from (new Run($this->dispatcher, $commands, $inOrder, $cancellation))->results();
     }
 
     private static function checkedConcurrency(int $concurrency): int

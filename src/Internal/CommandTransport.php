@@ -23,7 +23,8 @@ interface CommandTransport
      * @param string       $encoded      command as {@see \Spindle\Command\PortableCommand::encode()} returns it
      * @param Cancellation $withdrawal   prevents the start of a waiting command, and has no effect on a running one
      * @param Cancellation $cancellation prevents the start of a waiting command, and ends a running one; the outcome
-     *                                   of the ended command is returned
+     *                                   of the ended command is returned. isRequested() is already true when the
+     *                                   caller of the pool has requested its cancellation
      *
      * @return string outcome as {@see \Spindle\Command\PortableCommand::encodeResult()} returns it
      *

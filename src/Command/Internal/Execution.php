@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Command\Internal;
 
+use Amp\Cancellation;
 use Spindle\Command\CommandPool;
 use Spindle\Command\CommandResult;
 use Spindle\Internal\Async\Condition;
@@ -14,7 +15,10 @@ final class Execution implements PendingCommandOwner
     private ?CommandResult $result = null;
     private ?\Throwable $failure = null;
 
-    public function __construct(private readonly Condition $ended = new Condition()) {}
+    public function __construct(
+        private readonly ?Cancellation $cancellation = null,
+        private readonly Condition $ended = new Condition(),
+    ) {}
 
     /** Suspends until the command has an outcome. Returns the result. Throws if the command failed without a result. */
     public function wait(): CommandResult
@@ -29,6 +33,11 @@ final class Execution implements PendingCommandOwner
     public function isOver(): bool
     {
         return $this->result !== null || $this->failure !== null;
+    }
+
+    public function cancellation(): ?Cancellation
+    {
+        return $this->cancellation;
     }
 
     public function finished(PendingCommand $pending, CommandResult $result): void

@@ -4,11 +4,15 @@ declare(strict_types=1);
 
 namespace Spindle\Command\Internal;
 
+use Amp\Cancellation;
 use Spindle\Command\CommandResult;
 
 /** Receives the outcomes of commands. Each command causes exactly one call of finished() or failed(). */
 interface PendingCommandOwner
 {
+    /** Returns the cancellation of the caller, or null. The owner cancels its commands when it is requested. */
+    public function cancellation(): ?Cancellation;
+
     public function finished(PendingCommand $pending, CommandResult $result): void;
 
     /** Stops submitting commands, because the pool is being closed. Already submitted commands finish. */

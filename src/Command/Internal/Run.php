@@ -73,6 +73,7 @@ final class Run implements PendingCommandOwner, InputConsumer
         private readonly CommandDispatcher $dispatcher,
         iterable $commands,
         private readonly bool $inOrder,
+        private readonly ?Cancellation $cancellation,
     ) {
         $this->changed = new Condition();
         $this->input = new InputPump($this, $commands);
@@ -80,11 +81,11 @@ final class Run implements PendingCommandOwner, InputConsumer
     }
 
     /** @return \Generator<mixed, CommandResult, mixed, RunSummary> cancels all commands if the caller stops reading */
-    public function results(?Cancellation $cancellation): \Generator
+    public function results(): \Generator
     {
-        $subscription = $cancellation?->subscribe(fn(CancelledException $cancelled) => $this->fail($cancelled));
+        $subscription = $this->cancellation?->subscribe(fn(CancelledException $cancelled) => $this->fail($cancelled));
         try {
-            $cancellation?->throwIfRequested();
+            $this->cancellation?->throwIfRequested();
             FiberSwitch::ensurePossible();
             while (($result = $this->nextResult()) !== null) {
                 yield $result->key => $result;
@@ -98,10 +99,15 @@ final class Run implements PendingCommandOwner, InputConsumer
             $this->dispatcher->cancel($this->commands);
             $this->input->release();
             $this->results = []; // The input refers to this object, and this object to the input.
-            if ($subscription !== null) {
-                $cancellation->unsubscribe($subscription);
+            if ($this->cancellation !== null && $subscription !== null) {
+                $this->cancellation->unsubscribe($subscription);
             }
         }
+    }
+
+    public function cancellation(): ?Cancellation
+    {
+        return $this->cancellation;
     }
 
     public function finished(PendingCommand $pending, CommandResult $result): void

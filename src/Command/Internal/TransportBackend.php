@@ -205,7 +205,7 @@ final class TransportBackend implements CommandBackend
                 $outcome = $this->transport->execute(
                     $command,
                     $withdrawal->getCancellation(),
-                    $cancellation->getCancellation(),
+                    new CommandCancellation($cancellation->getCancellation(), $pending->owner->cancellation()),
                 );
                 $finish = fn() => $this->finish($pending, ResultFactory::ofOutcome($pending, $outcome));
                 $this->callReturned($pending, $finish);

@@ -23,6 +23,8 @@ use Spindle\Tests\Remote\Redis;
 use Spindle\Tests\Remote\SharesAnAgent;
 use Spindle\Tests\TidyTestCase;
 
+use function Amp\async;
+
 /** The cancellations of a process that ends before its event loop runs again. */
 final class ProcessEndTest extends TidyTestCase
 {
@@ -37,6 +39,8 @@ final class ProcessEndTest extends TidyTestCase
     #[TestWith(['cancelSubmissionsInAFunction'])]
     #[TestWith(['cancelAttached'])]
     #[TestWith(['leaveALoopOverCommands'])]
+    #[TestWith(['cancelALoopOverCommands'])]
+    #[TestWith(['cancelACommand'])]
     #[TestWith(['cancelThroughAComposite'])]
     #[TestWith(['killInADestructor'])]
     #[TestWith(['failFatallyInALoop', 255])]
@@ -136,12 +140,33 @@ final class ProcessEndTest extends TidyTestCase
 
     public static function leaveALoopOverCommands(string $address, string $queue): never
     {
-        $commands = new RemoteCommands(new RedisBroker($address), $queue, new SigningKeys([AgentProgram::KEY]));
-        $pool = new CommandPool(8, options: new CommandPoolOptions(transport: $commands));
-        $seconds = static fn(int $i): Command => Command::of('sleep', $i === 1 ? '0' : '60');
-        foreach ($pool->run(array_map($seconds, range(1, 20))) as $_) {
+        foreach (self::commandPool($address, $queue)->run(self::commands()) as $_) {
             break;
         }
+
+        exit(7);
+    }
+
+    public static function cancelALoopOverCommands(string $address, string $queue): void
+    {
+        $GLOBALS['cancellation'] = $cancellation = new DeferredCancellation();
+        $GLOBALS['pool'] = self::commandPool($address, $queue);
+        $GLOBALS['results'] = $GLOBALS['pool']->run(self::commands(), $cancellation->getCancellation());
+        foreach ($GLOBALS['results'] as $_) {
+            $cancellation->cancel();
+
+            exit(7);
+        }
+    }
+
+    public static function cancelACommand(string $address, string $queue): never
+    {
+        $cancellation = new DeferredCancellation();
+        $pool = self::commandPool($address, $queue);
+        $sleep = static fn() => $pool->execute(Command::of('sleep', '60'), $cancellation->getCancellation());
+        async($sleep)->ignore();
+        $pool->execute(Command::of('true')); // ends after the first command was sent
+        $cancellation->cancel();
 
         exit(7);
     }
@@ -212,6 +237,21 @@ final class ProcessEndTest extends TidyTestCase
     private static function task(): \Closure
     {
         return static fn(int $number): int => $number === 1 ? 7 : sleep(60);
+    }
+
+    /** @return list<Command> of which only the first one ends soon */
+    private static function commands(): array
+    {
+        $sleep = static fn(int $i): Command => Command::of('sleep', $i === 1 ? '0' : '60');
+
+        return array_map($sleep, range(1, 20));
+    }
+
+    private static function commandPool(string $address, string $queue): CommandPool
+    {
+        $commands = new RemoteCommands(new RedisBroker($address), $queue, new SigningKeys([AgentProgram::KEY]));
+
+        return new CommandPool(8, options: new CommandPoolOptions(transport: $commands));
     }
 
     private static function executor(string $address, string $queue): RemoteExecutor

@@ -1,0 +1,39 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Command\Internal;
+
+use Amp\Cancellation;
+
+/**
+ * Ends one command of a transport. {@see isRequested()} also knows the cancellation of the caller. Amp reports that
+ * cancellation to the pool only in a later turn of the event loop, and no turn follows if the script ends.
+ */
+final class CommandCancellation implements Cancellation
+{
+    public function __construct(
+        private readonly Cancellation $byPool,
+        private readonly ?Cancellation $byCaller,
+    ) {}
+
+    public function subscribe(\Closure $callback): string
+    {
+        return $this->byPool->subscribe($callback);
+    }
+
+    public function unsubscribe(string $id): void
+    {
+        $this->byPool->unsubscribe($id);
+    }
+
+    public function isRequested(): bool
+    {
+        return $this->byPool->isRequested() || $this->byCaller?->isRequested() === true;
+    }
+
+    public function throwIfRequested(): void
+    {
+        $this->byPool->throwIfRequested();
+    }
+}
