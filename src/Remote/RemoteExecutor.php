@@ -80,7 +80,7 @@ final class RemoteExecutor implements Executor
             return \Amp\async($cancellation->throwIfRequested(...));
         }
         FiberSwitch::ensurePossible();
-        $submission = new RemoteSubmission($this->client, $job->id);
+        $submission = new RemoteSubmission($this->client, $job->id, $cancellation);
         $this->client->begin($submission);
         try {
             $accepted = $cancellation === null
@@ -95,7 +95,9 @@ final class RemoteExecutor implements Executor
             throw $failure;
         }
 
-        return $this->future($submission, $cancellation);
+        $submission->cancelWhenRequested();
+
+        return $submission->future();
     }
 
     /**
@@ -154,12 +156,14 @@ final class RemoteExecutor implements Executor
     public function attach(string $id, ?Cancellation $cancellation = null): Future
     {
         $this->client->mustBeOpen();
-        $submission = new RemoteSubmission($this->client, Job::storedId($id));
+        $submission = new RemoteSubmission($this->client, Job::storedId($id), $cancellation);
         FiberSwitch::ensurePossible();
         $this->client->begin($submission);
         $this->client->attach($submission);
 
-        return $this->future($submission, $cancellation);
+        $submission->cancelWhenRequested();
+
+        return $submission->future();
     }
 
     /**
@@ -254,15 +258,5 @@ final class RemoteExecutor implements Executor
         $map = new RemoteMap($this->client, $input, PortableTask::encode($task), $inOrder, $keepsFailures);
 
         return $map->results($cancellation, new UnreadResults('ran no task', $cancellation));
-    }
-
-    /** @return Future<mixed> */
-    private function future(RemoteSubmission $submission, ?Cancellation $cancellation): Future
-    {
-        if ($cancellation !== null) {
-            $submission->cancelOn($cancellation);
-        }
-
-        return $submission->future();
     }
 }

@@ -27,16 +27,18 @@ final class RemoteSubmission implements OutcomeReceiver
 
     private ?CancelledException $cancelled = null;
 
-    private ?Cancellation $cancellation = null;
-
-    private string $subscription = '';
+    private ?string $subscription = null;
 
     private ?string $giveUpTimer = null;
 
     private bool $isFinished = false;
 
-    public function __construct(private readonly QueueClient $client, public readonly string $id)
-    {
+    /** @param Cancellation|null $cancellation of the caller; {@see cancelWhenRequested()} subscribes to it */
+    public function __construct(
+        private readonly QueueClient $client,
+        public readonly string $id,
+        private ?Cancellation $cancellation,
+    ) {
         $this->deferred = new DeferredFuture();
         $this->future = $this->deferred->getFuture();
     }
@@ -54,15 +56,14 @@ final class RemoteSubmission implements OutcomeReceiver
         return $future;
     }
 
-    /** Cancels the job when $cancellation is requested. Call this after the engine has accepted the job. */
-    public function cancelOn(Cancellation $cancellation): void
+    /** Cancels the job when the caller requests this. Must be called after the engine has accepted the job. */
+    public function cancelWhenRequested(): void
     {
-        if ($this->isFinished) {
+        if ($this->isFinished || $this->cancellation === null) {
             return;
         }
         $weak = \WeakReference::create($this);
-        $this->cancellation = $cancellation;
-        $this->subscription = $cancellation->subscribe(
+        $this->subscription = $this->cancellation->subscribe(
             static fn(CancelledException $cancelled) => $weak->get()?->cancel($cancelled),
         );
     }
@@ -162,7 +163,9 @@ final class RemoteSubmission implements OutcomeReceiver
             EventLoop::cancel($this->giveUpTimer);
             $this->giveUpTimer = null;
         }
-        $this->cancellation?->unsubscribe($this->subscription);
+        if ($this->subscription !== null) {
+            $this->cancellation?->unsubscribe($this->subscription);
+        }
         $this->cancellation = null;
     }
 

@@ -4,7 +4,9 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Fault\Remote;
 
+use Amp\Cancellation;
 use Amp\CancelledException;
+use Amp\DeferredCancellation;
 use Amp\Future;
 use Amp\TimeoutCancellation;
 use Spindle\Remote\BrokerUnavailableException;
@@ -147,13 +149,26 @@ final class Callers
         exit(1);
     }
 
-    /** Submits a task, stops the engine, and submits another task. Returns when the second request was sent. */
-    private static function submitWithoutAnswer(string $address, string $queue, int $engine): RemoteExecutor
+    public static function cancelDuringASubmission(string $address, string $queue, int $engine): never
     {
+        $cancellation = new DeferredCancellation();
+        self::submitWithoutAnswer($address, $queue, $engine, $cancellation->getCancellation());
+        $cancellation->cancel();
+
+        exit(7);
+    }
+
+    /** Submits a task, stops the engine, and submits another task. Returns when the second request was sent. */
+    private static function submitWithoutAnswer(
+        string $address,
+        string $queue,
+        int $engine,
+        ?Cancellation $cancellation = null,
+    ): RemoteExecutor {
         $executor = self::executor($address, $queue);
-        $executor->submit('time')->ignore(); // opens the connection and the mailbox
+        $executor->submit('time', $cancellation)->ignore(); // opens the connection and the mailbox
         posix_kill($engine, \SIGSTOP);
-        async(static fn() => $executor->submit('time'))->ignore();
+        async(static fn() => $executor->submit('time', $cancellation))->ignore();
         delay(0.01); // the request is sent
 
         return $executor;

@@ -83,6 +83,7 @@ final class ExecutorEndsTest extends TidyTestCase
 
     #[TestWith(['killDuringASubmission'])]
     #[TestWith(['cancelCloseDuringASubmission'])]
+    #[TestWith(['cancelDuringASubmission'])]
     public function testATaskWhoseSubmissionHasNoAnswerIsCancelledWhenTheProcessEnds(string $program): void
     {
         $redis = $this->engine();
