@@ -86,7 +86,9 @@ final class JobCancellations
             $this->unsent = array_diff_key($this->unsent, $keys);
             $this->sent += $keys;
             $removed = $this->sendBatch($ids, $evenIfClaimed);
-            $this->sent = array_diff_key($this->sent, $keys);
+            foreach ($ids as $id) {
+                unset($this->sent[$id]);
+            }
             $this->answered->wakeAll();
             if ($removed === null) {
                 $this->add($ids, $evenIfClaimed);
