@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Spindle\Internal;
 
+use Spindle\Internal\Launcher\Process\Files;
+
 /**
  * Writes to files below the file size limit (ulimit -f). At the limit, the system would end this process by SIGXFSZ.
  * The handling of that signal belongs to the application. So a write that would exceed the limit is not begun.
@@ -12,6 +14,9 @@ final class FileSizeLimit
 {
     /** Signal number, because the constant exists only with ext-pcntl. */
     private const SIGXFSZ = 25;
+
+    /** Flag of open(2) in Linux. */
+    private const O_APPEND = 0o2000;
 
     /** The limit at the first write; PHP_INT_MAX if there is none, or without ext-posix; null before. */
     private static ?int $maxBytes = null;
@@ -25,7 +30,7 @@ final class FileSizeLimit
      */
     public static function write(mixed $stream, string $bytes): int|false
     {
-        if (self::maxBytes() !== \PHP_INT_MAX && !self::allows(self::writeOffset($stream) + \strlen($bytes))) {
+        if (self::maxBytes() !== \PHP_INT_MAX && !self::fits($stream, \strlen($bytes))) {
             // Sets the message of error_get_last() to that of a write at the limit.
             Warnings::suppressed(static fn(): bool => trigger_error('File too large', \E_USER_WARNING));
 
@@ -59,19 +64,50 @@ final class FileSizeLimit
         return self::$maxBytes;
     }
 
-    /**
-     * Returns where a write to a file begins. Returns a negative number for other streams, which have no limit.
-     *
-     * @param resource $stream
-     */
-    private static function writeOffset(mixed $stream): int
+    /** @param resource $stream */
+    private static function fits(mixed $stream, int $bytes): bool
     {
-        ['stream_type' => $type, 'mode' => $mode] = stream_get_meta_data($stream);
+        $meta = stream_get_meta_data($stream);
+        $stat = $meta['stream_type'] === 'STDIO' ? fstat($stream) : false;
+        if ($stat === false || FileType::ofMode($stat['mode']) !== FileType::Regular) {
+            return true; // other streams have no limit
+        }
+        if (str_starts_with($meta['mode'], 'a')) {
+            return self::allows($stat['size'] + $bytes);
+        }
+        $offset = (int) ftell($stream);
+        if (!isset($meta['uri']) || $meta['wrapper_type'] !== 'PHP') {
+            return self::allows($offset + $bytes);
+        }
 
-        return match (true) {
-            $type !== 'STDIO' || !FileType::isRegular($stream) => \PHP_INT_MIN,
-            str_starts_with($mode, 'a') => fstat($stream)['size'] ?? 0,
-            default => (int) ftell($stream),
+        // PHP opened only the stream. The file may be in append mode, and other processes may share its position.
+        return self::allows(max($offset, $stat['size']) + $bytes)
+            || self::allows((self::inheritedOffset($meta['uri'], $stat) ?? $stat['size']) + $bytes);
+    }
+
+    /**
+     * Returns where a write to an inherited descriptor begins; null if that is not known.
+     *
+     * @param string                                       $uri  of the stream, such as php://fd/3
+     * @param array{dev: int, ino: int, size: int, ...} $stat of the stream
+     */
+    private static function inheritedOffset(string $uri, array $stat): ?int
+    {
+        $descriptor = match (strtolower($uri)) {
+            'php://stdout' => 1,
+            'php://stderr' => 2,
+            default => preg_match('~^php://fd/(\d+)$~i', $uri, $match) === 1 ? (int) $match[1] : 0,
         };
+        $file = Warnings::suppressed(static fn(): array|false => stat("/proc/self/fd/{$descriptor}"));
+        $info = (string) Files::read("/proc/self/fdinfo/{$descriptor}");
+        if (
+            $file === false
+            || [$file['dev'], $file['ino']] !== [$stat['dev'], $stat['ino']] // the descriptor has another file now
+            || preg_match('/^pos:\s+(\d+)\nflags:\s+([0-7]+)$/m', $info, $match) !== 1
+        ) {
+            return null;
+        }
+
+        return (octdec($match[2]) & self::O_APPEND) === 0 ? (int) $match[1] : $stat['size'];
     }
 }

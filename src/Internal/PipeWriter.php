@@ -22,7 +22,7 @@ final class PipeWriter
     public function write(string $bytes): int
     {
         if (!$this->hasReader) {
-            return (int) Warnings::write($this->stream, $bytes);
+            return (int) FileSizeLimit::write($this->stream, $bytes);
         }
         $written = 0;
         foreach (str_split($bytes, self::PIPE_BUF_BYTES) as $piece) {

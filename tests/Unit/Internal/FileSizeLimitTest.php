@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Unit\Internal;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Spindle\Http\Internal\Client\TemporaryCopy;
 use Spindle\Internal\FileSizeLimit;
@@ -42,6 +43,54 @@ final class FileSizeLimitTest extends TestCase
             FileSizeLimit::write($file, str_repeat('x', 100)),
             FileSizeLimit::write($sockets[0], str_repeat('x', 2000)),
         ];
+    }
+
+    /** @return iterable<string, array{string, int, int|false}> */
+    public static function inheritedFiles(): iterable
+    {
+        yield 'appended' => ['3>>', 3, false];
+        yield 'appended as standard error' => ['2>>', 2, false];
+        yield 'overwritten' => ['3<>', 3, 100];
+        yield 'whose position another process has changed' => ['3>', 3, false];
+    }
+
+    #[DataProvider('inheritedFiles')]
+    public function testAWriteToAnInheritedFileIsCheckedWhereItBegins(
+        string $how,
+        int $descriptor,
+        int|false $written,
+    ): void {
+        $path = $this->file('inherited', str_repeat('x', 950));
+        $within = [...self::WITHIN, 'sh', '-c', "exec \"\$@\" {$how} \"\$0\"", $path];
+
+        self::assertSame($written, Host::call(self::class . '::writeInherited', [$descriptor], $within));
+        clearstatcache();
+        self::assertSame(950, filesize($path));
+    }
+
+    public static function writeInherited(int $descriptor): int|false
+    {
+        $stream = $descriptor === 2 ? \STDERR : fopen("php://fd/{$descriptor}", 'w');
+        \assert($stream !== false);
+        if ((fstat($stream)['size'] ?? 0) === 0) {
+            exec('head -c 950 /dev/zero >&3');
+        }
+
+        return FileSizeLimit::write($stream, str_repeat('x', 100));
+    }
+
+    public function testLinesOfAnInheritedFileBeyondTheLimitAreLost(): void
+    {
+        $path = $this->file('log', str_repeat('x', 990));
+        $within = [...self::WITHIN, 'sh', '-c', 'exec "$@" 2>> "$0"', $path];
+
+        self::assertSame('File too large', Host::call(self::class . '::appendToStandardError', within: $within));
+        self::assertSame(990, filesize($path));
+    }
+
+    public static function appendToStandardError(): ?string
+    {
+        return LineFile::standardError()->append('a line of a log');
     }
 
     public function testLinesBeyondTheLimitAreLostUntilTheFileIsTruncated(): void
