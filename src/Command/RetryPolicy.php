@@ -10,8 +10,8 @@ use Spindle\Internal\NumberRange;
 /**
  * Decides which failed commands are retried, how often, and after which pause.
  *
- * A command is never retried if it was cancelled, if it could not be started, if its input can't be read twice (which
- * the pool checks), or if its output could not be stored or passed to its callback or stream.
+ * A command is never retried if it was cancelled or could not be started. The pool also checks that the command's input
+ * can be read twice, and that its output could be stored or passed to its callback or stream.
  */
 final class RetryPolicy
 {

@@ -181,7 +181,7 @@ final class PendingCommand
     /** Returns whether another attempt is possible. The retry policy decides whether the attempt is made. */
     public function mayRetry(): bool
     {
-        return !$this->cancelled && !$this->isLastAttempt && $this->canRepeatInput();
+        return !$this->cancelled && !$this->isLastAttempt && $this->ioError === null && $this->canRepeatInput();
     }
 
     /** Drops output that callbacks and streams have not received. */

@@ -8,6 +8,7 @@ use PHPUnit\Framework\Attributes\DataProviderExternal;
 use Spindle\Command\Command;
 use Spindle\Command\CommandPool;
 use Spindle\Command\CommandPoolOptions;
+use Spindle\Command\RetryPolicy;
 use Spindle\Command\StartMethod;
 use Spindle\Tests\Host;
 use Spindle\Tests\LauncherPhp;
@@ -128,6 +129,21 @@ final class ExhaustionTest extends TidyTestCase
             $pool->execute($large->withStdout($memory))->error ?? (string) ftell($memory),
             $pool->execute(Command::of('echo', 'small'))->stdout(),
         ];
+    }
+
+    public function testACommandWhoseOutputCouldNotBeStoredIsNotRetriedAfterATimeout(): void
+    {
+        // Further attempts are only made while the shell is ended before it has set the trap.
+        $retries = new RetryPolicy(30, delay: 0.0);
+        $pool = new CommandPool(1, $retries, new CommandPoolOptions(temporaryDirectory: $this->path('missing')));
+        $result = $pool->execute(
+            Command::shell('trap "head -c 3000000 /dev/zero; exit 1" TERM; while :; do sleep 0.01; done')
+                ->withTimeout(0.1),
+        );
+
+        self::assertTrue($result->timedOut);
+        self::assertLessThan(31, $result->attempts);
+        self::assertStringContainsString("temporary file in {$this->path('missing')}", (string) $result->error);
     }
 
     public function testATemporaryDirectoryThatIsNotThereFailsTheCommandThatNeedsIt(): void
