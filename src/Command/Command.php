@@ -176,6 +176,8 @@ final class Command
      * Sets the target of the standard output. A closure is called with each piece of output. If the command is retried,
      * a closure or a stream gets the output of all attempts. Captured output is only that of the last attempt.
      *
+     * Close a stream only after the command has ended. Otherwise, the command fails.
+     *
      * @param Output|\Closure(string): mixed|resource $target
      *
      * @throws \ValueError when the target has another type
@@ -186,7 +188,7 @@ final class Command
     }
 
     /**
-     * Sets the target of the standard error.
+     * Sets the target of the standard error. Close a stream only after the command has ended.
      *
      * @param Output|\Closure(string): mixed|resource $target as for {@see withStdout()}
      *
