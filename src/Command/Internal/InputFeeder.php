@@ -26,6 +26,10 @@ final class InputFeeder
     private bool $isWaitingForWindow = false;
 
     private readonly Condition $changed;
+    private string $readWatcher = '';
+
+    /** @var resource|null the source while it is in non-blocking mode because of this object */
+    private mixed $madeNonBlocking = null;
 
     /** Lets the command's pool detect a wait for the source in code of the source itself. */
     public readonly CallbackFiber $fiber;
@@ -74,6 +78,8 @@ final class InputFeeder
     public function stop(): void
     {
         $this->command = null;
+        EventLoop::cancel($this->readWatcher); // the caller may read or close the stream now
+        $this->restoreMode();
         $this->changed->notify();
     }
 
@@ -124,9 +130,10 @@ final class InputFeeder
         // A regular file is always readable, and event loops with epoll can't watch it.
         $isAlwaysReady = FileType::isAlwaysReady($stream);
         // On a blocking named pipe or terminal, fread() blocks until it has as many bytes as requested.
-        $madeNonBlocking = !$isAlwaysReady
-            && stream_get_meta_data($stream)['stream_type'] === 'STDIO'
-            && stream_set_blocking($stream, false);
+        $meta = stream_get_meta_data($stream);
+        if (!$isAlwaysReady && $meta['stream_type'] === 'STDIO' && $meta['blocked']) {
+            $this->madeNonBlocking = stream_set_blocking($stream, false) ? $stream : null;
+        }
         try {
             while (!feof(self::ensureOpen($stream))) {
                 if (!$isAlwaysReady) {
@@ -145,10 +152,16 @@ final class InputFeeder
                 }
             }
         } finally {
-            if ($madeNonBlocking && \is_resource($stream)) {
-                stream_set_blocking($stream, true);
-            }
+            $this->restoreMode();
         }
+    }
+
+    private function restoreMode(): void
+    {
+        if (\is_resource($this->madeNonBlocking)) {
+            stream_set_blocking($this->madeNonBlocking, true);
+        }
+        $this->madeNonBlocking = null;
     }
 
     /**
@@ -181,11 +194,11 @@ final class InputFeeder
     /** @param resource $stream */
     private function awaitReadable(mixed $stream): void
     {
-        $callbackId = EventLoop::onReadable($stream, $this->changed->notify(...));
+        $this->readWatcher = EventLoop::onReadable($stream, $this->changed->notify(...));
         try {
             $this->wait();
         } finally {
-            EventLoop::cancel($callbackId);
+            EventLoop::cancel($this->readWatcher);
         }
     }
 

@@ -12,6 +12,8 @@ use Spindle\Tests\Conformance\Command\CommandPoolTestCase;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Streams;
 
+use function Amp\delay;
+
 /**
  * Standard input from a string, a stream or an iterable.
  *
@@ -127,6 +129,30 @@ trait TakesInput
             ['in' => 'Could not read input from the stream that was set for it: Input/output error', 'other' => null],
             $this->errors(['in' => Command::of('cat')->withInput($unreadable), 'other' => Command::of('echo')]),
         );
+    }
+
+    /** @return iterable<string, array{bool}> */
+    public static function modes(): iterable
+    {
+        yield 'blocking' => [true];
+        yield 'non-blocking' => [false];
+    }
+
+    #[DataProvider('modes')]
+    public function testAnInputStreamHasItsFormerModeWhenTheCommandHasEnded(bool $blocks): void
+    {
+        $writer = proc_open(['cat'], [['pipe', 'r'], ['pipe', 'w']], $pipes);
+        \assert($writer !== false);
+        stream_set_blocking($pipes[1], $blocks);
+        fwrite($pipes[0], "line\n");
+
+        self::assertSame("line\n", $this->execute(Command::of('head', '-n', '1')->withInput($pipes[1]))->stdout());
+        self::assertSame($blocks, stream_get_meta_data($pipes[1])['blocked']);
+        delay(0);
+        self::assertSame($blocks, stream_get_meta_data($pipes[1])['blocked']);
+
+        array_map(fclose(...), $pipes);
+        proc_close($writer);
     }
 
     /**
