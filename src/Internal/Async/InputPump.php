@@ -29,7 +29,7 @@ final class InputPump
     private ?\Generator $reading;
 
     /** Null for an array, which runs no code. */
-    private readonly ?Coroutine $reader;
+    private ?Coroutine $reader;
 
     /** Number of values of an array that were not yet passed to the consumer; negative for any other iterable. */
     private int $unreadCount;
@@ -53,8 +53,12 @@ final class InputPump
     /** Time of {@see Clock::now()} at which the current callback stops reading. */
     private float $sliceEnd = 0.0;
 
-    /** @param iterable<mixed, mixed> $input */
-    public function __construct(private readonly InputConsumer $consumer, iterable $input)
+    /**
+     * @param InputConsumer|null $consumer set to null after {@see release()}. Otherwise, the consumer and this object
+     *     would refer to each other until PHP's next garbage collection
+     * @param iterable<mixed, mixed> $input
+     */
+    public function __construct(private ?InputConsumer $consumer, iterable $input)
     {
         $this->reader = \is_array($input) ? null : new Coroutine();
         $this->unreadCount = \is_array($input) ? \count($input) : -1;
@@ -64,7 +68,7 @@ final class InputPump
     /** Reads in a callback of the loop, if there is room. */
     public function pullSoon(): void
     {
-        if (!$this->isReading && !$this->isOver && $this->consumer->room() > 0) {
+        if (!$this->isReading && !$this->isOver && $this->consumer?->room() > 0) {
             $this->isReading = true;
             $this->reader === null ? EventLoop::queue($this->pull(...)) : $this->reader->queue($this->pull(...));
         }
@@ -117,11 +121,15 @@ final class InputPump
         $this->failure ??= $reason;
     }
 
-    /** Stops reading, and releases the input, so that PHP can destroy it. */
+    /** Stops reading. Releases the input, and after a running read the consumer, so that PHP can destroy both. */
     public function release(): void
     {
         $this->stop();
         $this->reading = null;
+        if (!$this->isReading) {
+            // Destroys the reader's fiber now. If PHP did so while an exception is thrown, no block would catch that.
+            $this->consumer = $this->reader = null;
+        }
     }
 
     /** Returns whether values may be left. */
@@ -130,7 +138,7 @@ final class InputPump
         $turn = $this->reader === null ? null : EventLoop::defer($this->suspended(...));
         $this->sliceEnd = Clock::now() + self::SLICE_SECONDS;
         try {
-            if (!$this->isOver && $this->consumer->room() > 0) {
+            if (!$this->isOver && $this->consumer?->room() > 0) {
                 $this->reading?->next();
             }
         } catch (\Throwable $failure) {
@@ -143,9 +151,10 @@ final class InputPump
         $this->isSuspended = false;
         $this->isOver = $this->isOver || $this->reading?->valid() !== true;
         try {
-            $this->consumer->onPaused();
+            $this->consumer?->onPaused();
         } finally {
             $this->isReading = false;
+            $this->consumer = $this->reading === null ? null : $this->consumer;
         }
         if (Clock::now() < $this->sliceEnd) {
             $this->pullSoon();
@@ -166,7 +175,7 @@ final class InputPump
         yield; // so that each callback can start with next()
         $values = &$this->values;
         $keys = &$this->keys;
-        $room = $this->consumer->room();
+        $room = (int) $this->consumer?->room();
         $count = $bytes = 0;
         foreach ($input as $key => $value) {
             // PHP runs signal handlers only at jumps and calls. So no handler can throw between the next two lines.
@@ -190,12 +199,12 @@ final class InputPump
             }
             $this->passOn();
             if ($this->isSuspended) {
-                $this->consumer->onSuspended();
+                $this->consumer?->onSuspended();
             }
-            $room = $this->consumer->room();
+            $room = (int) $this->consumer?->room();
             if ($room < 1 || Clock::now() > $this->sliceEnd) {
                 yield;
-                $room = $this->consumer->room();
+                $room = (int) $this->consumer?->room();
             }
             $count = $bytes = 0;
         }
@@ -207,7 +216,7 @@ final class InputPump
         if ($keys !== [] && $values !== []) {
             $this->keys = $this->values = [];
             $this->nextCheck = 0;
-            $this->consumer->onValues($keys, $values);
+            $this->consumer?->onValues($keys, $values);
             $this->unreadCount -= \count($values);
         }
     }
@@ -225,6 +234,6 @@ final class InputPump
     {
         $this->isSuspended = true;
         $this->passOnRest();
-        $this->consumer->onSuspended();
+        $this->consumer?->onSuspended();
     }
 }

@@ -39,13 +39,13 @@ final class MapInput implements InputConsumer
 
     private ?Batch $readyBatch = null;
 
-    /** Whether the map needs no more tasks. */
-    private bool $dropped = false;
-
-    /** @param iterable<mixed, mixed> $input */
+    /**
+     * @param MapRun|null $run set to null by {@see drop()}, when the map needs no more tasks
+     * @param iterable<mixed, mixed> $input
+     */
     public function __construct(
         private readonly TaskDispatcher $dispatcher,
-        private readonly MapRun $run,
+        private ?MapRun $run,
         private readonly BatchSizing $sizing,
         iterable $input,
     ) {
@@ -62,7 +62,7 @@ final class MapInput implements InputConsumer
     /** Returns the largest possible number of further batches: the ready batch, and one batch per remaining value. */
     public function demand(): int
     {
-        if ($this->dropped) {
+        if ($this->run === null) {
             return 0;
         }
         $readyCount = $this->readyBatch === null ? 0 : 1;
@@ -97,7 +97,7 @@ final class MapInput implements InputConsumer
     /** Drops all values that no worker has, and stops reading. */
     public function drop(): void
     {
-        $this->dropped = true;
+        $this->run = null;
         $this->readyBatch = null;
         $this->tasks = $this->keys = [];
     }
@@ -123,7 +123,7 @@ final class MapInput implements InputConsumer
 
     public function room(): int
     {
-        if ($this->dropped || $this->readyBatch !== null || $this->taskBytes >= self::MAX_BATCH_BYTES) {
+        if ($this->run === null || $this->readyBatch !== null || $this->taskBytes >= self::MAX_BATCH_BYTES) {
             return 0;
         }
         if ($this->tasks === [] && (!$this->run->hasRoom() || $this->dispatcher->isInFork())) {
@@ -163,18 +163,18 @@ final class MapInput implements InputConsumer
         }
         $this->completeBatch();
         $this->dispatcher->fill(true);
-        $this->run->onPulled();
+        $this->run?->onPulled();
     }
 
-    /** Reads the flag in a method, because static analysis does not expect callbacks to change the flag. */
+    /** Reads the property in a method, because static analysis does not expect callbacks to change the property. */
     private function isDropped(): bool
     {
-        return $this->dropped;
+        return $this->run === null;
     }
 
     private function completeBatch(): void
     {
-        if ($this->tasks === [] || $this->readyBatch !== null || $this->dropped) {
+        if ($this->tasks === [] || $this->readyBatch !== null || $this->run === null) {
             return;
         }
         $count = \count($this->tasks);

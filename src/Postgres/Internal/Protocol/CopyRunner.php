@@ -62,11 +62,13 @@ final class CopyRunner
         $index = $bytes = 0;
         $exchange = null;
         try {
-            $onCopyData = function (string $row) use (&$rows, &$bytes): void {
+            $pipeline = $this->pipeline;
+            // Static, because the exchange refers to this function, and this object to the exchange.
+            $onCopyData = static function (string $row) use ($pipeline, &$rows, &$bytes): void {
                 $rows[] = $row;
                 $bytes += \strlen($row);
                 if ($bytes > self::MAX_UNREAD_BYTES) {
-                    $this->pipeline->pause(true);
+                    $pipeline->pause(true);
                 }
             };
             $exchange = $this->startCopy(BackendMessages::COPY_OUT_RESPONSE, $sql, $onCopyData, $cancellation);
