@@ -68,7 +68,7 @@ final class FileSizeLimit
     private static function fits(mixed $stream, int $bytes): bool
     {
         $meta = stream_get_meta_data($stream);
-        $stat = $meta['stream_type'] === 'STDIO' ? fstat($stream) : false;
+        $stat = \in_array($meta['stream_type'], ['STDIO', 'TEMP'], true) ? fstat($stream) : false;
         if ($stat === false || FileType::ofMode($stat['mode']) !== FileType::Regular) {
             return true; // other streams have no limit
         }
@@ -76,6 +76,10 @@ final class FileSizeLimit
             return self::allows($stat['size'] + $bytes);
         }
         $offset = (int) ftell($stream);
+        if ($meta['stream_type'] === 'TEMP') {
+            return self::allows(max($stat['size'], $offset + $bytes))
+                || $stat['size'] + $bytes < self::maxBytesInMemory($meta['uri'] ?? '');
+        }
         if (!isset($meta['uri']) || $meta['wrapper_type'] !== 'PHP') {
             return self::allows($offset + $bytes);
         }
@@ -83,6 +87,12 @@ final class FileSizeLimit
         // PHP opened only the stream. The file may be in append mode, and other processes may share its position.
         return self::allows(max($offset, $stat['size']) + $bytes)
             || self::allows((self::inheritedOffset($meta['uri'], $stat) ?? $stat['size']) + $bytes);
+    }
+
+    /** Returns the size at which PHP moves the bytes of php://temp from memory to a file. */
+    private static function maxBytesInMemory(string $uri): int
+    {
+        return preg_match('~/maxmemory:(\d+)~i', $uri, $match) === 1 ? (int) $match[1] : 2 << 20;
     }
 
     /**

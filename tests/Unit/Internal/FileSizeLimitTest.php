@@ -79,6 +79,29 @@ final class FileSizeLimitTest extends TestCase
         return FileSizeLimit::write($stream, str_repeat('x', 100));
     }
 
+    public function testAWriteThatMovesATemporaryStreamToAFileBeyondTheLimitFails(): void
+    {
+        $written = Host::call(self::class . '::writeTemporary', within: self::WITHIN);
+
+        self::assertSame([3000, false, 500, false, 2_000_000, false], $written);
+    }
+
+    /** @return list<int|false> */
+    public static function writeTemporary(): array
+    {
+        $written = [];
+        $pieces = ['/maxmemory:5000' => [3000, 2000], '/maxmemory:100' => [500, 501], '' => [2_000_000, 97_152]];
+        foreach ($pieces as $options => $sizes) {
+            $stream = fopen("php://temp{$options}", 'w+');
+            \assert($stream !== false);
+            foreach ($sizes as $bytes) {
+                $written[] = FileSizeLimit::write($stream, str_repeat('x', $bytes));
+            }
+        }
+
+        return $written;
+    }
+
     public function testLinesOfAnInheritedFileBeyondTheLimitAreLost(): void
     {
         $path = $this->file('log', str_repeat('x', 990));
