@@ -151,12 +151,33 @@ final class SymfonyResponse implements ResponseInterface, StreamableInterface
 
     public function __destruct()
     {
-        if (!$this->receiver->isInFork() && FiberSwitch::obstacle() === null) {
-            try {
-                $this->doDestruct();
-            } finally {
-                $this->receiver->endsWithDestructor ? $this->receiver->end() : null;
-            }
+        if ($this->receiver->isInFork() || FiberSwitch::obstacle() !== null) {
+            return;
+        }
+        try {
+            self::isInCollectorFiber() ? $this->awaitHead() : $this->doDestruct();
+        } finally {
+            $this->receiver->endsWithDestructor ? $this->receiver->end() : null;
+        }
+    }
+
+    /**
+     * Returns whether PHP calls the destructor in its fiber for garbage collection (PHP 8.4 and later). After a wait in
+     * this fiber, an exception would not reach the application, but end the event loop.
+     */
+    private static function isInCollectorFiber(): bool
+    {
+        $callers = array_column(debug_backtrace(\DEBUG_BACKTRACE_IGNORE_ARGS, 3), 'function');
+
+        return \in_array('gc_destructor_fiber', $callers, true);
+    }
+
+    /** Does the same as {@see doDestruct()}, but logs a failure. */
+    private function awaitHead(): void
+    {
+        if ($this->initializer !== null && $this->info['error'] === null && !$this->didTimeout) {
+            $this->receiver->continueDetached($this->logger)->await();
+            $this->receiver->end();
         }
     }
 

@@ -20,6 +20,7 @@ use Spindle\Http\Client\HttpClientOptions;
 use Spindle\Http\Client\SymfonyClient;
 use Spindle\Http\Internal\Client\SymfonyResponse;
 use Spindle\Http\Response;
+use Spindle\Tests\Async;
 use Spindle\Tests\CatchesThrown;
 use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
@@ -130,6 +131,29 @@ final class SymfonyDestructionTest extends TestCase
         Eventually::holds(static fn(): bool => \count($events) === 2, 'the body begins and ends');
 
         self::assertSame(['begin', 'end'], $events->getArrayCopy());
+    }
+
+    #[DataProvider('collections')]
+    public function testTheFailureOfAResponseThatIsCollectedInAFiberIsLogged(bool $isCanaryFirst, bool $hasBegun): void
+    {
+        $url = $this->url();
+        $log = new Records();
+        $client = new SymfonyClient();
+        $client->setLogger($log);
+        Async::run(static function () use ($client, $url, $isCanaryFirst, $hasBegun): void {
+            $response = $client->request('POST', "{$url}/missing", ['body' => 'a']);
+            $hasBegun ? delay(0) : null;
+            self::holdInACycle($response, $isCanaryFirst);
+            unset($response);
+            gc_collect_cycles();
+        })->await();
+        Eventually::holds(
+            static fn(): bool => \in_array('warning', array_column($log->all, 'level'), true),
+            'the failure is logged',
+        );
+
+        self::assertSame(['a'], $this->arrived);
+        self::assertStringContainsString('HTTP 404 returned for', implode($log->messages()));
     }
 
     /** Makes a response part of a reference cycle. The order of releases changes PHP's order of destruction. */
