@@ -100,6 +100,11 @@ final class EventStream implements StreamInterface
         $this->wake();
     }
 
+    public function isRunning(): bool
+    {
+        return $this->running;
+    }
+
     /** Waits up to $timeout seconds for the end of a closed stream's iterator. Its `finally` blocks may suspend. */
     public function awaitEnd(float $timeout): void
     {

@@ -389,7 +389,7 @@ final class Connection implements TransportEvents
         $exchange->ended = true;
         if ($head->length !== 0) {
             $this->bodyReader?->wake();
-            $exchange->release();
+            $this->responder->release($exchange);
         }
     }
 

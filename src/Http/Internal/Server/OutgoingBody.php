@@ -40,6 +40,10 @@ final class OutgoingBody
 
     private readonly StreamInterface $stream;
 
+    /** Number of calls of close() that are suspended; notified when there are none. */
+    private int $closeCalls = 0;
+    private ?Condition $closed = null;
+
     public function __construct(StreamInterface $stream)
     {
         $this->stream = ContentsStream::of($stream);
@@ -191,9 +195,29 @@ final class OutgoingBody
     /** Closes the body unless it can be read again. */
     public function close(): void
     {
-        if (!$this->seekable) {
-            $this->stream->close();
+        if ($this->seekable) {
+            return;
         }
+        ++$this->closeCalls;
+        try {
+            $this->stream->close();
+        } finally {
+            --$this->closeCalls === 0 ? $this->closed?->notify() : null;
+        }
+    }
+
+    /** Returns whether the iterator of a closed body has not ended. Its `finally` blocks may suspend. */
+    public function isEnding(): bool
+    {
+        return $this->closeCalls > 0 || $this->stream instanceof EventStream && $this->stream->isRunning();
+    }
+
+    public function awaitEnd(): void
+    {
+        if ($this->closeCalls > 0) {
+            ($this->closed = new Condition())->wait();
+        }
+        $this->stream instanceof EventStream ? $this->stream->awaitEnd(\INF) : null;
     }
 
     /**

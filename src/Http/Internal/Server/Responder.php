@@ -23,6 +23,9 @@ final class Responder
 
     private ?OutgoingBody $body = null;
 
+    /** The closed body of the last response, if its iterator has not ended. */
+    private ?OutgoingBody $endingBody = null;
+
     public function __construct(
         private readonly Service $service,
         private readonly TimedTransport $timed,
@@ -156,9 +159,25 @@ final class Responder
         } finally {
             $this->body = null;
             $this->closeUnneeded($body);
+            $this->endingBody = $body->isEnding() ? $body : null;
         }
 
         return $keepAlive;
+    }
+
+    /** Releases an answered request. Before that, the iterator of the response body ends, because it may use files. */
+    public function release(ServerExchange $exchange): void
+    {
+        [$body, $this->endingBody] = [$this->endingBody, null];
+        if ($body === null) {
+            $exchange->release();
+
+            return;
+        }
+        EventLoop::queue(static function () use ($body, $exchange): void {
+            $body->awaitEnd();
+            $exchange->release();
+        });
     }
 
     /** Answers an exception. If the response has begun, cuts it off instead, so that it does not look complete. */
