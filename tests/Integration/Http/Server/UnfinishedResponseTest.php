@@ -20,7 +20,7 @@ final class UnfinishedResponseTest extends HttpServerTestCase
     private const FORM = "--m\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a\"\r\n\r\ncontent\r\n"
         . "--m\r\nContent-Disposition: form-data; name=\"field\"\r\n\r\nvalue\r\n--m--\r\n";
 
-    /** What the generator saw in its `finally` block: the uploaded file and the fields. */
+    /** The uploaded file and the fields that the generator saw in its `finally` block, or the message of a failure. */
     private mixed $seen = null;
 
     private ?UploadedFileInterface $file = null;
