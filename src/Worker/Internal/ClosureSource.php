@@ -54,7 +54,7 @@ final class ClosureSource
             return $this->usesThis;
         }
         foreach ($this->calls as [$class, $method, $passesClassOfThis]) {
-            $called = $this->classOf($closure, $object, $scope, $class);
+            $called = $this->classOf($object, $scope, $class);
             if ($called === null) {
                 continue;
             }
@@ -108,32 +108,23 @@ final class ClosureSource
 
     /**
      * @param \ReflectionClass<object> $scope
-     * @param string                   $name  class name, or variable that contains the name, as written in the source
+     * @param string                   $name  class name, as written in the source
      *
      * @return \ReflectionClass<object>|null the class that the name means; null if $object is no object of this class
      */
-    private function classOf(
-        \ReflectionFunction $closure,
-        object $object,
-        \ReflectionClass $scope,
-        string $name,
-    ): ?\ReflectionClass {
+    private function classOf(object $object, \ReflectionClass $scope, string $name): ?\ReflectionClass
+    {
         $keyword = strtolower($name);
         if ($keyword === 'parent') {
             $parent = $scope->getParentClass();
 
             return $parent === false ? null : $parent;
         }
-        $class = match (true) {
-            $keyword === 'self' => $scope->getName(),
-            $keyword === 'static', $name === StaticCalls::COMPUTED => $object::class,
-            $name[0] === '$' => $this->captured($closure)[substr($name, 1)] ?? null,
+        $class = match ($keyword) {
+            'self' => $scope->getName(),
+            'static', StaticCalls::COMPUTED => $object::class,
             default => $this->fullName($name),
         };
-
-        if (!\is_string($class)) {
-            return null;
-        }
 
         /** @var class-string $class */
         return $object instanceof $class ? new \ReflectionClass($class) : null;

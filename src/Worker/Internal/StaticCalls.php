@@ -13,9 +13,6 @@ final class StaticCalls
     private const KEYWORDS = ['self', 'parent', 'static'];
     private const STRINGS = [\T_CONSTANT_ENCAPSED_STRING, \T_ENCAPSED_AND_WHITESPACE];
 
-    /** Tokens with which a value begins that is no text. */
-    private const NO_TEXTS = ['[', \T_ARRAY, \T_LNUMBER, \T_DNUMBER, \T_LINE, \T_NEW, \T_FN, \T_FUNCTION, \T_CLONE];
-
     /** A callable as a string, such as `self::run`. If the code builds the string, one of its parts may be missing. */
     private const CALLABLE_PATTERN = '/^([\w\\\\\x80-\xff]*)::([\w\x80-\xff]*)$/';
 
@@ -24,8 +21,8 @@ final class StaticCalls
     /**
      * @param array<int, \PhpToken> $own tokens of the code by their index in the source
      *
-     * @return list<array{string, string, bool}> for each call and callable: class, as written or fully qualified, or a
-     *         variable; method; whether `static` means the class of $this there, as in a callable by a class name
+     * @return list<array{string, string, bool}> for each call and callable: class, as written or fully qualified;
+     *         method; whether `static` in the method means the class of $this, as for a callable by the class's name
      */
     public static function of(SourceTokens $source, array $own): array
     {
@@ -114,37 +111,23 @@ final class StaticCalls
         $open = $at - ($isConstant ? 4 : 2);
         $isArray = $source->singleCharacter($open) === '['
             || ($source->singleCharacter($open) === '(' && $source->tokens[$open - 1]->is(\T_ARRAY));
-        $isClass = $isConstant || $last->is([\T_CONSTANT_ENCAPSED_STRING, \T_CLASS_C, \T_VARIABLE]);
-        $method = $isArray && $isClass ? self::lastElement($source, $at + 1, $source->partner($open)) : null;
-        if ($method === null) {
+        $method = $source->tokens[$at + 1];
+        $isLiteral = $method->is(\T_CONSTANT_ENCAPSED_STRING);
+        $isCallable = $isArray && $source->partner($open) <= $at + 3 // a comma may follow the method
+            && ($isConstant || $last->is([\T_CONSTANT_ENCAPSED_STRING, \T_CLASS_C]))
+            && ($isLiteral || $method->is(\T_VARIABLE));
+        if (!$isCallable) {
             return null;
         }
         $class = match (true) {
             $last->is(\T_CLASS_C) => 'self',
-            $last->is(\T_VARIABLE) => $last->text,
             $isConstant => self::classBefore($source, $at - 2),
             default => self::qualified(self::content($last)),
         };
         // Without $this, [self::class, 'run'] does not pass on the class of `static`, but ['self', 'run'] does.
         $isKeyword = $last->is(\T_CONSTANT_ENCAPSED_STRING) && $class[0] !== '\\';
 
-        return [$class, $method, !$isKeyword];
-    }
-
-    /** Returns the method that the last element of an array names; null if other elements follow, or for no text. */
-    private static function lastElement(SourceTokens $source, int $begin, int $close): ?string
-    {
-        $end = $begin;
-        while ($end < $close && $source->singleCharacter($end) !== ',' && !$source->tokens[$end]->is(\T_DOUBLE_ARROW)) {
-            $end = $source->skipBrackets($end) + 1;
-        }
-        $first = $source->tokens[$begin];
-        $isClass = strtolower($source->tokens[$end - 1]->text) === 'class';
-        if ($end < $close - 1 || $end === $begin || $isClass || $first->is(self::NO_TEXTS)) {
-            return null;
-        }
-
-        return $end === $begin + 1 && $first->is(\T_CONSTANT_ENCAPSED_STRING) ? self::content($first) : self::COMPUTED;
+        return [$class, $isLiteral ? self::content($method) : self::COMPUTED, !$isKeyword];
     }
 
     private static function content(\PhpToken $string): string

@@ -224,8 +224,6 @@ final class ClosureJourneyTest extends TestCase
         yield 'as a string' => ["array_map(__NAMESPACE__ . '\\Model::create', [1])[0]"];
         yield 'as a string of a constant' => ["array_map(self::class . '::create', [1])[0]"];
         yield 'of __CLASS__' => ["call_user_func([__CLASS__, 'create'])"];
-        yield 'of a captured name' => ["array_map([\$model, 'create'], [1])[0]"];
-        yield 'with a constant' => ['array_map([self::class, self::METHOD], [1])[0]'];
         yield 'as a closure' => ["\\Closure::fromCallable([self::class, 'create'])()"];
         yield 'of a method that calls the method by self' => ["call_user_func([self::class, 'forward'])"];
         yield 'within another closure' => ["(fn(\$one) => array_map([self::class, 'create'], [1])[0])(1)"];
@@ -238,8 +236,8 @@ final class ClosureJourneyTest extends TestCase
         $closure = $this->closure(
             "namespace {$name}; class Base { static function create() { return static::class; } }"
             . ' class Model extends Base { static function create() { return static::class; }'
-            . ' const METHOD = "create"; static function forward() { return self::create(); }'
-            . " function task(\$model = self::class) {\nreturn\nfn() => {$expression};\n} } class User extends Model {}"
+            . ' static function forward() { return self::create(); }'
+            . " function task() {\nreturn\nfn() => {$expression};\n} } class User extends Model {}"
             . ' return (new User)->task();',
         );
 
@@ -328,12 +326,6 @@ final class ClosureJourneyTest extends TestCase
                 'whose static is',
             ];
         }
-        yield 'a callable of self with a constant' => [
-            'class P%1$s { const NAME = "late"; static function late() { return static::class; }'
-            . ' static function task() { return static fn() => @call_user_func(["self", self::NAME]); } }'
-            . ' class %1$s extends P%1$s {} return %1$s::task();',
-            'whose static is',
-        ];
         yield 'a call of a method with such a callable' => [
             'class P%1$s { static function late() { return static::class; }'
             . "\nstatic function f() { return @call_user_func('self' . '::late'); }\n"

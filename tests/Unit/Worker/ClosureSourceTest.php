@@ -205,11 +205,6 @@ final class ClosureSourceTest extends TestCase
         yield 'a callable array with a variable' => ['array_map([Controller::class, $m], [4])', [40]];
         yield 'a callable array in the long form' => ["array_map(array(static::class, 'render',), [4])", [40]];
         yield 'a callable array of an alias' => ["array_map([BaseController::class, 'render'], [4])", [40]];
-        yield 'a callable array with a constant' => ['array_map([parent::class, self::METHOD], [4])', [40]];
-        yield 'a callable array with two texts' => ["array_map([BaseController::class, 'ren' . 'der',], [4])", [40]];
-        yield 'a callable array with a class in a variable' => ["array_map([\$c, 'render'], [4])", [40]];
-        yield 'a callable array of two variables' => ['array_map(array($c, $m), [4])', [40]];
-        yield 'a callable array of a keyword and a constant' => ["@array_map(['parent', self::METHOD], [4])", [40]];
         yield 'a callable array of a keyword' => ["@array_map(['parent', 'render'], [4])", [40]];
         yield 'a callable string' => ["@\Closure::fromCallable('self::render')(4)", 40];
         yield 'a callable string of a name' => ["array_map(__NAMESPACE__ . '\Controller::render', [4])", [40]];
@@ -238,13 +233,6 @@ final class ClosureSourceTest extends TestCase
         yield 'a callable string' => ["@call_user_func('parent::plain')", 'plain'];
         yield 'a computed method of another class' => ['Other::$m()', 'other'];
         yield 'a callable array of another class' => ["[Other::class, 'render']()", 'other'];
-        yield 'a callable array of another object' => ["array_map([\$other, 'render'], [4])", ['other']];
-        yield 'a callable array of another class in a variable' => ["array_map([\$d, 'render'], [4])", ['other']];
-        yield 'other arrays with a class' => [
-            "count([[self::class, 5], [self::class, [5]], [self::class, 'a' => \$m], [self::class, \$c, \$m],"
-            . ' [self::class,]])',
-            5,
-        ];
         yield 'a list of classes' => ['count([self::class, Other::class])', 2];
         yield 'a static property that is named by a text' => ["self::\${'kept'}", 'kept'];
         if (\PHP_VERSION_ID >= 80300) {
@@ -367,13 +355,12 @@ final class ClosureSourceTest extends TestCase
             . " use {$namespace}\Base as B; use {$namespace}\Base\Controller as BaseController;"
             . ' class Other { static function render() { return "other"; } }'
             . ' class Controller extends BaseController { const SELF = self::class; const RATE = 4;'
-            . ' const METHOD = "render";'
             . ' static $kept = "kept";'
             . " function __construct() { \$this->factor = {$factor}; }"
             . ' function __call($name, $a) { return "object {$name}"; }'
             . ' static function __callStatic($name, $a) { return "class {$name}"; }'
             . ' function __toString() { return "a controller"; }'
-            . ' function make($m, $magic, $c, $d = Other::class, $other = new Other) {'
+            . ' function make($m, $magic, $c) {'
             . "\nreturn fn() => {$expression};\n} }"
             . ' return [(new Controller)->make("render", "magic", Controller::class)];',
         )[0];
