@@ -154,7 +154,7 @@ final class ClosureReader
         $tokens = \array_slice($this->tokens, $begin, $end - $begin + 1, true);
         $own = $this->ownTokens($begin, $end);
         $words = self::words($tokens);
-        $isLate = $this->isLate($begin, $end);
+        $isLate = $this->isLate($tokens);
         $preamble = $this->topLevel->preamble($begin, $words);
 
         return new ClosureSource(
@@ -208,10 +208,11 @@ final class ClosureReader
         return $words;
     }
 
-    private function isLate(int $begin, int $end): bool
+    /** @param array<int, \PhpToken> $tokens */
+    private function isLate(array $tokens): bool
     {
-        for ($at = $begin; $at <= $end; ++$at) {
-            if (LateBinding::isLate($this->tokens, $at)) {
+        foreach ($tokens as $at => $token) {
+            if (LateBinding::isLate($token, $this->tokens[$at + 1] ?? $token)) {
                 return true;
             }
         }

@@ -24,21 +24,12 @@ final class LateBinding
     /** @var array<string, bool> whether a method depends on the class, by class and method */
     private static array $answers = [];
 
-    /**
-     * Returns whether a token is `static` as a class name, a callable string, the beginning of a callable such as
-     * `'self' . '::run'`, or one of the {@see FUNCTIONS}.
-     *
-     * @param list<\PhpToken> $tokens without spaces and comments
-     */
-    public static function isLate(array $tokens, int $at): bool
+    /** Returns whether a token is `static` as a class name, a callable string, or one of the {@see FUNCTIONS}. */
+    public static function isLate(\PhpToken $token, \PhpToken $next): bool
     {
-        $token = $tokens[$at];
-        $next = $tokens[$at + 1] ?? $token;
         $isString = $token->is([\T_CONSTANT_ENCAPSED_STRING, \T_ENCAPSED_AND_WHITESPACE]);
 
         return ($isString && preg_match(self::CALLABLE_PATTERN, $token->text) === 1)
-            || ($isString && $next->text === '.' && self::isKeyword($token)
-                && preg_match('/^[\'"](?!::)./s', ($tokens[$at + 2] ?? $token)->text) !== 1) // 'parent' . '_id'
             || ($token->is(\T_STATIC) && !$next->is([\T_FN, \T_FUNCTION, \T_VARIABLE]))
             || ($token->is([\T_STRING, \T_NAME_FULLY_QUALIFIED])
                 && \in_array(strtolower(ltrim($token->text, '\\')), self::FUNCTIONS, true));
@@ -59,16 +50,12 @@ final class LateBinding
         array $visited = [],
     ): bool {
         $called = match (strtolower($class)) {
-            'self', 'static' => $scope,
+            'self' => $scope,
             'parent' => $scope->getParentClass(),
-            default => false, // other names do not forward the class
+            default => false, // other names do not forward the class, and static itself is handled by isLate()
         };
-        if ($called === false) {
-            return false;
-        }
-        $mayBeOverridden = strtolower($class) === 'static' && $called->hasMethod($method);
 
-        return $mayBeOverridden || self::isLateMethod($called, $method, $visited);
+        return $called !== false && self::isLateMethod($called, $method, $visited);
     }
 
     /**
@@ -108,55 +95,18 @@ final class LateBinding
     {
         $tokens = self::body($method);
         $scope = $method->getDeclaringClass();
-        foreach (array_keys($tokens) as $at) {
-            if (self::isLate($tokens, $at)) {
+        foreach ($tokens as $at => $token) {
+            $next = $tokens[$at + 1] ?? $token;
+            if (self::isLate($token, $next)) {
                 return true;
             }
-            [$class, $method] = self::callAt($tokens, $at) ?? ['', ''];
-            if ($class !== '' && self::isForwarded($scope, $class, $method, $visited)) {
+            $isCall = $token->is(\T_DOUBLE_COLON) && $at > 0 && StaticCalls::isCall($tokens, $at);
+            if ($isCall && self::isForwarded($scope, $tokens[$at - 1]->text, $next->text, $visited)) {
                 return true;
             }
         }
 
         return $tokens === [];
-    }
-
-    /**
-     * @param list<\PhpToken> $tokens without spaces and comments
-     *
-     * @return array{string, string}|null class and method if the `::` of a call, or the comma of a callable such as
-     *         `['self', 'run']`, is at this index
-     */
-    private static function callAt(array $tokens, int $at): ?array
-    {
-        $class = $tokens[$at - 1] ?? null;
-        $method = $tokens[$at + 1] ?? null;
-        if ($class === null || $method === null) {
-            return null;
-        }
-        if ($tokens[$at]->is(\T_DOUBLE_COLON)) {
-            return StaticCalls::isCall($tokens, $at) ? [$class->text, $method->text] : null;
-        }
-        if ($tokens[$at]->text !== ',' || !self::isKeyword($class) || !self::beginsArray($tokens, $at - 2)) {
-            return null;
-        }
-        $isLiteral = $method->is(\T_CONSTANT_ENCAPSED_STRING) && ($tokens[$at + 2] ?? $method)->text !== '.';
-
-        return [trim($class->text, '\'"'), $isLiteral ? trim($method->text, '\'"') : StaticCalls::COMPUTED];
-    }
-
-    /** @param list<\PhpToken> $tokens */
-    private static function beginsArray(array $tokens, int $at): bool
-    {
-        $bracket = ($tokens[$at] ?? null)?->text;
-
-        return $bracket === '[' || ($bracket === '(' && ($tokens[$at - 1] ?? null)?->is(\T_ARRAY) === true);
-    }
-
-    /** Returns whether a token is a text such as `'self'`, which means a class in a callable. */
-    private static function isKeyword(\PhpToken $token): bool
-    {
-        return preg_match('/^([\'"])(?:self|parent|static)\1$/iD', $token->text) === 1;
     }
 
     /** @return list<\PhpToken> tokens from `function` on, without spaces and comments; none if there is no source */

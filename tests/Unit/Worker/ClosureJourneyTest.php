@@ -154,21 +154,6 @@ final class ClosureJourneyTest extends TestCase
             . ' class %1$s extends P%1$s {} return %1$s::task();',
             7,
         ];
-        yield 'one of a subclass, with texts that are no classes of callables' => [
-            'class P%1$s { static function late() { return static::class; }'
-            . "\nstatic function plain() { return 7; }\n"
-            . "static function f() { return [call_user_func(['self', 'plain']), [0, 'self', 'late'],"
-            . " implode('self', ['static', 'one'])]; }\n"
-            . ' static function task() { return static fn() => [self::f(), ["parent" => 1, "self" => "late"],'
-            . ' "parent" . "_id", ["rel" => "self", "late"]]; } }'
-            . ' class %1$s extends P%1$s {} return @%1$s::task();',
-            [
-                [7, [0, 'self', 'late'], 'staticselfone'],
-                ['parent' => 1, 'self' => 'late'],
-                'parent_id',
-                ['rel' => 'self', 'late'],
-            ],
-        ];
         if (\PHP_VERSION_ID >= 80300) {
             yield 'one of a subclass, which calls a method that reads a constant by its name' => [
                 'class P%1$s { const X = 7; static function f() { return self::{"X"}; }'
@@ -303,32 +288,6 @@ final class ClosureJourneyTest extends TestCase
         yield 'a call of a method that calls a method by its name in a variable' => [
             'class P%1$s { static function late() { return static::class; }'
             . "\nstatic function f() { \$m = 'late'; return self::\${'m'}(); }\n"
-            . ' static function task() { return static fn() => self::f(); } }'
-            . ' class %1$s extends P%1$s {} return %1$s::task();',
-            'whose static is',
-        ];
-        $arrays = ["['self', 'late']", "array('self', 'late')", "['Self', self::NAME]", "['static', 'plain',]"];
-        foreach ($arrays as $array) {
-            yield "a call of a method with the callable {$array}" => [
-                'class P%1$s { const NAME = "late"; static function late() { return static::class; }'
-                . "\nstatic function plain() { return 7; }"
-                . "\nstatic function f() { return @call_user_func({$array}); }\n"
-                . ' static function task() { return static fn() => self::f(); } }'
-                . ' class %1$s extends P%1$s {} return %1$s::task();',
-                'whose static is',
-            ];
-        }
-        foreach (["'self' . '::late'", "'self' . \$rest", "'self' . \"::{\$name}\""] as $text) {
-            yield "a callable that is the text {$text}" => [
-                'class P%1$s { static function late() { return static::class; }'
-                . ' static function task($rest = "::late", $name = "late") { return static fn() =>'
-                . " @call_user_func({$text}); } } class %1\$s extends P%1\$s {} return %1\$s::task();",
-                'whose static is',
-            ];
-        }
-        yield 'a call of a method with such a callable' => [
-            'class P%1$s { static function late() { return static::class; }'
-            . "\nstatic function f() { return @call_user_func('self' . '::late'); }\n"
             . ' static function task() { return static fn() => self::f(); } }'
             . ' class %1$s extends P%1$s {} return %1$s::task();',
             'whose static is',
