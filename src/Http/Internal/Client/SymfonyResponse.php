@@ -112,7 +112,7 @@ final class SymfonyResponse implements ResponseInterface, StreamableInterface
             $isUnread = $initializer !== null && $info['error'] === null && !$didTimeout;
             match (true) {
                 !$isUnread || $receiver->isInFork() => $receiver->end(),
-                FiberSwitch::obstacle() === null => $receiver->endsWithDestructor = true,
+                self::canWait() => $receiver->endsWithDestructor = true,
                 default => $receiver->detach($logger),
             };
         });
@@ -151,7 +151,7 @@ final class SymfonyResponse implements ResponseInterface, StreamableInterface
 
     public function __destruct()
     {
-        if ($this->receiver->isInFork() || FiberSwitch::obstacle() !== null) {
+        if ($this->receiver->isInFork() || !self::canWait()) {
             return;
         }
         try {
@@ -159,6 +159,12 @@ final class SymfonyResponse implements ResponseInterface, StreamableInterface
         } finally {
             $this->receiver->endsWithDestructor ? $this->receiver->end() : null;
         }
+    }
+
+    /** Returns whether a destructor can wait for the head. At the end of the script, {@see SymfonyShutdown} has waited. */
+    private static function canWait(): bool
+    {
+        return !SymfonyShutdown::$isWaitOver && FiberSwitch::obstacle() === null;
     }
 
     /**

@@ -14,8 +14,8 @@ use Spindle\Internal\Shutdown;
 use function Amp\Future\awaitAll;
 
 /**
- * Waits at the end of the script for the heads of all responses, but at most {@see MAX_SECONDS}. From PHP 8.4 on, the
- * destructors of the responses wait.
+ * Waits at the end of the script for the heads of all responses, but at most {@see MAX_SECONDS}. Their destructors run
+ * later, and before PHP 8.4 they can't wait.
  */
 final class SymfonyShutdown
 {
@@ -32,7 +32,7 @@ final class SymfonyShutdown
     /** Must be called before PHP calls shutdown functions. PHP ignores functions that destructors register later. */
     public static function register(): void
     {
-        if (self::$receivers === null && \PHP_VERSION_ID < 80_400) {
+        if (self::$receivers === null) {
             self::$receivers = new \WeakMap();
             Shutdown::afterApplication(self::awaitHeads(...));
         }

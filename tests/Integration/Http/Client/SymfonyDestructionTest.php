@@ -653,7 +653,6 @@ final class SymfonyDestructionTest extends TestCase
         yield 'exit()' => ['$client->request("POST", $url, ["body" => "a"]); exit(3);', 3];
     }
 
-    #[RequiresPhp('< 8.4')]
     #[DataProvider('ends')]
     public function testRequestsArriveAlthoughTheScriptEnds(string $script, int $status): void
     {
@@ -662,7 +661,29 @@ final class SymfonyDestructionTest extends TestCase
         self::assertSame([['a'], '', $status], [$this->arrived, $process->getOutput(), $process->getExitCode()]);
     }
 
-    #[RequiresPhp('< 8.4')]
+    /** @return iterable<string, array{string}> */
+    public static function heldResponses(): iterable
+    {
+        $begin = '$client->request("GET", $url)->getStatusCode(); ';
+        $cycle = '(static function () use ($client, $url) { $job = new stdClass; $job->self = $job; '
+            . '$job->response = $client->request("POST", $url, ["body" => "a"]); unset($job); gc_collect_cycles(); })';
+        yield 'list' => [$begin . '$responses = [$client->request("POST", $url, ["body" => "a"])];'];
+        yield 'static property' => [$begin . 'class Held { public static $response; } '
+            . 'Held::$response = $client->request("POST", $url, ["body" => "a"]);'];
+        yield 'cycle' => ["{$begin}{$cycle}();"];
+        yield 'cycle in a fiber' => ["{$begin}Amp\async{$cycle}->await();"];
+        yield 'suspended fiber' => [$begin . 'Amp\async(static function () use ($client, $url) { '
+            . '$response = $client->request("POST", $url, ["body" => "a"]); Amp\delay(60); }); Amp\delay(0);'];
+    }
+
+    #[DataProvider('heldResponses')]
+    public function testTheRequestOfAHeldResponseArrivesAlthoughTheScriptEnds(string $script): void
+    {
+        $process = $this->ended($script);
+
+        self::assertSame([['', 'a'], '', 0], [$this->arrived, $process->getOutput(), $process->getExitCode()]);
+    }
+
     public function testAFailureAtTheEndOfTheScriptIsLogged(): void
     {
         $process = $this->ended('$response = $client->request("GET", "{$url}/missing");');
@@ -689,7 +710,6 @@ final class SymfonyDestructionTest extends TestCase
         self::assertSame(1, substr_count($output, 'request'), $output);
     }
 
-    #[RequiresPhp('< 8.4')]
     #[TestWith(['$client->request("POST", $url)->getStatusCode();'])]
     #[TestWith([''])]
     public function testARequestInADestructorAtTheEndOfTheScriptIsReported(string $earlierRequest): void
@@ -738,7 +758,6 @@ final class SymfonyDestructionTest extends TestCase
         self::assertSame([['a'], '2000'], [$this->arrived, $process->getOutput()]);
     }
 
-    #[RequiresPhp('< 8.4')]
     #[RequiresPhpExtension('pcntl')]
     public function testAForkDoesNotLogADestroyedRequestOfItsParent(): void
     {
@@ -762,7 +781,6 @@ final class SymfonyDestructionTest extends TestCase
         self::assertSame([[], '', 0], [$this->arrived, $process->getOutput(), $process->getExitCode()]);
     }
 
-    #[RequiresPhp('< 8.4')]
     public function testARequestCanBeCancelledWhileTheEndOfTheScriptWaits(): void
     {
         $process = $this->ended(<<<'PHP'
@@ -784,7 +802,6 @@ final class SymfonyDestructionTest extends TestCase
         self::assertLessThan(5e9, (int) $overAt - (int) $cancelledAt);
     }
 
-    #[RequiresPhp('< 8.4')]
     #[TestWith(['200', '/^$/D'])]
     #[TestWith(['missing', '/^A request whose response was destroyed unread has failed: HTTP 404 returned for/'])]
     public function testAResponseThatHasArrivedIsNotLostAtTheEndOfTheScript(string $path, string $warning): void
