@@ -125,10 +125,13 @@ final class InputPump
     public function release(): void
     {
         $this->stop();
-        $this->reading = null;
-        if (!$this->isReading) {
-            // Destroys the reader's fiber now. If PHP did so while an exception is thrown, no block would catch that.
-            $this->consumer = $this->reader = null;
+        try {
+            $this->reading = null; // a `finally` block of the input may throw
+        } finally {
+            if (!$this->isReading) {
+                // Destroys the reader's fiber now. If PHP did so while an exception is thrown, no block could catch it.
+                $this->consumer = $this->reader = null;
+            }
         }
     }
 

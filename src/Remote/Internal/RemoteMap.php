@@ -97,11 +97,7 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
     public function results(?Cancellation $cancellation, UnreadResults $unread): \Generator
     {
         $unread->begin();
-        $cancellation?->throwIfRequested();
-        FiberSwitch::ensurePossible();
-        $this->client->mustBeOpen();
-        $this->queue = $this->client->queueOrThrow(); // a fork has its own
-        $this->client->begin($this);
+        $this->begin($cancellation);
         $subscription = $cancellation?->subscribe(function (CancelledException $cancelled): void {
             if ($this->isAbandoned) {
                 return;
@@ -140,6 +136,22 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
                 }
             }
             $this->client->end($this);
+            $this->input->release(); // last, because a `finally` block of the input may throw
+        }
+    }
+
+    private function begin(?Cancellation $cancellation): void
+    {
+        try {
+            $cancellation?->throwIfRequested();
+            FiberSwitch::ensurePossible();
+            $this->client->mustBeOpen();
+            $this->queue = $this->client->queueOrThrow(); // a fork has its own
+            $this->client->begin($this);
+        } catch (\Throwable $refusal) {
+            $this->input->release();
+
+            throw $refusal;
         }
     }
 
@@ -374,7 +386,7 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
             return;
         }
         $this->isAbandoned = true;
-        $this->input->release();
+        $this->input->stop();
         $ids = [...array_keys($this->pending), ...$this->arrived->clear()]; // an outcome can have stored items
         if ($ids !== []) {
             $this->client->cancelLater($ids);

@@ -58,10 +58,10 @@ final class InlineMap implements InputConsumer
         bool $keepsFailures = false,
     ): \Generator {
         $unread->begin();
-        $cancellation?->throwIfRequested();
-        FiberSwitch::ensurePossible();
-        $this->activity->beginMap($this);
         try {
+            $cancellation?->throwIfRequested();
+            FiberSwitch::ensurePossible();
+            $this->activity->beginMap($this);
             while (($next = $this->next($cancellation)) !== null) {
                 [$key, $value] = $next;
                 $argument = ValueSerializer::serialize($value, 'The argument' . ValueSerializer::keySuffix($key));

@@ -102,9 +102,7 @@ final class MapRun implements Source
     public function results(?Cancellation $cancellation, UnreadResults $unread, object $owner): \Generator
     {
         $unread->begin();
-        $cancellation?->throwIfRequested();
-        FiberSwitch::ensurePossible();
-        $this->dispatcher->mustBeOpen();
+        $this->ensurePossible($cancellation);
         $subscription = $cancellation?->subscribe($this->cancelled(...));
         $this->dispatcher->open($this);
         try {
@@ -147,6 +145,19 @@ final class MapRun implements Source
             $this->abandon(UnwantedTasks::TIMEOUT);
             $this->dispatcher->forget($this);
             $this->input->release();
+        }
+    }
+
+    private function ensurePossible(?Cancellation $cancellation): void
+    {
+        try {
+            $cancellation?->throwIfRequested();
+            FiberSwitch::ensurePossible();
+            $this->dispatcher->mustBeOpen();
+        } catch (\Throwable $refusal) {
+            $this->input->release();
+
+            throw $refusal;
         }
     }
 

@@ -25,16 +25,17 @@ final class SerializeLock
      * @param \Closure(): T $work
      *
      * @return T
+     *
+     * @throws \LogicException while a Serializable::unserialize() runs or is suspended. It shares its table with this
+     *     call, so that its own references would be wrong
      */
     public static function hold(\Closure $work): mixed
     {
         self::$next = $work;
-        /** @var self $lock */
         $lock = unserialize('O:' . \strlen(self::class) . ':"' . self::class . '":0:{}');
-        if (!$lock->isOver) { // inside of Serializable::unserialize(), PHP calls __unserialize() later
-            self::$next = null;
-
-            return $work();
+        self::$next = null;
+        if (!$lock instanceof self || !$lock->isOver) { // PHP would call __unserialize() later
+            throw new \LogicException('This is not possible while a Serializable::unserialize() restores an object');
         }
 
         /** @var T */

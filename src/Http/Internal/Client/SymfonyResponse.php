@@ -161,7 +161,7 @@ final class SymfonyResponse implements ResponseInterface, StreamableInterface
         }
     }
 
-    /** Returns whether a destructor can wait for the head. At the end of the script, {@see SymfonyShutdown} has waited. */
+    /** Returns whether a destructor may wait for the head. At the end of the script, {@see SymfonyShutdown} waits. */
     private static function canWait(): bool
     {
         return !SymfonyShutdown::$isWaitOver && FiberSwitch::obstacle() === null;
