@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Integration;
 
+use Amp\CancelledException;
+use Amp\DeferredCancellation;
 use PHPUnit\Framework\Attributes\DataProvider;
 use Spindle\Command\Command;
 use Spindle\Command\CommandPool;
@@ -11,6 +13,7 @@ use Spindle\Postgres\PostgresPool;
 use Spindle\Tests\Postgres\Cluster;
 use Spindle\Tests\Postgres\UsesCluster;
 use Spindle\Tests\TidyTestCase;
+use Spindle\Worker\Executor;
 use Spindle\Worker\InlineExecutor;
 use Spindle\Worker\WorkerPool;
 
@@ -87,6 +90,56 @@ final class GarbageTest extends TidyTestCase
         self::assertSame(0, self::collectedAfter(static function () use ($begin): void {
             foreach ($begin() as $value) {
                 break;
+            }
+        }));
+    }
+
+    /** @return iterable<string, array{\Closure(): Executor}> */
+    public static function executors(): iterable
+    {
+        yield 'workers' => [static fn(): Executor => new WorkerPool(2)];
+        yield 'this process' => [static fn(): Executor => new InlineExecutor()];
+    }
+
+    /** @param \Closure(): Executor $create */
+    #[DataProvider('executors')]
+    public function testALoopThatWasCancelledBeforeItBeganLeavesNothing(\Closure $create): void
+    {
+        $executor = $create();
+        $cancellation = new DeferredCancellation();
+        $cancellation->cancel();
+
+        self::assertSame(0, self::collectedAfter(static function () use ($executor, $cancellation): void {
+            try {
+                iterator_to_array($executor->map([1, 2], abs(...), $cancellation->getCancellation()));
+                self::fail('The loop has begun');
+            } catch (CancelledException) {
+            }
+        }));
+    }
+
+    /** @param \Closure(): Executor $create */
+    #[DataProvider('executors')]
+    public function testALoopWhoseInputThrowsAtItsEndLeavesNothing(\Closure $create): void
+    {
+        $executor = $create();
+        $input = static function (): \Generator {
+            try {
+                for (;;) {
+                    yield 1;
+                }
+            } finally {
+                throw new \DomainException('end of the input');
+            }
+        };
+
+        self::assertSame(0, self::collectedAfter(static function () use ($executor, $input): void {
+            try {
+                foreach ($executor->map($input(), abs(...)) as $value) {
+                    break;
+                }
+                self::fail('The exception of the input is lost');
+            } catch (\DomainException) {
             }
         }));
     }

@@ -14,6 +14,7 @@ use Revolt\EventLoop;
 use Spindle\Remote\JobStatus;
 use Spindle\Remote\RemoteExecutor;
 use Spindle\Tests\Async;
+use Spindle\Tests\CatchesThrown;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Host;
 use Spindle\Tests\TidyTestCase;
@@ -24,6 +25,7 @@ use function Amp\delay;
 /** Executors that end while the engine does not answer. */
 final class ExecutorEndsTest extends TidyTestCase
 {
+    use CatchesThrown;
     use OwnEngine;
 
     public function testKillEndsCallsThatWaitForTheEngine(): void
@@ -51,6 +53,33 @@ final class ExecutorEndsTest extends TidyTestCase
         $other = $this->executor();
         self::assertSame(JobStatus::Waiting, $other->status('sent'), 'A dispatched job stays in the queue');
         self::assertNull($other->status('unsent'));
+    }
+
+    public function testTheTasksOfALoopAreCancelledAlthoughItsInputThrowsAtItsEnd(): void
+    {
+        $this->engine();
+        $executor = $this->executor();
+        $cancellation = new DeferredCancellation();
+        $input = static function (): \Generator {
+            try {
+                for ($number = 0;; ++$number) {
+                    yield $number;
+                }
+            } finally {
+                throw new \DomainException('end of the input');
+            }
+        };
+        $loop = Async::run(static function () use ($executor, $input, $cancellation): \Throwable {
+            return self::thrown(\DomainException::class, static fn(): array => iterator_to_array(
+                $executor->map($input(), abs(...), $cancellation->getCancellation()),
+            ));
+        });
+        Eventually::holds(fn(): bool => ($this->statistics()['waiting'] ?? 0) > 0, 'tasks wait');
+        $cancellation->cancel();
+
+        self::assertInstanceOf(CancelledException::class, $loop->await(new TimeoutCancellation(10))->getPrevious());
+        Eventually::holds(fn(): bool => $this->statistics()['waiting'] === 0, 'the tasks are cancelled');
+        $executor->close();
     }
 
     public function testKillCancelsTasksWhoseSubmissionHasNoAnswerWhenTheirLoopIsLeft(): void
