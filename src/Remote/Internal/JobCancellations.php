@@ -86,9 +86,7 @@ final class JobCancellations
             $this->unsent = array_diff_key($this->unsent, $keys);
             $this->sent += $keys;
             $removed = $this->sendBatch($ids, $evenIfClaimed);
-            foreach ($ids as $id) {
-                unset($this->sent[$id]);
-            }
+            $this->sent = array_diff_key($this->sent, $keys);
             $this->answered->wakeAll();
             if ($removed === null) {
                 $this->add($ids, $evenIfClaimed);

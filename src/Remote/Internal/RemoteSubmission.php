@@ -178,7 +178,7 @@ final class RemoteSubmission implements OutcomeReceiver
         $this->giveUpTimer = $this->deferred === null
             ? null
             : $this->client->afterRetryTimeout($this, static fn(self $submission) => $submission->giveUp($cancelled));
-        $this->client->cancelLater([$this->id]);
+        $this->client->cancel([$this->id]);
     }
 
     /** Fails the future if the engine has not confirmed the cancellation by now, because an answer may never arrive. */

@@ -4,8 +4,6 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Unit\Remote;
 
-use Amp\CancelledException;
-use Amp\DeferredCancellation;
 use Amp\DeferredFuture;
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
 use PHPUnit\Framework\TestCase;
@@ -26,7 +24,6 @@ use Spindle\Tests\Remote\AgentProgram;
 use Spindle\Worker\ExecutorClosedException;
 
 use function Amp\delay;
-use function Amp\Future\awaitAll;
 
 final class RemoteExecutorTest extends TestCase
 {
@@ -94,35 +91,6 @@ final class RemoteExecutorTest extends TestCase
         self::assertSame(['submission', 'answer', '1 withdrawn'], $calls);
         $this->expectException(ExecutorClosedException::class);
         $task->await();
-    }
-
-    public function testTasksThatAreCancelledTogetherAreCancelledByOneRequest(): void
-    {
-        $broker = self::createStub(Broker::class);
-        $broker->method('openMailbox')->willReturn(static function (): void {});
-        $broker->method('submit')->willReturn(new SubmitResult(1));
-        $counts = [];
-        $broker->method('cancel')->willReturnCallback(
-            static function (string $queue, array $ids) use (&$counts): array {
-                $counts[] = \count($ids);
-                delay(0);
-
-                return $ids;
-            },
-        );
-        $executor = new RemoteExecutor($broker, 'queue', new SigningKeys([AgentProgram::KEY]));
-        $cancellation = new DeferredCancellation();
-        $futures = [];
-        for ($i = 0; $i < 100; ++$i) {
-            $futures[] = $executor->submit('time', $cancellation->getCancellation());
-        }
-        $cancellation->cancel();
-        [$failures] = awaitAll($futures);
-        $executor->close();
-
-        self::assertCount(100, $failures);
-        self::assertContainsOnlyInstancesOf(CancelledException::class, $failures);
-        self::assertSame([100], $counts);
     }
 
     public function testEachExecutorThatAwaitsATaskGetsItsReports(): void
