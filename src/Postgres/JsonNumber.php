@@ -25,7 +25,7 @@ final readonly class JsonNumber implements \JsonSerializable, \Stringable
     /**
      * Returns the value for json_encode(). When the client encodes a parameter, the number keeps all its digits. If
      * other code calls json_encode(), also within a jsonSerialize() for the client, the number becomes a JSON string,
-     * because PHP would drop digits of a JSON number.
+     * because PHP would drop digits of a JSON number. Do not keep this value: use `$text`.
      */
     public function jsonSerialize(): string
     {
