@@ -71,6 +71,7 @@ final class SymfonyReceiver
      * @param Info $info
      * @param array<string, list<string>> $headers
      * @param float $pausedUntil set by pause_handler, in seconds by hrtime()
+     * @param Condition $pauseChanged notified by pause_handler
      */
     public function __construct(
         private readonly SymfonyState $state,
@@ -80,6 +81,7 @@ final class SymfonyReceiver
         #[\SensitiveParameter]
         private array &$headers,
         private float &$pausedUntil,
+        private readonly Condition $pauseChanged,
         private readonly float $timeout,
     ) {
         $this->ownerPid = (int) getmypid();
@@ -294,7 +296,7 @@ final class SymfonyReceiver
     private function pause(Cancellation $cancellation): void
     {
         while (($seconds = $this->pausedUntil - hrtime(true) / 1e9) > 0) {
-            (new Condition())->waitFor($seconds, $cancellation);
+            $this->pauseChanged->waitFor($seconds, $cancellation);
         }
     }
 

@@ -6,6 +6,7 @@ namespace Spindle\Http\Internal\Client;
 
 use Psr\Log\LoggerInterface;
 use Revolt\EventLoop;
+use Spindle\Internal\Async\Condition;
 use Spindle\Internal\Async\FiberSwitch;
 use Spindle\Internal\Async\LoopTurn;
 use Spindle\Internal\CannotWaitException;
@@ -29,6 +30,7 @@ final class SymfonyResponse implements ResponseInterface, StreamableInterface
 {
     use CommonResponseTrait {
         getContent as private getUnlimitedContent;
+        initialize as private awaitFirstChunk;
     }
     use TransportResponseTrait {
         stream as private streamUnlimited;
@@ -73,9 +75,11 @@ final class SymfonyResponse implements ResponseInterface, StreamableInterface
         // ends.
         $this->initializer = static fn(self $response): bool => !$response->receiver->hasHead;
         $pausedUntil = &$this->pauseExpiry;
+        $pauseChanged = new Condition();
         $info = self::initialInfo($transfer, $options);
-        $info['pause_handler'] = static function (float $seconds) use (&$pausedUntil): void {
+        $info['pause_handler'] = static function (float $seconds) use (&$pausedUntil, $pauseChanged): void {
             $pausedUntil = $seconds > 0 ? hrtime(true) / 1e9 + $seconds : 0.0;
+            $pauseChanged->notify();
         };
         $this->info = &$info;
         $progress = $options['on_progress'];
@@ -87,7 +91,16 @@ final class SymfonyResponse implements ResponseInterface, StreamableInterface
         };
         $this->state->openHandles[$id] = true;
         $this->state->lastTimeout = null; // a time-out of earlier responses does not count for this one
-        $receiver = new SymfonyReceiver($state, $id, $transfer, $info, $this->headers, $pausedUntil, $this->timeout);
+        $receiver = new SymfonyReceiver(
+            $state,
+            $id,
+            $transfer,
+            $info,
+            $this->headers,
+            $pausedUntil,
+            $pauseChanged,
+            $this->timeout,
+        );
         $this->receiver = $receiver;
         SymfonyShutdown::add($receiver, $logger);
         $this->canary = self::canary($receiver, $logger, $this->initializer, $this->info, $this->didTimeout);
@@ -210,12 +223,26 @@ final class SymfonyResponse implements ResponseInterface, StreamableInterface
     {
         foreach (\array_slice(debug_backtrace(\DEBUG_BACKTRACE_IGNORE_ARGS), 2) as $frame) {
             if ($frame['function'] !== 'getInfo') {
-                return $frame['function'] === 'initialize'
+                return $frame['function'] === 'awaitFirstChunk'
+                    || $frame['function'] === 'initialize'
                     || $frame['function'] === '__destruct' && ($frame['class'] ?? '') === AsyncResponse::class;
             }
         }
 
         return false;
+    }
+
+    /** @throws TransportException also when another fiber, or on_progress, cancels the response during the wait */
+    private static function initialize(self $response): void
+    {
+        $initializer = $response->initializer;
+        self::awaitFirstChunk($response);
+        $error = $response->info['error'];
+        if (!$response->receiver->hasHead && \is_string($error)) {
+            $response->initializer = $initializer; // each further call throws, too
+
+            throw new TransportException($error);
+        }
     }
 
     public function getContent(bool $throw = true): string
