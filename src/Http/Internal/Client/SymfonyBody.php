@@ -11,7 +11,7 @@ use Symfony\Component\HttpClient\Response\StreamableInterface;
 
 /**
  * The body of a request for Symfony. After a redirect, it is sent again from its beginning. For that, the bytes of a
- * closure, pipe or socket are kept up to MAX_KEPT_BYTES.
+ * closure, pipe, socket or user-space stream are kept up to MAX_KEPT_BYTES.
  */
 final class SymfonyBody
 {
@@ -19,16 +19,19 @@ final class SymfonyBody
 
     private const MAX_KEPT_BYTES = 1 << 20;
 
+    /** @var array<int, true> ids of resources whose read is suspended. PHP supports no second read at the same time */
+    private static array $busy = [];
+
     /** Replaces the resource or form after {@see copyResource()}. */
     private ?TemporaryCopy $copy = null;
 
-    /** Stream of a resource that is seekable; null for other bodies. */
+    /** Stream of a resource that is seekable, and whose reads can't suspend; null for other bodies. */
     private readonly ?SymfonyFile $file;
 
-    /** Bytes that were read from a closure, pipe or socket; null if they are not kept. */
+    /** Bytes that were read from any other resource or a closure; null if they are not kept. */
     private ?string $kept;
 
-    /** Number of bytes that were read from a closure, pipe or socket. */
+    /** Number of bytes that were read from such a resource or closure. */
     private int $readCount = 0;
 
     private bool $hasEnded = false;
@@ -50,7 +53,9 @@ final class SymfonyBody
         private readonly bool $canBeCopied,
         bool $isRepeatable,
     ) {
+        // While a read of a user-space stream is suspended, PHP must not seek in it, as another request would do.
         $isSeekable = \is_resource($body)
+            && !self::maySuspend($body)
             && stream_get_meta_data($body)['seekable']
             && fseek($body, 0, \SEEK_CUR) === 0;
         $this->file = $isSeekable ? new SymfonyFile($body) : null;
@@ -219,6 +224,27 @@ final class SymfonyBody
         return $piece;
     }
 
+    /** @param resource $resource */
+    private function readResource(mixed $resource): string
+    {
+        $id = get_resource_id($resource);
+        if (isset(self::$busy[$id])) {
+            return ''; // the upload tries again later
+        }
+        self::$busy[$id] = true;
+        try {
+            $piece = fread($resource, self::READ_BYTES);
+        } finally {
+            unset(self::$busy[$id]);
+        }
+        if ($piece === false) {
+            throw self::unreadable('reading its resource failed, or exceeded its time limit');
+        }
+        $this->hasEnded = feof($resource);
+
+        return $piece;
+    }
+
     /** Returns '' at the end, and also if a resource that does not block has no bytes. */
     private function nextPiece(): string
     {
@@ -226,11 +252,7 @@ final class SymfonyBody
             $piece = ($this->body)(self::READ_BYTES);
             $this->hasEnded = $piece === '';
         } elseif (\is_resource($this->body)) {
-            $piece = fread($this->body, self::READ_BYTES);
-            if ($piece === false) {
-                throw self::unreadable('reading its resource failed, or exceeded its time limit');
-            }
-            $this->hasEnded = feof($this->body);
+            $piece = $this->readResource($this->body);
         } else {
             throw self::closed();
         }
