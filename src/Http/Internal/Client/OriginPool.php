@@ -7,7 +7,6 @@ namespace Spindle\Http\Internal\Client;
 use Amp\Cancellation;
 use Amp\CancelledException;
 use Amp\CompositeCancellation;
-use Amp\DeferredCancellation;
 use Revolt\EventLoop;
 use Spindle\Http\Client\ClientClosedException;
 use Spindle\Http\Client\ConnectFailedException;
@@ -43,8 +42,8 @@ final class OriginPool
 
     private readonly int $ownerPid;
 
-    /** Cancelled by {@see kill()}, to end the opening of connections. */
-    private readonly DeferredCancellation $killed;
+    /** Requested by {@see kill()}, to end the opening of connections. */
+    private readonly PoolKill $killed;
 
     public function __construct(
         private readonly OriginConnector $connector,
@@ -54,7 +53,7 @@ final class OriginPool
     ) {
         $this->ownerPid = (int) getmypid();
         $this->waiting = new FiberQueue();
-        $this->killed = new DeferredCancellation();
+        $this->killed = new PoolKill();
     }
 
     /** Returns the number of connections, including those that are being opened. */
@@ -210,7 +209,7 @@ final class OriginPool
     {
         $this->killReason ??= $reason;
         $this->waiting->wakeAll();
-        $this->killed->cancel();
+        $this->killed->request();
         foreach ([...$this->idle, ...$this->used] as $connection) {
             $connection->fail($reason);
         }
@@ -305,8 +304,7 @@ final class OriginPool
         ++$this->opening;
         $this->wakeIfFree();
         try {
-            $killed = $this->killed->getCancellation();
-            $either = $cancellation === null ? $killed : new CompositeCancellation($killed, $cancellation);
+            $either = $cancellation === null ? $this->killed : new CompositeCancellation($this->killed, $cancellation);
             $stream = $this->connector->connect($options, Deadline::in(min($left, $options->connectTimeout), $either));
             $connection = new ClientConnection($stream->release(), $this->timer);
         } catch (CancelledException $cancelled) {

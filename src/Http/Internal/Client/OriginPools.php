@@ -61,6 +61,7 @@ final class OriginPools
             OriginConnector::class,
             OriginPool::class,
             OutgoingRequest::class,
+            PoolKill::class,
             StreamWritableCallback::class,
             UnreadableBodyException::class,
             Url::class,

@@ -13,6 +13,7 @@ use GuzzleHttp\Psr7\StreamWrapper as GuzzleStreamWrapper;
 use Nyholm\Psr7\Request;
 use Nyholm\Psr7\Stream;
 use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\Attributes\RequiresPhp;
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
 use PHPUnit\Framework\Attributes\TestWith;
 use PHPUnit\Framework\TestCase;
@@ -41,6 +42,8 @@ use Spindle\Internal\CannotWaitException;
 use Spindle\Tests\Async;
 use Spindle\Tests\CatchesThrown;
 use Spindle\Tests\EndsInTime;
+use Spindle\Tests\Eventually;
+use Spindle\Tests\Host;
 use Spindle\Tests\Http\ScriptedServer;
 use Spindle\Tests\Http\ServesHttp;
 use Spindle\Tests\OwnDirectory;
@@ -61,6 +64,9 @@ final class HttpClientTest extends TestCase
     use EndsInTime;
     use OwnDirectory;
     use ServesHttp;
+
+    /** Object that exists until the end of the process. */
+    public static ?object $last = null;
 
     private ?HttpClient $httpClient = null;
 
@@ -1154,6 +1160,39 @@ final class HttpClientTest extends TestCase
         \assert(\is_int($status));
         self::assertSame([200, 7], [$response->getStatusCode(), pcntl_wexitstatus($status)]);
         $server->close();
+    }
+
+    #[RequiresPhp('>= 8.4')]
+    public function testADestructorSendsARequestAfterThoseOfItsClientHaveRunAtTheEndOfAScript(): void
+    {
+        $bodies = [];
+        $this->serve(static function (ServerRequestInterface $request) use (&$bodies): Response {
+            $bodies[] = (string) $request->getBody();
+
+            return new Response();
+        });
+        $host = Host::start(self::class . '::sendAtTheEnd', [$this->url()]);
+        Eventually::holds(static fn(): bool => !$host->isRunning(), 'the process ends', 20.0);
+
+        self::assertSame(['login', 'logout'], $bodies, $host->getOutput() . $host->getErrorOutput());
+    }
+
+    /** Makes PHP call the destructor of a later object, which sends a request, after those of the client's objects. */
+    public static function sendAtTheEnd(string $url): void
+    {
+        $client = new HttpClient();
+        $client->request('POST', $url, body: 'login');
+        for ($handles = []; \count($handles) < 500;) {
+            $handles[] = new \stdClass(); // gets the handle of a freed object
+        }
+        self::$last = new class ($client, $url) {
+            public function __construct(private readonly HttpClient $client, private readonly string $url) {}
+
+            public function __destruct()
+            {
+                $this->client->sendRequest(new Request('POST', $this->url, [], 'logout'));
+            }
+        };
     }
 
     private static function echoing(ServerRequestInterface $request): Response
