@@ -73,10 +73,14 @@ final class Launcher implements LauncherEvents
         return \count($this->commands) - $this->share;
     }
 
-    /** Adds a command. The event loop keeps running while the launcher has commands. */
+    /**
+     * Adds a command. The event loop keeps running while the launcher has commands.
+     *
+     * @throws LauncherException when PHP has called the destructor of the process object, at the end of a script
+     */
     public function add(PendingCommand $pending): void
     {
-        if ($this->commands === []) {
+        if ($this->commands === [] || $this->process->isClosed()) {
             $this->process->keepLoop();
         }
         $this->exhausted = false;

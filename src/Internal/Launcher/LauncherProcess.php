@@ -99,9 +99,22 @@ final class LauncherProcess
         return $this->ownerPid === getmypid();
     }
 
-    /** Keeps the event loop running until {@see releaseLoop()}, for a fiber that waits for a frame. */
+    /** Returns whether the pipes are closed. At the end of a script, PHP may call the destructor before the pool's. */
+    public function isClosed(): bool
+    {
+        return $this->closed;
+    }
+
+    /**
+     * Keeps the event loop running until {@see releaseLoop()}, for a fiber that waits for a frame.
+     *
+     * @throws LauncherException when the pipes are closed
+     */
     public function keepLoop(): void
     {
+        if ($this->closed) {
+            throw LauncherException::closed();
+        }
         EventLoop::reference($this->readCallbackId);
         $this->heartbeat->setBusy(true);
     }

@@ -9,6 +9,7 @@ use Amp\CancelledException;
 use Amp\DeferredFuture;
 use Amp\TimeoutCancellation;
 use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\Attributes\RequiresPhp;
 use PHPUnit\Framework\Attributes\TestWith;
 use Revolt\EventLoop;
 use Spindle\Command\Command;
@@ -20,6 +21,7 @@ use Spindle\Internal\CommandTransport;
 use Spindle\LauncherException;
 use Spindle\Tests\Async;
 use Spindle\Tests\Eventually;
+use Spindle\Tests\Host;
 use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\TidyTestCase;
 use Spindle\Worker\InlineExecutor;
@@ -29,6 +31,9 @@ use Spindle\Worker\WorkerPool;
 final class DestructorTest extends TidyTestCase
 {
     use OwnDirectory;
+
+    /** Object that exists until the end of the process. */
+    public static ?object $last = null;
 
     /** @return array<string, array{\Closure(CommandPool, WorkerPool): mixed}> */
     public static function waits(): array
@@ -140,6 +145,35 @@ final class DestructorTest extends TidyTestCase
         self::assertInstanceOf(\DomainException::class, $thrown);
         Eventually::holds(static fn(): bool => $pool->statistics()['in_use'] === 0, 'The command has ended', 30);
         self::assertTrue($pool->execute(Command::of('true'))->succeeded());
+    }
+
+    #[RequiresPhp('>= 8.4')]
+    public function testAtTheEndOfAScriptAPoolIsClosedIfItsLauncherIsDestroyedFirst(): void
+    {
+        Host::call(self::class . '::executeAtTheEnd', [$this->path('thrown')]);
+
+        self::assertStringStartsWith(
+            LauncherException::class . ': The pool was closed',
+            (string) file_get_contents($this->path('thrown')),
+        );
+    }
+
+    /** Makes PHP call the destructors in this order: of the launcher, of an object that waits, of the pool. */
+    public static function executeAtTheEnd(string $file): void
+    {
+        $handles = array_map(static fn(): \stdClass => new \stdClass(), range(1, 500));
+        /** @var \ArrayObject<int, CommandPool> $pools */
+        $pools = new \ArrayObject();
+        self::$last = self::destroyed(static function () use ($pools, $file): void {
+            try {
+                $pools[0]?->execute(Command::of('true'));
+            } catch (\Throwable $thrown) {
+                file_put_contents($file, $thrown::class . ": {$thrown->getMessage()}");
+            }
+        });
+        $pools[] = $pool = new CommandPool(1);
+        unset($handles); // the launcher gets the handle of one of these objects
+        $pool->execute(Command::of('true'));
     }
 
     #[TestWith([true])]
