@@ -5,6 +5,8 @@ declare(strict_types=1);
 namespace Spindle\Tests;
 
 use Revolt\EventLoop;
+use Revolt\EventLoop\Internal\AbstractDriver;
+use Revolt\EventLoop\Internal\DriverCallback;
 
 use function Amp\delay;
 
@@ -136,8 +138,30 @@ final class LeakCheck
             }
         }
         $left['memory'] = array_diff_key($left['memory'], $this->foreign);
+        $left['watchers'] = array_map(self::describeWatcher(...), $left['watchers']);
 
         return array_filter($left);
+    }
+
+    /** Returns the type of a watcher, and where its callback is declared. */
+    private static function describeWatcher(string $id): string
+    {
+        $callbacks = (new \ReflectionProperty(AbstractDriver::class, 'callbacks'))->getValue(EventLoop::getDriver());
+        $watcher = \is_array($callbacks) ? $callbacks[$id] ?? null : null;
+        if (!$watcher instanceof DriverCallback) {
+            return $id;
+        }
+        $function = new \ReflectionFunction($watcher->closure);
+        $variables = array_map(
+            static fn(mixed $value): string => $value instanceof \Closure
+                ? basename((string) (new \ReflectionFunction($value))->getFileName()) . ':'
+                    . (new \ReflectionFunction($value))->getStartLine()
+                : get_debug_type($value),
+            $function->getStaticVariables(),
+        );
+
+        return EventLoop::getType($id)->name . " {$function->getFileName()}:{$function->getStartLine()} "
+            . implode(' ', $variables);
     }
 
     private function isForeign(int $segment): bool
