@@ -72,15 +72,14 @@ final class FileSizeLimit
         if ($stat === false || FileType::ofMode($stat['mode']) !== FileType::Regular) {
             return true; // other streams have no limit
         }
-        if (str_starts_with($meta['mode'], 'a')) {
-            return self::allows($stat['size'] + $bytes);
-        }
-        $offset = (int) ftell($stream);
-        if ($meta['stream_type'] === 'TEMP') {
+        $appends = str_starts_with($meta['mode'], 'a');
+        $offset = $appends ? $stat['size'] : (int) ftell($stream);
+        $isTemporary = $meta['stream_type'] === 'TEMP';
+        if ($isTemporary && $stat['ino'] === 0) { // in memory. PHP moves all bytes to a file if they become too many
             return self::allows(max($stat['size'], $offset + $bytes))
                 || $stat['size'] + $bytes < self::maxBytesInMemory($meta['uri'] ?? '');
         }
-        if (!isset($meta['uri']) || $meta['wrapper_type'] !== 'PHP') {
+        if ($isTemporary || $appends || !isset($meta['uri']) || $meta['wrapper_type'] !== 'PHP') {
             return self::allows($offset + $bytes);
         }
 

@@ -102,6 +102,31 @@ final class FileSizeLimitTest extends TestCase
         return $written;
     }
 
+    public function testATemporaryStreamIsCheckedWhereItIs(): void
+    {
+        $written = Host::call(self::class . '::writeSpecialTemporary', within: self::WITHIN);
+
+        self::assertSame(['appended in memory' => 3000, 'in a file' => false], $written);
+    }
+
+    /** @return array<string, int|false> */
+    public static function writeSpecialTemporary(): array
+    {
+        $appended = fopen('php://temp', 'a+');
+        $passed = fopen('php://temp', 'w+');
+        \assert($appended !== false && $passed !== false);
+        fwrite($passed, 'x');
+        // PHP moves the stream to a file, because the program needs a descriptor.
+        $program = proc_open(['true'], [$passed], $pipes);
+        \assert($program !== false);
+        proc_close($program);
+
+        return [
+            'appended in memory' => FileSizeLimit::write($appended, str_repeat('x', 3000)),
+            'in a file' => FileSizeLimit::write($passed, str_repeat('x', 3000)),
+        ];
+    }
+
     public function testLinesOfAnInheritedFileBeyondTheLimitAreLost(): void
     {
         $path = $this->file('log', str_repeat('x', 990));
