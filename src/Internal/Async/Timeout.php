@@ -15,18 +15,19 @@ use Spindle\Internal\WeakTimer;
  */
 final class Timeout implements Cancellation
 {
-    private static ?CancelledException $exception = null;
+    use CancellationCallbacks;
 
-    /** @var array<array-key, \Closure(CancelledException): void> by id */
-    private array $callbacks = [];
+    private static ?CancelledException $sharedException = null;
 
-    private int $lastId = 0;
-    private bool $isRequested = false;
     private readonly string $timer;
 
     public function __construct(float $seconds)
     {
-        $this->timer = WeakTimer::after($seconds, $this, static fn(self $timeout) => $timeout->request());
+        $this->timer = WeakTimer::after(
+            $seconds,
+            $this,
+            static fn(self $timeout) => $timeout->requestWith(self::sharedException()),
+        );
     }
 
     public function __destruct()
@@ -34,52 +35,13 @@ final class Timeout implements Cancellation
         EventLoop::cancel($this->timer);
     }
 
-    public function subscribe(\Closure $callback): string
+    private static function sharedException(): CancelledException
     {
-        $id = (string) ++$this->lastId;
-        if ($this->isRequested) {
-            EventLoop::queue($callback, self::exception());
-        } else {
-            $this->callbacks[$id] = $callback;
+        if (self::$sharedException === null) {
+            self::$sharedException = new CancelledException();
+            FiberTrace::remove(self::$sharedException);
         }
 
-        return $id;
-    }
-
-    public function unsubscribe(string $id): void
-    {
-        unset($this->callbacks[$id]);
-    }
-
-    public function isRequested(): bool
-    {
-        return $this->isRequested;
-    }
-
-    public function throwIfRequested(): void
-    {
-        if ($this->isRequested) {
-            throw self::exception();
-        }
-    }
-
-    private function request(): void
-    {
-        $this->isRequested = true;
-        $callbacks = $this->callbacks;
-        $this->callbacks = [];
-        foreach ($callbacks as $callback) {
-            EventLoop::queue($callback, self::exception());
-        }
-    }
-
-    private static function exception(): CancelledException
-    {
-        if (self::$exception === null) {
-            self::$exception = new CancelledException();
-            FiberTrace::remove(self::$exception);
-        }
-
-        return self::$exception;
+        return self::$sharedException;
     }
 }

@@ -1,0 +1,64 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Internal\Async;
+
+use Amp\CancelledException;
+use Revolt\EventLoop;
+
+/**
+ * Methods of a cancellation that its own object requests. Amp's DeferredCancellation is unsuitable for this, because
+ * its destructor requests the cancellation.
+ *
+ * @phpstan-require-implements \Amp\Cancellation
+ */
+trait CancellationCallbacks
+{
+    /** @var array<array-key, \Closure(CancelledException): void> by id */
+    private array $callbacks = [];
+
+    private int $lastId = 0;
+
+    /** Null until the cancellation is requested. */
+    private ?CancelledException $exception = null;
+
+    public function subscribe(\Closure $callback): string
+    {
+        $id = (string) ++$this->lastId;
+        if ($this->exception !== null) {
+            EventLoop::queue($callback, $this->exception);
+        } else {
+            $this->callbacks[$id] = $callback;
+        }
+
+        return $id;
+    }
+
+    public function unsubscribe(string $id): void
+    {
+        unset($this->callbacks[$id]);
+    }
+
+    public function isRequested(): bool
+    {
+        return $this->exception !== null;
+    }
+
+    public function throwIfRequested(): void
+    {
+        if ($this->exception !== null) {
+            throw $this->exception;
+        }
+    }
+
+    private function requestWith(CancelledException $exception): void
+    {
+        $this->exception = $exception;
+        $callbacks = $this->callbacks;
+        $this->callbacks = [];
+        foreach ($callbacks as $callback) {
+            EventLoop::queue($callback, $exception);
+        }
+    }
+}
