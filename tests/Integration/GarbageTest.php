@@ -120,6 +120,30 @@ final class GarbageTest extends TidyTestCase
 
     /** @param \Closure(): Executor $create */
     #[DataProvider('executors')]
+    public function testARefusedLoopReportsItsRefusalAlthoughItsInputThrows(\Closure $create): void
+    {
+        $cancellation = new DeferredCancellation();
+        $cancellation->cancel();
+        $input = (static function (): \Generator {
+            try {
+                yield 1;
+            } finally {
+                throw new \DomainException('end of the input');
+            }
+        })();
+        $input->current(); // only the `finally` block of a started generator runs
+        $results = $create()->map($input, abs(...), $cancellation->getCancellation());
+        unset($input);
+        try {
+            iterator_to_array($results);
+            self::fail('The loop has begun');
+        } catch (\DomainException $failure) {
+            self::assertInstanceOf(CancelledException::class, $failure->getPrevious());
+        }
+    }
+
+    /** @param \Closure(): Executor $create */
+    #[DataProvider('executors')]
     public function testALoopWhoseInputThrowsAtItsEndLeavesNothing(\Closure $create): void
     {
         $executor = $create();

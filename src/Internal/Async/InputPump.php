@@ -121,6 +121,20 @@ final class InputPump
         $this->failure ??= $reason;
     }
 
+    /**
+     * Releases the input of a loop that can't begin.
+     *
+     * @throws \Throwable $refusal; or an exception of the input, whose previous exception is then $refusal
+     */
+    public function refuse(\Throwable $refusal): never
+    {
+        try {
+            throw $refusal;
+        } finally {
+            $this->release();
+        }
+    }
+
     /** Stops reading. Releases the input, and after a running read the consumer, so that PHP can destroy both. */
     public function release(): void
     {

@@ -149,9 +149,7 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
             $this->queue = $this->client->queueOrThrow(); // a fork has its own
             $this->client->begin($this);
         } catch (\Throwable $refusal) {
-            $this->input->release();
-
-            throw $refusal;
+            $this->input->refuse($refusal);
         }
     }
 

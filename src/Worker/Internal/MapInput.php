@@ -109,6 +109,13 @@ final class MapInput implements InputConsumer
         $this->pump->release();
     }
 
+    /** @throws \Throwable see {@see InputPump::refuse()} */
+    public function refuse(\Throwable $refusal): never
+    {
+        $this->drop();
+        $this->pump->refuse($refusal);
+    }
+
     /** Returns whether no further batch will be made. A batch may still wait for a worker. */
     public function isOver(): bool
     {

@@ -155,9 +155,7 @@ final class MapRun implements Source
             FiberSwitch::ensurePossible();
             $this->dispatcher->mustBeOpen();
         } catch (\Throwable $refusal) {
-            $this->input->release();
-
-            throw $refusal;
+            $this->input->refuse($refusal);
         }
     }
 
