@@ -105,7 +105,7 @@ final class SymfonyReceiver
 
     /**
      * Lets the request run until the head arrives, although its response is being destroyed. Logs a warning if the
-     * request fails or the status is 300 or more. Called only if the destructor can't wait. Otherwise it throws.
+     * request fails or the status is 300 or more. The destructor calls this only if it can't wait.
      */
     public function detach(?LoggerInterface $logger): void
     {

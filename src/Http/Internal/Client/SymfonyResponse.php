@@ -61,10 +61,7 @@ final class SymfonyResponse implements ResponseInterface, StreamableInterface
     ) {
         $this->logger = $logger;
         $this->maxBodyBytes = $transfer->maxBodyBytes();
-        $timeout = $options['timeout'];
-        $this->timeout = \is_float($timeout) || \is_int($timeout)
-            ? (float) $timeout
-            : (float) \ini_get('default_socket_timeout');
+        $this->timeout = self::timeoutOf($options['timeout']);
         $buffer = $options['buffer'];
         $isUsable = \is_bool($buffer) || \is_resource($buffer) || $buffer instanceof \Closure;
         $this->shouldBuffer = $isUsable ? $buffer : true;
@@ -77,10 +74,7 @@ final class SymfonyResponse implements ResponseInterface, StreamableInterface
         $pausedUntil = &$this->pauseExpiry;
         $pauseChanged = new Condition();
         $info = self::initialInfo($transfer, $options);
-        $info['pause_handler'] = static function (float $seconds) use (&$pausedUntil, $pauseChanged): void {
-            $pausedUntil = $seconds > 0 ? hrtime(true) / 1e9 + $seconds : 0.0;
-            $pauseChanged->notify();
-        };
+        $info['pause_handler'] = self::pauseHandler($pausedUntil, $pauseChanged);
         $this->info = &$info;
         $progress = $options['on_progress'];
         $this->onProgress = static function () use (&$info, $progress): void {
@@ -108,6 +102,20 @@ final class SymfonyResponse implements ResponseInterface, StreamableInterface
         EventLoop::queue(static fn() => $receiver->run($onProgress));
     }
 
+    private static function timeoutOf(mixed $option): float
+    {
+        return (float) (\is_float($option) || \is_int($option) ? $option : \ini_get('default_socket_timeout'));
+    }
+
+    /** @return \Closure(float): void */
+    private static function pauseHandler(float &$pausedUntil, Condition $changed): \Closure
+    {
+        return static function (float $seconds) use (&$pausedUntil, $changed): void {
+            $pausedUntil = $seconds > 0 ? hrtime(true) / 1e9 + $seconds : 0.0;
+            $changed->notify();
+        };
+    }
+
     /**
      * Returns an object that ends the request when the response is freed. In a garbage cycle, PHP may call its
      * destructor before the one of the response ends. Decorators may call the response's destructor earlier.
@@ -122,10 +130,10 @@ final class SymfonyResponse implements ResponseInterface, StreamableInterface
         bool &$didTimeout,
     ): Canary {
         return new Canary(static function () use ($receiver, $logger, &$initializer, &$info, &$didTimeout): void {
-            $isUnread = $initializer !== null && $info['error'] === null && !$didTimeout;
+            $isUnread = self::isUnread($initializer, $info, $didTimeout);
             match (true) {
                 !$isUnread || $receiver->isInFork() => $receiver->end(),
-                self::canWait() => $receiver->endsWithDestructor = true,
+                self::canWaitFor($receiver) => $receiver->endsWithDestructor = true,
                 default => $receiver->detach($logger),
             };
         });
@@ -164,20 +172,27 @@ final class SymfonyResponse implements ResponseInterface, StreamableInterface
 
     public function __destruct()
     {
-        if ($this->receiver->isInFork() || !self::canWait()) {
+        if ($this->receiver->isInFork() || !self::canWaitFor($this->receiver)) {
             return;
         }
+        $isUnread = self::isUnread($this->initializer, $this->info, $this->didTimeout);
         try {
-            self::isInCollectorFiber() ? $this->awaitHead() : $this->doDestruct();
+            $isUnread && self::isInCollectorFiber() ? $this->awaitHead() : $this->doDestruct();
         } finally {
             $this->receiver->endsWithDestructor ? $this->receiver->end() : null;
         }
     }
 
-    /** Returns whether a destructor may wait for the head. At the end of the script, {@see SymfonyShutdown} waits. */
-    private static function canWait(): bool
+    /** @param array<mixed> $info */
+    private static function isUnread(?callable $initializer, array $info, bool $didTimeout): bool
     {
-        return !SymfonyShutdown::$isWaitOver && FiberSwitch::obstacle() === null;
+        return $initializer !== null && $info['error'] === null && !$didTimeout;
+    }
+
+    /** Returns whether a destructor may wait for the head. At the end of the script, {@see SymfonyShutdown} waits. */
+    private static function canWaitFor(SymfonyReceiver $receiver): bool
+    {
+        return !SymfonyShutdown::hasWaitedFor($receiver) && FiberSwitch::obstacle() === null;
     }
 
     /**
@@ -186,18 +201,23 @@ final class SymfonyResponse implements ResponseInterface, StreamableInterface
      */
     private static function isInCollectorFiber(): bool
     {
-        $callers = array_column(debug_backtrace(\DEBUG_BACKTRACE_IGNORE_ARGS, 3), 'function');
+        foreach (debug_backtrace(\DEBUG_BACKTRACE_IGNORE_ARGS) as $frame) {
+            if ($frame['function'] === 'gc_destructor_fiber') {
+                return true;
+            }
+            if (($frame['class'] ?? '') === \Fiber::class) {
+                return false; // the next frames are of the fiber that has resumed this one
+            }
+        }
 
-        return \in_array('gc_destructor_fiber', $callers, true);
+        return false;
     }
 
     /** Does the same as {@see doDestruct()}, but logs a failure. */
     private function awaitHead(): void
     {
-        if ($this->initializer !== null && $this->info['error'] === null && !$this->didTimeout) {
-            $this->receiver->continueDetached($this->logger)->await();
-            $this->receiver->end();
-        }
+        $this->receiver->continueDetached($this->logger)->await();
+        $this->receiver->end();
     }
 
     /** Ends the request. The trait's method would call the canary, which lets an unread request continue. */

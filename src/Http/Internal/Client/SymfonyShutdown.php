@@ -14,8 +14,8 @@ use Spindle\Internal\Shutdown;
 use function Amp\Future\awaitAll;
 
 /**
- * Waits at the end of the script for the heads of all responses, but at most {@see MAX_SECONDS}. Their destructors run
- * later, and before PHP 8.4 they can't wait.
+ * Waits at the end of the script for the heads of all responses, but at most {@see MAX_SECONDS}. Destructors run after
+ * this wait. Before PHP 8.4, they can't wait. Later versions may destroy parts of a response first.
  */
 final class SymfonyShutdown
 {
@@ -40,9 +40,15 @@ final class SymfonyShutdown
 
     public static function add(SymfonyReceiver $receiver, ?LoggerInterface $logger): void
     {
-        if (self::$receivers !== null) {
+        if (self::$receivers !== null && !self::$isWaitOver) {
             self::$receivers[$receiver] = $logger;
         }
+    }
+
+    /** Returns whether the wait at the end of the script included a request. Destructors may begin later requests. */
+    public static function hasWaitedFor(SymfonyReceiver $receiver): bool
+    {
+        return self::$isWaitOver && isset(self::$receivers[$receiver]);
     }
 
     private static function awaitHeads(): void

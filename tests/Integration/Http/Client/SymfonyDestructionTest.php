@@ -46,6 +46,16 @@ final class SymfonyDestructionTest extends TestCase
     use OwnDirectory;
     use ServesHttp;
 
+    private const REQUEST_IN_A_DESTRUCTOR = <<<'PHP'
+        $object = new class ($client, $url) {
+            public function __construct(private object $client, private string $url) {}
+            public function __destruct()
+            {
+                $this->client->request("POST", str_replace("://", "://user:password@", $this->url) . "/x?query=1");
+            }
+        };
+        PHP;
+
     /** @var list<string> bodies of the requests that have arrived */
     private array $arrived = [];
 
@@ -153,6 +163,35 @@ final class SymfonyDestructionTest extends TestCase
         );
 
         self::assertSame(['a'], $this->arrived);
+        self::assertStringContainsString('HTTP 404 returned for', implode($log->messages()));
+    }
+
+    public function testTheFailureOfAResponseWhoseOwnerIsCollectedInAFiberIsLogged(): void
+    {
+        $url = $this->url();
+        $log = new Records();
+        $client = new SymfonyClient();
+        $client->setLogger($log);
+        Async::run(static function () use ($client, $url): void {
+            $owner = new class {
+                public ?object $self = null;
+                public ?ResponseInterface $response = null;
+
+                public function __destruct()
+                {
+                    $this->response = null; // as TraceableResponse does
+                }
+            };
+            $owner->self = $owner;
+            $owner->response = $client->request('POST', "{$url}/missing");
+            unset($owner);
+            gc_collect_cycles();
+        })->await();
+        Eventually::holds(
+            static fn(): bool => \in_array('warning', array_column($log->all, 'level'), true),
+            'the failure is logged',
+        );
+
         self::assertStringContainsString('HTTP 404 returned for', implode($log->messages()));
     }
 
@@ -710,22 +749,29 @@ final class SymfonyDestructionTest extends TestCase
         self::assertSame(1, substr_count($output, 'request'), $output);
     }
 
+    #[RequiresPhp('< 8.4')]
     #[TestWith(['$client->request("POST", $url)->getStatusCode();'])]
     #[TestWith([''])]
     public function testARequestInADestructorAtTheEndOfTheScriptIsReported(string $earlierRequest): void
     {
-        $process = $this->ended(<<<'PHP'
-            $object = new class ($client, $url) {
-                public function __construct(private object $client, private string $url) {}
-                public function __destruct()
-                {
-                    $this->client->request("POST", str_replace("://", "://user:password@", $this->url) . "/x?query=1");
-                }
-            };
-            PHP . $earlierRequest);
+        $process = $this->ended(self::REQUEST_IN_A_DESTRUCTOR . $earlierRequest);
 
         self::assertStringContainsString('A request may be lost, because the script ends', $process->getOutput());
         self::assertStringEndsWith("response: {$this->address()}/x", $process->getOutput());
+    }
+
+    #[RequiresPhp('>= 8.4')]
+    #[TestWith(['$client->request("POST", $url)->getStatusCode();', 2])]
+    #[TestWith(['', 1])]
+    public function testARequestInADestructorAtTheEndOfTheScriptArrives(string $earlierRequest, int $expected): void
+    {
+        $process = $this->ended(self::REQUEST_IN_A_DESTRUCTOR . $earlierRequest);
+
+        self::assertSame([$expected, '', 0], [
+            \count($this->arrived),
+            $process->getOutput(),
+            $process->getExitCode(),
+        ]);
     }
 
     #[RequiresPhp('< 8.4')]
