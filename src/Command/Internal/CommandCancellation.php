@@ -8,7 +8,8 @@ use Amp\Cancellation;
 
 /**
  * Ends one command of a transport. {@see isRequested()} also knows the cancellation of the caller. Amp reports that
- * cancellation to the pool only in a later turn of the event loop, and no turn follows if the script ends.
+ * cancellation to the pool only in a later turn of the event loop, and no turn follows if the script ends. Callbacks
+ * and {@see throwIfRequested()} wait for that turn.
  */
 final class CommandCancellation implements Cancellation
 {

@@ -40,7 +40,7 @@ final class OutgoingBody
 
     private readonly StreamInterface $stream;
 
-    /** Number of calls of close() that are suspended; notified when there are none. */
+    /** Number of suspended calls of close(). $closed is notified when it becomes 0. */
     private int $closeCalls = 0;
     private ?Condition $closed = null;
 

@@ -23,7 +23,7 @@ final class Responder
 
     private ?OutgoingBody $body = null;
 
-    /** The closed body of the last response, if its iterator has not ended. */
+    /** The closed body of a response, if its iterator has not ended, and {@see release()} follows. */
     private ?OutgoingBody $endingBody = null;
 
     public function __construct(
@@ -159,7 +159,7 @@ final class Responder
         } finally {
             $this->body = null;
             $this->closeUnneeded($body);
-            $this->endingBody = $body->isEnding() ? $body : null;
+            $this->endingBody = $exchange->head->length !== 0 && $body->isEnding() ? $body : null;
         }
 
         return $keepAlive;
