@@ -27,8 +27,9 @@ final class Gate
      */
     public function pass(string $name = 'task', bool $ends = false): string
     {
-        $this->say($name);
+        // Asked for before the report: a test may cancel at once, and a task that has not asked is ended without it.
         $cancellation = $ends ? TaskContext::current()->cancellation() : null;
+        $this->say($name);
         while (!is_file("{$this->directory}/" . self::OPEN)) {
             delay(0.001, cancellation: $cancellation);
             clearstatcache();
