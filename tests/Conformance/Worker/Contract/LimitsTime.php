@@ -156,7 +156,7 @@ trait LimitsTime
     {
         $this->needsCancellationInTasks();
         $ended = $this->path('ended');
-        $pool = $this->pool(1, timeout: 0.2, grace: 10.0);
+        $pool = $this->pool(1, timeout: 0.5, grace: 10.0);
         $late = self::failure(TaskTimeoutException::class, $pool->submit(static function () use ($ended): void {
             $cancellation = TaskContext::current()->cancellation();
             while (!$cancellation->isRequested()) {
