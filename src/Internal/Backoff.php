@@ -13,9 +13,9 @@ final class Backoff
 {
     /**
      * @param float $delay    seconds before the first retry; 0 for no delays
-     * @param float $factor   each delay is this number times the one before; at least 1
+     * @param float $factor   each delay is the previous delay times this number; at least 1
      * @param float $maxDelay upper limit of a delay, in seconds
-     * @param float $jitter   random part of each delay, from 0 to 1: at 1.0, a delay is between 0 and its full length
+     * @param float $jitter   largest share of a delay that is subtracted at random, from 0 (nothing) to 1 (all of it)
      *
      * @throws \ValueError when a number is out of its range
      */
@@ -38,7 +38,7 @@ final class Backoff
     /** Returns the seconds until the next attempt. `$attempts` is the number of past attempts (1 or more). */
     public function after(int $attempts): float
     {
-        // The power may be infinite, and 0 * INF is NAN.
+        // A delay of 0 is not multiplied: the power may be INF, and 0 * INF is NAN.
         $delay = $this->delay > 0 ? min($this->maxDelay, $this->delay * $this->factor ** ($attempts - 1)) : 0.0;
 
         return $delay * (1 - $this->jitter * mt_rand() / mt_getrandmax());

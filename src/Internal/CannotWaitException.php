@@ -4,12 +4,13 @@ declare(strict_types=1);
 
 namespace Spindle\Internal;
 
-/** Thrown when a method that waits is called where PHP can't switch fibers. The message says where that is. */
+/** Thrown when a method that waits is called where PHP can't switch fibers. The message lists these places. */
 final class CannotWaitException extends \LogicException
 {
     private const REASON = 'Waiting is not possible here, because PHP cannot switch fibers in a handler of'
         . ' pcntl_signal(), in a fiber that is being destroyed, or before PHP 8.4 in a destructor. Use'
-        . ' EventLoop::onSignal(), or wait before the object is destroyed. kill() of a pool does not wait. ';
+        . ' EventLoop::onSignal(), or wait before the object is destroyed. To end a pool here, call kill(), which does'
+        . ' not wait. ';
 
     /** Creates the exception for a call that may have begun. */
     public static function because(\FiberError $blocked): self

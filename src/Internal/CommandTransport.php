@@ -11,7 +11,7 @@ use Spindle\SpindleException;
 /** Runs the commands of a {@see \Spindle\Command\CommandPool} on other machines. Receives and returns encoded bytes. */
 interface CommandTransport
 {
-    /** Default for the maximum number of commands, running and waiting together, that a transport has at a time. */
+    /** Default for the maximum number of commands that a transport has at the same time, running or waiting. */
     public const DEFAULT_CONCURRENCY = 256;
 
     public const MAX_CONCURRENCY = 10_000;
@@ -23,8 +23,8 @@ interface CommandTransport
      * @param string       $encoded      command as {@see \Spindle\Command\PortableCommand::encode()} returns it
      * @param Cancellation $withdrawal   prevents the start of a waiting command, and has no effect on a running one
      * @param Cancellation $cancellation prevents the start of a waiting command, and ends a running one; the outcome
-     *                                   of the ended command is returned. isRequested() is already true when the
-     *                                   caller of the pool has requested its cancellation
+     *                                   of the ended command is returned. isRequested() returns true as soon as
+     *                                   the caller of the pool has requested its cancellation
      *
      * @return string outcome as {@see \Spindle\Command\PortableCommand::encodeResult()} returns it
      *

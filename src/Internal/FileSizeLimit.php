@@ -7,8 +7,8 @@ namespace Spindle\Internal;
 use Spindle\Internal\Launcher\Process\Files;
 
 /**
- * Writes to files below the file size limit (ulimit -f). At the limit, the system would end this process by SIGXFSZ.
- * The handling of that signal belongs to the application. So a write that would exceed the limit is not begun.
+ * Writes to files, but refuses writes that would exceed the file size limit (ulimit -f). For such a write, the system
+ * would end this process with SIGXFSZ, and a library should not replace the application's handler of that signal.
  */
 final class FileSizeLimit
 {
@@ -18,7 +18,7 @@ final class FileSizeLimit
     /** Flag of open(2) in Linux. */
     private const O_APPEND = 0o2000;
 
-    /** The limit at the first write; PHP_INT_MAX if there is none, or without ext-posix; null before. */
+    /** The limit, read at the first use; PHP_INT_MAX for no limit or without ext-posix; null before the first use. */
     private static ?int $maxBytes = null;
 
     private function __construct() {}
@@ -31,7 +31,7 @@ final class FileSizeLimit
     public static function write(mixed $stream, string $bytes): int|false
     {
         if (self::maxBytes() !== \PHP_INT_MAX && !self::fits($stream, \strlen($bytes))) {
-            // Sets the message of error_get_last() to that of a write at the limit.
+            // Makes error_get_last() return the message that a write beyond the limit would cause.
             Warnings::suppressed(static fn(): bool => trigger_error('File too large', \E_USER_WARNING));
 
             return false;
@@ -45,7 +45,7 @@ final class FileSizeLimit
         return $fileBytes <= self::maxBytes();
     }
 
-    /** Makes writes beyond the limit fail instead of ending this process. Started programs have the default action. */
+    /** Makes writes beyond the limit fail instead of ending this process. They still end programs that it starts. */
     public static function handleSignal(): void
     {
         $isLimited = self::maxBytes() !== \PHP_INT_MAX && \function_exists('pcntl_signal');
@@ -83,7 +83,7 @@ final class FileSizeLimit
             return self::allows($offset + $bytes);
         }
 
-        // PHP opened only the stream. The file may be in append mode, and other processes may share its position.
+        // PHP did not open the file itself: it may be in append mode, and other processes may share its position.
         return self::allows(max($offset, $stat['size']) + $bytes)
             || self::allows((self::inheritedOffset($meta['uri'], $stat) ?? $stat['size']) + $bytes);
     }
@@ -95,7 +95,7 @@ final class FileSizeLimit
     }
 
     /**
-     * Returns where a write to an inherited descriptor begins; null if that is not known.
+     * Returns the offset in the file at which a write to an inherited descriptor begins; null if it is not known.
      *
      * @param string                                       $uri  of the stream, such as php://fd/3
      * @param array{dev: int, ino: int, size: int, ...} $stat of the stream

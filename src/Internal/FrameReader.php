@@ -12,7 +12,7 @@ final class FrameReader
     /** Bytes after the last complete frame. */
     private string $rest = '';
 
-    /** Length of $rest with the next complete header or frame. A shorter $rest is kept as it is, to avoid copies. */
+    /** Length at which $rest contains the whole next header or frame. A shorter $rest is not split, to avoid copies. */
     private int $needed = LauncherProtocol::HEADER_BYTES;
 
     private bool $feeding = false;
@@ -38,7 +38,7 @@ final class FrameReader
      * suspended, this call only stores the bytes, and the earlier call passes the frames on. If the handler throws, the
      * next call continues with the next frame.
      *
-     * @throws MalformedFrameException at a malformed frame, after the frames before it; then the reader is unusable
+     * @throws MalformedFrameException when a frame is malformed, after the earlier frames; then the reader is unusable
      */
     public function feed(string $bytes, FrameHandler $handler): void
     {
@@ -61,7 +61,7 @@ final class FrameReader
         return $this->rest === '';
     }
 
-    /** Returns the number of bytes of the incomplete frame, or of the next header, that have not arrived. */
+    /** Returns how many bytes must still arrive until the incomplete frame, or the next header, is complete. */
     public function missing(): int
     {
         return $this->needed - \strlen($this->rest);

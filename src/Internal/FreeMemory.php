@@ -9,18 +9,18 @@ final readonly class FreeMemory
 {
     private const RESERVED_DIVISOR = 8;
 
-    /** Data is small if the memory that is left is at least this many times larger. */
+    /** Data counts as small if the free memory is at least this many times as large. */
     private const SMALL_DIVISOR = 16;
 
     private const MAX_GAP_BYTES = 0x2_0000;
 
-    /** Share of the usable memory. If values use less than this, there are gaps, or the rest was not allocated. */
+    /** If values use at most this share of the usable memory, free memory is between them or not allocated yet. */
     private const MAX_USAGE_WITH_GAPS = 0.75;
 
     /** Maximum share of the usable memory for one request. */
     private const MAX_REQUEST_SHARE = 0.75;
 
-    /** The memory_limit in bytes, or a number that is never reached. */
+    /** The memory_limit in bytes; without a limit, a number that the used memory never reaches. */
     private int $limit;
 
     /** The memory_limit without the reserve, in bytes. */
@@ -48,10 +48,10 @@ final readonly class FreeMemory
     }
 
     /**
-     * Returns whether this many further bytes are available for data of which a part is in memory. In contrast to
-     * {@see allows()}, small data may use the reserve, and short pieces may use memory that PHP has freed but kept.
+     * Returns whether `$bytes` more bytes are available for data that is partly in memory already. In contrast to
+     * {@see allows()}, small data may use the reserve, and few bytes may use memory that PHP has freed but kept.
      *
-     * @param int $size bytes of all the data
+     * @param int $size size of the whole data, in bytes
      */
     public function allowsPart(int $bytes, int $size): bool
     {
@@ -65,7 +65,7 @@ final readonly class FreeMemory
         return $bytes <= $this->usable * self::MAX_REQUEST_SHARE;
     }
 
-    /** Returns whether there are gaps between other values in which a short piece very probably fits. */
+    /** Returns whether so few bytes very probably fit into memory that is free between other values. */
     private function hasGap(int $bytes): bool
     {
         return $bytes <= self::MAX_GAP_BYTES

@@ -6,9 +6,9 @@ namespace Spindle\Internal;
 
 /**
  * Finds the signals that were ignored when this process started, such as SIGINT in background jobs of a shell script.
- * PHP has no function for that: PHP handles most signals itself, so the system reports them as caught. And
- * pcntl_signal_get_handler() knows only handlers of pcntl_signal(). Therefore a fork of this process sends itself the
- * signal. If the fork survives, the signal is ignored.
+ * PHP has no function for this. The system reports most signals as caught, because PHP has its own handlers for them.
+ * And pcntl_signal_get_handler() knows only handlers of pcntl_signal(). Therefore, for each signal, a fork of this
+ * process sends the signal to itself. If the fork survives, the signal is ignored.
  */
 final class IgnoredSignals
 {
@@ -45,7 +45,7 @@ final class IgnoredSignals
         return $pid;
     }
 
-    /** Returns whether the fork has died of SIGKILL and not of the signal. */
+    /** Returns whether SIGKILL has ended the fork, because the other signal did not. */
     private static function survived(int $pid): bool
     {
         return $pid > 0

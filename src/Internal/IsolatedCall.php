@@ -16,7 +16,7 @@ final class IsolatedCall
         try {
             $fiber->start();
         } catch (\Throwable $failure) {
-            // A destructor that the garbage collector calls cannot switch fibers before PHP 8.4.
+            // Before PHP 8.4, no fiber can start in a destructor that the garbage collector calls.
             $fiber->isStarted() ? self::reportLater($failure) : self::callHere($callback);
         }
     }

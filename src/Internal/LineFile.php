@@ -17,8 +17,8 @@ final class LineFile
     public function __construct(private readonly mixed $stream, private readonly ?PipeWriter $writer = null) {}
 
     /**
-     * Opens standard error without a change of its mode, which other processes may share. If standard error is a pipe,
-     * the pipe is opened a second time, in non-blocking mode. Only writes to a terminal or a file can block.
+     * Opens standard error, and does not change its blocking mode, because other processes may share the mode. If
+     * standard error is a pipe, opens it again in non-blocking mode. So only writes to a terminal or a file can block.
      */
     public static function standardError(): self
     {

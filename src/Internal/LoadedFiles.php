@@ -80,8 +80,8 @@ final class LoadedFiles
     }
 
     /**
-     * In a web server, returns after how many seconds each new request loads the new version of a changed file, and
-     * {@see changedSinceLoad()} returns null. Returns null if only a new process loads it.
+     * Returns after how many seconds each new request to a web server loads the new version of a changed file. From
+     * then on, {@see changedSinceLoad()} returns null. Returns null if only a new process loads the new version.
      */
     public static function reloadDelay(string $file): ?int
     {
@@ -112,7 +112,7 @@ final class LoadedFiles
         return is_file($path) ? fileinode($path) . ' ' . filesize($path) . ' ' . filectime($path) : '';
     }
 
-    /** Returns the phar's path for a file in a phar, because such a file keeps its times from before the packing. */
+    /** Returns the path whose times count: for a file in a phar, that of the phar. The file has times of its source. */
     private static function path(string $file): string
     {
         $isInArchive = str_starts_with($file, 'phar://') && preg_match('~^phar://(.+?\.phar)/~', $file, $archive) === 1;
@@ -120,7 +120,7 @@ final class LoadedFiles
         return $isInArchive ? $archive[1] : $file;
     }
 
-    /** Returns the change time with fractions of a second; null without the program `stat`, or for a whole second. */
+    /** Returns the change time with fractions of a second; null without the program `stat`, or if the fraction is 0. */
     private static function preciseChangeTime(string $file): ?float
     {
         if (!\function_exists('proc_open')) {
@@ -152,7 +152,7 @@ final class LoadedFiles
         return \is_float($first) ? $first : 0.0;
     }
 
-    /** Returns when the loaded code may first have been compiled. With an opcode cache, this may precede `$loaded`. */
+    /** Returns the earliest time of compilation of the loaded code. With an opcode cache, it may precede `$loaded`. */
     private static function earliestCompileTime(string $file, float $loaded): float
     {
         if (!self::usesOpcodeCache()) {

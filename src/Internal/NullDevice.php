@@ -17,7 +17,7 @@ final class NullDevice
         return $stream === false ? null : $stream;
     }
 
-    /** Returns whether too many files are open. PHP's warnings about other files do not always say so. */
+    /** Returns whether too many files are open. If PHP can't open a file, its warning does not always say so. */
     public static function lacksDescriptor(): bool
     {
         return self::open() === null && Warnings::suppressed(static fn(): bool => is_readable(self::PATH));

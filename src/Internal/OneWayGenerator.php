@@ -23,9 +23,9 @@ final class OneWayGenerator
     }
 
     /**
-     * Yields the generator of a task without keeping a reference to that generator. So PHP destroys the generator when
-     * the reader drops it, and the task ends. PHP keeps a yielded value until the code that yielded it continues. So
-     * this method ends after its only value, and its caller then delegates to {@see release()}.
+     * Yields the generator of a task without keeping a reference to that generator. When the reader drops the
+     * generator, PHP destroys it, and the task ends. But PHP keeps a yielded value until the code that has yielded the
+     * value continues. So this method ends after its only value, and its caller then delegates to {@see release()}.
      *
      * @param \Generator<mixed, mixed, mixed, mixed> $items
      *
@@ -41,8 +41,8 @@ final class OneWayGenerator
 
     /**
      * Releases the value that a generator yielded last: `yield from OneWayGenerator::release()`.
-     * PHP keeps that value until the generator yields again, ends or delegates to another generator. For this,
-     * `yield from []` is not enough.
+     * PHP keeps that value until the generator yields again, ends or delegates to another generator. `yield from []`
+     * does not release the value.
      *
      * @return \Generator<never, never>
      */

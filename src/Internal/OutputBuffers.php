@@ -46,13 +46,13 @@ final class OutputBuffers
         }
     }
 
-    /** Returns whether this is {main} or a fiber of the event loop. If so, all open buffers are its own. */
+    /** Returns whether {main} or a fiber of the event loop is running. It owns all buffers that are not shared. */
     private static function isOfTheLoop(): bool
     {
         $inner = [];
         foreach (debug_backtrace(\DEBUG_BACKTRACE_IGNORE_ARGS) as $frame) {
             if (($frame['class'] ?? '') === \Fiber::class) {
-                return ($inner['class'] ?? '') === self::LOOP_DRIVER_CLASS; // the fiber's function
+                return ($inner['class'] ?? '') === self::LOOP_DRIVER_CLASS; // $inner: the fiber's function
             }
             $inner = $frame;
         }

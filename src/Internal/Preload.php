@@ -10,7 +10,7 @@ use Spindle\Internal\Async\FiberSwitch;
 /** Loads classes in advance, because a class can't be loaded later while no file descriptor is free. */
 final class Preload
 {
-    /** @param class-string ...$classes loaded in addition to the classes of the event loop and of waiting */
+    /** @param class-string ...$classes loaded in addition to the classes that the event loop and each wait need */
     public static function classes(string ...$classes): void
     {
         array_map(class_exists(...), [

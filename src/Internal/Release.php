@@ -7,16 +7,16 @@ namespace Spindle\Internal;
 use Composer\Autoload\ClassLoader;
 
 /**
- * Remembers where symbolic links lead when this process starts. Later, the links may lead to another release of the
- * application. A new process can load the code of that release. But the new process inherits the working directory of
- * this process, and a fork also inherits the Composer autoloader.
+ * Changes the working directory of this process after a deployment, when the application's symbolic links lead to
+ * another release than at the start. A process that is started then loads the code of the new release. But it inherits
+ * the working directory of this process, and a fork also inherits the Composer autoloader.
  */
 final readonly class Release
 {
     /** Working directory of this process at its start. */
     private string $folder;
 
-    /** @var array<string, string> by given path: where it led when this process started */
+    /** @var array<string, string> path to which each given path led when this process started */
     private array $paths;
 
     /** @param string ...$names paths that may lead to a release, such as the application's file */
@@ -29,8 +29,8 @@ final readonly class Release
     /**
      * If the working directory at the start was in a release, changes it to the same directory of the current release.
      *
-     * @throws ReleaseMismatchException when libraries of the previous release were loaded, because classes would be
-     *     mixed, or when the current release lacks a path
+     * @throws ReleaseMismatchException when libraries of the previous release were loaded, so that classes of two
+     *     releases would be mixed, or when a path does not exist in the current release
      */
     public function follow(): void
     {
@@ -39,7 +39,7 @@ final readonly class Release
         $release = $missing = null;
         foreach ($this->paths as $name => $before) {
             $now = realpath($name);
-            if ($now === false && $name !== $before) { // a path without links can be in a release that was removed
+            if ($now === false && $name !== $before) { // not for a path without links: its release may be removed
                 $missing ??= $name;
             }
             if ($now !== false && $now !== $before) {
@@ -53,9 +53,9 @@ final readonly class Release
         if ($missing !== null && ($release === null || is_dir($folder))) {
             throw ReleaseMismatchException::missing($missing);
         }
-        // An earlier call may have moved this process to a release from which the links have now come back.
+        // The links may lead to the first release again, after an earlier call has followed them to another release.
         if (getcwd() !== $folder && !Warnings::suppressed(static fn(): bool => chdir($folder)) && $release !== null) {
-            throw ReleaseMismatchException::moved($release, "its working directory can't be {$folder}");
+            throw ReleaseMismatchException::moved($release, "its working directory can't be changed to {$folder}");
         }
     }
 

@@ -15,8 +15,8 @@ final class Warnings
         . '(?:Failed to open stream: |(?:Read|Write) of \d+ bytes failed with errno=\d+ )?/i';
 
     /**
-     * Calls a closure without its warnings. PHP's own error handler obeys `@`, but a handler of the application may
-     * throw.
+     * Calls a closure, and suppresses its warnings. Sets PHP's own error handler, because a handler of the application
+     * may throw in spite of `@`.
      *
      * @template T
      *
@@ -68,8 +68,8 @@ final class Warnings
     }
 
     /**
-     * Reads as {@see read()} does, for a path where setting an error handler would cost too much. So a handler of the
-     * application may be called in spite of `@`. What it throws is dropped.
+     * Reads as {@see read()} does, but does not set an error handler, for code that is called so often that this would
+     * cost too much. So PHP may call the application's handler in spite of `@`. Exceptions of that handler are dropped.
      *
      * @param resource     $stream
      * @param positive-int $bytes
@@ -109,8 +109,8 @@ final class Warnings
     }
 
     /**
-     * Reads from a stream of the application. The stream's wrapper may be code of the application, which may suspend
-     * this fiber. All fibers share the error handler, so this method sets none. `@` applies only to this fiber.
+     * Reads from a stream of the application. If the stream's wrapper is code of the application, it may suspend this
+     * fiber. All fibers share the error handler, so this method then sets none. `@` applies only to this fiber.
      *
      * @param resource     $stream
      * @param positive-int $bytes

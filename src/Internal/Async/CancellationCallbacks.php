@@ -8,8 +8,8 @@ use Amp\CancelledException;
 use Revolt\EventLoop;
 
 /**
- * Methods of a cancellation that its own object requests. Amp's DeferredCancellation is unsuitable for this, because
- * its destructor requests the cancellation.
+ * Implements Cancellation for a class that calls {@see requestWith()} to request it. Amp's DeferredCancellation is
+ * unsuitable for such a class, because its destructor requests the cancellation.
  *
  * @phpstan-require-implements \Amp\Cancellation
  */

@@ -42,7 +42,7 @@ final class Condition
         try {
             $suspension = $this->suspension = EventLoop::getSuspension();
         } catch (\AssertionError $inLoop) {
-            // A signal handler can run in the event loop's own fiber. Without assertions, suspend() fails there.
+            // A signal handler runs in the event loop's own fiber. Without assertions, suspend() below fails instead.
             throw CannotWaitException::because(FiberSwitch::obstacle() ?? throw $inLoop);
         }
         $subscription = $cancellation?->subscribe($this->fail(...));

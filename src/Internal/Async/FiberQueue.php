@@ -13,7 +13,7 @@ use Spindle\Internal\CannotWaitException;
 final class FiberQueue
 {
     /**
-     * Maximum number of fibers that are resumed in one iteration of the event loop. The loop resumes fibers in nested
+     * Maximum number of fibers that are resumed in one turn of the event loop. The loop resumes fibers in nested
      * calls. So the trace of an exception in a fiber also has the frames of all fibers that were resumed before.
      */
     private const MAX_RESUMED_AT_ONCE = 64;

@@ -122,7 +122,7 @@ final class InputPump
     }
 
     /**
-     * Releases the input of a loop that can't begin.
+     * Releases the input, and throws: for a caller that can't begin its loop over the results.
      *
      * @throws \Throwable $refusal; or an exception of the input, whose previous exception is then $refusal
      */
@@ -143,7 +143,7 @@ final class InputPump
             $this->reading = null; // a `finally` block of the input may throw
         } finally {
             if (!$this->isReading) {
-                // Destroys the reader's fiber now. If PHP did so while an exception is thrown, no block could catch it.
+                // Destroys the reader's fiber now. If PHP did so during a throw, no block could catch the exception.
                 $this->consumer = $this->reader = null;
             }
         }

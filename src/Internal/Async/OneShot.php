@@ -13,7 +13,7 @@ use Spindle\Internal\CannotWaitException;
  */
 final class OneShot
 {
-    /** Condition on which {@see await()} waits; null if it has not had to wait. */
+    /** Condition on which {@see await()} waits; null as long as no call had to wait. */
     private ?Condition $completed = null;
 
     private bool $isCompleted = false;

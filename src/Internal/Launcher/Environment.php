@@ -9,7 +9,7 @@ use Spindle\Internal\Launcher\Process\Files;
 /** The environment that commands inherit: reads it, and encodes it for launchers. */
 final class Environment
 {
-    /** Longer variables are cut to this length, which execve(2) refuses too. So no command gets a cut value. */
+    /** Longer variables are cut to this length. execve(2) refuses even the cut ones, so no command gets a cut value. */
     private const MAX_VARIABLE_BYTES = 4 << 20;
 
     /** @var list<string>|null result of {@see unlistedNames()}; null before the first use */

@@ -205,9 +205,9 @@ final class LauncherChild
     }
 
     /**
-     * Returns a shell command that closes the replaced descriptors up to 9, then executes the given command.
-     * Without FFI, the launcher's commands would inherit these descriptors as /dev/null. Returns the command unchanged
-     * if there is nothing to close, if there is no shell, or if a shell could reset the effective user.
+     * Returns a shell command that closes the replaced descriptors up to 9 (sh supports one digit), then executes the
+     * given command. Without FFI, the launcher's commands would inherit these descriptors as /dev/null. Returns the
+     * command unchanged if there is nothing to close or no shell, or if a shell could reset the effective user.
      *
      * @param list<int>    $descriptors descriptors that are /dev/null in the launcher
      * @param list<string> $command

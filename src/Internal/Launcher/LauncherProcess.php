@@ -49,7 +49,7 @@ final class LauncherProcess
     /** Bytes to write; the first $written of them have been written. */
     private string $unsent = '';
 
-    /** Number of written bytes in $unsent. Removed when they are half of $unsent, because a removal copies the rest. */
+    /** Number of written bytes in $unsent. Removed only when they are half of it, because a removal copies the rest. */
     private int $written = 0;
 
     private bool $closed = false;
@@ -99,7 +99,7 @@ final class LauncherProcess
         return $this->ownerPid === getmypid();
     }
 
-    /** Returns whether the pipes are closed. At the end of a script, PHP may call the destructor before the pool's. */
+    /** Returns whether the pipes are closed. At the end of a script, PHP may destroy this object before the pool. */
     public function isClosed(): bool
     {
         return $this->closed;

@@ -35,7 +35,7 @@ final class ClientStream
 
     private const READ_BYTES = 0x1_0000;
 
-    /** Seconds after which another address is tried, too. */
+    /** Seconds after which the next address is tried, while the earlier attempts continue. */
     private const ATTEMPT_DELAY = 0.25;
 
     /** @var resource|null null once the stream was closed or released */
@@ -91,7 +91,7 @@ final class ClientStream
     {
         $stream = self::start($uri, $tls, $open);
         $self = new self($stream, $tls);
-        if (ftell($stream) > 0) { // PHP has kept the stream since an earlier request
+        if (ftell($stream) > 0) { // not a new stream: PHP has kept it since an earlier request
             $self->isReused = true;
             $self->isEncrypted = isset(stream_get_meta_data($stream)['crypto']);
 
@@ -171,8 +171,8 @@ final class ClientStream
     }
 
     /**
-     * Connects to the first address that accepts. The next attempt starts when one has failed, or after 0.25 s (RFC
-     * 8305, 5). Earlier attempts continue until one succeeds.
+     * Connects to the first address that accepts. The next attempt starts when an attempt has failed, or after 0.25 s
+     * (RFC 8305, section 5). Earlier attempts continue until one of them succeeds.
      *
      * @param non-empty-list<string> $ips
      *

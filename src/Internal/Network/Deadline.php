@@ -103,7 +103,7 @@ final readonly class Deadline
         return $first;
     }
 
-    /** Suspends for one iteration of the event loop. */
+    /** Suspends for one turn of the event loop. */
     public function tick(string $for): void
     {
         $this->wait(static fn(\Closure $resume): array => [EventLoop::delay(0, $resume)], $for);

@@ -6,7 +6,7 @@ namespace Spindle\Internal\Network;
 
 final class NetworkTimeoutException extends NetworkException
 {
-    /** Answer that was awaited, or a step such as "the TLS handshake". */
+    /** Answer or step that the caller waited for, such as "the TLS handshake". */
     public string $for = '';
 
     public static function waitingFor(string $for, float $seconds): self

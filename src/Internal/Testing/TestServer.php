@@ -17,7 +17,7 @@ final class TestServer
 
     private const MAX_LOG_LINES = 20;
 
-    /** @var resource|null the last process, until it is known to have ended */
+    /** @var resource|null the process that was started last; null once its end was noticed */
     private mixed $process = null;
 
     private readonly string $logFile;

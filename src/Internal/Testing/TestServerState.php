@@ -64,7 +64,7 @@ final class TestServerState
         }, self::KILL_TIMEOUT);
     }
 
-    /** @param (\Closure(): void)|null $afterKill called while the files exist; removes shared memory named there */
+    /** @param (\Closure(): void)|null $afterKill called before the removal; frees shared memory that the files name */
     public function remove(?\Closure $afterKill = null): void
     {
         Wait::until(function () use ($afterKill): bool { // repeats: a new process may still create files

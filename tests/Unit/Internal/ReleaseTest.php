@@ -95,7 +95,8 @@ final class ReleaseTest extends TestCase
 
         $this->expectException(ReleaseMismatchException::class);
         $this->expectExceptionMessage(
-            "The application has moved to {$this->root}/2, but its working directory can't be {$this->root}/2/var",
+            "The application has moved to {$this->root}/2,"
+                . " but its working directory can't be changed to {$this->root}/2/var",
         );
         $release->follow();
     }

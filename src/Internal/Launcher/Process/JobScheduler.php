@@ -17,7 +17,7 @@ final class JobScheduler implements FrameHandler
     /** Captured output is sent when it has reached this number of bytes. The rest is sent when the job ends. */
     private const PIECE_BYTES = 1 << 16;
 
-    /** Maximum times after all processes have ended: to collect exits and output, then to send the last frames. */
+    /** Maximum times after the end of all processes: to collect exits and output; then to send the last frames. */
     private const LAST_OUTPUT_NANOSECONDS = 20_000_000;
     private const LAST_FRAMES_NANOSECONDS = 500_000_000;
 
@@ -67,7 +67,7 @@ final class JobScheduler implements FrameHandler
         while (!$this->poolEnded) {
             $this->frames->sendIfDue();
             $starting = $this->startNext();
-            $this->frames->sendIfDue(); // frames about the start
+            $this->frames->sendIfDue(); // startNext() may have added frames
             $this->backend->wait($starting ? 1 : $this->nextDeadline(), $this->frames->areFull);
             foreach ($this->termination->enforceLimits($this->running, $this->frames->areFull) as $job) {
                 $this->reportEnd($job);

@@ -6,7 +6,7 @@ namespace Spindle\Internal\Launcher\Process;
 
 use Spindle\Internal\Launcher\LauncherProtocol;
 
-/** Frames for the pool that were not sent. While jobs wait for slots, frames are collected for a moment. */
+/** Frames for the pool that were not sent. While jobs wait for slots, frames are held back for a moment. */
 final class OutgoingFrames
 {
     /** {@see $areFull} is true above this number of unsent bytes. */
