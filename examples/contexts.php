@@ -21,7 +21,7 @@ if (class_exists(parallel\Runtime::class)) {
     printf("thread: %s\n", var_export($seen, true));
     $runtime->close();
 } else {
-    echo "thread: not available here, it takes a thread-safe PHP with ext-parallel\n";
+    echo "thread: not available here, needs a thread-safe PHP with ext-parallel\n";
 }
 
 // A fork is a copy of the whole process.
@@ -33,7 +33,7 @@ if (function_exists('pcntl_fork')) {
     }
     pcntl_waitpid($pid, $status);
 } else {
-    echo "fork: not available here, it takes ext-pcntl\n";
+    echo "fork: not available here, needs ext-pcntl\n";
 }
 
 // A worker is a separate process that has loaded the autoloader. A task receives its data as arguments.

@@ -5,8 +5,8 @@ declare(strict_types=1);
 /*
  * Runs the aircraft application with its own temporary database. See ./demo aircraft --help.
  *
- * However this process ends, nothing that it started remains. Other processes notice the end: one removes the cluster,
- * another ends the pool's command.
+ * Even if this process is killed, nothing that it started remains. Other processes notice its end: one removes the
+ * database cluster, another ends the server, which is a command of a pool.
  */
 
 use Aircraft\Demo\Clients;
@@ -39,22 +39,25 @@ require_once __DIR__ . '/../../vendor/autoload.php';
 require_once __DIR__ . '/demo/Clients.php';
 
 const HELP = <<<'TEXT'
-    Starts PostgreSQL in a temporary folder and serves the aircraft application,
-    lets some clients loose on it, and leaves it running until Ctrl-C, which
-    stops all of it and removes the database.
+    Starts PostgreSQL in a temporary folder, serves the aircraft application,
+    and loads it with clients for some seconds. The application then runs until
+    Ctrl-C, which stops everything and removes the database.
 
     Usage: ./demo aircraft [options]
 
-      --listen=ADDRESS   of the application (default: 127.0.0.1:8085)
-      --admin=ADDRESS    of metrics and status page (default: 127.0.0.1:9085)
-      --processes=N      that serve (default: one for each usable CPU, at most 4)
-      --aircraft=N       in the table at the beginning (default: 10000)
-      --clients=N        of the load (default: 30)
-      --seconds=N        of load (default: 3)
-      --check            on free ports, try all that there is, and end
-      --json             print what came of the load as JSON, and all else on
-                         standard error
-      --help             this text
+      --listen=ADDRESS   serve the application at this address
+                         (default: 127.0.0.1:8085)
+      --admin=ADDRESS    serve metrics and the status page at this address
+                         (default: 127.0.0.1:9085)
+      --processes=N      serve with N processes
+                         (default: one for each usable CPU, at most 4)
+      --aircraft=N       fill the table with N aircraft (default: 10000)
+      --clients=N        load the application with N clients (default: 30)
+      --seconds=N        load it for N seconds (default: 3)
+      --check            use free ports, try each request that is shown, and end
+      --json             print the result of the load as JSON, and all other
+                         output on standard error
+      --help             print this help
 
     Examples:
       ./demo aircraft
@@ -62,7 +65,7 @@ const HELP = <<<'TEXT'
       ./demo aircraft --processes 1 --clients 50 --seconds 10
       ./demo aircraft --check --json
 
-    Exit status: 0; 1 when something failed; 64 for bad options; 130 when
+    Exit status: 0 on success; 1 when something failed; 64 for bad options; 130 when
     --check was interrupted.
 
     TEXT;
@@ -73,15 +76,15 @@ const EXAMPLE_REQUESTS = [
     ['changes as they happen', 'GET', '/aircraft/events', '', ''],
     ['a document that is rendered by a worker', 'GET', '/aircraft/S-000000/certificate', '', ''],
     [
-        'what types there are, counted by a pipeline of commands',
+        'the most frequent types, counted by a pipeline of commands',
         'POST',
         '/reports',
         '{"by":"title","top":5}',
         'application/json',
     ],
-    ['all of them, streamed', 'GET', '/aircraft/export', '', ''],
+    ['all aircraft, streamed', 'GET', '/aircraft/export', '', ''],
     [
-        'some more, streamed into the table',
+        'more aircraft, streamed into the table',
         'POST',
         '/aircraft/import',
         "number,title,serial_number,assembly_date\nD-AIMA,Airbus A380,MSN 38,2010-05-19\n",

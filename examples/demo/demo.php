@@ -3,9 +3,9 @@
 declare(strict_types=1);
 
 /*
- * Real work on real files: lints, compresses and sums every PHP file under vendor/, with one command each.
+ * Lints every PHP file under vendor/, compresses it, and computes its checksum. Each of these is one command.
  *
- * Usage: ./demo [--limit=FILES] [--concurrency=N]
+ * Usage: ./demo [--limit=N] [--concurrency=N]
  */
 
 use Spindle\Command\Command;
@@ -22,13 +22,14 @@ const SAMPLE = 60;
 $options = getopt('h', ['help', 'limit:', 'concurrency:']);
 if (isset($options['h']) || isset($options['help'])) {
     echo <<<'TEXT'
-        Lints, compresses and sums every PHP file under vendor/, many at once.
+        Lints every PHP file under vendor/, compresses it, and computes its checksum.
+        Runs many of these commands at once.
 
         Usage: ./demo [options]
 
-          --limit=FILES      only so many files
-          --concurrency=N    commands that run at once (default: two for each usable CPU)
-          --help             this text
+          --limit=N          use only N files
+          --concurrency=N    run N commands at once (default: two for each usable CPU)
+          --help             print this help
 
         Exit status: 0, or 1 when a command failed.
 

@@ -25,15 +25,15 @@ const LEASE = 5;
 $options = getopt('h', ['help', 'tasks:', 'json']);
 if (isset($options['h']) || isset($options['help'])) {
     echo <<<'TEXT'
-        Has two agents sum the digits of many squares, and kills one of them in the middle.
+        Lets two agents compute the digit sums of many squares, and kills one of them meanwhile.
 
         Usage: ./demo remote [options]
 
-          --tasks=N    how many tasks (default: 2000)
-          --json       the result as JSON, and nothing else on standard output
-          --help       this text
+          --tasks=N    run N tasks (default: 2000)
+          --json       print the result as JSON, and nothing else on standard output
+          --help       print this help
 
-        Exit status: 0, or 1 when a result is missing, wrong or there twice.
+        Exit status: 0, or 1 when a result is missing, wrong or duplicate.
 
         TEXT;
     exit(0);
@@ -127,7 +127,7 @@ foreach ($executor->mapUnordered(range(1, $tasks), digits(...)) as $key => [$sum
     if (count($seen) === intdiv($tasks, 3)) {
         proc_terminate($agents['first'], SIGKILL);
         $output->writeln(
-            "\nThe first agent is killed, with what it has in hand. Its lease ends after " . LEASE . ' seconds.',
+            "\nThe first agent is killed while it runs tasks. Its lease ends after " . LEASE . ' seconds.',
         );
     }
 }

@@ -1,4 +1,4 @@
--- The same rules as in Number and AircraftData, for what comes by COPY.
+-- The same rules as in Number and AircraftData, because COPY adds rows that these classes have not checked.
 CREATE TABLE aircraft (
     number        text PRIMARY KEY,
     title         text NOT NULL,

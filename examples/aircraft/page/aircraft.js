@@ -1,12 +1,12 @@
 'use strict';
 
-// What comes from the server is written as text, never as HTML.
+// Data from the server is inserted as text, never as HTML.
 
 const SIZE = 25; // aircraft on a page of the list
-const EVENTS = 100; // that are kept on the page
-const GATHER = 200; // milliseconds in which events lead to one look at the list
-const AGAIN = { live: 30_000, otherwise: 5_000, failed: 2_000 }; // milliseconds until the list is asked for again by itself
-const RECONNECT = 3_000; // milliseconds
+const EVENTS = 100; // largest number of events on the page
+const GATHER = 200; // milliseconds: all events of this time cause one request for the list
+const AGAIN = { live: 30_000, otherwise: 5_000, failed: 2_000 }; // milliseconds until the list is requested again without an event
+const RECONNECT = 3_000; // milliseconds until the page connects to the events again
 
 const $ = id => document.getElementById(id);
 const pause = milliseconds => new Promise(resolve => { setTimeout(resolve, milliseconds); });
@@ -25,7 +25,7 @@ const make = (name, ...content) => {
   return node;
 };
 
-// Asking the server.
+// Requests to the server.
 
 class Problem extends Error {
   constructor(detail, status = 0, errors = []) {
@@ -35,9 +35,10 @@ class Problem extends Error {
   }
 }
 
-const versions = new Map(); // entity tags by address, of what was read last
+const versions = new Map(); // entity tag of the last response, by URL
 
-// With a version, the server changes only that one.
+// Sends a request, and returns the decoded JSON. With a version, the server makes the change only if the aircraft still
+// has that version.
 const ask = async (method, url, body = null, type = 'application/json', version = null) => {
   const headers = { ...(version === null ? {} : { 'If-Match': version }), Accept: 'application/json, application/problem+json', ...(body === null ? {} : { 'Content-Type': type }) };
   let response;
@@ -55,7 +56,7 @@ const ask = async (method, url, body = null, type = 'application/json', version 
   try {
     answer = text === '' ? null : JSON.parse(text);
   } catch {
-    // It is told by its status.
+    // The response is not JSON. Its status says whether the request has succeeded.
   }
   if (!response.ok) {
     throw new Problem(answer?.detail ?? `The server answered with ${response.status} ${response.statusText}`, response.status, answer?.errors);
@@ -66,7 +67,7 @@ const ask = async (method, url, body = null, type = 'application/json', version 
 
 const say = text => { $('message').textContent = text; };
 
-// Forms: what is wrong with a field stands beside it, anything else in the form's own place.
+// Forms: the error of a field is shown beside the field, and any other error in the form's element .problem.
 
 const showProblem = (form, { message = '', errors = [] }) => {
   const faults = new Map(errors.map(({ field, detail }) => [field, detail]));
@@ -77,15 +78,15 @@ const showProblem = (form, { message = '', errors = [] }) => {
     form.elements.namedItem(place.dataset.field).setAttribute('aria-invalid', String(fault !== undefined));
     faults.delete(place.dataset.field);
   }
-  const isToldByFields = errors.length > 0 && faults.size === 0;
-  write(form.querySelector('.problem'), isToldByFields ? '' : message);
+  const isShownByFields = errors.length > 0 && faults.size === 0;
+  write(form.querySelector('.problem'), isShownByFields ? '' : message);
   form.querySelector('[aria-invalid="true"]')?.focus();
 };
 
 const onSubmit = (form, work) => {
   form.addEventListener('submit', async event => {
     event.preventDefault();
-    if (form.ariaBusy === 'true') { // a second click; a button that is disabled would lose the focus
+    if (form.ariaBusy === 'true') { // a second click: the button is not disabled, because it would lose the focus
       return;
     }
     form.ariaBusy = 'true';
@@ -99,14 +100,14 @@ const onSubmit = (form, work) => {
   });
 };
 
-// The list. Its pages are known by where they begin, so the way back is remembered.
+// The list. A page has only a link to the next one, so the addresses of the earlier pages are kept here.
 
 const FIRST = `/aircraft?limit=${SIZE}`;
-let trail = [FIRST]; // addresses up to the page that is wanted
-let shownTrail = null; // up to the one that is shown
-let following = null; // address of the page after that
+let trail = [FIRST]; // addresses from the first page to the requested page
+let shownTrail = null; // addresses from the first page to the page that is shown
+let following = null; // address of the page after the page that is shown
 let asked = 0;
-let shown = 0; // which of those that were asked for is shown
+let shown = 0; // number of the request whose response is shown
 let timer = 0;
 let isLive = false;
 
@@ -147,7 +148,7 @@ const show = page => {
         flash(row);
       }
     }
-    if (body.rows[place] !== row) { // one that is moved would lose the focus
+    if (body.rows[place] !== row) { // a row that is moved would lose the focus
       body.insertBefore(row, body.rows[place] ?? null);
     }
   });
@@ -159,14 +160,14 @@ const show = page => {
   write($('place'), `Page ${trail.length}`);
 };
 
-/** Looks at the page that is to be shown, and again when it is time. */
+/** Requests the page of the list and shows it, now and again after a delay. */
 const refresh = async () => {
   const mine = ++asked;
   const wanted = trail;
   let delay = isLive ? AGAIN.live : AGAIN.otherwise;
   try {
     const page = await ask('GET', wanted.at(-1));
-    if (mine > shown && wanted === trail) { // answers may overtake each other
+    if (mine > shown && wanted === trail) { // a response may arrive after that of a later request
       shown = mine;
       show(page);
     }
@@ -197,7 +198,7 @@ $('next').addEventListener('click', () => go([...shownTrail, following]));
 onSubmit($('seek'), async () => {
   const after = $('seek-after').value.trim();
   const from = after === '' ? FIRST : `/aircraft?after=${encodeURIComponent(after)}&limit=${SIZE}`;
-  await ask('GET', from); // what is wrong with it belongs here, and not above the list
+  await ask('GET', from); // asks here, so that an error is shown in this form and not above the list
   await go(from === FIRST ? [FIRST] : [FIRST, from]);
 });
 
@@ -210,14 +211,14 @@ const open = dialog => {
 
 const close = dialog => {
   dialog.close();
-  if (document.activeElement === document.body || dialog.contains(document.activeElement)) { // what it was opened from is gone
+  if (document.activeElement === document.body || dialog.contains(document.activeElement)) { // the element that had the focus before does not exist any more
     $('add').focus();
   }
 };
 
 for (const dialog of document.querySelectorAll('dialog')) {
   const form = dialog.querySelector('form');
-  const isBusy = () => form.ariaBusy === 'true'; // what is under way is waited for: nobody could tell how it ended
+  const isBusy = () => form.ariaBusy === 'true'; // while a request runs, the dialog stays open to show its result
   dialog.querySelector('.cancel').addEventListener('click', () => isBusy() || close(dialog));
   dialog.addEventListener('cancel', event => isBusy() && event.preventDefault());
 }
@@ -225,7 +226,7 @@ for (const dialog of document.querySelectorAll('dialog')) {
 const editor = $('editor');
 const editorForm = editor.querySelector('form');
 let edited = null; // number of the aircraft; null for a new one
-let editedVersion = null; // which is to be changed, and no later one
+let editedVersion = null; // version that the form shows; a later version must not be overwritten
 
 const openEditor = aircraft => {
   edited = aircraft?.number ?? null;
@@ -272,7 +273,7 @@ $('aircraft').addEventListener('click', async ({ target }) => {
   const number = target.closest('tr')?.dataset.number;
   if (wish === 'edit') {
     try {
-      const aircraft = await ask('GET', path(number)); // as it is now
+      const aircraft = await ask('GET', path(number)); // the current state
       document.querySelector('dialog[open]') ?? openEditor(aircraft);
     } catch ({ message }) {
       say(message);
@@ -310,7 +311,7 @@ onSubmit($('report'), async button => {
   $('counts').hidden = false;
 });
 
-// Live events. What can't be announced is lost, so they only tell when to look: the list is what the table shows.
+// Live events. Events may be lost, so they only cause a request for the list, which always shows the table.
 
 let isStale = false;
 let isLooking = false;
@@ -349,7 +350,7 @@ const connect = () => {
   events.onopen = () => {
     become('live', 'Live');
     refresh();
-    setTimeout(refresh, AGAIN.failed); // the server listens a moment after it has begun to answer
+    setTimeout(refresh, AGAIN.failed); // the server starts to listen for changes only a moment after its response begins
   };
   for (const change of ['added', 'updated', 'deleted']) {
     events.addEventListener(change, ({ data }) => {
@@ -362,7 +363,7 @@ const connect = () => {
     lookSoon();
   });
   events.onerror = () => {
-    if (events.readyState === EventSource.CLOSED) { // an answer that was none: the browser does not try again by itself
+    if (events.readyState === EventSource.CLOSED) { // the response was an error, after which the browser does not connect again
       askWhyThereAreNone();
     } else {
       become('lost', 'Disconnected');
@@ -370,12 +371,12 @@ const connect = () => {
   };
 };
 
-/** An EventSource does not tell the status of the answer. */
+/** Requests the status of the events with HEAD, because an EventSource does not provide it. */
 const askWhyThereAreNone = async () => {
   const status = await ask('HEAD', '/aircraft/events').then(() => 200, problem => problem.status);
   if (status === 501) {
     become('none', 'No live events on this server');
-    write($('quiet'), 'This server has no live events. The list is looked at again every few seconds.');
+    write($('quiet'), 'This server has no live events. The list is loaded again every few seconds.');
     refresh();
   } else {
     become('lost', 'Disconnected');

@@ -11,9 +11,8 @@ final readonly class AircraftData
     private const SERIAL_NUMBER = 64;
 
     /**
-     * Valid texts; the table has the same rules.
-     *
-     * Control characters, line ends and noncharacters are excluded, and a text is not only spaces.
+     * Valid texts have no control characters, line ends or noncharacters. {@see NOT_EMPTY} excludes texts of only
+     * spaces. The table has the same rules.
      */
     private const TEXT = '/^[^\x{00}-\x{1f}\x{7f}-\x{9f}\x{2028}\x{2029}\x{fffe}\x{ffff}]*$/Du';
     private const NOT_EMPTY = '/[^\s\x{a0}\x{1680}\x{2000}-\x{200a}\x{202f}\x{205f}\x{3000}]/u';

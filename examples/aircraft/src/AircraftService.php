@@ -12,7 +12,7 @@ use Spindle\Postgres\UniqueViolationException;
 /**
  * All operations on aircraft, independent of HTTP.
  *
- * While a statement runs, a server handles other requests. Elsewhere the process waits.
+ * Under `spindle serve`, the process handles other requests while a statement runs. Elsewhere, the process waits.
  */
 final readonly class AircraftService
 {
@@ -101,8 +101,8 @@ final readonly class AircraftService
     /**
      * Returns a page in the order of numbers.
      *
-     * A page begins after a number, not at an offset. The last page is thus as fast as the first. Concurrent additions
-     * and deletions skip no aircraft.
+     * A page begins after a number, not at an offset. So the last page is as fast as the first. And if aircraft are
+     * added or deleted between two pages, no other aircraft is skipped.
      *
      * @param int $size largest number of aircraft
      */
@@ -118,7 +118,7 @@ final readonly class AircraftService
     }
 
     /**
-     * Changes an aircraft only if it has one of these versions. A row lock keeps other changes out until then.
+     * Changes an aircraft only if it has one of these versions. A row lock prevents other changes after the check.
      *
      * @template T
      *

@@ -46,7 +46,7 @@ final class InvalidImportException extends \DomainException
     /** Reports a line that PostgreSQL would read as the end of the file. */
     public static function endMark(int $line): self
     {
-        return new self("Line {$line}: there is nothing but \\. in it; nothing was added", $line);
+        return new self("Line {$line}: a line must not be \\. alone, the end of a COPY; nothing was added", $line);
     }
 
     /** @return self|null null when the file is not the cause */
@@ -76,23 +76,23 @@ final class InvalidImportException extends \DomainException
         return match (true) {
             $refusal instanceof UniqueViolationException => [
                 'number',
-                'is there already, or twice in the file' . self::value($refusal),
+                'already exists, or is twice in the file' . self::value($refusal),
             ],
             $refusal instanceof CheckViolationException => self::RULES[$refusal->constraint]
-                ?? ['', "is against the rule {$refusal->constraint}"],
+                ?? ['', "violates the rule {$refusal->constraint}"],
             $refusal instanceof NotNullViolationException => [(string) $refusal->column, 'is missing'],
             \in_array(
                 $refusal->sqlState,
                 ['22007', '22008', '22009'],
                 true,
-            ) => ['assembly_date', 'must be a date such as 1998-04-30, or nothing'],
+            ) => ['assembly_date', 'must be a date such as 1998-04-30, or empty'],
             \in_array($refusal->sqlState, ['22021', '22P05'], true) => ['', 'the text is not in UTF-8'],
             $refusal->routine === 'CopyReadAttributesCSV' => ['', 'a quote is opened and not closed'],
             $refusal->routine === 'CopyReadLineText' => [
                 '',
-                'a line ends in another way than those before, or within a field that is not in quotes',
+                'a line ends differently from the lines before, or within a field that is not in quotes',
             ],
-            $line === 1 => ['', 'the names of the columns must be there: number,title,serial_number,assembly_date'],
+            $line === 1 => ['', 'the names of the columns must be number,title,serial_number,assembly_date'],
             default => ['', 'there must be four fields: number,title,serial_number,assembly_date'],
         };
     }

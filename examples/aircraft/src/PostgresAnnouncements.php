@@ -12,7 +12,7 @@ use Spindle\Postgres\PostgresLink;
 /**
  * Announces changes by NOTIFY, after the change.
  *
- * Inside the transaction, the commits of all writers would wait for each other.
+ * If NOTIFY was a part of the transaction, the commits of all writers would wait for each other.
  */
 final class PostgresAnnouncements implements Announcements
 {

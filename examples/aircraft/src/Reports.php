@@ -12,7 +12,7 @@ use Spindle\Postgres\PostgresLink;
 /** Counts values in a shell pipeline that reads from the database. This process holds only the result. */
 final readonly class Reports
 {
-    /** Seconds before the pipeline is ended. */
+    /** Seconds after which the pipeline is ended. */
     private const TIMEOUT = 30.0;
 
     public function __construct(private PostgresLink $database, private CommandPool $commands) {}
@@ -35,7 +35,7 @@ final readonly class Reports
         )->orThrow();
         preg_match_all('/^ *(\d+) (.*)$/m', $result->stdout(), $found, \PREG_SET_ORDER);
 
-        // COPY escapes nothing but backslashes in these columns.
+        // In these columns, COPY escapes only backslashes.
         return array_map(
             static fn(array $line): array => ['value' => strtr($line[2], ['\\\\' => '\\']), 'count' => (int) $line[1]],
             $found,

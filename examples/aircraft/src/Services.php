@@ -65,7 +65,7 @@ final class Services extends Container
     /** Niceness of workers: requests have priority. */
     private const NICENESS = 10;
 
-    /** Seconds before a task is ended. */
+    /** Seconds after which a task is ended. */
     private const TASK_TIMEOUT = 30.0;
 
     private function __construct(private readonly Settings $settings)

@@ -69,7 +69,7 @@ final readonly class Transfer
     /**
      * Yields the file without a byte order mark.
      *
-     * Before PostgreSQL 18 a line of "\." ends a COPY even of CSV, and PostgreSQL silently ignores all that follows.
+     * Refuses a line that is "\.": before PostgreSQL 18, it ends a COPY even of CSV, and the rest is silently ignored.
      *
      * @param iterable<string> $csv
      *

@@ -9,6 +9,6 @@ final class VersionConflictException extends \DomainException
 {
     public static function of(Number $number): self
     {
-        return new self("The aircraft {$number} was changed by somebody else meanwhile; nothing was changed");
+        return new self("The aircraft {$number} has changed since it was read; the request changed nothing");
     }
 }

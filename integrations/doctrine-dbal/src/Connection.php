@@ -30,7 +30,7 @@ final class Connection implements DriverConnection
     /** Statements after which parameters of other statements may have other types. */
     private const CHANGES_SCHEMA = '~^\s*+(?:ALTER|CREATE|DROP)\b~i';
 
-    /** Statements that end a transaction, or begin or end a savepoint. If one is not sent, Doctrine counts wrongly. */
+    /** Statements that end a transaction, or begin or end a savepoint. Without one, Doctrine's count becomes wrong. */
     private const TRANSACTION_CONTROL = '~^(?:\s|/\*.*?\*/)*+(?:COMMIT|ROLLBACK|SAVEPOINT|RELEASE)\b~is';
 
     /** Seconds from one collection of cycles to the next, while a fiber waits for a connection. */
@@ -47,8 +47,9 @@ final class Connection implements DriverConnection
     private bool $isCounted = false;
 
     /**
-     * The fiber that has begun the transaction; null if none is open, or a statement has begun it. If this is
-     * set although Doctrine counts no transaction, commit() or rollBack() of another fiber was refused.
+     * The fiber that has called beginTransaction(); null if no transaction is open, or if a statement such as BEGIN has
+     * begun it. If the owner is set although Doctrine counts no transaction, commit() or rollBack() of another fiber
+     * was refused.
      */
     private ?TransactionOwner $owner = null;
 
@@ -176,7 +177,7 @@ final class Connection implements DriverConnection
             $this->rollBackIfAborted();
             $this->send('BEGIN', [], isCounted: true);
         } catch (\Throwable $failure) {
-            // If the earlier transaction is still open, statements of this one must not become a part of it.
+            // If the earlier transaction is still open, statements of the new one must not become a part of it.
             if (!$this->isAborted) {
                 $this->owner = null;
             }
@@ -235,7 +236,7 @@ final class Connection implements DriverConnection
 
     /**
      * @param list<mixed> $parameters
-     * @param bool $isCounted whether Doctrine counts the transaction; it does not know one that a statement has begun
+     * @param bool $isCounted whether Doctrine counts the transaction; false if a statement such as BEGIN has begun it
      *
      * @throws Exception
      */
@@ -278,7 +279,7 @@ final class Connection implements DriverConnection
         }
     }
 
-    /** Collects cycles during a long wait. An EntityManager without references may have kept its connection. */
+    /** Collects cycles during a long wait: an EntityManager that nothing references may still have a connection. */
     private static function borrow(PostgresPool $pool): PooledConnection
     {
         self::$collector ??= EventLoop::unreference(EventLoop::repeat(self::COLLECT_INTERVAL, self::collect(...)));
@@ -318,7 +319,7 @@ final class Connection implements DriverConnection
     /**
      * Returns the server's version, and checks that the pool sends a string for JSON as it is.
      *
-     * @throws \LogicException when the pool encodes it
+     * @throws \LogicException when the pool encodes strings as JSON
      */
     private function inspectServer(): string
     {
@@ -356,7 +357,7 @@ final class Connection implements DriverConnection
     private function rollBackIfAborted(): void
     {
         if ($this->isAborted) {
-            // Statements that other fibers send while this fiber waits follow the ROLLBACK.
+            // Set first: while this fiber waits, other fibers may send statements, which follow the ROLLBACK.
             $this->isAborted = false;
             $this->send('ROLLBACK', [], isCounted: true);
         }

@@ -15,8 +15,8 @@ use Spindle\Postgres\PostgresPoolOptions;
  * The driver option "pool" is the pool to use, or its name for {@see registerPool()}. The pool must have
  * {@see \Spindle\Postgres\JsonMode::Arrays}. Without this option, all Doctrine connections of a process with the same
  * host, hostaddr, port, user, password, dbname, sslmode, sslrootcert, sslcert, sslkey and application_name share a
- * pool. {@see PostgresOptions::fromDsn()} defines the values and defaults of these parameters; only dbname is
- * "postgres" by default. The driver option "maxConnections" is the size of that pool; 10 by default.
+ * pool. {@see PostgresOptions::fromDsn()} defines the values and defaults of these parameters, except that dbname
+ * is "postgres" by default. The driver option "maxConnections" is the size of that pool; 10 by default.
  */
 final class Driver extends AbstractPostgreSQLDriver
 {

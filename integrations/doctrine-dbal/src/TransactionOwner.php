@@ -6,7 +6,7 @@ namespace Spindle\Doctrine;
 
 use Revolt\EventLoop\FiberLocal;
 
-/** The fiber that has begun a transaction, and the function that it ran then. Other functions can't join it. */
+/** The fiber that has begun a transaction, and the function that it ran then. No other function can use it. */
 final class TransactionOwner
 {
     /**

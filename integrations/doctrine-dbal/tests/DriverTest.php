@@ -49,7 +49,7 @@ use Spindle\Tests\TidyTestCase;
 use function Amp\async;
 use function Amp\Future\await;
 
-/** The driver under Doctrine's own API. Doctrine's functional tests are run from a checkout of doctrine/dbal. */
+/** Tests the driver through Doctrine's API. Doctrine's own functional tests run in a checkout of doctrine/dbal. */
 #[RequiresMethod(DriverManager::class, 'getConnection')]
 final class DriverTest extends TidyTestCase
 {

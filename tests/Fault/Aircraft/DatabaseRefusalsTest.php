@@ -75,7 +75,7 @@ final class DatabaseRefusalsTest extends ServeTestCase
         $this->seed(1);
         $this->database()->execute("ALTER DATABASE {$this->databaseName} SET default_transaction_read_only = on");
         $this->serve($this->aircraft(), ['--processes', '1']);
-        $why = 'The database takes no changes at present; nothing was changed';
+        $why = 'The database accepts no changes at present; nothing was changed';
         $client = $this->client();
 
         self::assertRefused(

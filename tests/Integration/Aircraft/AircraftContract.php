@@ -150,7 +150,7 @@ abstract class AircraftContract extends HostContract
         );
 
         self::assertSame(
-            [409, 'Line 5002: number is there already, or twice in the file: S-004711; nothing was added'],
+            [409, 'Line 5002: number already exists, or is twice in the file: S-004711; nothing was added'],
             [$answer->status, $this->detail($answer)],
         );
         self::assertCount(1, self::sql('SELECT 1 FROM aircraft'));

@@ -17,7 +17,7 @@ final class ConsoleTest extends TidyTestCase
         self::assertSame([0, "nothing to migrate\n", ''], $this->console('migrate'));
         self::assertSame([0, "3 aircraft added\n", ''], $this->console('seed', '3'));
         self::assertSame(
-            [1, '', "error: Line 2: number is there already, or twice in the file: S-000000; nothing was added\n"],
+            [1, '', "error: Line 2: number already exists, or is twice in the file: S-000000; nothing was added\n"],
             $this->console('seed', '3'),
         );
     }

@@ -155,7 +155,7 @@ final class PageTest extends ServeTestCase
         self::assertSame(['', '', '', ''], array_values($page->faults()), 'nothing is left of what was wrong before');
         $page->fill('#editor form', ['number' => 'D-AIMA', 'title' => 'Another', 'serial_number' => 'MSN 1']);
         $page->click('#editor .main');
-        $page->await("document.querySelector('#editor .error[data-field=number]').textContent === 'is there already'");
+        $page->await("document.querySelector('#editor .error[data-field=number]').textContent === 'already exists'");
         self::assertCount(1, $this->stored());
         self::assertSame([], $page->complaints(2));
     }

@@ -33,7 +33,7 @@ final class TransferTest extends TestCase
                 self::fail('It is taken');
             } catch (InvalidImportException $refusal) {
                 self::assertSame(
-                    [$line, "Line {$line}: there is nothing but \\. in it; nothing was added"],
+                    [$line, "Line {$line}: a line must not be \\. alone, the end of a COPY; nothing was added"],
                     [$refusal->lineOfFile, $refusal->getMessage()],
                 );
             }

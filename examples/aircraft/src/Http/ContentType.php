@@ -18,7 +18,7 @@ final class ContentType
     /**
      * @param string $pattern regular expression for the type, without delimiters
      * @param string $name    name of the format
-     * @param string $wanted  type that the error recommends
+     * @param string $wanted  media type that the error message recommends
      *
      * @throws HttpException 415
      */

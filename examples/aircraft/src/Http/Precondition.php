@@ -7,7 +7,7 @@ namespace Aircraft\Http;
 use Psr\Http\Message\ServerRequestInterface;
 
 /**
- * Versions that a client has read before a change, so that it does not overwrite other changes.
+ * Reads If-Match: the versions that the client has read, so that its change does not overwrite a later change.
  *
  * @see https://www.rfc-editor.org/rfc/rfc9110#name-if-match
  */

@@ -49,7 +49,7 @@ final readonly class Problems implements MiddlewareInterface
             return Problem::of(
                 409,
                 $duplicate->getMessage(),
-                ['errors' => self::byField(['number' => 'is there already'])],
+                ['errors' => self::byField(['number' => 'already exists'])],
             );
         } catch (VersionConflictException $changed) {
             return Problem::of(412, $changed->getMessage());
@@ -100,9 +100,9 @@ final readonly class Problems implements MiddlewareInterface
     private static function condition(QueryException $refusal): string
     {
         return match (true) {
-            $refusal->sqlState === '25006' => 'The database takes no changes at present',
+            $refusal->sqlState === '25006' => 'The database accepts no changes at present',
             $refusal->sqlState === '57014' => 'The database took too long',
-            str_starts_with($refusal->sqlState, '53') => 'The database lacks room or memory',
+            str_starts_with($refusal->sqlState, '53') => 'The database has no space or memory left',
             default => throw $refusal,
         };
     }

@@ -45,7 +45,7 @@ final readonly class Router implements RequestHandlerInterface
             $allowed = implode(', ', $refusal->getAllowedMethods());
             throw new HttpException(
                 405,
-                "{$request->getMethod()} is not possible here, but {$allowed}",
+                "The method {$request->getMethod()} is not possible here, only {$allowed}",
                 ['Allow' => $allowed],
                 $refusal,
             );

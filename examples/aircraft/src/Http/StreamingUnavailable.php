@@ -8,7 +8,7 @@ use Psr\Http\Message\ServerRequestInterface;
 use Psr\Http\Server\RequestHandlerInterface;
 use Spindle\Http\HttpException;
 
-/** Replaces handlers of endless responses where a process serves one request at a time and would serve no other. */
+/** Replaces handlers of endless responses where a process serves one request at a time: one would block it. */
 final readonly class StreamingUnavailable implements RequestHandlerInterface
 {
     public function handle(ServerRequestInterface $request): never
