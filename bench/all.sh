@@ -1,5 +1,5 @@
 #!/bin/sh
-# Measures the claims of docs/explanation/benchmarks.md, one line after the other.
+# Runs the measurements of docs/explanation/benchmarks.md one after the other.
 #
 #   bench/all.sh                     everything, with small numbers: some minutes
 #   bench/all.sh --full              everything, at full length: some hours
@@ -26,7 +26,7 @@ set -eu
 from=$PWD
 cd "$(dirname "$0")/.."
 
-# The options come in any order before the names; a folder is relative to where the caller is.
+# The options come before the names, in any order. The folder of --against is relative to the caller's directory.
 php=${PHP:-php} full= core= against=
 while :; do
     case ${1:-} in
@@ -91,13 +91,13 @@ measure() {
     name=$1
     case $name in
         echo)
-            title 'echo hi, 8 at once, nothing held: >= 0.95 of the limit, and above every peer'
+            title 'echo hi, 8 at once, no additional memory: >= 0.95 of the limit, and above every peer'
             bench commands -n "$many" --rounds "$rounds" ;;
         memory)
-            title 'The same with 500 MB held: >= 0.97 of its own at 0 MB, and on PHP 8.2 >= 12 x the in-process pool'
+            title 'The same while the process holds 500 MB: >= 0.97 of its rate at 0 MB; on PHP 8.2 >= 12 x the in-process pool'
             bench commands -n "$many" --rounds "$rounds" --memory 0,500 --start-method auto --peers proc_open ;;
         without-ffi)
-            title 'Without FFI: >= the in-process pool at 0 MB on PHP 8.2, >= 0.95 of it on 8.4, flat in memory'
+            title 'Without FFI: >= the in-process pool at 0 MB on PHP 8.2, >= 0.95 of it on 8.4, the same rate at 500 MB'
             bench commands -n "$many" --rounds "$rounds" --memory 0,500 --start-method proc_open --peers proc_open ;;
         sleep)
             title 'Tasks that sleep 1 to 10 ms, 16 at once: >= 0.9 of the ideal, or of the limit where that is lower'
@@ -115,7 +115,7 @@ measure() {
             title 'An idle pool: < 50 ms of CPU in 60 s'
             "$php" bench/idle.php --seconds "$idle" ;;
         arguments)
-            title 'A million arguments in few commands: >= 0.9 x xargs, and flat in memory'
+            title 'A million arguments in few commands: >= 0.9 x xargs, in constant memory'
             bench arguments -n "$arguments" --rounds "$rounds" ;;
         output)
             title 'Much output from one command: identical, < 16 MB more memory'
@@ -124,7 +124,7 @@ measure() {
             title "The tables of TaskRunner.php's benchmark"
             "$php" bench/task-runner.php --table -n "$tasks" --rounds "$rounds" ;;
         tasks-bulk)
-            title 'Tasks that do nothing, 1 to 8 workers; in order and as they come'
+            title 'No-op tasks, 1 to 8 workers: results in the order of the tasks and in the order of completion'
             bench tasks --only bulk -n "$bulk" --rounds "$rounds" ;;
         tasks-single)
             title 'One task at a time'
@@ -139,10 +139,10 @@ measure() {
             title "The 15 tasks of Pumice's example"
             bench tasks --only cpu --iterations "$iterations" --rounds "$rounds" ${PUMICE:+--pumice "$PUMICE"} ;;
         tasks-echo)
-            title 'Strings of 1 MB there and back'
+            title 'Strings of 1 MB to a worker and back'
             bench tasks --only echo -n "$strings" --rounds "$rounds" ;;
         tasks-memory)
-            title 'Tasks from a generator: memory at the end as after a tenth'
+            title 'Tasks from a generator: the same memory at the end as after a tenth of the tasks'
             bench tasks --only memory -n "$memory" ;;
         tasks-start)
             title 'The start of a pool, and the death of a worker'
@@ -158,10 +158,10 @@ measure() {
             title 'A row by its key, 64 fibers on 4 connections: >= 2.5 x ext-pgsql by hand with 8; one fiber on one: >= ext-pgsql'
             bench postgres --only select -n "$selects" --rounds "$rounds" ;;
         postgres-cells)
-            title 'A row by its key, 8 to 1,024 fibers on 1 to 16 connections: each >= 0.8 of the best for as many fibers'
+            title 'A row by its key, 8 to 1,024 fibers on 1 to 16 connections: each >= 0.8 of the best for its number of fibers'
             bench postgres --only cells --rounds "$rounds" ;;
         postgres-far)
-            title '50 fibers, two connections, 20 ms away: <= 100 ms'
+            title '50 fibers, two connections, a round trip of 20 ms: <= 100 ms'
             bench postgres --only far --rounds "$rounds" ;;
         postgres-unit)
             title 'Units of 20 queries'
@@ -173,7 +173,7 @@ measure() {
             title '5,000 rows of three types: >= 0.9 x ext-pgsql with pg_fetch_all and casts'
             bench postgres --only rows --rounds "$rounds" ;;
         postgres-parameter)
-            title 'A parameter of 32 MiB there and back'
+            title 'A parameter of 32 MiB to the server and back'
             bench postgres --only parameter --rounds "$rounds" ;;
         postgres-stream)
             title 'Rows streamed: < 16 MB more memory'
@@ -188,10 +188,10 @@ measure() {
             title 'The longest gap between ticks: <= 20 ms'
             bench postgres --only gaps --rounds "$rounds" ;;
         postgres-cancel)
-            title 'From a cancellation, and from close(), to nothing left on the server: <= 100 ms'
+            title 'From a cancellation, or from close(), until the server runs and keeps nothing: <= 100 ms'
             bench postgres --only cancel --rounds "$rounds" ;;
         postgres-acquire)
-            title '100 who wait for one connection: in their order, never late by more than 20 ms'
+            title '100 fibers that wait for one connection: in the order of their calls, no timeout more than 20 ms late'
             bench postgres --only acquire --rounds "$rounds" ;;
         http-text)
             title 'Plain text: >= Workerman, 2 x ReactPHP, 7 x amphp, 0.6 of the limit; <= 1/4 of the CPU of nginx with FPM'
@@ -203,7 +203,7 @@ measure() {
             title 'JSON'
             http json ;;
         http-echo)
-            title 'A POST of 1 KB there and back: >= Workerman'
+            title 'A POST of 1 KB to the server and back: >= Workerman'
             http echo ;;
         http-one)
             title 'One client on one kept connection: p50 < 0.3 ms'
@@ -233,48 +233,48 @@ measure() {
             title 'An idle connection: < 20 KB'
             http idle ;;
         http-soak)
-            title 'Memory after very many requests: within 2 % of that after a tenth'
+            title 'Memory after very many requests: within 2 % of the memory after a tenth of the requests'
             http soak ;;
         http-slow)
-            title '500 slow clients: p99 of the healthy ones < 2 x, all closed at the deadline'
+            title '500 slow clients: p99 of the other clients < 2 x, all slow connections closed at the deadline'
             http slow ;;
         http-tls)
             title 'Plain text over TLS'
             http tls ;;
         http-client)
             title 'The HTTP client: >= 3 x Guzzle, >= 0.8 x undici; ten calls of 100 ms <= 120 ms;' \
-                'an open stream of events < 40 KB; >= 0.7 x curl, flat in memory'
+                'an open stream of events < 40 KB; >= 0.7 x curl, in constant memory'
             bench http-client --rounds "$rounds" -n "$selects" --megabytes "$transferred" \
                 ${UNDICI:+--undici "$UNDICI"} ;;
         aircraft-crud)
             title 'Create, read, update, delete: >= 3 x nginx with FPM, at <= 1/4 of its CPU, in less memory than 4 workers need'
             aircraft crud ;;
         aircraft-latency)
-            title 'The same with a far database: >= 20 x with 50 ms'
+            title 'The same with a distant database: >= 20 x with 50 ms'
             aircraft latency ;;
         aircraft-sleep)
             title '/sleep?n=10: <= 1.10 s; 100 clients on 100 connections: <= 12 s'
             aircraft sleep ;;
         aircraft-certificates)
-            title 'Light requests beside four certificates: p99 < 3 x, no gap of the loop over 20 ms'
+            title 'Light requests while four certificates are rendered: p99 < 3 x, no gap of the loop over 20 ms'
             aircraft certificates ;;
         aircraft-bulk)
             title 'Rows imported and exported: < 16 MB more memory'
             aircraft bulk ;;
         remote-bulk)
-            title 'Tasks over an engine that do nothing: >= 10,000/s durable, >= 14,000/s fast'
+            title 'No-op tasks over an engine: >= 10,000/s durable, >= 14,000/s fast'
             remote bulk ;;
         remote-single)
             title 'One task at a time over an engine: p50 < 1.5 ms'
             remote single ;;
         remote-recovery)
-            title 'From SIGKILL until the task runs again: p99 <= 1 s of a worker, <= 15 s of an agent'
+            title 'From SIGKILL until the task runs again: p99 <= 1 s for a worker, <= 15 s for an agent'
             remote recovery ;;
         remote-backlog)
             title 'Claims from a long queue: p99 <= 1.5 x that of 1,000 jobs'
             remote backlog ;;
         *)
-            echo "bench/all.sh: there is no '$name'; the first lines of this file name all" >&2
+            echo "bench/all.sh: there is no measurement '$name'; the first lines of this file list all of them" >&2
             exit 255 ;;
     esac
 }

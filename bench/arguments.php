@@ -3,9 +3,9 @@
 declare(strict_types=1);
 
 /*
- * Measures how fast a million arguments become commands with as many arguments as fit: `spindle run -X true` and
- * `xargs true`, each from its start to its end. Then prints the peak memory of Spindle's processes for a hundredth of
- * the arguments, a tenth, and all.
+ * Measures the time in which a million arguments are passed to few commands, each with as many arguments as fit into
+ * its command line: by `spindle run -X true` and by `xargs true`. The time includes the start of the program. Then
+ * prints the peak memory of Spindle's processes for a hundredth of the arguments, a tenth, and all.
  */
 
 use Spindle\Bench\Support\Column;
@@ -25,10 +25,10 @@ const PEAKS = 'read -r _ _ _ parent _ </proc/$PPID/stat;'
 /** @var non-empty-list<string> $argv */
 $options = Options::read($argv, ['n' => '1000000', 'j' => '2', 'rounds' => '9', 'json' => ''], <<<'TEXT'
     Usage: php bench/arguments.php [options]
-      -n N            arguments (1000000)
-      -j N            commands at once (2)
-      --rounds N      measurements of each, in turn (9)
-      --json FILE     where the raw data goes
+      -n N            pass N arguments (1000000)
+      -j N            run N commands at once (2)
+      --rounds N      measure each program N times, in turn (9)
+      --json FILE     write the raw data to FILE
 
     TEXT);
 [$count, $jobs] = [$options->int('n'), (string) $options->int('j')];
@@ -64,7 +64,7 @@ if (Program::find('xargs') !== null) {
 }
 $write($count);
 Rounds::run($all, $options->int('rounds'));
-$report->table(number_format($count) . ' arguments, with the start', $all, [
+$report->table(number_format($count) . ' arguments, including the start of the program', $all, [
     Column::median('ms'),
     Column::range(),
     Column::ratioOf('speed ÷ first line', $all[0]),

@@ -3,8 +3,8 @@
 declare(strict_types=1);
 
 /*
- * Makes Spindle, its benchmarks and the installed peers loadable: in a checkout, and in a project that has Spindle as a
- * dependency, whose autoloader does not know the benchmarks.
+ * Makes Spindle, its benchmarks and the installed peers loadable. This also works in a project that has Spindle as a
+ * dependency: the autoloader of such a project does not know the benchmarks.
  *
  * SPINDLE_BENCH_CHECKOUT names a checkout whose Spindle and packages are loaded instead, see Support/Checkout.php. The
  * benchmarks and the aircraft application are still those of this folder.

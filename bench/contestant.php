@@ -22,12 +22,12 @@ $options = Options::read(
     ['n' => '1000', 'j' => '8', 'memory' => '0', 'command' => 'echo hi', 'tasks' => 'command', 'cold' => null],
     <<<TEXT
         Usage: php bench/contestant.php NAME [options]
-          -n N              commands to run (1000)
-          -j N              so many at once (8)
-          --memory MB       held by this process beforehand (0)
-          --command LINE    what is run (echo hi)
-          --tasks KIND      command, echo or sleep: that line, or TaskRunner.php's tasks (command)
-          --cold            take the start into the figure: nothing runs before the clock does
+          -n N              run N commands (1000)
+          -j N              run N commands at once (8)
+          --memory MB       allocate this much memory in this process first (0)
+          --command LINE    run this shell line (echo hi)
+          --tasks KIND      command runs the shell line; echo or sleep runs TaskRunner.php's tasks (command)
+          --cold            include the start of a pool in the measurement; otherwise the pool has run before
 
         TEXT,
 );

@@ -61,8 +61,8 @@ $report = new Report(
     ],
 );
 $result = null;
-$same = static function (string $told) use (&$result): bool {
-    return $told === $result ??= $told;
+$same = static function (string $text) use (&$result): bool {
+    return $text === $result ??= $text;
 };
 $work = array_map(static fn(MeasuredPhp $php): Series => $php->work($iterations, $same), $all);
 $created = array_map(static fn(MeasuredPhp $php): array => array_map(

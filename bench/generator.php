@@ -20,10 +20,10 @@ require __DIR__ . '/bootstrap.php';
 /** @var non-empty-list<string> $argv */
 $options = Options::read($argv, ['n' => '1000000', 'j' => '8', 'start-method' => 'auto'], <<<'TEXT'
     Usage: php bench/generator.php [options]
-      -n N              commands (1000000)
-      -j N              so many at once (8)
+      -n N              run N commands (1000000)
+      -j N              run N commands at once (8)
       --start-method METHOD
-                        auto, posix_spawn or proc_open (auto)
+                        start commands by posix_spawn or proc_open, or choose automatically (auto)
 
     TEXT);
 $count = $options->int('n');

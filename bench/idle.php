@@ -23,9 +23,9 @@ require __DIR__ . '/bootstrap.php';
 /** @var non-empty-list<string> $argv */
 $options = Options::read($argv, ['seconds' => '60', 'start-method' => 'auto'], <<<'TEXT'
     Usage: php bench/idle.php [options]
-      --seconds N       of each of the two phases (60)
+      --seconds N       measure each of the two phases for N seconds (60)
       --start-method METHOD
-                        auto, posix_spawn or proc_open (auto)
+                        start commands by posix_spawn or proc_open, or choose automatically (auto)
 
     TEXT);
 $seconds = $options->int('seconds');

@@ -26,9 +26,9 @@ const PROGRAM = '/bin/true';
 /** @var non-empty-list<string> $argv */
 $options = Options::read($argv, ['n' => '300', 'rounds' => '5', 'json' => ''], <<<'TEXT'
     Usage: php bench/latency.php [options]
-      -n N            commands for each measurement (300)
-      --rounds N      measurements of each, in turn (5)
-      --json FILE     where the raw data goes
+      -n N            run N commands in each measurement (300)
+      --rounds N      measure each contestant N times, in turn (5)
+      --json FILE     write the raw data to FILE
 
     TEXT);
 $count = $options->int('n');

@@ -1,12 +1,13 @@
 /*
- * The rate at which this machine starts a program, has its output and its exit: what a pool of commands is measured
- * against. posix_spawn, one pipe for each output, one epoll instance, SIGCHLD through a signalfd; as little else as can be.
+ * Measures how many programs a second this machine can start, with their outputs and exit codes. The rates of command
+ * pools are compared with this limit. Uses posix_spawn, one pipe for each output, one epoll instance, and SIGCHLD
+ * through a signalfd, and does as little as possible besides.
  *
  *     limit COUNT CONCURRENCY PROGRAM [ARGUMENT...]     an argument {} becomes the command's number
- *     limit COUNT CONCURRENCY - < LINES                 each line by sh -c
+ *     limit COUNT CONCURRENCY - < LINES                 sh -c runs each line
  *
- * Prints the commands per second, the median time in microseconds from a start to its reaped exit, the bytes that came
- * through standard output, and the number of commands that did not exit with 0.
+ * Prints the commands per second, the median time in microseconds from the start of a command until its exit was
+ * reaped, the number of bytes from standard output, and the number of commands that did not exit with 0.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -68,7 +69,7 @@ static char **read_lines(int count)
     return lines;
 }
 
-/* Its own process group, a clean signal mask, SIGPIPE not ignored: what a pool gives its commands. */
+/* Gives commands the attributes that a pool gives: a separate process group, no blocked signals, default SIGPIPE. */
 static void set_attributes(void)
 {
     sigset_t none, ignored;
@@ -105,7 +106,7 @@ static void start(struct job *job, char **command)
     }
 }
 
-/* Once for an event; until there is no more after the exit. */
+/* Reads once for an event, and until the pipe is empty after the exit of the command. */
 static void take(struct job *job, int end, int ended)
 {
     if (job->ends[end] < 0) return;

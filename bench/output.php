@@ -22,9 +22,9 @@ require __DIR__ . '/bootstrap.php';
 /** @var non-empty-list<string> $argv */
 $options = Options::read($argv, ['megabytes' => '10240', 'start-method' => 'auto'], <<<'TEXT'
     Usage: php bench/output.php [options]
-      --megabytes N     of output (10240)
+      --megabytes N     stream N megabytes of output (10240)
       --start-method METHOD
-                        auto, posix_spawn or proc_open (auto)
+                        start commands by posix_spawn or proc_open, or choose automatically (auto)
 
     TEXT);
 $bytes = $options->int('megabytes') << 20;
@@ -56,7 +56,7 @@ $toStream = static function (CommandPool $pool) use ($line): string {
 };
 
 Environment::print();
-Rounds::say('the sum to expect');
+Rounds::say('computing the expected SHA-256');
 $expected = substr((string) shell_exec("{$line} | sha256sum"), 0, 64);
 $pool = new CommandPool(1, options: new CommandPoolOptions(startMethod: $options->start()));
 $pool->execute(Command::shell('echo hi; echo hi >&2')->withStdout(static fn(string $chunk) => null))->orThrow();

@@ -1,6 +1,6 @@
 """
-Measures a pool of Python's standard library in this process, as task-contestant.php does one of PHP, and prints one
-line of JSON. Where there are several chunk sizes, each is measured, and the best is the figure.
+Measures a pool of Python's standard library in this process, and prints one line of JSON, like task-contestant.php for
+a pool of PHP. If a measurement has several chunk sizes, each size is measured, and the best one is the result.
 
     python3 peers.py MEASUREMENT pool|executor TASKS WORKERS [BYTES]
 """

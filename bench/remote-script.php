@@ -36,12 +36,14 @@ $options = Options::read(
     ],
     <<<'TEXT'
         Usage: php bench/remote-script.php [options]
-          --what NAME         bulk or single (bulk)
-          -n N                tasks of bulk (1000)
-          --address FILE      the engine's address is in it; without one, a pool of this process runs the tasks
-          --keys FILE         that sign
-          --agent, --engine   the ids of their processes
-          --result FILE       (standard output)
+          --what NAME         run this measurement: bulk or single (bulk)
+          -n N                run N tasks in bulk (1000)
+          --address FILE      read the engine's address from FILE; without this option, a pool of this process runs
+                              the tasks
+          --keys FILE         read the signing keys from FILE
+          --agent PID         the process id of the agent
+          --engine PID        the process id of the engine
+          --result FILE       write the result to FILE (standard output)
 
         TEXT,
 );

@@ -23,10 +23,10 @@ const LINE = '/bin/true';
 /** @var non-empty-list<string> $argv */
 $options = Options::read($argv, ['n' => '3000', 'j' => '8', 'rounds' => '5', 'json' => ''], <<<'TEXT'
     Usage: php bench/shell-line.php [options]
-      -n N            commands for each measurement (3000)
-      -j N            so many at once (8)
-      --rounds N      measurements of each, in turn (5)
-      --json FILE     where the raw data goes
+      -n N            run N commands in each measurement (3000)
+      -j N            run N commands at once (8)
+      --rounds N      measure each contestant N times, in turn (5)
+      --json FILE     write the raw data to FILE
 
     TEXT);
 [$count, $concurrency] = [$options->int('n'), $options->int('j')];
@@ -49,6 +49,6 @@ $report->table('A simple shell line', $series, [
     Column::median('commands/s'),
     Column::range(),
     Column::ratioTo('÷ sh -c in C', $shell),
-    Column::ratioTo('÷ itself in C', $program),
+    Column::ratioTo('÷ /bin/true in C', $program),
 ]);
 $report->finish($json);

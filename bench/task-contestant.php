@@ -21,12 +21,12 @@ $options = Options::read(
     ['n' => '1000', 'j' => '2', 'bytes' => '1048576', 'iterations' => '10000000', 'closure' => null, 'pumice' => ''],
     <<<TEXT
         Usage: php bench/task-contestant.php MEASUREMENT CONTESTANT [options]
-          -n N              tasks (1000)
-          -j N              workers (2)
-          --bytes N         of echo (1048576)
-          --iterations N    of each task of cpu (10000000)
-          --closure         single submits a closure, not a function's name
-          --pumice DIR      Pumice's source
+          -n N              run N tasks (1000)
+          -j N              use N workers (2)
+          --bytes N         send strings of N bytes in echo (1048576)
+          --iterations N    run N iterations in each task of cpu (10000000)
+          --closure         submit a closure in single, not the name of a function
+          --pumice DIR      load Pumice's source from DIR
 
         TEXT,
 );

@@ -23,16 +23,17 @@ $options = Options::read(
     ['n' => '1000', 'm' => '500', 'p' => '8', 's' => '1', 'table' => null, 'rounds' => '1'],
     sprintf(<<<'TEXT'
         Usage: php bench/task-runner.php [options]
-          -n N          tasks (1000)
-          -m MB         held by this process while it runs them (500)
-          -p N          tasks at once (8)
-          -s 0|1        each task sleeps 1 to 10 ms, or only echoes its number (1)
-          --table       the tables of -s0 and of -p16 for 0, 10, 50, 100 and 500 MB, in Markdown
-          --rounds N    of the tables: the median of so many runs (1)
-          -h            this help
+          -n N          run N tasks (1000)
+          -m MB         allocate this much memory in this process first (500)
+          -p N          run N tasks at once (8)
+          -s 0|1        1: each task sleeps 1 to 10 ms; 0: each task only echoes its number (1)
+          --table       print the tables of -s0 and of -p16 for 0, 10, 50, 100 and 500 MB, in Markdown
+          --rounds N    print the medians of N runs in the tables (1)
+          -h            print this help
 
-        With the path of the original TaskRunner.php in %s, that is what ProcessPool and TaskRunner are; else
-        both are stand-ins of the same architecture, which wait for events where the original looks every 5 ms.
+        If the environment variable %s has the path of the original TaskRunner.php, ProcessPool and
+        TaskRunner are the original classes. Otherwise they are replacements with the same architecture. These wait
+        for events, but the original checks every 5 ms.
 
         TEXT, Contestants::TASK_RUNNER),
 );
@@ -79,7 +80,7 @@ foreach ($tests as $test => $name) {
         echo "\tlost exit codes: {$figures['failed']}\n";
     }
     if ($figures['results'] !== $count || $figures['wrong'] > 0) {
-        fwrite(STDERR, "{$test} brought {$figures['results']} results, {$figures['wrong']} of them wrong\n");
+        fwrite(STDERR, "{$test} returned {$figures['results']} results, {$figures['wrong']} of which are wrong\n");
         exit(1);
     }
 }

@@ -13,7 +13,7 @@ use Spindle\Bench\Support\Signals;
 use Spindle\Remote\RedisBroker;
 use Spindle\Remote\Testing\TemporaryRedis;
 
-/** Agents that render certificates, with their Redis. All of them end with this object at the latest. */
+/** Agents that render certificates, with their Redis. The destructor ends all of them. */
 final readonly class Agents
 {
     private const AGENTS = 2;
@@ -53,7 +53,7 @@ final readonly class Agents
     /**
      * Starts the agents, and waits until they serve their queue.
      *
-     * @throws \RuntimeException when they do not
+     * @throws \RuntimeException when they do not serve it in time
      */
     public static function start(Cores $cores): self
     {

@@ -14,7 +14,7 @@ use Spindle\Bench\Support\Series;
 /** Shared by all measurements: the database, the servers, the client, the report. */
 final class Bench
 {
-    /** Workers of FPM when the best number was not searched for. */
+    /** Number of FPM's workers if no trial has searched for the best number. */
     private const WORKERS = 4;
 
     /** @var array<string, int> the best number of workers, by contestant */

@@ -71,7 +71,7 @@ final readonly class Bulk
             Column::range(2),
             Column::raw('export, s', 'export', 2),
             Column::megabytes('MB idle', 'idle', 2),
-            Column::megabytes('more at most, import', 'importMore', 2),
+            Column::megabytes('largest growth, import', 'importMore', 2),
             Column::megabytes('export', 'exportMore', 2),
             Column::raw('CPU s, import', 'importCpu', 2),
             Column::raw('export', 'exportCpu', 2),
@@ -82,7 +82,7 @@ final readonly class Bulk
             2,
         ));
         $this->bench->report->chart(LineChart::svg(
-            'Proportional memory of all processes meanwhile, MB: the import, then the export',
+            'Proportional memory of all processes in MB, during the import and then during the export',
             $lines,
         ));
     }
@@ -124,9 +124,9 @@ final readonly class Bulk
         ], [
             ...(
                 $added === $rows
-                && $stored === $rows ? [] : ["{$added} of {$rows} were told as added, {$stored} were"]
+                && $stored === $rows ? [] : ["{$added} of {$rows} rows were reported, {$stored} were added"]
             ),
-            ...($hash === hash_file(self::HASH, $file) ? [] : ['what came out is not what went in']),
+            ...($hash === hash_file(self::HASH, $file) ? [] : ['the export differs from the import']),
         ], ['samples' => $watch->memory()]);
     }
 

@@ -25,7 +25,7 @@ final readonly class Certificates
 
     public const AGENTS = 'Spindle, two agents';
 
-    /** Timeout for a certificate, and the time after which requests of both kinds are running, in seconds. */
+    /** In seconds: timeout for a certificate; time after which requests of both kinds are running. */
     private const TIMEOUT = 60;
     private const OVERLAP_AFTER = 0.5;
 
@@ -141,7 +141,7 @@ final readonly class Certificates
                 static fn(string $problem): string => "certificates: {$problem}",
                 $certificates->problems(),
             )),
-            ...($isRight ? [] : ['there is no certificate']),
+            ...($isRight ? [] : ['no certificate was rendered']),
         ]);
     }
 

@@ -24,7 +24,7 @@ final class Comparison
     /**
      * Measures, prints, and writes the given files.
      *
-     * @throws UsageException when something that it needs is missing
+     * @throws UsageException when a required program or package is missing
      */
     public function run(string $json = '', string $html = ''): void
     {

@@ -118,9 +118,9 @@ final readonly class Crud
         $warmUp = $this->load->count($served, max(2, intdiv($cycles, self::WARM_UP_DIVISOR)));
         $outcome = $this->load->count($served, $cycles);
         $problems = [
-            ...array_map(static fn(string $problem): string => "before it counted: {$problem}", $warmUp->problems),
+            ...array_map(static fn(string $problem): string => "in the warm-up: {$problem}", $warmUp->problems),
             ...$outcome->problems,
-            ...($this->bench->database->isRestored() ? [] : ['afterwards the table is not as it was']),
+            ...($this->bench->database->isRestored() ? [] : ['the table is not in its initial state afterwards']),
         ];
 
         return new Outcome($outcome->figure, $outcome->raw, $problems, $outcome->more);
@@ -157,7 +157,7 @@ final readonly class Crud
         Rounds::say('');
         if ($rows !== []) {
             $this->bench->report->rows(
-                'Numbers of workers that were tried; the best of each is taken',
+                'Numbers of workers that were tried; each contestant runs with its best number',
                 ['', 'cycles/s', 'errors'],
                 $rows,
             );
@@ -196,7 +196,7 @@ final readonly class Crud
         return new Outcome(
             $result['rate'],
             ['cycles' => $result['count'], 'connections' => $connections],
-            $isRight ? [] : ['not all was done, or the table is not as it was'],
+            $isRight ? [] : ['pgbench has not run everything, or the table is not in its initial state'],
         );
     }
 

@@ -20,7 +20,7 @@ final readonly class Latency
     /** Largest duration of the warm-up and of a trial, in seconds. */
     private const MAX_WARM_UP_SECONDS = 1.0;
 
-    /** Numbers of workers between which the memory of one more is measured. FPM never gets fewer than FEW. */
+    /** The memory of one more worker is calculated from these two numbers. FPM never gets fewer than MIN_WORKERS. */
     private const MIN_WORKERS = 2;
     private const MORE_WORKERS = 8;
 

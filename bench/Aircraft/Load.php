@@ -68,10 +68,10 @@ final readonly class Load
             'client' => $run->cpu() / max(1e-3, $result->seconds),
         ], [
             ...$result->problems(),
-            ...($isDone ? [] : ['not all clients came to their end']),
+            ...($isDone ? [] : ['not all clients have finished']),
             ...(
                 $cycles > 0
-                && $result->cycles !== $cycles * $this->clients ? ["{$result->cycles} cycles were done"] : []
+                && $result->cycles !== $cycles * $this->clients ? ["only {$result->cycles} cycles were completed"] : []
             ),
         ], ['samples' => $watch->memory()]);
     }

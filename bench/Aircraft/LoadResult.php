@@ -34,8 +34,8 @@ final readonly class LoadResult
      */
     public static function of(string $output): self
     {
-        $said = preg_match('/^\{"cycles":.+\}$/m', $output, $match) === 1 ? json_decode($match[0], true) : null;
-        if (!\is_array($said)) {
+        $figures = preg_match('/^\{"cycles":.+\}$/m', $output, $match) === 1 ? json_decode($match[0], true) : null;
+        if (!\is_array($figures)) {
             throw new \RuntimeException('The clients printed no result: ' . trim($output));
         }
         /**
@@ -48,9 +48,9 @@ final readonly class LoadResult
          *     p999: float,
          *     longest: float,
          *     errors: array<string, int>,
-         * } $said
+         * } $figures
          */
-        return new self(...$said);
+        return new self(...$figures);
     }
 
     /** @return list<string> the problems */

@@ -30,13 +30,13 @@ final readonly class LoopGaps
     /** Records gaps. Called in the server's process. */
     public static function record(string $file): void
     {
-        $told = fopen($file, 'a');
-        \assert($told !== false);
+        $output = fopen($file, 'a');
+        \assert($output !== false);
         $last = hrtime(true);
-        EventLoop::unreference(EventLoop::repeat(self::INTERVAL, static function () use ($told, &$last): void {
+        EventLoop::unreference(EventLoop::repeat(self::INTERVAL, static function () use ($output, &$last): void {
             $now = hrtime(true);
             if ($now - $last >= self::MIN_GAP_NANOSECONDS) {
-                fwrite($told, "{$now} " . ($now - $last) . "\n");
+                fwrite($output, "{$now} " . ($now - $last) . "\n");
             }
             $last = $now;
         }));

@@ -7,8 +7,8 @@ namespace Spindle\Bench\Aircraft;
 /**
  * Sends requests at fixed times, whether earlier ones are answered or not.
  *
- * Latency counts from the scheduled time. A server that is blocked for a while is thus charged for all requests of that
- * time.
+ * Latency counts from the scheduled time. So if a server is blocked for a while, all requests of that time are counted
+ * as slow.
  */
 final class OpenLoop
 {

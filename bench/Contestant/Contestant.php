@@ -19,8 +19,8 @@ interface Contestant
     /**
      * Runs all lines, up to `$concurrency` at once. MUST report each outcome to the tally, or all of them together.
      *
-     * A second call MUST have the same concurrency. It MAY reuse what the first has started. The destructor MUST end
-     * and wait for everything that the object has started.
+     * A second call MUST have the same concurrency, and MAY reuse processes of the first call. The destructor MUST end
+     * everything that the object has started, and wait for its end.
      */
     public function run(Workload $workload, int $concurrency, Tally $tally): void;
 }

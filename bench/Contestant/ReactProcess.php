@@ -13,7 +13,7 @@ use Spindle\Bench\Support\Workload;
 
 final readonly class ReactProcess implements Contestant
 {
-    /** Seconds between two checks of a process whose outputs are closed. The default of 0.1 would slow it down. */
+    /** Seconds between two checks of a process whose outputs are closed. The default of 0.1 would be slow. */
     private const POLL_INTERVAL = 0.001;
 
     public function label(): string

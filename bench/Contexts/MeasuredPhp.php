@@ -52,7 +52,7 @@ final readonly class MeasuredPhp
             $result = self::run($this->path, 'work', (string) $iterations);
             $series->record($result);
             if (!\is_string($result['result'] ?? null) || !$isRight($result['result'])) {
-                $series->note('not all right: another result');
+                $series->note('not all results are right: another result');
             }
 
             return \is_float($result['seconds'] ?? null)

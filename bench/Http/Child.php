@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Bench\Http;
 
-/** A server process. It ends with this object at the latest, with all processes that it has started. */
+/** A server process. The destructor ends the process, with all processes that it has started. */
 final class Child
 {
     /** Seconds between SIGTERM and SIGKILL. */

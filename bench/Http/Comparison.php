@@ -294,7 +294,7 @@ final readonly class Comparison
                 Column::raw('p99 ms without', 'before', 2),
                 Column::raw('with them', 'during', 2),
                 Column::raw('closed', 'closed', 0),
-                Column::raw('the last after s', 'last', 1),
+                Column::raw('last one closed after, s', 'last', 1),
             ],
             Metric::figure('p99 ÷ without', 2),
         );
@@ -355,9 +355,9 @@ final readonly class Comparison
         );
         if ($limited !== []) {
             $this->report->warn(
-                'the client was at its own limit for '
+                'the client was at its limit for '
                     . implode(', ', array_map(static fn(Series $one): string => $one->name(), $limited))
-                    . ': their CPU for each request says more than their rate',
+                    . ': compare their CPU time for each request, not their rate',
             );
         }
     }

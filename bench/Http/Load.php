@@ -42,12 +42,12 @@ final readonly class Load
             $this->work->request($host),
             ["\r" => '\r', "\n" => '\n', Work::NUMBER => $this->isIdentical ? (string) $number : '" .. n .. "'],
         ) . '"';
-        $told = $this->mark === null
+        $printMark = $this->mark === null
             ? ''
             : \sprintf('if n %% %d == 0 then io.write("%s\n") io.flush() end ', $this->mark, self::MARK);
 
         return ($this->isIdentical
             ? "local same = {$request}\nrequest = function() return same end\n"
-            : "local n = {$number}\nrequest = function() n = n + 1 {$told}return {$request} end\n") . self::DONE;
+            : "local n = {$number}\nrequest = function() n = n + 1 {$printMark}return {$request} end\n") . self::DONE;
     }
 }

@@ -35,7 +35,7 @@ final readonly class Outcome
                 ['figure' => $outcome->figure, 'right' => $outcome->problems === []] + $outcome->raw + $outcome->more,
             );
             if ($outcome->problems !== []) {
-                $series->note('not all right: ' . implode(', ', $outcome->problems));
+                $series->note('not all results are right: ' . implode(', ', $outcome->problems));
             }
 
             return $outcome->figure;

@@ -6,10 +6,10 @@ namespace Spindle\Bench\Http;
 
 use Spindle\Bench\Support\Signals;
 
-/** Processes that serve together. They end with this object at the latest. */
+/** Processes that serve together. The destructor ends them. */
 final readonly class Processes
 {
-    /** Seconds in which they have to start answering. */
+    /** Seconds after which the processes must answer. */
     private const START_TIMEOUT = 15.0;
 
     private const POLL_INTERVAL = 0.01;
@@ -46,7 +46,7 @@ final readonly class Processes
             if ($ended || hrtime(true) > $end) {
                 $this->stop();
                 throw new \RuntimeException(
-                    ($ended ? 'it ended at its start: ' : 'it does not answer as it has to: ') . trim($this->log()),
+                    ($ended ? 'it ended at its start: ' : 'it does not answer as expected: ') . trim($this->log()),
                 );
             }
             usleep((int) (self::POLL_INTERVAL * 1e6));

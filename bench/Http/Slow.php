@@ -24,7 +24,7 @@ final readonly class Slow
         $this->throughput->warmUp($server, $load);
         $before = $this->wrk->run($server, $load, $this->seconds);
         $limit = self::DEADLINE_FACTOR * $server->site->deadline;
-        // wrk starts first. It would inherit the open connections, and has no room for that many.
+        // wrk starts first. Otherwise it would inherit the open connections, which are too many for it.
         $run = $this->wrk->start($server, $load, $limit);
         $slow = new SlowClients($server->site, $this->count);
         $slow->send($limit);

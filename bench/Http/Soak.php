@@ -44,7 +44,7 @@ final readonly class Soak
             [
                 ...$result->problems(),
                 ...(\count($memory) < self::MEMORY_SAMPLES
-                    ? ["it was not done after {$result->requests} requests"]
+                    ? ["it stopped before the end, after {$result->requests} requests"]
                     : []),
             ],
         );

@@ -12,7 +12,7 @@ final readonly class WrkResult
         'read' => 'reads failed',
         'write' => 'writes failed',
         'timeout' => 'answers came too late',
-        'status' => 'answers were no success',
+        'status' => 'answers were not successful',
     ];
 
     /**

@@ -6,7 +6,7 @@ namespace Spindle\Bench\Http;
 
 use Spindle\Bench\Support\Usage;
 
-/** A running wrk. It ends with this object at the latest. */
+/** A running wrk. The destructor ends it. */
 final class WrkRun
 {
     private const POLL_INTERVAL = 0.2;
@@ -17,7 +17,7 @@ final class WrkRun
     /** @var resource */
     private $output;
 
-    private string $said = '';
+    private string $received = '';
 
     /** CPU seconds at the start, of this process and its ended children. */
     private readonly float $before;
@@ -61,13 +61,13 @@ final class WrkRun
     public function awaitMark(?\Closure $look = null): bool
     {
         $mark = Load::MARK . "\n";
-        while (!str_contains($this->said, $mark) && $this->read()) {
+        while (!str_contains($this->received, $mark) && $this->read()) {
             if ($look !== null) {
                 $look();
             }
         }
-        [$before, $after] = explode($mark, $this->said, 2) + [1 => null];
-        $this->said = $before . $after;
+        [$before, $after] = explode($mark, $this->received, 2) + [1 => null];
+        $this->received = $before . $after;
 
         return $after !== null;
     }
@@ -87,7 +87,7 @@ final class WrkRun
         } while ($this->read());
         $this->end();
 
-        return $this->said;
+        return $this->received;
     }
 
     /** @return float CPU seconds of wrk, after its end */
@@ -101,7 +101,7 @@ final class WrkRun
     {
         [$read, $write, $except] = [[$this->output], null, null];
         if (@stream_select($read, $write, $except, 0, (int) (self::POLL_INTERVAL * 1e6)) === 1) {
-            $this->said .= fread($this->output, 65_536);
+            $this->received .= fread($this->output, 65_536);
         }
 
         return !feof($this->output);

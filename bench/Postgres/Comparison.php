@@ -157,7 +157,7 @@ final readonly class Comparison
             Column::median('queries/s'),
             Column::range(),
             Column::figure(
-                '÷ the best for as many fibers',
+                '÷ the best for this number of fibers',
                 static fn(Series $one): ?float => self::ratioToBest($one, $alike),
                 2,
             ),
@@ -287,7 +287,7 @@ final readonly class Comparison
         $what = Measurement::Acquire;
         $series = $this->series($this->job($what, Contestant::Pool), Contestant::Pool->label(), $what->value);
         $this->table($series, "{$what->title()}: {$this->options->count($what)} fibers", [
-            Column::median('the latest, ms too late', 2),
+            Column::median('latest timeout, ms late', 2),
             Column::range(2),
             self::figure('the first', 'first', 2),
         ], Metric::figure('ms', 2));

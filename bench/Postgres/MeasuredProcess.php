@@ -38,13 +38,15 @@ final readonly class MeasuredProcess
         $data = json_decode($output, true);
         if ($status !== 0 || !\is_array($data) || !\is_float($data['figure'] ?? null)) {
             throw new \RuntimeException(
-                $status === 124 ? "it was not done after {$this->limit} seconds" : Program::failure($status, $output),
+                $status === 124
+                    ? "it has not finished within {$this->limit} seconds"
+                    : Program::failure($status, $output),
             );
         }
         /** @var array{figure: float, results: int, right: bool} $data */
         $series->record($data);
         if (!$data['right']) {
-            $series->note("not all right: {$data['results']} results");
+            $series->note("not all results are right: {$data['results']} results");
         }
 
         return $data['figure'];

@@ -51,12 +51,12 @@ enum Measurement: string
             self::Unit => 'Units of 20 different queries, one after the other, connections × fibers',
             self::Update => 'A row updated by its primary key, connections × fibers',
             self::Rows => '5,000 rows of int4, text and float8, from the query to the last value',
-            self::Parameter => 'A bytea parameter there and back',
+            self::Parameter => 'A bytea parameter to the server and back',
             self::Stream => 'Rows of int4, text and float8, streamed',
             self::Copy => 'Rows of int4, text and float8 by COPY',
-            self::Sleep => 'pg_sleep(1), in as many fibers, the connecting included',
+            self::Sleep => 'pg_sleep(1) in several fibers, including the time to connect',
             self::Gaps => 'The longest gap between two ticks of the event loop',
-            self::Cancel => 'From the end of something to no trace of it in pg_stat_activity',
+            self::Cancel => 'From a cancellation or an end until pg_stat_activity shows it',
             self::Acquire => 'Waiting for the only connection of a pool, for half a second at most',
         };
     }

@@ -33,7 +33,7 @@ final class PgsqlTurn
         $this->send();
     }
 
-    /** Reads results and sends the next statement; returns false while there is one. */
+    /** Reads a result that has arrived, and sends the next statement. Returns true after the last result. */
     public function isDone(): bool
     {
         pg_consume_input($this->connection);

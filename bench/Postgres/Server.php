@@ -117,7 +117,7 @@ final readonly class Server
         return [
             'Server' => 'PostgreSQL '
                 . $this->text('SHOW server_version')
-                . ($this->cluster === null ? ', the one that was named' : ', a temporary cluster'),
+                . ($this->cluster === null ? ', given with --dsn' : ', a temporary cluster'),
             'Way' => str_starts_with($this->target->parameters['host'], '/')
                 ? 'Unix socket'
                 : "TCP to {$this->target->parameters['host']}",

@@ -29,7 +29,7 @@ final class Backlog
     private const FRAME = 168;
     private const OUTCOME = 64;
 
-    /** Names as long as those of a script. */
+    /** Names that are as long as those of a script, because names need memory too. */
     private const MAILBOX = 'nobody-reads-these';
     private const ID = self::MAILBOX . '-%x';
 

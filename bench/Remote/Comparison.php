@@ -37,7 +37,7 @@ final class Comparison
     /**
      * Measures, prints, and writes the raw data into a file if one is given.
      *
-     * @throws UsageException when something that it needs is missing
+     * @throws UsageException when a required program or package is missing
      */
     public function run(string $json = ''): void
     {
@@ -54,7 +54,7 @@ final class Comparison
                 Measurement::Backlog => $this->backlog($report),
             };
             if ($this->options->entrants->other() !== null && \in_array($what, self::PRESENT_CHECKOUT_ONLY, true)) {
-                echo "\n{$what->value}: measured of this checkout alone\n";
+                echo "\n{$what->value}: measured for this checkout only\n";
             }
             $report->write($json);
         }
@@ -66,7 +66,7 @@ final class Comparison
         $series = $this->durabilities(Measurement::Bulk);
         $report->table(
             \sprintf(
-                'Tasks in bulk that do nothing, %s of them, one agent with %d workers',
+                'No-op tasks in bulk, %s of them, one agent with %d workers',
                 number_format($this->options->tasks),
                 Rig::WORKERS,
             ),
@@ -218,7 +218,7 @@ final class Comparison
             $figures = $measure();
             $series->record($figures);
             if ($figures['right'] !== true) {
-                $series->note('not all right: results are missing or wrong');
+                $series->note('not all results are right: results are missing or wrong');
             }
 
             return \is_float($figures['figure'])

@@ -15,14 +15,14 @@ use Spindle\Remote\SigningKeys;
 use Spindle\Remote\Testing\TemporaryRedis;
 
 /**
- * A temporary engine, with agents and a script as separate processes. All of them end with this object at the latest.
+ * A temporary engine, with agents and a script as separate processes. The destructors end all of them.
  */
 final readonly class Rig
 {
     public const QUEUE = 'bench';
     public const WORKERS = 2;
 
-    /** Seconds in which agents have to start. */
+    /** Seconds after which agents must serve their queue. */
     public const START_TIMEOUT = 15.0;
 
     private const POLL_INTERVAL = 0.02;

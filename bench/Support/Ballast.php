@@ -9,7 +9,7 @@ final class Ballast
 {
     private const MEGABYTE = 1 << 20;
 
-    /** @return list<list<string>> values, after whose creation PHP has this many megabytes from the system in all */
+    /** @return list<list<string>> values for which PHP has allocated memory up to this total number of megabytes */
     public static function of(int $megabytes): array
     {
         $values = [];

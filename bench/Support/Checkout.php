@@ -12,10 +12,10 @@ namespace Spindle\Bench\Support;
  */
 final readonly class Checkout
 {
-    /** Tells a measuring program which checkout to load. */
+    /** Environment variable with the checkout that a measuring program loads. */
     public const VARIABLE = 'SPINDLE_BENCH_CHECKOUT';
 
-    /** Exit status of a measuring program that does not fit the checkout's API; see bench/bootstrap.php. */
+    /** Exit status of a measuring program that is incompatible with the checkout's API; see bench/bootstrap.php. */
     public const MISFIT = 3;
 
     /** A public class; its file shows which Spindle an autoloader loads. */

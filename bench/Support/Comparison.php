@@ -57,7 +57,7 @@ final readonly class Comparison
         $report = new Report(['memory' => $this->memories, 'rounds' => $this->rounds] + $this->work, $this->entrants);
         $missing = $this->entrants->isFirstOnly ? null : Contestants::named(Contestants::LIMIT)->missing();
         if ($missing !== null) {
-            $report->warn("there is no limit to compare with: {$missing}");
+            $report->warn("the limit program is not available: {$missing}");
         }
         $this->warmUp();
         Rounds::run(array_merge(...array_map(array_values(...), array_values($series))), $this->rounds);
@@ -116,7 +116,7 @@ final readonly class Comparison
         return $all;
     }
 
-    /** Runs each contestant for a moment, without measuring: files enter the cache, and the CPU clock goes up. */
+    /** Runs each contestant for a moment without measuring, to fill the file cache and raise the clock of the CPU. */
     private function warmUp(): void
     {
         $count = max(1, intdiv((int) $this->work['n'], 10));

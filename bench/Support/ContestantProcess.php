@@ -54,7 +54,8 @@ final class ContestantProcess
         $series->record($data);
         if (!$data['right']) {
             $series->note(
-                "not all right: {$data['results']} results, {$data['failed']} with a failure, {$data['wrong']} wrong",
+                "not all results are right: {$data['results']} results, {$data['failed']} with a failure,"
+                    . " {$data['wrong']} wrong",
             );
         }
 

@@ -47,7 +47,7 @@ final class Page
                     : json_encode($fact, \JSON_THROW_ON_ERROR | \JSON_UNESCAPED_UNICODE | \JSON_UNESCAPED_SLASHES),
             ) . "</dd>\n";
         }
-        $told = implode(
+        $warningHtml = implode(
             '',
             array_map(
                 static fn(string $warning): string => '<p class="warning">' . self::text($warning) . "</p>\n",
@@ -72,7 +72,7 @@ final class Page
             <p>Measured on {$date} UTC. Figures are medians of all rounds.</p>
             <dl>
             {$list}</dl>
-            {$told}{$body}</body>
+            {$warningHtml}{$body}</body>
             </html>
 
             HTML;

@@ -179,7 +179,7 @@ final class Report
         $rounds = max([0, ...array_map(static fn(Line $line): int => $line->rounds(), $this->lines)]);
         if ($rounds < self::MIN_ROUNDS) {
             $this->warn(\sprintf(
-                'quartiles of fewer than %d rounds say little: take more with --rounds',
+                'quartiles of fewer than %d rounds say little: use more --rounds',
                 self::MIN_ROUNDS,
             ));
         }
@@ -197,9 +197,9 @@ final class Report
         }
         if ($wide !== []) {
             $this->warn(
-                'the slowest and the fastest lie far apart for '
+                'the slowest and the fastest round differ too much for '
                     . implode(', ', $wide)
-                    . ': quieten the machine, or take more rounds',
+                    . ': stop other programs on this machine, or use more --rounds',
             );
         }
     }

@@ -9,7 +9,7 @@ final class Signals
 {
     private function __construct() {}
 
-    /** Makes signals exit this process in order, so that destructors end everything that was started. */
+    /** Makes signals call exit(), so that destructors end everything that was started. */
     public static function exitOnSignal(): void
     {
         if (!\extension_loaded('pcntl')) {

@@ -45,15 +45,15 @@ enum TaskMeasurement: string
     public function title(): string
     {
         return match ($this) {
-            self::Bulk => 'Tasks in bulk that do nothing',
-            self::Single => 'One at a time: submitted, awaited, median time of each',
+            self::Bulk => 'No-op tasks in bulk',
+            self::Single => 'One task at a time: median time from its submission to its result',
             self::Objects => 'Invokable objects, submitted with at most 1,000 outcomes awaited',
-            self::Mix => 'One task in 100 burns 100 ms of CPU, the others 10 microseconds',
-            self::Cpu => "The CPU-bound tasks of Pumice's example, the start of the pool included",
-            self::Echo => 'A string there and back',
-            self::Memory => 'The memory of this process, tasks from a generator',
-            self::Start => 'A fresh pool of 8 to its first result',
-            self::Death => 'From the death of a worker to its report',
+            self::Mix => 'One task in 100 uses 100 ms of CPU time, the others 10 microseconds',
+            self::Cpu => "The CPU-bound tasks of Pumice's example, including the start of the pool",
+            self::Echo => 'A string to a worker and back',
+            self::Memory => 'The memory of this process while it reads tasks from a generator',
+            self::Start => 'From the creation of a pool of 8 to a result',
+            self::Death => 'From the death of a worker to the exception',
         };
     }
 }

@@ -69,14 +69,14 @@ final readonly class TaskProcess
         if ($status !== 0 || !\is_array($data) || (!\is_float($figure) && !\is_int($figure))) {
             throw new \RuntimeException(match ($status) {
                 0 => 'it printed no figures: ' . substr($output, 0, self::MAX_SHOWN_BYTES),
-                124 => "it was not done after {$this->options->limit} seconds",
+                124 => "it has not finished within {$this->options->limit} seconds",
                 default => Program::failure($status, $output),
             });
         }
         /** @var array{figure: int|float, results: int, right: bool} $data */
         $series->record($data);
         if (!$data['right']) {
-            $series->note("not all right: {$data['results']} results");
+            $series->note("not all results are right: {$data['results']} results");
         }
 
         return (float) $figure; // a division without remainder gives an int

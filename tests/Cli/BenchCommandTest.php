@@ -67,7 +67,7 @@ final class BenchCommandTest extends TestCase
         );
 
         self::assertSame(0, $process->getExitCode(), $process->getErrorOutput());
-        self::assertStringNotContainsString('not all right', $process->getOutput());
+        self::assertStringNotContainsString('not all results are right', $process->getOutput());
     }
 
     public function testItComparesTheWorkerPoolWithItsPeersAndChecksEveryResult(): void
@@ -103,13 +103,13 @@ final class BenchCommandTest extends TestCase
 
         self::assertSame(0, $process->getExitCode(), $process->getErrorOutput());
         foreach ([
-            'Tasks in bulk that do nothing, workers: 1',
-            'Tasks in bulk that do nothing, workers: 2',
-            'One at a time',
+            'No-op tasks in bulk, workers: 1',
+            'No-op tasks in bulk, workers: 2',
+            'One task at a time',
             'Invokable objects',
             'One task in 100',
             'The CPU-bound tasks',
-            'A string there and back',
+            'A string to a worker and back',
             'The memory of this process',
         ] as $title) {
             self::assertMatchesRegularExpression(
@@ -126,7 +126,7 @@ final class BenchCommandTest extends TestCase
             $label = (string) json_encode($series['label'], \JSON_UNESCAPED_SLASHES);
             self::assertContains(
                 $series['problems'],
-                str_starts_with($label, '"amphp/') ? [[], ['it was not done after 20 seconds']] : [[]],
+                str_starts_with($label, '"amphp/') ? [[], ['it has not finished within 20 seconds']] : [[]],
                 $label,
             );
             self::assertIsArray($series['raw']);

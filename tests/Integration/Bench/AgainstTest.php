@@ -35,7 +35,7 @@ final class AgainstTest extends TidyTestCase
         self::assertMatchesRegularExpression("~^Against +\S+.*, {$root}$~m", $process->getOutput());
         self::assertHasRow('Spindle, \w+, 0 MB', 'commands', $process);
         self::assertStringContainsString('quartiles of fewer than 5 rounds', $process->getOutput());
-        self::assertStringNotContainsString('not all right', $process->getOutput());
+        self::assertStringNotContainsString('not all results are right', $process->getOutput());
         preg_match_all('/^round (\d).*?(\(.*\))?, 0 MB$/m', $process->getErrorOutput(), $rounds, \PREG_SET_ORDER);
         $order = array_map(
             static fn(array $round): string => $round[1] . (isset($round[2]) ? ' that' : ' this'),
@@ -189,7 +189,7 @@ final class AgainstTest extends TidyTestCase
         foreach ($units as $name => $unit) {
             self::assertHasRow("{$name}: .*?", $unit, $process);
         }
-        self::assertStringNotContainsString('not all right', $process->getOutput());
+        self::assertStringNotContainsString('not all results are right', $process->getOutput());
         self::assertSame([], Text::names($this->path()));
     }
 

@@ -22,7 +22,7 @@ final class HttpClientBenchTest extends TidyTestCase
         $process->mustRun();
 
         self::assertMatchesRegularExpression('/^undici, Node.js: not available: /m', $process->getOutput());
-        self::assertStringNotContainsString('not all right', $process->getOutput());
+        self::assertStringNotContainsString('not all results are right', $process->getOutput());
 
         foreach ([
             'GET of 1 KB over kept connections, 2 at a time' => 1,

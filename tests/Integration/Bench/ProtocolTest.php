@@ -118,7 +118,8 @@ final class ProtocolTest extends TidyTestCase
             'contestant.php' => ['-n N', '-j N', '--memory MB', '--command LINE', '--tasks KIND', '--cold'],
             'task-contestant.php' => ['-n N', '-j N', '--bytes N', '--iterations N', '--closure', '--pumice DIR'],
             'remote-script.php' => [
-                '--what NAME', '-n N', '--address FILE', '--keys FILE', '--agent, --engine', '--result FILE',
+                '--what NAME', '-n N', '--address FILE', '--keys FILE', '--agent PID', '--engine PID',
+                '--result FILE',
             ],
         ];
         foreach ($options as $program => $names) {

@@ -50,7 +50,7 @@ final class RemoteBenchTest extends TidyTestCase
 
     public function testTasksInBulkAreMeasuredAndBesideTheDurableTierTheRateOfTheDisk(): void
     {
-        $title = 'Tasks in bulk that do nothing, 50 of them';
+        $title = 'No-op tasks in bulk, 50 of them';
         $all = $this->assertPrintsItsTable(['--only', 'bulk', '-n', '50'], $title, self::CONTESTANTS);
         $first = static fn(array $series): mixed => \is_array($series['raw']) ? $series['raw'][0] ?? null : null;
         [$durable, $fast] = array_map($first, $all);

@@ -38,7 +38,7 @@ final class WrkResultTest extends TestCase
     public function testEveryKindOfErrorIsTold(): void
     {
         self::assertSame(
-            ['2 reads failed', '7 answers were no success'],
+            ['2 reads failed', '7 answers were not successful'],
             WrkResult::of(\sprintf(self::OUTPUT, 0, 2, 7))->problems(),
         );
     }
