@@ -3,8 +3,8 @@
 declare(strict_types=1);
 
 /*
- * The aircraft application with the Spindle of the measured checkout. Otherwise the same as examples/aircraft/app.php,
- * which would load the Spindle of this checkout.
+ * The aircraft application with the Spindle of the measured checkout. Except for this, it is the same as
+ * examples/aircraft/app.php, which would load the Spindle of this checkout.
  */
 
 use Aircraft\Services;

@@ -8,7 +8,7 @@ use Spindle\Bench\Support\LimitProgram;
 use Spindle\Bench\Support\Tally;
 use Spindle\Bench\Support\Workload;
 
-/** The limit program, timed by its own clock, which leaves out its start. Other contestants lack this advantage. */
+/** The limit program. It measures its own time, without its start. No other contestant has this advantage. */
 final readonly class Limit implements Contestant
 {
     public function label(): string

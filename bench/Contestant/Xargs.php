@@ -8,7 +8,7 @@ use Spindle\Bench\Support\Program;
 use Spindle\Bench\Support\Tally;
 use Spindle\Bench\Support\Workload;
 
-/** xargs. It captures nothing: all commands share one pipe, which is less work than a pool has. */
+/** xargs. It captures nothing: all commands write into one pipe. So xargs has less work than a pool. */
 final readonly class Xargs implements Contestant
 {
     public function label(): string

@@ -14,7 +14,7 @@ final readonly class FreeMemory
 
     private const MAX_GAP_BYTES = 0x2_0000;
 
-    /** If values use at most this share of the usable memory, free memory is between them or not allocated yet. */
+    /** If values use at most this share of the usable memory, the rest is free between them, or not yet allocated. */
     private const MAX_USAGE_WITH_GAPS = 0.75;
 
     /** Maximum share of the usable memory for one request. */

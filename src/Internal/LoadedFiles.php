@@ -112,7 +112,7 @@ final class LoadedFiles
         return is_file($path) ? fileinode($path) . ' ' . filesize($path) . ' ' . filectime($path) : '';
     }
 
-    /** Returns the path whose times count: for a file in a phar, that of the phar. The file has times of its source. */
+    /** Returns the phar's path for a file in a phar: the times of the file itself are from before the packing. */
     private static function path(string $file): string
     {
         $isInArchive = str_starts_with($file, 'phar://') && preg_match('~^phar://(.+?\.phar)/~', $file, $archive) === 1;

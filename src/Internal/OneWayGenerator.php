@@ -41,8 +41,8 @@ final class OneWayGenerator
 
     /**
      * Releases the value that a generator yielded last: `yield from OneWayGenerator::release()`.
-     * PHP keeps that value until the generator yields again, ends or delegates to another generator. `yield from []`
-     * does not release the value.
+     * PHP keeps that value until the generator yields again, ends or delegates to another generator. Delegating
+     * to an array (`yield from []`) is not enough.
      *
      * @return \Generator<never, never>
      */

@@ -46,7 +46,7 @@ final class OutputBuffers
         }
     }
 
-    /** Returns whether {main} or a fiber of the event loop is running. It owns all buffers that are not shared. */
+    /** Returns whether the caller is {main} or a fiber of the loop, which own all buffers that are not shared. */
     private static function isOfTheLoop(): bool
     {
         $inner = [];

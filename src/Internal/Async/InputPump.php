@@ -122,7 +122,7 @@ final class InputPump
     }
 
     /**
-     * Releases the input, and throws: for a caller that can't begin its loop over the results.
+     * Releases the input, and throws the reason why the loop over the results can't begin.
      *
      * @throws \Throwable $refusal; or an exception of the input, whose previous exception is then $refusal
      */

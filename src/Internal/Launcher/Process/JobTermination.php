@@ -170,7 +170,7 @@ final class JobTermination
         foreach ($running as $job) {
             if ($job->endReason === 0) {
                 if ($onlyPool || $job->unacknowledged > LauncherProtocol::OUTPUT_WINDOW) {
-                    $job->lastOutputAt = $now; // the job is not silent: its output is not read
+                    $job->lastOutputAt = $now; // the job may have written output that is not read now
                 }
                 $timeout = self::timeoutDeadline($job);
                 $idleAt = self::idleDeadline($job);

@@ -6,7 +6,7 @@ namespace Spindle\Internal\Launcher\Process;
 
 use Spindle\Internal\Launcher\LauncherProtocol;
 
-/** Starts processes with posix_spawn. Each has its own group, default and unblocked signals, and descriptors 0 to 2. */
+/** Starts processes with posix_spawn, each in its own group, without blocked signals, with descriptors 0 to 2 only. */
 final class Spawner
 {
     /** Descriptor under which the launcher has inherited the standard output of the pool's process. */
@@ -42,7 +42,7 @@ final class Spawner
     /** @var array<string, string> inherited environment of jobs that are started next, name => `NAME=value` */
     private array $variables = [];
 
-    /** {@see LauncherJob::$changes} that $environment has now, joined by NUL; one NUL if $environment is outdated. */
+    /** The {@see LauncherJob::$changes} in $environment, joined by NUL; one NUL if $environment is out of date. */
     private string $appliedChanges = "\0";
 
     /** @var array<string, string> path by "PATH\0program", or by "PATH\0program\0directory" for a relative PATH */
