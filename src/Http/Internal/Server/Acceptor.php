@@ -13,7 +13,7 @@ use Spindle\Internal\Warnings;
 /** Accepts connections of one listening socket while the server is not full. */
 final class Acceptor
 {
-    /** Maximum connections accepted per turn of the event loop; fewer on a shared socket, to spread the load. */
+    /** Maximum connections accepted per turn of the event loop; lower if other processes share the socket. */
     private const MAX_ACCEPTS_PER_TURN = 64;
     private const MAX_SHARED_ACCEPTS_PER_TURN = 4;
 
@@ -23,7 +23,7 @@ final class Acceptor
     /** Seconds of a pause in a burst. In this time, other processes that share the socket wake up and accept too. */
     private const WAKEUP_SECONDS = 0.001;
 
-    /** Seconds until the next attempt if no descriptor is free, and if no connection can be closed for a new one. */
+    /** Seconds until the next attempt to accept: if no descriptor is free; if no connection can be closed. */
     private const NO_DESCRIPTOR_PAUSE_SECONDS = 0.5;
     private const ROOM_CHECK_SECONDS = 0.05;
 
@@ -100,7 +100,7 @@ final class Acceptor
         for ($count = $max; $count > 0; --$count) {
             $isFull = $this->isFull();
             if ($isFull && $count < $max) {
-                return; // if another connection waits, the event loop calls this method again; that call makes room
+                return; // the event loop calls this method again only if another connection waits; then it makes room
             }
             if ($isFull && !$this->makeRoom()) {
                 $this->waitForRoom();

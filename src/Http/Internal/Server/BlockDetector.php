@@ -9,21 +9,21 @@ use Revolt\EventLoop;
 /**
  * Logs a warning when code runs for too long without returning to the event loop. The warning names the request.
  *
- * A measurement begins when the timer runs, a handler starts, or a handler begins to wait. It does not begin again when
- * the wait ends. So the measured time of code after a wait is too long, by up to a quarter of the limit.
+ * A measurement begins when a handler starts, when it begins to wait, and each time that a timer runs. No measurement
+ * begins when a wait ends. So the time measured for the code after a wait is up to a quarter of the limit too long.
  */
 final class BlockDetector
 {
     /** The timer runs this number of times within the limit. */
     private const TURNS = 4;
 
-    /** Nanoseconds for which code may hold the event loop. If there is no limit, hrtime() never reaches this number. */
+    /** Nanoseconds for which code may block the event loop. Without a limit, the number is larger than any duration. */
     public readonly int $limit;
 
     /**
-     * Time by hrtime() from which the running code has held the event loop for too long. While no request is open, the
-     * time is 0. Then the next request calls {@see handleRequest()}, which starts the timer. There is no native type,
-     * because each request sets this property, and checking a type takes time.
+     * Time by hrtime() from which the running code has blocked the event loop for too long. While no request is open,
+     * the time is 0, so that the next request calls {@see handleRequest()}, which starts the timer. There is no native
+     * type, because each request sets this property, and checking a type takes time.
      *
      * @var int
      */
@@ -42,7 +42,7 @@ final class BlockDetector
         $this->requests = new RequestName($service);
     }
 
-    /** Called when a request begins after {@see $dueAt}, before the request belongs to the open requests. */
+    /** Called when a request begins after {@see $dueAt}. The request has not blocked the loop, and is not named. */
     public function handleRequest(int $now): void
     {
         $this->timer === null ? $this->start() : $this->report($now, '');
@@ -94,7 +94,7 @@ final class BlockDetector
         $this->service->hasOpenRequest() ? $this->dueAt = $now + $this->limit : $this->stop();
     }
 
-    /** @param string $route route of the request whose code held the event loop; '' if it is unknown */
+    /** @param string $route route of the request whose code blocked the event loop; '' if it is unknown */
     private function report(int $now, string $route): void
     {
         $seconds = \sprintf('%.2f', ($now - $this->dueAt + $this->limit) / 1e9);

@@ -27,7 +27,7 @@ final class BodyReader
         private readonly Service $service,
     ) {}
 
-    /** Returns the whole body if its length is known and allowed, and all bytes have arrived unread; otherwise null. */
+    /** Returns the whole body if its length is known and allowed, all of it has arrived, and none was read; or null. */
     public function whole(ServerExchange $exchange): ?string
     {
         return !$exchange->ended

@@ -69,13 +69,13 @@ final class BodyStream implements StreamInterface, BodyLimited
         $this->limit = $bytes;
     }
 
-    /** Makes the body empty, because a form that is not kept was parsed. The body is then like a body of 0 bytes. */
+    /** Makes the body like a body of 0 bytes. Called after a form was parsed whose body is not kept. */
     public function becomeEmpty(): void
     {
         [$this->bytes, $this->offset, $this->dropped, $this->length] = ['', 0, 0, 0];
     }
 
-    /** Drops the bytes at the end of the request. Each later read throws an exception, also at the end of the body. */
+    /** Drops the body when the request ends. Each later read throws an exception, even at the end of the body. */
     public function release(): void
     {
         $this->becomeEmpty();
@@ -150,7 +150,7 @@ final class BodyStream implements StreamInterface, BodyLimited
         return $this->dropped + $this->offset;
     }
 
-    /** Returns whether the body can be read again. If its length is unknown, true may change to false at each read. */
+    /** Returns whether the body can be read again. If its length is unknown, each read may change true to false. */
     public function isSeekable(): bool
     {
         if ($this->dropped > 0 || $this->closed) {

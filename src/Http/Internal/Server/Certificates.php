@@ -17,7 +17,7 @@ final class Certificates
     /** The supported versions of TLS, as an argument of stream_socket_enable_crypto(). */
     public const CRYPTO_METHOD = \STREAM_CRYPTO_METHOD_TLSv1_2_SERVER | \STREAM_CRYPTO_METHOD_TLSv1_3_SERVER;
 
-    /** Context option with the files of all host names (SNI). PHP's SNI_server_certs has only the usable files. */
+    /** Context option with the files of all host names (SNI). PHP's option SNI_server_certs has the usable ones. */
     private const ALL_NAMES = 'spindle_certificates';
 
     /** @var array<string, list<int>> fingerprints of files in which the last check found no fault, by path */
@@ -181,7 +181,7 @@ final class Certificates
 
     /**
      * Makes PHP follow changed symbolic links to the files, and excludes the names (SNI) whose files have a fault now.
-     * With these files, PHP would refuse the connections of all names, or OpenSSL would ask for a passphrase at the
+     * A faulty file would make PHP refuse the connections of all names, or OpenSSL ask for a passphrase at the
      * terminal.
      *
      * @param resource $stream a connection whose handshake has not begun
@@ -190,7 +190,7 @@ final class Certificates
      */
     public static function prepareHandshake($stream): array
     {
-        clearstatcache(true); // clearing one path would keep the links of its parent directories
+        clearstatcache(true); // clearing one path would keep the cached links of its parent directories
         /** @var array{ssl: array<string, array<string, string>>} */
         $options = stream_context_get_options($stream);
         $files = $options['ssl'][self::ALL_NAMES];
@@ -253,7 +253,7 @@ final class Certificates
         return $faults;
     }
 
-    /** @return list<int>|null null if the file is missing, or if ctime might not show its next change */
+    /** @return list<int>|null null if the file is missing, or so new that its next change may leave ctime as it is */
     private static function fingerprint(string $file): ?array
     {
         $stat = Warnings::suppressed(static fn() => stat($file));
@@ -263,11 +263,11 @@ final class Certificates
             : null;
     }
 
-    /** Lets PHP load the files for a socket that is not connected. So all rules of PHP and OpenSSL apply. */
+    /** Returns why PHP can't use the files, or null. Makes PHP load the files for a socket that is not connected. */
     private static function fault(string $certificate, string $key): ?string
     {
-        // A passphrase that no key has, so that OpenSSL rejects all encrypted keys. For an encrypted key in
-        // SNI_server_certs, OpenSSL would ask at the terminal, even if the passphrase is ''.
+        // No key has the passphrase "\n", so OpenSSL rejects each encrypted key here. Later, OpenSSL would ask at the
+        // terminal for the passphrase of an encrypted key in SNI_server_certs, even if the option passphrase is ''.
         $options = ['local_cert' => $certificate, 'local_pk' => $key, 'passphrase' => "\n", 'verify_peer' => false];
         $context = stream_context_create(['ssl' => $options]);
         while (openssl_error_string() !== false); // forgets earlier errors
@@ -279,7 +279,7 @@ final class Certificates
                 && stream_socket_enable_crypto($socket, true, self::CRYPTO_METHOD) !== false;
         });
 
-        $isUsable = $isUsable && $warning === ''; // for a key of another type than the certificate's, PHP only warns
+        $isUsable = $isUsable && $warning === ''; // PHP only warns if the key's type is not the certificate's
 
         return $isUsable ? null : self::explain($warning, openssl_error_string(), $certificate, $key);
     }

@@ -21,7 +21,7 @@ use Spindle\Internal\Async\LoopTurn;
  * suspends, the event loop continues in another fiber. While the handler is suspended, the connection is still watched
  * for reading. So the server notices when the client closes the connection.
  *
- * A {@see Phase} can end while a handler or a write is suspended: when bytes arrive, the client ends its side, a
+ * A {@see Phase} can end while a handler or a write is suspended: when bytes arrive, the client ends its side (FIN), a
  * response is sent, the deadline passes or the server stops. {@see TimedTransport} has the deadlines, and
  * {@see Responder} sends the responses.
  */
@@ -30,7 +30,7 @@ final class Connection implements TransportEvents
     /** Maximum bytes per read while no handler waits for a body. PHP allocates this number of bytes for each read. */
     private const READ_BYTES = 3_000;
 
-    /** While a handler runs, the connection is not read if more bytes than this, such as pipelined requests, wait. */
+    /** While a handler runs and more bytes than this are buffered (pipelined requests), the connection is not read. */
     private const MAX_READ_AHEAD_BYTES = 65_536;
 
     /** Responses to pipelined requests are collected, and sent when they have more bytes than this. */
@@ -95,7 +95,7 @@ final class Connection implements TransportEvents
         return $this->exchange !== null || $this->transport->sending;
     }
 
-    /** Returns when the connection can be evicted, by hrtime(); null while it has a request or unsent bytes. */
+    /** Returns the time by hrtime() from which the connection can be evicted; null during a request or a write. */
     public function evictableFrom(): ?int
     {
         return $this->serving ? null : $this->timed->evictableFrom();

@@ -23,7 +23,7 @@ final class ConnectionLimits
     /** Maximum connections with stream_select(). It can watch 1,024 descriptors, and handlers need some of them. */
     public const MAX_SELECT_CONNECTIONS = 900;
 
-    /** Descriptors reserved for other uses than connections and uploads; at most a quarter of the system's limit. */
+    /** Descriptors reserved for other uses than connections and uploads; at most a quarter of all descriptors. */
     private const RESERVED_DESCRIPTORS = 124;
 
     /** A network can have half of all connections by default. Uploaded files can use a third of the descriptors. */
@@ -50,7 +50,7 @@ final class ConnectionLimits
     /** Nanoseconds of a pause after a search that closed nothing, and after {@see closeSlowConnections()}. */
     private const SEARCH_PAUSE_NANOSECONDS = 50_000_000;
 
-    /** The server is full after connections have waited for room for this time; maximum gap between two waits. */
+    /** A series of waits for room that lasts this long makes the server full; maximum gap within a series. */
     private const FULL_AFTER_NANOSECONDS = 1_000_000_000;
     private const REPEAT_WITHIN_NANOSECONDS = 300_000_000;
 
@@ -66,11 +66,11 @@ final class ConnectionLimits
     /** Time by hrtime() before which {@see closeSlowConnections()} does nothing. */
     private int $nextSlowSearchAt = 0;
 
-    /** Times by hrtime(): of the first and of the last wait for room in the current series. */
+    /** Times by hrtime() of the first and of the last wait for room in the current series. */
     private int $waitingSince = 0;
     private int $lastWaitAt = 0;
 
-    /** Whether the last unsuccessful search of all networks has found enough connections that will be closable soon. */
+    /** Whether the last search of all networks that closed nothing found enough connections that soon are closable. */
     private bool $roomExpected = false;
 
     /** Number of descriptors that the system's limit leaves for connections and uploaded files. */
@@ -145,8 +145,8 @@ final class ConnectionLimits
     }
 
     /**
-     * Closes closable connections, but closable connections of proxies and Unix sockets only if there are no others. If
-     * no connection is closable, closes connections of slow clients, including proxies.
+     * Closes some closable connections. Closable connections of proxies and Unix sockets are closed only if there are
+     * no others. If no connection is closable, closes connections of slow clients, including proxies.
      *
      * @param array<Connection> $connections all connections of the server
      * @param string            $network     network whose connections may be closed; '' for all

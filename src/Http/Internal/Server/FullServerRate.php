@@ -21,8 +21,8 @@ final class FullServerRate
     public function __construct(private readonly int $minRate) {}
 
     /**
-     * Compares the bytes since the last measurement with the minimum. Begins the next measurement if there was none, or
-     * if the client was fast enough.
+     * Returns whether the client was too slow since the measurement began. Begins another measurement if there was
+     * none, or if the client was fast enough.
      *
      * @param int $waitStart when the server began to wait; earlier measurements are ignored
      * @param int $time now on the same clock: hrtime(), or the nanoseconds of waiting for the body so far

@@ -16,8 +16,8 @@ final class Listeners
     private const BACKLOG = 4_096;
 
     /**
-     * TCP_KEEPIDLE, TCP_KEEPINTVL and TCP_KEEPCNT of tcp(7): after 60 s of silence, a probe every 15 s, up to four of
-     * them. Detects clients whose machine is off or unreachable.
+     * TCP_KEEPIDLE, TCP_KEEPINTVL and TCP_KEEPCNT of tcp(7): after 60 s of silence, a probe every 15 s, at most four
+     * probes. The probes detect clients whose machine is off or unreachable.
      */
     private const KEEPALIVE_OPTIONS = [4 => 60, 5 => 15, 6 => 4];
 

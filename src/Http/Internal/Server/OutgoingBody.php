@@ -19,7 +19,7 @@ final class OutgoingBody
 {
     private const READ_BYTES = 262_144;
 
-    /** Maximum bytes of collected pieces; nanoseconds after a piece in which further pieces are collected. */
+    /** Maximum bytes of collected pieces; how long after a sent piece further pieces are collected, in nanoseconds. */
     private const MAX_COLLECTED_BYTES = 65_536;
     private const COLLECT_NANOSECONDS = 1_000_000;
 
@@ -40,7 +40,7 @@ final class OutgoingBody
 
     private readonly StreamInterface $stream;
 
-    /** Number of suspended calls of close(). $closed is notified when it becomes 0. */
+    /** Number of calls of close() that have not returned. When this number becomes 0, $closed is notified. */
     private int $closeCalls = 0;
     private ?Condition $closed = null;
 
@@ -120,7 +120,7 @@ final class OutgoingBody
                 }
             }
         } catch (\Throwable $failure) {
-            if ($hasSent) { // otherwise, not even the head was sent
+            if ($hasSent) { // otherwise, the head may be unsent, and the caller can still replace the response
                 $timed->flush();
             }
             throw $failure;
@@ -142,7 +142,7 @@ final class OutgoingBody
      *
      * @return \Generator<int, string>
      *
-     * @throws \LengthException when the body is shorter than $length, or longer than its size; before the last piece
+     * @throws \LengthException when the body is shorter than $length; or, before the last piece, when it is longer
      */
     public function pieces(?int $length, bool $chunked): \Generator
     {

@@ -4,17 +4,17 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Server;
 
-/** Checks whether a client sends a body fast enough. Adds up all waits of a request, so short waits count too. */
+/** Checks whether a client sends a body fast enough. Adds up the server's waits for bytes of the same request. */
 final class RateWindow
 {
     /** Bytes that the transport had received and sent when the window began. */
     private int $receivedBefore = 0;
     private int $sentBefore = 0;
 
-    /** Nanoseconds of waiting in this window, without the current wait. */
+    /** Nanoseconds for which the server has waited in this window, without the current wait. */
     private int $waited = 0;
 
-    /** Nanoseconds of waiting in previous windows. */
+    /** Nanoseconds for which the server has waited in previous windows. */
     private int $waitedBefore = 0;
 
     /** Start of the current wait by hrtime(); 0 if there is none. */
@@ -68,7 +68,7 @@ final class RateWindow
         return $received + $sent >= $this->minBytes;
     }
 
-    /** Returns the nanoseconds of waiting in all windows, including the current wait. */
+    /** Returns the nanoseconds for which the server has waited in all windows, including the current wait. */
     public function waited(int $now): int
     {
         return $this->waitedBefore + $this->waited + ($this->waitingSince === 0 ? 0 : $now - $this->waitingSince);

@@ -23,7 +23,7 @@ final class Responder
 
     private ?OutgoingBody $body = null;
 
-    /** The closed body of a response, if its iterator has not ended, and {@see release()} follows. */
+    /** A closed response body whose iterator has not ended. {@see release()} waits until the iterator has ended. */
     private ?OutgoingBody $endingBody = null;
 
     public function __construct(
@@ -131,7 +131,7 @@ final class Responder
                 $this->body = $body;
                 $this->service->stopping ? $body->stop() : null;
                 if ($exchange->awaitsContinue()) {
-                    // the first piece may read the request body, which sends "100 Continue" before the head
+                    // creating the first piece may read the request body, and "100 Continue" has to precede the head
                     $pieces->current();
                     $this->isCurrent($exchange) || throw ClientDisconnectedException::closed();
                     $headStart = $headEnd = \strlen($timed->outgoing);
@@ -165,7 +165,7 @@ final class Responder
         return $keepAlive;
     }
 
-    /** Releases an answered request. Before that, the iterator of the response body ends, because it may use files. */
+    /** Releases an answered request after the iterator of the response body has ended, because it may use uploads. */
     public function release(ServerExchange $exchange): void
     {
         [$body, $this->endingBody] = [$this->endingBody, null];

@@ -166,7 +166,7 @@ final class ResponseWriter
             }
         }
 
-        // The handler may have emptied the body, because the request is HEAD.
+        // For HEAD, the handler may have emptied the body. Then its Content-Length counts instead of the size 0.
         return $size > 0 || $size === 0 && $request->method !== 'HEAD' ? $size : self::givenLength($response) ?? $size;
     }
 
@@ -177,7 +177,7 @@ final class ResponseWriter
         return preg_match('/^\d{1,18}$/D', $given) === 1 ? (int) $given : null;
     }
 
-    /** Returns another library's head, without Date and Content-Length; null if only headLines() can create it. */
+    /** Returns the head of another library's response, without Date and Content-Length; null if headLines() must. */
     private function reusableHead(ResponseInterface $response, int $length): ?string
     {
         $status = $response->getStatusCode();

@@ -30,7 +30,7 @@ final class Service implements FileDescriptors
     /** Minimum nanoseconds from a check of all deadlines to the next one, unless an earlier deadline is added. */
     private const MIN_CHECK_NANOSECONDS = 100_000_000;
 
-    /** How long an ended connection stays open without receiving a byte, in seconds. */
+    /** Seconds after which a connection whose server side has ended is closed, if the client sends nothing. */
     private const LINGER_SECONDS = 2.0;
 
     /** @var array<int, Connection> */

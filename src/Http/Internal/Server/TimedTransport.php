@@ -59,7 +59,7 @@ final class TimedTransport
     /** Created when the server is full and waits for the client. */
     private ?FullServerRate $fullServerRate = null;
 
-    /** Number of extensions so far. */
+    /** Number of extensions of the wait in {@see linger()} so far. */
     private int $lingerExtensions = 0;
 
     /** Bytes received when the current wait of {@see linger()} began. */
@@ -137,7 +137,7 @@ final class TimedTransport
         }
     }
 
-    /** Starts another {@see RateWindow}, and returns true, if enough bytes were transferred in the current one. */
+    /** Returns whether enough bytes were transferred in the current {@see RateWindow}. If so, starts the next one. */
     public function continueBody(): bool
     {
         if ($this->uploadRate?->isFastEnough() !== true) {
@@ -318,8 +318,8 @@ final class TimedTransport
 
     /**
      * Ends this side of the connection once all bytes are sent, and waits until the client ends its side. Some
-     * clients, such as proxies, first send the whole body. If a connection is closed with unread bytes, the kernel
-     * discards the response: RFC 9112, section 9.6.
+     * clients, such as proxies, send the whole body before they read the response. If the server closed the connection
+     * while bytes are unread, the kernel would discard the response: RFC 9112, section 9.6.
      */
     public function linger(): void
     {

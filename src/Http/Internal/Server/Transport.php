@@ -27,7 +27,7 @@ final class Transport
     private readonly string $readWatcher;
     private ?string $writeWatcher = null;
 
-    /** Whether the stream is not watched for reading. */
+    /** Whether reading is paused. */
     public bool $paused = false;
 
     /** Whether some bytes are unsent. */
@@ -35,7 +35,7 @@ final class Transport
 
     private bool $closed = false;
 
-    /** Whether the connection will end like one whose response is incomplete: {@see markIncomplete()}. */
+    /** Whether the connection will end in the way that shows an incomplete response: {@see markIncomplete()}. */
     private bool $isIncomplete = false;
 
     /** Whether the other side has reset the connection, TLS has failed, or bytes could not be sent. */
@@ -93,7 +93,7 @@ final class Transport
         [$done, , $warning] = Warnings::of(
             fn() => stream_socket_enable_crypto($this->stream, true, Certificates::CRYPTO_METHOD),
         );
-        // PHP loads the files first. The warnings that a client can cause begin with "SSL".
+        // A client can cause only warnings that begin with "SSL". Other warnings are about the files of this side.
         if ($warning !== '' && !str_starts_with(Warnings::reason($warning), 'SSL')) {
             $warn('TLS connections fail because of the certificate: ' . strtok(Warnings::reason($warning), ';'));
         }
@@ -121,8 +121,8 @@ final class Transport
         }
         if ($bytes === false || $bytes === '') {
             $ended = feof($this->stream);
-            // The regular end of a plain connection was handled above. That of TLS causes no warning, unlike an alert
-            // about an error, after which nothing can be sent (RFC 8446, 6.2).
+            // The regular end of a plain connection was handled above. The regular end of TLS causes no warning. An
+            // alert about an error causes one. Then nothing can be sent (RFC 8446, 6.2).
             $this->broken = $this->broken || $ended && (!$this->secure || $warning !== '' || $this->wasReset());
 
             return $ended ? '' : null;
