@@ -6,7 +6,7 @@ namespace Spindle\Http\Internal\Message;
 
 use Spindle\SpindleException;
 
-/** The parser refuses a message. The start of the next request is unknown, so the connection must be closed. */
+/** Thrown for a refused message. The start of the next request is unknown, so the connection must be closed. */
 final class BadMessageException extends \RuntimeException implements SpindleException
 {
     /** @param int $status HTTP status of the response */

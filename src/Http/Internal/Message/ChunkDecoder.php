@@ -12,7 +12,7 @@ final class ChunkDecoder
 
     private const FIELD_LINE_PATTERN = '@^' . HeadReader::TOKEN . ':' . HeadReader::VALUE . '$@D';
 
-    /** Maximum bytes by which all chunk extensions may exceed the data. Longer extensions would only cost time. */
+    /** Maximum bytes by which all chunk extensions may exceed the body's data. Decoding extensions takes time. */
     private const MAX_EXCESS_EXTENSION_BYTES = 16_384;
 
     private const MAX_SIZE_DIGITS = 15;
@@ -37,7 +37,7 @@ final class ChunkDecoder
     /**
      * Returns the data of chunks in the buffer, up to the end of the body.
      *
-     * @param int $offset where in the buffer decoding begins; afterwards, the end of the decoded bytes
+     * @param int $offset offset of the first byte to decode in the buffer; set to the end of the decoded bytes
      *
      * @throws BadMessageException
      */

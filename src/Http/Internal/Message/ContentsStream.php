@@ -7,8 +7,8 @@ namespace Spindle\Http\Internal\Message;
 use Psr\Http\Message\StreamInterface;
 
 /**
- * Makes a stream readable whose only usable method is getContents(), such as CallbackStream of laminas-diactoros, or
- * Nyholm's stream of a file in a mode that Nyholm does not know (`rbe`).
+ * Adds read() to a stream that can be read only by getContents(). Such streams are CallbackStream of laminas-diactoros,
+ * and Nyholm's stream of a file that was opened in a mode unknown to Nyholm (`rbe`).
  */
 final class ContentsStream implements StreamInterface
 {

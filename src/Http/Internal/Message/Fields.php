@@ -62,7 +62,7 @@ final class Fields
         return $fields;
     }
 
-    /** @throws \InvalidArgumentException when the name is no token (RFC 9110, 5.1). PHP makes a key of digits an int */
+    /** @throws \InvalidArgumentException when the name is no token (RFC 9110, 5.1). Array keys of digits are ints */
     public static function name(int|string $name): string
     {
         $name = (string) $name;

@@ -20,8 +20,8 @@ final class HandlerFailure
     private function __construct() {}
 
     /**
-     * @param bool $responseStarted whether the answer can't be sent; any exception is then logged, with a status below
-     *     500 only as a warning, because clients can cause it
+     * @param bool $responseStarted true if the answer can't be sent; then each exception is logged. An exception with a
+     *     status below 500 is logged as a warning, because clients can cause it
      */
     public static function answer(
         \Throwable $failure,
@@ -62,7 +62,7 @@ final class HandlerFailure
         );
     }
 
-    /** Logs an exception of a response body's close(), because it must not replace the response. */
+    /** Logs an exception of a response body's close(). The exception must not replace the response. */
     public static function logUnclosed(\Throwable $failure, ?LoggerInterface $logger): void
     {
         $logger?->warning(

@@ -80,7 +80,7 @@ final class HeadReader
         return $this->method;
     }
 
-    /** Returns whether nothing or only an empty line was received. Old clients send one after a body: RFC 9112, 2.2. */
+    /** Returns whether at most an empty line was received. Old clients send such a line after a body: RFC 9112, 2.2. */
     public function isBlank(): bool
     {
         return $this->method === '' && $this->size <= 2;

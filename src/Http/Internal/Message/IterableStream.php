@@ -69,8 +69,8 @@ final class IterableStream implements StreamInterface
     }
 
     /**
-     * Tries to read one byte after the announced length. If a generator's last piece ended there, this read resumes the
-     * generator. The code after the last `yield` then runs.
+     * Lets a generator run the code after its last `yield`, when all bytes of the announced length were read. For this,
+     * tries to read one more byte, which resumes the generator.
      */
     public static function finish(StreamInterface $body): void
     {

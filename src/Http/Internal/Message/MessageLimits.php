@@ -22,7 +22,7 @@ final readonly class MessageLimits
         public int $fields = 100,
     ) {}
 
-    /** Returns the size up to which each head is within the limits. A field line has four bytes or more. */
+    /** Returns the size up to which no head can exceed a limit, because each field line has at least four bytes. */
     public function alwaysAllowedBytes(): int
     {
         return min($this->target, $this->head, 4 * $this->fields);

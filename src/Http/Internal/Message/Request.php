@@ -175,7 +175,7 @@ final class Request implements ServerRequestInterface
     }
 
     /**
-     * Returns the parameters of the received URI, also after {@see withUri()}.
+     * Returns the parameters of the received URI, even after {@see withUri()}.
      *
      * @return array<array-key, mixed>
      *
@@ -197,7 +197,7 @@ final class Request implements ServerRequestInterface
     }
 
     /**
-     * Returns the received cookies, also after a change of the Cookie field.
+     * Returns the received cookies, even after a change of the Cookie field.
      *
      * @return array<array-key, mixed>
      *
@@ -221,7 +221,7 @@ final class Request implements ServerRequestInterface
      * Returns the body. A read suspends until bytes have arrived. The read throws an {@see HttpException} when the body
      * is too large, too slow or malformed, and a ClientDisconnectedException when the client has closed the connection.
      *
-     * JSON, urlencoded forms and short bodies of other types can be read several times, also after
+     * JSON, urlencoded forms and short bodies of other types can be read several times, even after
      * {@see getParsedBody()}. A multipart form can be read only once. After getParsedBody(), its body is empty.
      * After the end of the request, each read throws a LogicException.
      */

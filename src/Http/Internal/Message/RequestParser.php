@@ -233,7 +233,7 @@ final class RequestParser
                 return null;
             }
             $head = $this->reader->addLine(substr($this->buffer, $this->offset, $end + 1 - $this->offset));
-            $this->offset = $end + 1; // after addLine(): if it throws, method() still finds the line in the buffer
+            $this->offset = $end + 1; // not before addLine(): if that throws, method() still reads the line
         } while ($head === null);
         $this->reader = null;
 

@@ -6,7 +6,7 @@ namespace Spindle\Http\Internal\Message;
 
 use Psr\Http\Message\StreamInterface;
 
-/** The sizes that streams report. Some are wrong: for a file with a filter, PHP reports the size before the filter. */
+/** Checks the sizes that streams report. For a file with a stream filter, PHP reports the size before the filter. */
 final class StreamSize
 {
     private function __construct() {}
@@ -20,9 +20,9 @@ final class StreamSize
     }
 
     /**
-     * Returns whether fstat() reports the right size of a resource. PHP can't list the filters of a resource, so this
-     * returns false for all files while the process has a filter. It ignores filters of php://temp, because PSR-7
-     * libraries store strings there, which would then be sent in chunks.
+     * Returns whether fstat() reports the right size of a resource. PHP can't list the filters of a resource. So while
+     * the process has a filter, the result is false for all files. Filters of php://temp are ignored, because PSR-7
+     * libraries store strings there. Without a certain size, these strings would be sent in chunks.
      *
      * @param array<array-key, mixed> $metadata that of stream_get_meta_data(); empty if there is no resource
      */
@@ -80,8 +80,9 @@ final class StreamSize
     }
 
     /**
-     * Measures the open file, because its path may lead to another file now. Filters do not change its end. Guzzle's
-     * NoSeekStream hides the end, so the file at its path is measured. A LimitStream is not: it may skip the start.
+     * Seeks to the end of the open file, because its path may lead to another file now. Filters do not change this end.
+     * Guzzle's NoSeekStream can't seek: then the file at its path is measured. For Guzzle's LimitStream, which may skip
+     * the start of the file, the result is false.
      */
     private static function hasGrown(StreamInterface $stream, int $size): bool
     {
@@ -89,7 +90,7 @@ final class StreamSize
             $stream->seek(0, \SEEK_END);
 
             return $stream->tell() > $size;
-        } catch (\RuntimeException) { // also for some filters since PHP 8.5
+        } catch (\RuntimeException) { // thrown for some filters too, since PHP 8.5
             $path = $stream->getMetadata('uri');
             clearstatcache();
 
