@@ -70,7 +70,7 @@ final class Channel implements FrameHandler
         $this->flush();
     }
 
-    /** Sends as many unsent bytes as the kernel accepts. Drops the unsent bytes if the other side is closed. */
+    /** Sends as many unsent bytes as the kernel accepts. Drops all unsent bytes if the other side is closed. */
     public function flush(): void
     {
         if ($this->unsent !== '' && !$this->flushing) {

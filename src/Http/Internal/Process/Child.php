@@ -68,7 +68,7 @@ final class Child
     private float $stopTimeout = \INF;
     private float $handOverTimeout = \INF;
 
-    /** Time at which the process is killed if it does not serve yet; time at which it is killed if it has not ended. */
+    /** Times at which the process is killed: if it does not serve by then; if it has not ended by then. */
     private int $startDeadline = \PHP_INT_MAX;
     private int $endDeadline = \PHP_INT_MAX;
 
@@ -118,7 +118,7 @@ final class Child
         Signals::send($this->pid, \SIGCONT); // a suspended process (SIGSTOP) could not read the message
     }
 
-    /** Gives the process, which has reported that it ends, as much time as after {@see Message::Stop}. */
+    /** Called when the process has reported that it ends. Starts the same deadline as {@see Message::Stop}. */
     public function leaves(string $why): void
     {
         $this->endReason = $why;
@@ -155,7 +155,7 @@ final class Child
         [$this->unansweredPings, $this->probedAt, $this->traced] = [0, null, false];
     }
 
-    /** Pings the process. If a ping stays unanswered, asks the process by a signal what blocks its event loop. */
+    /** Pings the process. If a ping stays unanswered, sends a signal that asks what blocks the event loop. */
     private function probe(int $now): void
     {
         $this->probeAt = $now + self::PROBE_NANOSECONDS;
@@ -203,7 +203,7 @@ final class Child
     }
 
     /**
-     * Asks the process by a signal for its position in the code. {@see checkDeadlines()} kills the process soon after.
+     * Sends a signal that asks for the position in the code. {@see checkDeadlines()} kills the process soon after.
      * The process must not continue after the signal, because the signal interrupts system calls of handlers.
      */
     private function killWithReport(string $why): void
@@ -215,7 +215,7 @@ final class Child
         }
     }
 
-    /** Returns in brackets the position, or why it is unknown; '' if the process was not asked for its position. */
+    /** Returns the position in brackets, or why the position is unknown; '' if the process was not asked for it. */
     public function positionClause(): string
     {
         return match (true) {

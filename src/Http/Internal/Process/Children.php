@@ -19,8 +19,8 @@ use Spindle\Internal\Warnings;
 final class Children implements \IteratorAggregate
 {
     /**
-     * Maximum nanoseconds of one wait. A signal that arrives right before a wait does not end the wait. With ext-uv or
-     * ext-event, no signal ends a wait.
+     * Maximum nanoseconds of one wait, so that signals are handled in time. A signal that arrives right before a wait
+     * does not end the wait. With ext-uv or ext-event, no signal ends a wait.
      */
     private const MAX_WAIT_NANOSECONDS = 1_000_000_000;
 
@@ -64,7 +64,7 @@ final class Children implements \IteratorAggregate
         [$supervisorEnd, $workerEnd] = Channel::pair();
         $pid = Warnings::suppressed(pcntl_fork(...));
         if ($pid === 0) {
-            // the application is loaded after this point: its files may be newer than those that are loaded now
+            // distinguishes files loaded so far from those of the application, which are loaded later and may be newer
             LoadedFiles::record();
             $this->disconnect($slot->role);
             $supervisorEnd->close();
@@ -180,7 +180,7 @@ final class Children implements \IteratorAggregate
         }
     }
 
-    /** Ends the event loop's fiber if it is suspended. A forked process can replace only a loop that does not run. */
+    /** Ends the suspended fiber of the event loop, if any. A fork can't replace a loop that is running. */
     private static function endLoopFiber(): void
     {
         if (EventLoop::getDriver()->isRunning()) {
@@ -189,7 +189,7 @@ final class Children implements \IteratorAggregate
         }
     }
 
-    /** Closes other processes' sockets and channels. Otherwise, these processes would miss the supervisor's end. */
+    /** Closes copies of other processes' sockets and channels. An open copy would hide the supervisor's end there. */
     private function disconnect(ProcessRole $role): void
     {
         array_map(fclose(...), array_diff_key($this->sockets, $role->sockets));

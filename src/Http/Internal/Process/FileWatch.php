@@ -16,7 +16,7 @@ final class FileWatch
 
     /**
      * @var array<string, array{string, string}> by relative path: the status (mtime, size and inode), and the hash of
-     *                                           the content; an unknown hash is ''
+     *                                           the content; '' for an unknown hash
      */
     private array $files = [];
 

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Process;
 
-/** Types of messages, which have a number and a payload. Processes send types up to 13, the supervisor the others. */
+/** Types of messages, which have a number and a payload. Processes send 1 to 13, the supervisor sends 16 to 21. */
 enum Message: int
 {
     /** The process serves. Payload: two doubles, the maximum seconds until its end after Stop and after HandOver. */
@@ -18,7 +18,7 @@ enum Message: int
     /** The process asks to be replaced. Payload: the reason. Number: 1 if a limit is too low for every process. */
     case ReplacementRequest = 4;
 
-    /** The process ends unexpectedly. The payload is the reason. */
+    /** The process ends, although the supervisor did not ask for it. The payload is the reason. */
     case Ending = 5;
 
     /** A question to all processes that serve the application. {@see self::Answers} gets the same number. */

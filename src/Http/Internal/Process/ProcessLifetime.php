@@ -7,7 +7,7 @@ namespace Spindle\Http\Internal\Process;
 use Psr\Http\Message\ResponseInterface;
 use Psr\Http\Message\ServerRequestInterface;
 
-/** Asks for the replacement of a process at a limit. The process serves until its replacement serves. */
+/** Asks the supervisor to replace this process at a limit. The process serves until its replacement serves. */
 final class ProcessLifetime
 {
     /** Nanoseconds after which the process asks again, because its replacement may have failed. */
@@ -34,7 +34,7 @@ final class ProcessLifetime
     ) {}
 
     /**
-     * Returns a handler that counts the requests, and requests a replacement when a limit is reached.
+     * Returns a handler that counts the requests, and asks for a replacement when a limit is reached.
      *
      * @param \Closure(ServerRequestInterface): ResponseInterface $handler
      * @param int|null $maxRequests reduced by up to a tenth at random, so that not all processes end at the same time

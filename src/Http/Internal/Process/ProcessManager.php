@@ -32,10 +32,10 @@ final class ProcessManager implements ChildMessages
 
     private ManagerState $state = ManagerState::Running;
 
-    /** Signal that made the supervisor, which was already stopping, kill all processes; 0 if there was none. */
+    /** Signal that arrived while the supervisor was stopping, and made it kill all processes; 0 if there was none. */
     private int $killSignal = 0;
 
-    /** Times by hrtime(): of the next pings, and of the next scan of the files. */
+    /** Times by hrtime() of the next pings, and of the next scan of the files. */
     private int $pingAt = 0;
     private int $scanAt = 0;
 

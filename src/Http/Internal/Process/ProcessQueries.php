@@ -11,8 +11,8 @@ final class ProcessQueries
     private const TIMEOUT_NANOSECONDS = 2_000_000_000;
 
     /**
-     * Maximum for questions about health: more than {@see \Spindle\Http\Internal\Server\Checks::TIMEOUT_SECONDS}, and
-     * less than one second, the usual timeout of health probes:
+     * Maximum nanoseconds for questions about health. The time is above
+     * {@see \Spindle\Http\Internal\Server\Checks::TIMEOUT_SECONDS}, and below one second, the usual timeout of probes:
      * https://kubernetes.io/docs/tasks/configure-pod-container/configure-liveness-readiness-startup-probes/#configure-probes.
      */
     private const HEALTH_TIMEOUT_NANOSECONDS = 850_000_000;
@@ -66,7 +66,7 @@ final class ProcessQueries
      * Stores an answer, unless the query is closed.
      *
      * @param int  $question      the supervisor's number of the query
-     * @param bool $isPreliminary true if a final answer follows; this answer is used only if that one is too late
+     * @param bool $isPreliminary true if a final answer follows; this answer is used only if the final one is late
      */
     public function addAnswer(Child $child, int $question, string $answer, bool $isPreliminary = false): void
     {
@@ -84,7 +84,7 @@ final class ProcessQueries
         }
     }
 
-    /** Removes questions and answers of a process that has ended. Other queries no longer wait for that process. */
+    /** Removes the questions and answers of an ended process. Questions of other processes no longer wait for it. */
     public function removeProcess(Child $child): void
     {
         foreach ($this->open as $question => $query) {

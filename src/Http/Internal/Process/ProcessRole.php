@@ -9,7 +9,7 @@ use Spindle\Http\AppException;
 use Spindle\Http\HttpServer;
 use Spindle\Http\Internal\Server\Listeners;
 
-/** Task of one process that the supervisor forks: its sockets, server and settings. */
+/** The role of one process that the supervisor forks: its sockets, server and settings. */
 final readonly class ProcessRole
 {
     /**

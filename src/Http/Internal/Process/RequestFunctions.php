@@ -98,7 +98,7 @@ final class RequestFunctions
         require_once __DIR__ . '/error-log.php';
         require_once __DIR__ . '/request-functions.php';
         if (\extension_loaded('session') && session_status() === \PHP_SESSION_NONE && !headers_sent()) {
-            session_set_save_handler(new NoSessions(), false); // PHP may have been started with session_start()
+            session_set_save_handler(new NoSessions(), false); // PHP may still have its own session_start()
         }
     }
 

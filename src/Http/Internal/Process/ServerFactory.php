@@ -25,7 +25,7 @@ final readonly class ServerFactory
     /** Maximum seconds for which the admin server delays the shutdown, after the application has stopped. */
     private const ADMIN_STOP_TIMEOUT = 1.0;
 
-    /** @param Release|null $release null when a reload can't lead to another release of the application */
+    /** @param Release|null $release null when a reload can't switch to another release of the application */
     public function __construct(
         private string $app,
         private SupervisorOptions $options,
@@ -47,7 +47,7 @@ final readonly class ServerFactory
         $file = realpath($this->app); // the application may change the working directory
         $application = AppLoader::load($this->app);
         $this->addCertificates($sockets, $application->options);
-        if ($file !== false) { // for closures that are sent after a deployment
+        if ($file !== false) { // closures from this file may be sent to workers after a deployment has changed the file
             LoadedFiles::keepText($file);
         }
         if ($link !== null && ($this->options->maxRequests ?? $this->options->maxMemory) !== null) {

@@ -35,7 +35,7 @@ final class ServingProcess implements SupervisorMessages
      */
     public const TRACE_SIGNAL = \SIGWINCH;
 
-    /** Minimum nanoseconds from a ping to the supervisor's {@see TRACE_SIGNAL}. Earlier signals are from a terminal. */
+    /** Minimum nanoseconds from a ping to the supervisor's {@see TRACE_SIGNAL}. An earlier signal is the terminal's. */
     private const MIN_BLOCK_NANOSECONDS = 400_000_000;
 
     /** Maximum frames of a backtrace. They are enough to name a function with its callers. */
@@ -102,7 +102,7 @@ final class ServingProcess implements SupervisorMessages
         foreach ([\SIGTERM, \SIGCHLD] as $signal) {
             pcntl_signal($signal, \SIG_DFL);
         }
-        // Terminals and service managers send most of these to all processes, but only the supervisor acts on them.
+        // Terminals and service managers send most of these signals to all processes. Only the supervisor acts on them.
         foreach ([
             \SIGINT,
             \SIGHUP,
@@ -161,7 +161,7 @@ final class ServingProcess implements SupervisorMessages
             $loop->blocks = $server->blocks();
         }
         $server->serve($this->role->sockets, true);
-        LoopTurn::await(); // after this wait, the event loop handles SIGTERM; before, SIGTERM kills this process
+        LoopTurn::await(); // after this wait, the event loop handles SIGTERM; until then, SIGTERM kills this process
         $link->send(Message::Ready, 0, pack('e2', ...$server->timeouts()));
         $this->done->getFuture()->await();
         // the server has already logged unanswered requests

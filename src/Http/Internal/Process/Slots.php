@@ -18,7 +18,7 @@ final class Slots
 
     private readonly ReplacementQueue $replacements;
 
-    /** Pauses before another process starts: after a failed start, and after an early end. */
+    /** Pauses until another process is started: after a failed start, and after an early end. */
     private readonly Backoff $startBackoff;
     private readonly Backoff $earlyEndBackoff;
 
@@ -47,7 +47,7 @@ final class Slots
     }
 
     /**
-     * Starts processes until a signal arrives, because the signal may stop the server.
+     * Starts the processes that are due. Returns early if a signal arrives, because the signal may stop the server.
      *
      * @throws AppException when the first process of a slot can't be started
      */
@@ -192,7 +192,7 @@ final class Slots
         }
     }
 
-    /** Returns whether each slot has had a serving process. When that becomes true, logs the ready message. */
+    /** Returns whether each slot has had a serving process. Logs the ready message when this is true the first time. */
     private function hasStarted(): bool
     {
         foreach ($this->starting ? $this->slots : [] as $slot) {

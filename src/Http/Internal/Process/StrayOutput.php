@@ -44,7 +44,7 @@ final class StrayOutput
 
     private bool $hasLargeBuffer = false;
 
-    /** Log entries in the current window; its start by hrtime(); entries dropped since the last logged entry. */
+    /** Log entries in the current window; the window's start by hrtime(); entries dropped since the last logged one. */
     private int $entries = 0;
     private int $windowStart = 0;
     private int $droppedEntries = 0;
@@ -57,7 +57,7 @@ final class StrayOutput
         while (ob_get_level() > 0 && Warnings::suppressed(ob_end_flush(...)));
     }
 
-    /** No other buffer may be open. */
+    /** Starts to capture output. No other buffer may be open. */
     public function capture(): void
     {
         ob_start($this->onOutput(...), 1);

@@ -48,7 +48,7 @@ final class SupervisorLink
     /**
      * Sends a question to all processes that serve the application. Suspends until each has answered or is late.
      *
-     * @param float $timeout seconds in which the supervisor has to answer; it may be suspended (SIGSTOP)
+     * @param float $timeout seconds in which the supervisor has to answer; the supervisor may be suspended (SIGSTOP)
      *
      * @return Answers|null null when the supervisor does not answer. "silent" has an entry for each late process: its
      *         last known statistics or null. "ended" has the counters of ended processes; null for questions of health
