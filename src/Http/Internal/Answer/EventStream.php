@@ -26,7 +26,7 @@ final class EventStream implements StreamInterface
 
     private const COMMENT = ":\n\n";
 
-    /** @var \Generator<mixed, ServerSentEvent|string>|null the only reference to the generator; null after its end */
+    /** @var \Generator<mixed, ServerSentEvent|string>|null the generator's only reference; null after its end */
     private ?\Generator $events;
 
     private readonly Coroutine $producer;
@@ -144,7 +144,7 @@ final class EventStream implements StreamInterface
         }
     }
 
-    /** Runs the iterator up to its next event. Returns whether it may have more. */
+    /** Runs the iterator up to its next event. Returns whether more events may follow. */
     private function advance(): bool
     {
         try {

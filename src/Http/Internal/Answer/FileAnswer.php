@@ -13,7 +13,7 @@ final class FileAnswer
 {
     private function __construct() {}
 
-    /** @param array<string, string|list<string>> $headers these replace the header fields that describe the file */
+    /** @param array<string, string|list<string>> $headers replace the header fields that describe the file */
     public static function of(
         OpenFile $file,
         string $type,
@@ -45,7 +45,7 @@ final class FileAnswer
         };
     }
 
-    /** Returns the requested part; the whole file for no or several parts; 416 if the file has none of the parts. */
+    /** Returns the requested part; the whole file unless one part is requested; 416 if the file has no such part. */
     private static function content(
         Response $response,
         OpenFile $file,

@@ -15,7 +15,7 @@ final readonly class OpenFile
     /** "n": opening a pipe does not wait for a writer. "e": programs of handlers do not inherit the descriptor. */
     private const OPEN_MODE = 'rne';
 
-    /** For this time after a modification, another version with the same modification time may follow. */
+    /** Seconds after a modification in which a further modification may leave the modification time unchanged. */
     public const RECENT_SECONDS = 1;
 
     /**
@@ -76,7 +76,7 @@ final readonly class OpenFile
 
     /**
      * Returns the ETag (RFC 9110, 8.8.3). Modification times are in whole seconds. After a recent modification, another
-     * change could have the same time. So the ETag is weak then, and the later ETag differs from it.
+     * change could have the same time. So the ETag is weak at first, and differs from the ETag of the file later.
      */
     public function etag(int $now): string
     {
@@ -85,7 +85,7 @@ final readonly class OpenFile
         return $this->isRecent($now) ? "W/\"{$tag}-recent\"" : "\"{$tag}\"";
     }
 
-    /** Returns the time for Last-Modified. For a recent modification, it is 1 s earlier and does not match later. */
+    /** Returns the time for Last-Modified. A recent time is reduced by 1 s, so that it does not match later. */
     public function lastModified(int $now): int
     {
         return min($this->modified, $now) - (int) $this->isRecent($now);

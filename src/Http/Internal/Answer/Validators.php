@@ -42,7 +42,7 @@ final readonly class Validators
             return !str_starts_with($condition, 'W/');
         }
 
-        // While more versions may follow, OpenFile::lastModified() is at most this old.
+        // For a recent modification, the time from OpenFile::lastModified() is at most this many seconds old.
         $recentSeconds = OpenFile::RECENT_SECONDS + 1;
 
         return $this->modified !== null

@@ -7,8 +7,8 @@ namespace Spindle\Http\Internal\Form;
 /**
  * Counts the members of the objects in a JSON text without decoding it, and estimates the memory that decoding needs.
  *
- * PHP's hash function has no secret key, so a client can choose members whose hashes all collide. Decoding an object
- * with N such members needs N² / 2 comparisons.
+ * PHP's hash function has no secret key, so a client can choose member names whose hashes all collide. Decoding an
+ * object with N such members needs N² / 2 comparisons.
  */
 final class JsonMembers
 {
@@ -30,7 +30,7 @@ final class JsonMembers
 
     private function __construct() {}
 
-    /** Returns the maximum memory for the decoded text. Also counts brackets, commas and colons in strings. */
+    /** Returns an upper bound of the memory for the decoded text. Characters in strings are counted like structure. */
     public static function maxMemoryBytes(string $json): int
     {
         return self::OBJECT_BYTES * (substr_count(

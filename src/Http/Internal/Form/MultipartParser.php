@@ -10,8 +10,7 @@ use Spindle\Http\HttpException;
  * Parses a body of multipart/form-data, and passes the parts to a sink. The parser uses no stream, event loop or clock.
  *
  * The caller can split the body into calls of {@see push()} in any way. This changes only the sizes of the sink's
- * pieces. The parser buffers at most one boundary or the header of one part. After an exception, the parser must not be
- * used.
+ * pieces. The parser buffers at most one boundary or the header of one part. It can't be used after an exception.
  *
  * Refuses bodies that another parser might split differently. Such a body has a boundary after a bare LF, other text in
  * the line of a boundary, or a boundary after the closing boundary.
@@ -35,7 +34,7 @@ final class MultipartParser
 
     private int $offset = 0;
 
-    /** Number of bytes at the offset that are not data: perhaps the line end before the next boundary. */
+    /** Number of bytes at the offset that are not data, such as a line end that may precede the next boundary. */
     private int $skip = 2;
 
     private MultipartState $state = MultipartState::Preamble;
@@ -152,7 +151,7 @@ final class MultipartParser
 
             return true;
         }
-        // Does not skip the empty line. In a part without data, it is also the line end before the next boundary.
+        // Does not skip the empty line. In a part without data, its line end also precedes the next boundary.
         $this->offset = $end - 1;
         $this->sink->begin($part);
         $this->enter(MultipartState::Data);

@@ -6,7 +6,7 @@ namespace Spindle\Http\Internal\Form;
 
 use Spindle\Http\HttpException;
 
-/** Parses the variables of a query as PHP does for $_GET. Refuses a query of which PHP would leave out variables. */
+/** Parses the variables of a query as PHP does for $_GET. Refuses a query if PHP would leave out variables. */
 final class Query
 {
     private function __construct() {}
@@ -20,7 +20,7 @@ final class Query
     public static function parse(string $query): array
     {
         [$maxVariables, $maxDepth] = [(int) \ini_get('max_input_vars'), (int) \ini_get('max_input_nesting_level')];
-        // A shorter query is within the limits: each variable except the last has two bytes or more, each bracket one.
+        // Shorter queries are within the limits: a variable has at least two bytes with its "&", and a bracket has one.
         if (\strlen($query) > min(2 * $maxVariables, $maxDepth)) {
             self::check($query, $maxVariables, $maxDepth);
         }

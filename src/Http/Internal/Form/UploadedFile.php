@@ -39,7 +39,7 @@ final class UploadedFile implements UploadedFileInterface
     /**
      * Returns the same stream each time, at its beginning.
      *
-     * @throws UploadException when there is no file, it was moved, its stream was closed, or the request has ended
+     * @throws UploadException when no file exists, the file was moved, its stream was closed, or the request has ended
      */
     public function getStream(): StreamInterface
     {
@@ -82,7 +82,7 @@ final class UploadedFile implements UploadedFileInterface
     public function release(): void
     {
         $this->released = true;
-        if ($this->file !== null) { // else it was moved, or is being moved
+        if ($this->file !== null) { // otherwise, the file was moved, or moveTo() is running
             $this->stream === null ? fclose($this->file) : $this->stream->release();
             $this->file = $this->stream = null;
         }

@@ -103,9 +103,9 @@ final class SapiBody
     }
 
     /**
-     * Kills the process of PHP-FPM at the end of the script if the body is not complete then. An exception, a fatal
-     * error or exit() may have ended it, and PHP has logged the error. PHP-FPM then starts another process. Otherwise
-     * PHP-FPM would end the response as usual, and the client would regard a response of unknown length as complete.
+     * Kills the process of PHP-FPM at the end of the script if the body is incomplete, because an exception, a fatal
+     * error or exit() has ended the script. PHP has logged the error, and PHP-FPM starts another process. Without the
+     * kill, PHP-FPM would end the response as usual, and clients would take a response of unknown length as complete.
      */
     private function killAtEnd(): void
     {
@@ -116,7 +116,7 @@ final class SapiBody
         }
     }
 
-    /** Logs an exception of close(), because it must not replace the response. */
+    /** Closes the body. An exception of close() is only logged, because it must not replace the response. */
     private function close(): void
     {
         try {

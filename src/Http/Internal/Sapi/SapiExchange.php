@@ -131,7 +131,7 @@ final class SapiExchange implements RequestExchange
             return ParsedForm::of($_POST, $_FILES, $this->head, $this->warning);
         }
         $form = $this->forms->read($type, $this->body(), $encoding);
-        $this->body = Stream::create(''); // as for POST, and as in the server
+        $this->body = Stream::create(''); // empty, as after a POST, and as in Spindle's server
 
         return $form;
     }
