@@ -26,7 +26,7 @@ final class EventStream implements StreamInterface
 
     private const COMMENT = ":\n\n";
 
-    /** @var \Generator<mixed, ServerSentEvent|string>|null the generator's only reference; null after its end */
+    /** @var \Generator<mixed, ServerSentEvent|string>|null the only reference to the generator; null after its end */
     private ?\Generator $events;
 
     private readonly Coroutine $producer;
@@ -179,7 +179,7 @@ final class EventStream implements StreamInterface
         }
     }
 
-    /** Ends the generator with an exception, so that its `finally` blocks can suspend. Drops their exceptions. */
+    /** Ends the generator with an exception, so that its `finally` blocks can suspend. Drops the blocks' exceptions. */
     private function endGenerator(\Throwable $why): void
     {
         try {

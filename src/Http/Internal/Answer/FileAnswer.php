@@ -45,7 +45,7 @@ final class FileAnswer
         };
     }
 
-    /** Returns the requested part; the whole file unless one part is requested; 416 if the file has no such part. */
+    /** Returns the whole file unless exactly one part is requested. Returns 416 if the file has no requested part. */
     private static function content(
         Response $response,
         OpenFile $file,

@@ -9,13 +9,13 @@ use Spindle\Internal\FileType;
 use Spindle\Internal\NullDevice;
 use Spindle\Internal\Warnings;
 
-/** A regular file open for reading. Its properties describe this file, even if another file gets its path. */
+/** A regular file open for reading. Its properties describe this file, even if another file gets the same path. */
 final readonly class OpenFile
 {
     /** "n": opening a pipe does not wait for a writer. "e": programs of handlers do not inherit the descriptor. */
     private const OPEN_MODE = 'rne';
 
-    /** Seconds after a modification in which a further modification may leave the modification time unchanged. */
+    /** Age in seconds up to which a modification is recent: another one could leave the modification time unchanged. */
     public const RECENT_SECONDS = 1;
 
     /**
@@ -33,7 +33,7 @@ final readonly class OpenFile
     ) {}
 
     /**
-     * @param string $path path on disk; a URL is taken as a file name, never as the URL of a stream wrapper
+     * @param string $path path on disk; a URL is treated as a file name, and is not opened by a stream wrapper
      *
      * @throws HttpException 404 when the file does not exist or is not a regular file, 403 when it can't be read
      * @throws \RuntimeException when the process has too many open files
@@ -76,7 +76,7 @@ final readonly class OpenFile
 
     /**
      * Returns the ETag (RFC 9110, 8.8.3). Modification times are in whole seconds. After a recent modification, another
-     * change could have the same time. So the ETag is weak at first, and differs from the ETag of the file later.
+     * change could have the same time. So for a recent modification, the ETag is weak, and differs from the later one.
      */
     public function etag(int $now): string
     {
@@ -85,7 +85,7 @@ final readonly class OpenFile
         return $this->isRecent($now) ? "W/\"{$tag}-recent\"" : "\"{$tag}\"";
     }
 
-    /** Returns the time for Last-Modified. A recent time is reduced by 1 s, so that it does not match later. */
+    /** Returns the time for Last-Modified; 1 s less for a recent modification, so that it does not match later. */
     public function lastModified(int $now): int
     {
         return min($this->modified, $now) - (int) $this->isRecent($now);

@@ -21,7 +21,7 @@ final readonly class BodyParser
 {
     private const READ_BYTES = 65_536;
 
-    /** Maximum bytes of a body that is kept for a second read. {@see maxKeptBytes()} has the exceptions. */
+    /** Maximum bytes of a body that is kept for a second read. Forms and JSON differ: {@see maxKeptBytes()}. */
     private const MAX_KEPT_BYTES = 65_536;
 
     /** Maximum bytes of JSON that is decoded without a check of the free memory. */
@@ -160,7 +160,7 @@ final readonly class BodyParser
             $this->checkMemory(JsonMembers::maxMemoryBytes($text));
         }
         try {
-            // json_decode() counts a scalar as a level
+            // json_decode() counts a scalar as a level of nesting
             $value = json_decode($text, true, $this->limits->depth + 1, \JSON_THROW_ON_ERROR);
         } catch (\JsonException $exception) {
             throw $exception->getCode() === \JSON_ERROR_DEPTH

@@ -79,7 +79,7 @@ final class NameTree
     /**
      * @param array<mixed> $values
      *
-     * @return int|string|null key of the new element; null when none can be appended, because PHP_INT_MAX is a key
+     * @return int|string|null key of the new element; null if no element can be appended, because PHP_INT_MAX is a key
      */
     private static function append(array &$values): int|string|null
     {
@@ -91,7 +91,7 @@ final class NameTree
         return array_key_last($values);
     }
 
-    /** Returns whether a key, unlike the received name, begins with __Host- or __Secure-, as protected cookies do. */
+    /** Returns whether a key has a prefix of protected cookies (__Host- or __Secure-) that the received name lacks. */
     private static function isDisguised(string $key, string $name): bool
     {
         return preg_match('/^__(?:Host|Secure)-/', $key, $match) === 1 && !str_starts_with($name, $match[0]);

@@ -53,7 +53,7 @@ final class UploadedFile implements UploadedFileInterface
      * existing target is replaced. During the copy of a large file, other fibers can run, and the request may end.
      *
      * @throws \InvalidArgumentException when the path is invalid
-     * @throws UploadException when there is no file, it was moved, its stream was closed, the request has ended, or
+     * @throws UploadException when no file exists, the file was moved, its stream was closed, the request has ended, or
      *     the target can't be written. After a failed write, no copy is left in the directory, and the call can be
      *     repeated
      */

@@ -12,12 +12,12 @@ final class ChunkDecoder
 
     private const FIELD_LINE_PATTERN = '@^' . HeadReader::TOKEN . ':' . HeadReader::VALUE . '$@D';
 
-    /** Maximum bytes by which all chunk extensions may exceed the body's data. Decoding extensions takes time. */
+    /** Maximum bytes by which all chunk extensions may exceed the body's data. More would only waste CPU time. */
     private const MAX_EXCESS_EXTENSION_BYTES = 16_384;
 
     private const MAX_SIZE_DIGITS = 15;
 
-    /** Undecoded bytes of a chunk's data; 0 if the data's line end is next; null if a size or trailer line is next. */
+    /** Undecoded bytes of a chunk's data; 0 before the line end after the data; null before a size or trailer line. */
     private ?int $remaining = null;
 
     /** Whether the last chunk was decoded. The trailer section follows. */

@@ -222,7 +222,7 @@ final class Request implements ServerRequestInterface
      * is too large, too slow or malformed, and a ClientDisconnectedException when the client has closed the connection.
      *
      * JSON, urlencoded forms and short bodies of other types can be read several times, even after
-     * {@see getParsedBody()}. A multipart form can be read only once. After getParsedBody(), its body is empty.
+     * {@see getParsedBody()}. A multipart form can be read only once: after getParsedBody(), its body is empty.
      * After the end of the request, each read throws a LogicException.
      */
     public function getBody(): StreamInterface

@@ -24,7 +24,7 @@ final class StreamSize
      * the process has a filter, the result is false for all files. Filters of php://temp are ignored, because PSR-7
      * libraries store strings there. Without a certain size, these strings would be sent in chunks.
      *
-     * @param array<array-key, mixed> $metadata that of stream_get_meta_data(); empty if there is no resource
+     * @param array<array-key, mixed> $metadata from stream_get_meta_data(); empty if there is no resource
      */
     public static function isCertain(array $metadata): bool
     {

@@ -80,7 +80,7 @@ final readonly class BlockTrace
         'mysqli_result' => self::MYSQL,
     ];
 
-    /** Methods of these classes that wait for a server. Used if the class of a call is not known. */
+    /** Methods of {@see CLASSES} that wait for a server. Used if the class of a call is not known. */
     private const METHODS = [
         'query',
         'exec',
@@ -172,7 +172,7 @@ final readonly class BlockTrace
     }
 
     /**
-     * Searches the statements of a line for a function that blocks. If there is none, searches the statement before.
+     * Searches the statements of a line for a function that blocks. If there is none, searches the previous statement.
      *
      * @return array{string, int, string} name and line of the function, and what to use instead; else '', $line and ''
      */

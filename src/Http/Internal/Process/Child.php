@@ -168,7 +168,7 @@ final class Child
         }
     }
 
-    /** Kills the process if it has missed the deadline of its start or its end. Probes it if a probe is due. */
+    /** Kills the process if it has missed the deadline of its start or end. Probes the process if a probe is due. */
     public function checkDeadlines(int $now, float $startTimeout): void
     {
         if ($this->probeAt <= $now) {

@@ -77,7 +77,7 @@ final class PhpRestart
             && \in_array($argv[0], $line, true)
             && \array_slice($line, $script + 1) === \array_slice($argv, 1);
 
-        return $isOtherForm ? [...self::options(), ...\array_slice($line, 1)] : null; // php -f script -- arguments
+        return $isOtherForm ? [...self::options(), ...\array_slice($line, 1)] : null; // "php -f script -- arguments"
     }
 
     /** @return list<string> */

@@ -11,7 +11,7 @@ use Spindle\Http\Internal\Admin\Readiness;
 use Spindle\Http\Internal\Admin\ServerOverview;
 use Spindle\Http\Internal\Admin\Totals;
 
-/** Asks the application's processes through the supervisor. The supervisor adds the counters of ended processes. */
+/** Gets state and statistics of the worker processes from the supervisor, which adds counters of ended processes. */
 final readonly class ProcessServers implements ServerOverview
 {
     /** Seconds in which the supervisor has to answer. {@see ProcessQueries} gives the processes less time. */

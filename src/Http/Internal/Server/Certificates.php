@@ -156,7 +156,7 @@ final class Certificates
     /**
      * @param array<string, resource> $sockets listening sockets by address
      *
-     * @return array<string, resource> those with TLS
+     * @return array<string, resource> the sockets with TLS
      */
     public static function tlsSockets(array $sockets): array
     {

@@ -17,7 +17,7 @@ use Spindle\Internal\Async\LoopTurn;
 /**
  * One client's connection. Its requests are handled one at a time, in order.
  *
- * A handler runs in the event loop callback that has read its request, and so in the callback's fiber. If the handler
+ * A handler runs in the event loop callback that has read the request, and so in the callback's fiber. If the handler
  * suspends, the event loop continues in another fiber. While the handler is suspended, the connection is still watched
  * for reading. So the server notices when the client closes the connection.
  *

@@ -39,8 +39,8 @@ final class ConnectionLimits
     public const MIN_UNFINISHED_NANOSECONDS = 500_000_000;
 
     /**
-     * Maximum connections closed by one search. A search takes time, because it checks all connections. So it closes
-     * several connections: an eighth of the closable ones, and at least one.
+     * Maximum connections closed by one search. A search takes time, because it checks all connections. So a
+     * search closes several connections: an eighth of the closable ones, and at least one.
      */
     private const MAX_CLOSED_PER_SEARCH = 32;
 
@@ -70,7 +70,7 @@ final class ConnectionLimits
     private int $waitingSince = 0;
     private int $lastWaitAt = 0;
 
-    /** Whether the last search of all networks that closed nothing found enough connections that soon are closable. */
+    /** Whether, in the last search of all networks that closed nothing, enough connections were closable soon. */
     private bool $roomExpected = false;
 
     /** Number of descriptors that the system's limit leaves for connections and uploaded files. */

@@ -32,7 +32,7 @@ final class Listeners
      * @return array<string, resource> the sockets by their actual addresses: port 0 is replaced by the port that was
      *         assigned
      *
-     * @throws ListenException when a socket can't be opened; then none stays open
+     * @throws ListenException when a socket can't be opened; then no socket stays open
      */
     public static function open(array $addresses, HttpServerOptions $options): array
     {

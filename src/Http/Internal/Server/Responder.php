@@ -40,7 +40,7 @@ final class Responder
         $this->timed->closeAfterResponse = true;
     }
 
-    /** Sends the response of a handler. A short response is only collected: the connection sends several together. */
+    /** Sends the response of a handler. A short response is only collected: the connection sends several at once. */
     public function answer(ResponseInterface $response, ServerExchange $exchange): void
     {
         $head = $exchange->head;
@@ -165,7 +165,7 @@ final class Responder
         return $keepAlive;
     }
 
-    /** Releases an answered request after the iterator of the response body has ended, because it may use uploads. */
+    /** Releases an answered request after the iterator of the response body, which may use uploads, has ended. */
     public function release(ServerExchange $exchange): void
     {
         [$body, $this->endingBody] = [$this->endingBody, null];
@@ -249,7 +249,7 @@ final class Responder
         $this->body?->stop();
     }
 
-    /** Closes the response body, which is no longer needed. Uses another fiber, because the body may suspend. */
+    /** Closes the response body, which is no longer needed. Uses another fiber, because close() may suspend. */
     public function closeBody(): void
     {
         $this->body === null ? null : EventLoop::queue($this->closeUnneeded(...), $this->body);

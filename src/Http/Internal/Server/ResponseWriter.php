@@ -13,8 +13,8 @@ use Spindle\Http\Internal\Message\StreamSize;
 use Spindle\Http\Response;
 
 /**
- * Builds the head of a response, and decides how its body ends. Corrects wrong framing fields of a handler, so that
- * the client always finds the start of the next response.
+ * Builds the head of a response, and decides how the body ends. Replaces a wrong Content-Length or Transfer-Encoding of
+ * a handler, so that the client always finds the start of the next response.
  *
  * @phpstan-import-type FieldMap from Fields
  */
@@ -139,7 +139,7 @@ final class ResponseWriter
         $bytes = $body->read($size + 1);
         if (\strlen($bytes) > $size) {
             if ($size === 0 || StreamSize::of($body) === null) {
-                return null; // see length()
+                return null; // the size is uncertain: see length()
             }
             StreamSize::throwUnlessGrown($body, $size);
             $bytes = substr($bytes, 0, $size);
@@ -177,7 +177,7 @@ final class ResponseWriter
         return preg_match('/^\d{1,18}$/D', $given) === 1 ? (int) $given : null;
     }
 
-    /** Returns the head of another library's response, without Date and Content-Length; null if headLines() must. */
+    /** Returns the head of another library's response, without Date and Content-Length; or null: see headLines(). */
     private function reusableHead(ResponseInterface $response, int $length): ?string
     {
         $status = $response->getStatusCode();
@@ -246,7 +246,7 @@ final class ResponseWriter
     }
 
     /**
-     * Returns a response that the server creates without a handler. It is the last one on its connection.
+     * Returns a response that the server creates without a handler. The connection ends after this response.
      *
      * @param string $method method of the request, '' when it is unknown; HEAD gets no body
      * @param int    $now    by hrtime()

@@ -72,8 +72,8 @@ final class ServerExchange implements RequestExchange
         }
         $body = new BodyStream($this->connection, $this);
 
-        // The body refers to this object. This object must not refer to an empty body, because release() is not called
-        // for an empty body.
+        // The body refers to this object. A reference back to the body is a cycle, which release() removes. For an
+        // empty body, release() is not called, so this object keeps no reference to the body.
         return $this->head->length === 0 ? $body : $this->body = $body;
     }
 

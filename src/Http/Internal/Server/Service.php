@@ -255,7 +255,7 @@ final class Service implements FileDescriptors
         }
     }
 
-    /** Called in a fork that is about to end. Otherwise the end would close TLS connections of the parent process. */
+    /** Called in a fork that is about to end. Otherwise, PHP's shutdown would close the parent's TLS connections. */
     private function detachConnections(): void
     {
         ForkedSockets::detach(array_values(array_filter(array_map(

@@ -17,7 +17,7 @@ final class TimedTransport
     /** Maximum number of extensions of the wait in {@see linger()}: 15 waits of Service::LINGER_SECONDS are 30 s. */
     private const MAX_LINGER_EXTENSIONS = 14;
 
-    /** Maximum bytes for one read and for one call of {@see discardReceived()}. */
+    /** Maximum bytes that {@see discardReceived()} receives in one read, and in one call. */
     private const DISCARD_BYTES = 65_536;
     private const MAX_DISCARDED_BYTES = 1_048_576;
 
@@ -253,7 +253,7 @@ final class TimedTransport
     public function checkProgress(): void
     {
         $phase = $this->phase;
-        // The kernel reports a full buffer as writable only when a third of it is free, perhaps megabytes.
+        // The kernel reports a full buffer as writable only when a third of it is free. That may be megabytes.
         $this->transport->trySend();
         if ($this->closed || !$this->transport->sending) {
             return;

@@ -17,8 +17,8 @@ final class UnixSocketFile
     private const EAGAIN = 11;
 
     /**
-     * Identity of each created file, and pid of the process that created it, by path. If this process has replaced a
-     * file, its path has several entries; the last one is the current file.
+     * Device and inode of each created file, and pid of the process that created it, by path. If this process has
+     * replaced a file, the path has several entries. The last entry is the current file.
      *
      * @var array<string, list<array{string, int}>>
      */
@@ -27,8 +27,8 @@ final class UnixSocketFile
     private function __construct() {}
 
     /**
-     * Checks whether a socket can be created at this path, and removes the file of a killed server. PHP itself does not
-     * report why it can't create a socket's file.
+     * Removes the file of a killed server, and throws if no socket can be created at this path. PHP's own warning does
+     * not contain the reason.
      *
      * @throws ListenException
      */
