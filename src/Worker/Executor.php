@@ -15,23 +15,23 @@ use Spindle\Lifecycle;
  *
  * A task works on copies: the callable, its argument and its result are serialized. A task can be a named function, a
  * static method, a method of a serializable object, or a closure whose captured values are serializable or closures.
- * Tasks of one map() call that run in the same process may share one copy of the callable, with its objects and static
- * variables. Other calls never get this copy.
+ * Tasks of one map() call that run in the same process may share one copy of the callable, including its objects and
+ * static variables. Tasks of other calls never use this copy.
  *
- * A task may be a generator function. Its result is then a generator in the caller's process that yields the items of
- * the task. The task runs ahead of the caller by a limited number of items. The worker runs no other task until this
- * task has ended or the caller's generator was destroyed.
+ * A task may be a generator function. The caller then gets a generator that yields the items of the task. The task
+ * produces a limited number of items before the caller reads them. The worker runs no other task until this task has
+ * ended or the caller's generator was destroyed.
  *
- * {@see close()} waits for submitted tasks, and for the tasks of all values that a running map() has read. The map()
- * reads no more values, yields the remaining results, and throws ExecutorClosedException if its input had not ended.
+ * {@see close()} waits for all submitted tasks. A running map() call reads no more values. It yields the results of the
+ * values that it has read, and then throws ExecutorClosedException, unless its input had ended.
  */
 interface Executor extends Lifecycle
 {
     /**
      * Runs one task. The future completes with the task's return value, or fails, usually with a {@see TaskException}.
      *
-     * Cancellation: the future fails with CancelledException once the task can have no more effect. A task that has
-     * not started never starts. A {@see WorkerPool} ends a running task and all processes that the task started.
+     * Cancellation: a task that has not started never starts. A {@see WorkerPool} ends a running task and all processes
+     * that the task started. The future fails with CancelledException when the task has ended or can no longer start.
      *
      * @template T
      *
@@ -72,7 +72,7 @@ interface Executor extends Lifecycle
 
     /**
      * Does the same as {@see self::map()}, but yields each result as soon as it arrives. A {@see WorkerPool} sends the
-     * results of tiny tasks together. Those of the last 100 µs before a long task arrive after that task.
+     * results of tiny tasks together. Results of the last 100 µs before a long task arrive after that task.
      *
      * @template TKey
      * @template TValue

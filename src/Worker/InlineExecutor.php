@@ -21,12 +21,12 @@ use Spindle\Worker\Internal\TaskCode;
  *
  * Tasks, arguments and results are serialized as for a {@see WorkerPool}, so both executors refuse the same values with
  * the same exception. A call of map() runs one task at a time, so {@see mapUnordered()} also keeps the order of the
- * input. When a submitted task suspends its fiber, another runs. A generator is at most one item ahead of its reader.
+ * input. While a submitted task is suspended, others run. A generator is at most one item ahead of its reader.
  *
  * Tasks are not isolated. A task that blocks also blocks the rest of the process. exit() or a fatal error in a task
  * ends the process. Tasks share the globals and the output of the process. There are no retries and no time limit. A
- * running task cannot be ended. It has to check {@see TaskContext::cancellation()}. The future of a cancelled task
- * fails when the task has returned or thrown. {@see TaskContext::current()} works only in the fiber of the task, not in
+ * running task ends early only if it checks {@see TaskContext::cancellation()}. The future of a cancelled task fails
+ * when the task has returned or thrown. {@see TaskContext::current()} works only in the fiber of the task, not in
  * fibers that the task starts, for example with async().
  */
 final class InlineExecutor implements Executor
@@ -108,8 +108,8 @@ final class InlineExecutor implements Executor
 
     /**
      * Ends all work: futures of tasks, loops over results and generators of tasks fail with ExecutorClosedException.
-     * Tasks that have not started never start. A running task gets a cancellation request, but its code continues until
-     * it returns or throws.
+     * Tasks that have not started never start. A running task gets a cancellation request, but continues until it
+     * returns or throws.
      */
     public function kill(): void
     {

@@ -5,8 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Worker;
 
 /**
- * The outcome of one task of {@see Executor::mapOutcomes()} or {@see Executor::mapOutcomesUnordered()}: a value or a
- * failure.
+ * Value or failure of one task of {@see Executor::mapOutcomes()} or {@see Executor::mapOutcomesUnordered()}.
  *
  * @template-covariant TValue
  */

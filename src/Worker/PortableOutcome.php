@@ -17,7 +17,7 @@ final class PortableOutcome
     private const TIMED_OUT = 9;
     private const TOO_LARGE = 10;
 
-    /** Type of the outcome of a task that could not be decoded, so it has not run. A THROWN outcome follows. */
+    /** Outcome of a task that could not be decoded and has not run. A THROWN outcome with the exception follows. */
     private const UNREADABLE = 11;
 
     /** Encodes the result of a task. */
@@ -50,13 +50,13 @@ final class PortableOutcome
         return \ord($bytes[0] ?? "\0") === self::UNREADABLE;
     }
 
-    /** Encodes the refusal of a result or item that cannot be serialized. */
+    /** Encodes the failure of a task whose result or item cannot be serialized. */
     public static function refused(UnserializableException $refused): string
     {
         return \chr(WorkerProtocol::UNSERIALIZABLE) . serialize([$refused->path, $refused->what, $refused->advice]);
     }
 
-    /** Encodes the refusal of an outcome that exceeds the size limit. The outcome itself is not sent. */
+    /** Encodes a failure that is sent instead of an outcome of `$size` bytes, which exceeds the size limit. */
     public static function tooLarge(int $size): string
     {
         return \chr(self::TOO_LARGE) . pack('P', $size);

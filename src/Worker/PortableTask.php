@@ -19,13 +19,13 @@ use Spindle\Worker\Internal\ValueSerializer;
  */
 final class PortableTask
 {
-    /** Key that {@see TaskCode} requires to sign closures. No secret, because the sender signs the whole message. */
+    /** Key with which {@see TaskCode} signs closures. Not secret, because the sender signs the whole message. */
     private const SIGNATURE_KEY = 'the signature of the whole counts';
 
     /** Maximum cached callables. All tasks of a map() call have the same code. */
     private const MAX_CACHED_CALLABLES = 16;
 
-    /** @var array<string, \Closure> by code; only those that {@see mayShare()} */
+    /** @var array<string, \Closure> by code: callables that tasks {@see mayShare()} */
     private static array $callables = [];
 
     /**
@@ -162,8 +162,8 @@ final class PortableTask
     }
 
     /**
-     * Returns whether tasks may share a callable. Through an object, or a captured or static variable of a closure, a
-     * task of one caller could pass data to a task of another caller.
+     * Returns whether tasks of different callers may share a callable: it has no object, and is no closure with
+     * captured or static variables. In these, a task could leave data for a task of another caller.
      */
     private static function mayShare(\Closure $callable): bool
     {

@@ -12,9 +12,9 @@ use Spindle\Internal\WeakTimer;
 /**
  * Limits the bytes of large results that are in this process at the same time: see {@see WorkerPoolOptions::$budget}.
  *
- * If more than 64 KiB of a result are unread, the pool reads them only when they fit into the unused part of the
- * budget. While no byte of the budget is used, a result of any size fits. A result that the application has received no
- * longer uses the budget, unless the application adds its bytes with {@see forceAcquire()}.
+ * If more than 64 KiB of a worker's result are unread, the pool reads them only when they fit into the unused part of
+ * the budget. While no byte of the budget is used, a result of any size fits. When the application receives a result,
+ * the bytes are released. The application can count them again with {@see forceAcquire()}.
  */
 final class ResultBudget
 {
@@ -68,7 +68,7 @@ final class ResultBudget
     /**
      * Counts bytes as used now if there is room, otherwise as soon as there is room.
      *
-     * @param \Closure(): bool $later called when bytes were counted after a wait; returns whether the caller needs them
+     * @param \Closure(): bool $later called when the bytes are counted after a wait; returns whether they are needed
      *
      * @return bool whether the bytes were counted now
      */

@@ -28,7 +28,7 @@ final class TaskFailedException extends TaskException
         return new self($message, $thrown, $attempts, $key, $original);
     }
 
-    /** For a value of a task that has not thrown. */
+    /** Creates the exception for a result, item or report that this process cannot decode. */
     public static function unreadable(\Throwable $reason, int $attempts, mixed $key): self
     {
         $message = self::subject($key) . " sent a value that cannot be read: {$reason->getMessage()}"

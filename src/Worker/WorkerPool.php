@@ -45,8 +45,8 @@ final class WorkerPool implements Executor, Statistics
     private readonly int $ownerPid;
 
     /**
-     * @param int|null            $workers number of workers; null for the number of usable CPUs. A pool in a task
-     *                                     divides this number by the number of workers of the task's pool
+     * @param int|null            $workers number of workers; null for the number of usable CPUs. In a task, null means
+     *                                     this number divided by the number of workers of the task's pool
      * @param int|TaskRetryPolicy $retries a policy; or the number of retries of a policy with default values
      *
      * @throws \ValueError              when $workers is below 1, or $retries is below 0 or above 1,000,000,000
@@ -154,9 +154,9 @@ final class WorkerPool implements Executor, Statistics
     /**
      * Refuses new tasks, and waits until all accepted tasks have outcomes and the workers have stopped.
      *
-     * A map() still yields the results of the input that it has read. Then it throws ExecutorClosedException, unless it
-     * has read the end of the input before close(). (A closed pool does not ask an iterator whether it has ended.) If a
-     * loop over results calls close(), the pool keeps all its results in memory until the loop reads them. For a
+     * A map() still yields the results of the values that it has read. Then it throws ExecutorClosedException, unless
+     * it had reached the end of the input before close(). (A closed pool does not ask an iterator whether more values
+     * follow.) If a loop over results calls close(), the pool keeps all further results of this loop in memory. For a
      * generator task, close() waits until the task has ended or the caller's generator was destroyed.
      *
      * Cancellation: ends the workers and the remaining tasks as {@see kill()} does.

@@ -40,8 +40,8 @@ final class WorkerPoolOptions
      * @param (\Closure(mixed): mixed)|null $onReport receives the values of {@see TaskContext::report()}
      * @param string|null $php PHP command-line binary for workers; null to find it
      * @param LoggerInterface|null $logger receives each start and end of a worker at debug level; no data of tasks
-     * @param int|null $maxResult bytes of the largest serialized result, item, report or exception. The worker refuses
-     *     larger ones, except exceptions of up to 256 KiB. Null for a quarter of memory_limit; 1 GiB if there is none
+     * @param int|null $maxResult maximum bytes of a serialized result, item, report or exception; an exception may
+     *     always have 256 KiB. Null for a quarter of this process's memory_limit, or 1 GiB without a limit
      * @param bool $restoreState whether a worker restores its working directory, php.ini settings, locale, time zone,
      *     umask and environment after each task, as they were before the first task; costs about 15 µs per task
      * @param ResultBudget|null $budget limits the bytes of large results in this process; null for no limit
