@@ -34,7 +34,7 @@ final class ForkHost
     /** @var array<int, true> workers that are being ended */
     private array $ending = [];
 
-    /** @var array<int, resource> by worker: end from which to read the worker's standard error */
+    /** @var array<int, resource> by worker: pipe with the worker's standard error */
     private array $stderrs = [];
 
     /** Gives each fork a separate standard error; null without ext-ffi. Then forks use the host's standard error. */
@@ -56,8 +56,9 @@ final class ForkHost
     public function run(): ?array
     {
         set_error_handler(null); // a handler of the bootstrap file may throw, in spite of `@`
-        // A SIGCHLD just before stream_select() does not end that wait. But a worker's closed socket or standard error
-        // does. If a process that a task started has both open, the exit is found after CHECK_INTERVAL.
+        // A SIGCHLD just before stream_select() does not end the wait. But the end of a worker's standard error does,
+        // and a REAP frame, which the pool sends when the worker's socket is closed. If another process has both open,
+        // the wait ends after CHECK_INTERVAL.
         pcntl_async_signals(true);
         pcntl_signal(\SIGCHLD, static fn() => null, false);
         $this->link->send(WorkerProtocol::READY, 0, '');

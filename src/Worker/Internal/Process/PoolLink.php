@@ -48,7 +48,7 @@ final class PoolLink implements FrameHandler
     /** Connects to an abstract Unix socket. Returns null if no process listens, or the accept queue stays full. */
     public static function connect(string $name): ?self
     {
-        // The new stream gets its read timeout from this setting. -1 means none, because a worker may wait for days.
+        // The new stream gets its read timeout from this setting: -1 for none, because a worker may wait for days.
         $timeout = ini_set('default_socket_timeout', '-1');
         $end = hrtime(true) + self::CONNECT_TIMEOUT_NANOSECONDS;
         do {

@@ -24,7 +24,7 @@ final class ThrownFailure
             [$part, $data] = [$part->getPrevious(), $data->previous];
         }
         if ($part !== null) {
-            return $packing->head() . $packing->bytes(); // Thrown does not store so long a chain: send only the data
+            return $packing->head() . $packing->bytes(); // the chain is too long for Thrown, so send only the data
         }
         try {
             $packing->add(WorkerProtocol::SERIALIZED, ValueSerializer::serialize($thrown, 'The exception'));

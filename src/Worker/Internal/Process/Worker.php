@@ -51,7 +51,7 @@ final class Worker
     /** @var array<int, string> encoded callable of each map() call, by the id of the call */
     private array $codes = [];
 
-    /** @var array<int|string, \Closure> callables: of map() calls by id; of submitted tasks without state by code */
+    /** @var array<int|string, \Closure> callables of map() calls by id, of submitted stateless tasks by code */
     private array $callables = [];
 
     /**
@@ -342,7 +342,7 @@ final class Worker
         return self::$indexes;
     }
 
-    /** Records a task's duration. After a task that could fork: kills this process if it is a fork, repairs output. */
+    /** Records a task's duration. After a possible fork, kills this process if it is the fork, and repairs output. */
     private function recordDuration(int $nanoseconds): void
     {
         $this->results->recordDuration($nanoseconds);

@@ -77,7 +77,7 @@ final class WorkerLifecycle
             register_shutdown_function($this->reportExit(...));
             if (\function_exists('pcntl_signal')) {
                 pcntl_async_signals(true);
-                // `false`: SIGTERM interrupts the wait for a frame. Otherwise its handler would run only after one.
+                // `false` lets SIGTERM interrupt the wait for a frame. Otherwise the handler would wait for a frame.
                 pcntl_signal(self::SIGTERM, $this->terminate(...), false);
             }
         }
@@ -144,7 +144,7 @@ final class WorkerLifecycle
         }
     }
 
-    /** Closes buffers that a task left open, and reopens the worker's. Kills this process if a task forked it. */
+    /** Closes buffers that a task left open, or reopens the worker's buffer. Kills this process if a task forked it. */
     public function repairOutput(): void
     {
         if (ob_get_level() !== $this->bufferLevel) {
