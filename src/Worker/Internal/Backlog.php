@@ -59,7 +59,7 @@ final class Backlog
         return false;
     }
 
-    /** Takes up to `$maxTasks` tasks of the first batch that may run. Returns blocked batches to {@see MapRun}. */
+    /** Takes up to `$maxTasks` tasks of the first batch that may run. Gives blocked batches back to {@see MapRun}. */
     public function shift(int $maxTasks): ?Batch
     {
         if ($this->waiting === []) {

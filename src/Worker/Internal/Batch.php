@@ -31,7 +31,7 @@ final class Batch
     /**
      * @param int $first number of the first task among the tasks of its map, starting at 0; 0 for submissions
      * @param list<bool|int|float|string|null|EncodedValue> $tasks arguments of a map's tasks; or submissions
-     * @param list<mixed> $keys keys of the map's input; or any list of the same length for submissions
+     * @param list<mixed> $keys keys of the map's input; for submissions, the same list as $tasks
      * @param bool $packed whether any of the tasks is an {@see EncodedValue}
      * @param int $attempt number of this attempt; the first attempt is 1
      * @param int $crashes number of earlier attempts whose worker crashed; 0 if the batch has several tasks

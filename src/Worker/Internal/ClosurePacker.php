@@ -8,8 +8,8 @@ use Spindle\Worker\UnserializableException;
 
 /**
  * Converts a closure to an object with the closure's source and captured values, which PHP can serialize. Closures in
- * captured arrays are converted too. Other objects are never copied or changed: the destructor of a copy would run, and
- * the copy of an object that refers to itself would refer to the original. So a closure in an object is refused.
+ * captured arrays are converted too. A closure in an object is refused, because it could be replaced only in a copy of
+ * the object. The copy's destructor would run, and its references to itself would still refer to the original.
  */
 final class ClosurePacker
 {
@@ -77,8 +77,8 @@ final class ClosurePacker
         $sent = self::withoutCaptured($function, $source, $path);
         $this->sent[$closure] = $sent; // set first, because the closure may have captured itself
         $this->check($sent->object, "{$path}'s \$this", $depth + 1);
-        // getStaticVariables() evaluates the initial values of static variables, so it is called only if necessary.
-        // The captured values are read again below, because a variable that keeps their references would share them.
+        // getStaticVariables() evaluates the initial values of static variables, so it is called only if necessary. The
+        // captured values are read twice: if a variable kept them, its references would make all of them look shared.
         $mayShare = str_contains($source->code, '&') && self::hasReference($source->captured($function));
         /** @var array<string, mixed> $shared captured variables, as references only if other code shares them */
         $shared = $mayShare ? $function->getStaticVariables() : [];

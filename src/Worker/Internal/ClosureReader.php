@@ -193,7 +193,7 @@ final class ClosureReader
     /**
      * @param array<int, \PhpToken> $tokens
      *
-     * @return array<string, string> names (of a qualified name, only the first part), by the lower-case name
+     * @return array<string, string> names, by the lower-case name. Only the first part of a qualified name
      */
     private static function words(array $tokens): array
     {
@@ -284,7 +284,7 @@ final class ClosureReader
         }
 
         return match ($token->id) {
-            \T_LINE => "({$token->line})", // without brackets, "." beside it would make a float
+            \T_LINE => "({$token->line})", // in brackets, because a "." beside it would make a float
             \T_FILE => var_export($this->file, true),
             \T_DIR => var_export(\dirname($this->file), true),
             default => null,

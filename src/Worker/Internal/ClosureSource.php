@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Worker\Internal;
 
-/** The source of a closure. A comparison with reflection shows whether a closure object has this source. */
+/** Source code of a closure. Its methods compare it with a closure object, of which PHP reports only the line. */
 final class ClosureSource
 {
     private static int $count = 0;
@@ -72,8 +72,8 @@ final class ClosureSource
     }
 
     /**
-     * Returns whether a static method, as a callable by the name of its class, depends on the class of $this. PHP
-     * passes this class on if the named class is the scope or an ancestor of the scope.
+     * Returns whether a static method, called by a callable such as ['Job', 'run'], depends on the class of $this. PHP
+     * uses this class as `static` if the named class is the scope or an ancestor of the scope.
      *
      * @param \ReflectionClass<object> $scope
      * @param string|null              $name  null for any class
@@ -130,7 +130,7 @@ final class ClosureSource
         return $object instanceof $class ? new \ReflectionClass($class) : null;
     }
 
-    /** Returns what a class name means with the namespace and the imports of the source. */
+    /** Resolves a class name with the namespace and the imports of the source. */
     private function fullName(string $name): string
     {
         $imports = substr($this->code, 0, $this->start);
@@ -148,7 +148,7 @@ final class ClosureSource
         };
     }
 
-    /** Returns whether this can be the source. The check is enough if no other closure begins on the same line. */
+    /** Returns whether the closure can have this source. The check is sufficient for the only closure on a line. */
     public function couldBe(\ReflectionFunction $closure): bool
     {
         return $closure->isStatic() === $this->isStatic

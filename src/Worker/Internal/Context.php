@@ -20,7 +20,7 @@ interface Context
      */
     public function start(int $id, #[\SensitiveParameter] array $settings): void;
 
-    /** Ends a worker. Unless it is a thread, also ends its tasks' processes. Kills them after the grace period. */
+    /** Ends a worker and, unless it is a thread, all processes of its tasks. Kills them after the grace period. */
     public function end(int $id): void;
 
     /** Called when the socket of a worker was closed. Makes the context check soon how the worker ended. */

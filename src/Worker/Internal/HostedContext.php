@@ -243,7 +243,7 @@ final class HostedContext implements Context, ContextEvents
         }
     }
 
-    /** @return array<int, array<string, mixed>> settings of threads whose start the host has not read yet */
+    /** @return array<int, array<string, mixed>> settings of threads whose START frame the busy host has not read */
     private function unreadStarts(): array
     {
         $first = $this->requestedEnds === [] ? \PHP_INT_MAX : min($this->requestedEnds);

@@ -39,7 +39,7 @@ final class InheritedState
     }
 
     /**
-     * Returns the changes since an earlier state, and always the directory, because its path may now lead elsewhere.
+     * Returns the changes since an earlier state. Always includes the directory: the host may have to enter it again.
      *
      * @return array{
      *     directory: string, moved: bool, umask: int|null, set: array<array-key, string>, unset: list<int|string>,

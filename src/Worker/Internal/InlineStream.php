@@ -10,7 +10,7 @@ use Spindle\Internal\Async\Condition;
 use Spindle\Worker\ExecutorClosedException;
 use Spindle\Worker\UnserializableException;
 
-/** Produces the items of a generator task in this process. After each item, waits until the item is taken. */
+/** Produces the items of a generator task in this process. After each item, waits until the reader took it. */
 final class InlineStream implements ItemSource
 {
     /** Condition on which the task's fiber waits until its reader has taken the item. */

@@ -14,7 +14,7 @@ use Spindle\Worker\ResultBudget;
 final class ItemStream
 {
     /**
-     * If the pool has a {@see ResultBudget}, each item of at least this many bytes takes room in the budget. After such
+     * If the pool has a {@see ResultBudget}, each item of at least this many bytes uses bytes of the budget. After such
      * an item, the worker waits until the reader asks for the next item.
      */
     private const MIN_BUDGETED_BYTES = WorkerProtocol::MAX_UNREAD_BYTES;
@@ -90,7 +90,7 @@ final class ItemStream
                 if ($budgeted === 0) {
                     $this->acknowledge($size);
                 } else {
-                    // Deferred, so that a reader that keeps the item calls forceAcquire() before a result takes room.
+                    // Deferred: a reader that keeps the item calls forceAcquire() before other results use the bytes.
                     EventLoop::defer(fn() => $this->budget->release($budgeted));
                 }
                 $item = $this->source->decode($bytes);

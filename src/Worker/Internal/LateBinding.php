@@ -8,15 +8,16 @@ use Spindle\Internal\Warnings;
 
 /**
  * Finds out whether a closure depends on the class that `static` means. A worker creates each closure again, in the
- * class whose code contains the closure. There, `static` means that class, not a subclass. `self::run()` and
- * `parent::run()` pass the class on to run(). So this class reads the source of called methods, recursively.
+ * class whose code contains the closure. There, `static` means that class, not a subclass. In a method called as
+ * `self::run()` or `parent::run()`, `static` means the same as in the caller. So this class also reads these methods,
+ * recursively.
  */
 final class LateBinding
 {
     /** Functions that return or forward the class that `static` means. */
     private const FUNCTIONS = ['get_called_class', 'forward_static_call', 'forward_static_call_array'];
 
-    /** A callable as a string, such as `'parent::run'`, or the beginning of one. */
+    /** A callable as a string, such as `'parent::run'`, or the beginning of such a string. */
     private const CALLABLE_PATTERN = '/^([\'"]?)(?:self|parent|static)::[\w\x80-\xff]*\1$/iD';
 
     private const MAX_CACHED_ANSWERS = 256;
@@ -36,7 +37,7 @@ final class LateBinding
     }
 
     /**
-     * Returns whether a call depends on the class that `static` means at its position.
+     * Returns whether a call passes on the class that `static` means, and the called method depends on this class.
      *
      * @param \ReflectionClass<object> $scope  class that contains the call
      * @param string                   $class  class name, as written in the source

@@ -75,7 +75,7 @@ final class MapInput implements InputConsumer
     public function take(int $maxTasks): ?Batch
     {
         if ($this->pump->isSuspended() || $this->pump->isOver() || !$this->pump->isReading()) {
-            $this->completeBatch(); // use the incomplete batch, because the input is slow
+            $this->completeBatch(); // do not wait until the batch is full: no value is available now
         }
         $batch = $this->readyBatch;
         $this->readyBatch = null;

@@ -16,11 +16,12 @@ use Spindle\Worker\MapOutcome;
 
 /**
  * One call of map() or mapUnordered(): reads the input in batches, and keeps results for the caller's loop. A task is
- * in the window from the reading of its value until the loop has read its result. The size of the window is limited, in
- * tasks and in bytes, so that memory does not grow with the length of the input.
+ * in the window as soon as its value is read, and until the loop has read its result. The tasks in the window and their
+ * bytes are limited, so that memory does not grow with the length of the input.
  *
- * While arguments and results in the window have {@see OutcomeQueue::MAX_BYTES}, no input is read. When the results
- * alone reach this size, tasks that have not started are taken back. They wait until the results have half this size.
+ * While the arguments and results in the window have {@see OutcomeQueue::MAX_BYTES} or more, no input is read. When the
+ * results alone reach this size, tasks that have not started are taken back from the workers. These tasks wait until
+ * half of this size is left.
  *
  * @phpstan-import-type Outcome from OutcomeQueue
  * @phpstan-import-type Chunk from OutcomeQueue
@@ -33,7 +34,7 @@ final class MapRun implements Source
     private const MIN_WINDOW_TASKS = 1024;
     private const BATCHES_AHEAD = 4;
 
-    /** Nanoseconds after which the event loop runs between results, so that workers get tasks despite a slow caller. */
+    /** After reading results for this long, map() runs one turn of the event loop, so that workers get new tasks. */
     private const LOOP_INTERVAL_NANOSECONDS = 500_000;
 
     private readonly int $id;
@@ -95,7 +96,7 @@ final class MapRun implements Source
     }
 
     /**
-     * @param object $owner object that must not be destroyed during the loop
+     * @param object $owner the pool, which must not be destroyed during the loop
      *
      * @return \Generator<mixed, mixed>
      */
@@ -137,7 +138,7 @@ final class MapRun implements Source
                 $this->deliveredBytes += $bytes;
                 $this->input->pullSoon();
             }
-            $this->abandoned = $this->finished = true; // makes abandon() keep generators whose items are still read
+            $this->abandoned = $this->finished = true; // so abandon() does nothing: a generator may still be read
         } finally {
             if ($cancellation !== null && $subscription !== null) {
                 $cancellation->unsubscribe($subscription);
@@ -283,7 +284,7 @@ final class MapRun implements Source
         $this->changed->notify();
     }
 
-    /** Returns whether no more values are read and all tasks have outcomes; for an abandoned map, whether all ended. */
+    /** Returns whether all tasks have outcomes and none will follow. If abandoned: whether no worker has its tasks. */
     public function isSettled(): bool
     {
         return $this->abandoned

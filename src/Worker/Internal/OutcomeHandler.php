@@ -24,7 +24,7 @@ final class OutcomeHandler
     /** Number of attempts that have failed because their worker crashed. */
     public int $crashedCount = 0;
 
-    /** Number of generator tasks with an ITEMS frame and without an outcome. Only this class changes this number. */
+    /** Number of generator tasks that have begun and have no outcome. Only this class changes this number. */
     public int $openStreamCount = 0;
 
     public function __construct(
@@ -34,7 +34,7 @@ final class OutcomeHandler
         private readonly ?ResultBudget $budget,
     ) {}
 
-    /** @return bool|null whether the worker's first batch is done; null if the frame has no results of that batch */
+    /** @return bool|null whether the worker's first batch is done; null if these are not its next results */
     public function receive(WorkerHandle $worker, string $bytes, int $at, int $length): ?bool
     {
         $batch = $worker->firstBatch();
@@ -78,7 +78,7 @@ final class OutcomeHandler
         return ($flags & WorkerProtocol::DONE) !== 0;
     }
 
-    /** Handles an ITEMS frame of the running task. A task's first frame only says that the task yields items. */
+    /** Handles an ITEMS frame. The first frame of a task has no item, and only reports that items will follow. */
     public function receiveItem(WorkerHandle $worker, string $payload): void
     {
         $batch = $worker->firstBatch();
@@ -142,7 +142,7 @@ final class OutcomeHandler
         $worker->batches = [];
     }
 
-    /** Requeues each task in its own batch. If reading such a batch ends another worker, the cause is this one task. */
+    /** Requeues each task in its own batch. If such a batch is too large for another worker, only this task fails. */
     private function requeueEach(Batch $batch): void
     {
         for ($index = 0; $index < $batch->limit; ++$index) {
@@ -175,7 +175,7 @@ final class OutcomeHandler
             $index = $from + $i;
             $kind = \ord($kinds[$i]);
             $failure = $worker->createKillFailure !== null && $worker->endingTask === [$batch, $index]
-                ? ($worker->createKillFailure)($batch, $index) // the task has returned after the pool decided to end it
+                ? ($worker->createKillFailure)($batch, $index) // the task returned after the pool had decided to end it
                 : null;
             $isFailure = $failure !== null
                 || $kind === WorkerProtocol::THROWN || $kind === WorkerProtocol::UNSERIALIZABLE;

@@ -102,7 +102,7 @@ final class PoolActivity
         return null;
     }
 
-    /** Returns how many batches workers could get now; a large number if the length of an input is unknown. */
+    /** Returns how many batches workers could get now; a very large number if the length of an input is unknown. */
     public function demand(): int
     {
         $demand = $this->backlog->batchCount();

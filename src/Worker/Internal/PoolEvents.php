@@ -27,6 +27,6 @@ interface PoolEvents
     /** Called when the reader of a generator task has released the generator before its end. */
     public function streamReleased(WorkerHandle $worker, Batch $batch, int $index): void;
 
-    /** Called in a fork of the pool's process, if the fork runs the event loop while work is open. */
+    /** Called in a fork of the pool's process, if the fork runs the event loop while tasks have no outcome. */
     public function failInFork(): void;
 }

@@ -22,7 +22,7 @@ final class ProcessContext implements Context, LauncherEvents
 
     private ?LauncherProcess $launcher = null;
 
-    /** Whether {@see drain()} was called. After it, output is still passed on, but ends of workers are not reported. */
+    /** Whether {@see drain()} was called. Afterwards, output is still passed on, but ends of workers are not. */
     private bool $isDraining = false;
 
     /** @var list<string> command line of a worker */

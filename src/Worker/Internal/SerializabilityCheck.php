@@ -17,10 +17,10 @@ final class SerializabilityCheck
 
     public const TOO_DEEP = 'nested deeper than ' . self::MAX_DEPTH . ' levels';
 
-    /** Depth of a value for which serialize() calls a method that may suspend the fiber. */
+    /** Value of $deepest if serialize() calls a method that may suspend the fiber. */
     public const MAY_SUSPEND = \PHP_INT_MAX - 1;
 
-    /** As MAY_SUSPEND, with a method of Serializable, whose calls of serialize() share the table of the outer call. */
+    /** Like MAY_SUSPEND, for a method of Serializable: its calls of serialize() share the table of the outer call. */
     public const MAY_SHARE = \PHP_INT_MAX;
 
     /** @var array<string, SerializationKind> kind of objects, by class */
@@ -135,8 +135,9 @@ final class SerializabilityCheck
     }
 
     /**
-     * Calls serialize() for an object that may suspend its fiber. The call initializes a lazy object, unless it has the
-     * option SKIP_INITIALIZATION_ON_SERIALIZE. The (array) cast of an uninitialized object would be incomplete.
+     * Calls serialize() for an object that may suspend its fiber. The call initializes a lazy object, because an
+     * (array) cast of an uninitialized one would be incomplete. The option SKIP_INITIALIZATION_ON_SERIALIZE prevents
+     * this.
      *
      * @throws UnserializableException when the initializer throws, or when the call suspends its fiber
      */
@@ -155,7 +156,7 @@ final class SerializabilityCheck
             // @phpstan-ignore method.notFound (PHP 8.4)
             if (\PHP_VERSION_ID >= 80400 && self::$classes[$value::class]->isUninitializedLazyObject($value)) {
                 throw SerializationFailure::exceptionFor($value, $path, $refused);
-            } // otherwise PHP refuses a part of the value, and the check of the parts or serialize() names it
+            } // otherwise PHP refuses a part of the value: the check of the parts or serialize() names this part
         }
     }
 

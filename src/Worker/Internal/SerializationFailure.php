@@ -12,7 +12,7 @@ final class SerializationFailure
     /** @var array<int|string, true> examined objects and references, by id */
     private array $seen = [];
 
-    /** Exception for the first part in a cycle: all refused parts in this part were examined before. */
+    /** Exception for the first part in a cycle, whose refused parts were all examined before. */
     private ?UnserializableException $cycle = null;
 
     private function __construct() {}

@@ -5,10 +5,10 @@ declare(strict_types=1);
 namespace Spindle\Worker\Internal;
 
 /**
- * Calls code that may suspend its fiber inside of serialize(). Other calls of serialize() and unserialize() must not
- * share its table of repeated objects, so the code runs in an __unserialize(): PHP holds its lock of these tables then.
- * The code ends under the lock as well. So PHP never confuses the tables of serialize() with those of suspended
- * unserialize() calls, which would crash the process.
+ * Runs code that may suspend its fiber inside of serialize(). PHP has a global table of repeated objects for nested
+ * calls of serialize(), and another one for unserialize(). If other fibers used the table of a suspended call, PHP
+ * could crash. During an __unserialize(), PHP holds a lock, and calls inside of it get separate tables. So this class
+ * runs the code in an __unserialize(): the lock is held when the code begins and when it ends.
  */
 final class SerializeLock
 {
@@ -26,15 +26,15 @@ final class SerializeLock
      *
      * @return T
      *
-     * @throws \LogicException while a Serializable::unserialize() runs or is suspended. It shares its table with this
-     *     call, so that its own references would be wrong
+     * @throws \LogicException while a Serializable::unserialize() runs or is suspended. This call would use its table,
+     *     so that its references would be wrong
      */
     public static function hold(\Closure $work): mixed
     {
         self::$next = $work;
         $lock = unserialize('O:' . \strlen(self::class) . ':"' . self::class . '":0:{}');
         self::$next = null;
-        if (!$lock instanceof self || !$lock->isOver) { // PHP would call __unserialize() later
+        if (!$lock instanceof self || !$lock->isOver) { // PHP has postponed __unserialize()
             throw new \LogicException('This is not possible while a Serializable::unserialize() restores an object');
         }
 

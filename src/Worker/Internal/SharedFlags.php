@@ -32,8 +32,8 @@ final class SharedFlags
     public const LIMIT_CHECK_NANOSECONDS = 20_000;
 
     /**
-     * The lower 31 bits of a key are the name of the memory. The bits above are a number of extra bytes: if another
-     * program has memory with this name, the size differs. The owner (offset 32) is written only after the creation.
+     * The lower 31 bits of a key are the name of the memory. The bits above are a number of extra bytes. So memory of
+     * another program with this name has another size. (The owner at offset 32 is written only after the creation.)
      */
     private const NAME_MASK = 0x7FFF_FFFF;
     private const MAX_EXTRA_BYTES = 4000;

@@ -9,7 +9,7 @@ interface Source
 {
     public function sizing(): BatchSizing;
 
-    /** Returns the callable of all tasks, from {@see TaskCode::encode()}; null if each task has its own callable. */
+    /** Returns the callable of all tasks, encoded by {@see TaskCode}; null if each task has its own callable. */
     public function code(): ?string;
 
     /** Returns a number that no other source of the pool has. */
@@ -33,7 +33,7 @@ interface Source
 
     public function streamStarted(Batch $batch, int $index, ItemStream $stream): void;
 
-    /** Returns whether the caller no longer waits for outcomes. */
+    /** Returns whether the caller needs no further outcomes. */
     public function isAbandoned(): bool;
 
     /** Stops reading the input of a map() call. */

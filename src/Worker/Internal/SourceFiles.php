@@ -89,7 +89,7 @@ final class SourceFiles
     }
 
     /**
-     * Returns the sources that `$isMeant` accepts. Of those with the same code, returns one: they are the same task.
+     * Returns the sources that `$isMeant` accepts, without duplicates: closures with the same code are the same task.
      *
      * @param list<ClosureSource>           $sources
      * @param \Closure(ClosureSource): bool $isMeant
@@ -148,7 +148,7 @@ final class SourceFiles
         return self::$files[$file] = [new SourceFile($file, $text), $identity, microtime(true)];
     }
 
-    /** Returns whether a stored version still applies to the closures of a line, although the file has changed. */
+    /** Returns whether the closures of a line are certainly as in the stored version, although the file has changed. */
     private static function isLoaded(SourceFile $captured, string $file, int $line): bool
     {
         $identity = LoadedFiles::identity($file);

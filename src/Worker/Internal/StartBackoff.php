@@ -10,7 +10,7 @@ use Spindle\Internal\WeakTimer;
 /** Counts workers that ended before they began a task. Decides when the pool gives up and fails the waiting tasks. */
 final class StartBackoff
 {
-    /** Number of consecutive failures after which the pool gives up. Each one left the pool without a worker. */
+    /** Number of consecutive failures after which the pool gives up. Each failure left the pool without a worker. */
     private const MAX_FAILURES = 5;
 
     /** After this many nanoseconds without a failure, a pool that has given up counts its failures from 0. */

@@ -4,16 +4,16 @@ declare(strict_types=1);
 
 namespace Spindle\Worker\Internal;
 
-/** Finds calls of methods by the name of a class. PHP makes such a call on $this if $this is an object of the class. */
+/** Finds calls that name a class, such as `Job::run()`. PHP calls run() on $this if $this is an object of Job. */
 final class StaticCalls
 {
-    /** Name in place of a class or method that only the running code knows. */
+    /** Placeholder for the name of a class or method that the code computes when it runs. */
     public const COMPUTED = '{';
 
     private const KEYWORDS = ['self', 'parent', 'static'];
     private const STRINGS = [\T_CONSTANT_ENCAPSED_STRING, \T_ENCAPSED_AND_WHITESPACE];
 
-    /** A callable as a string, such as `self::run`. If the code builds the string, one of its parts may be missing. */
+    /** A callable as a string, such as `self::run`; or a part of a concatenated one, such as `self::` or `::run`. */
     private const CALLABLE_PATTERN = '/^([\w\\\\\x80-\xff]*)::([\w\x80-\xff]*)$/';
 
     private function __construct() {}
@@ -22,7 +22,7 @@ final class StaticCalls
      * @param array<int, \PhpToken> $own tokens of the code by their index in the source
      *
      * @return list<array{string, string, bool}> for each call and callable: class, as written or fully qualified;
-     *         method; whether `static` in the method means the class of $this, as for a callable by the class's name
+     *         method; whether `static` in the method means the class of $this, as for a callable with a class name
      */
     public static function of(SourceTokens $source, array $own): array
     {
@@ -94,7 +94,7 @@ final class StaticCalls
             return null;
         }
         [, $class, $method] = $match;
-        if ($class === '' || $source->singleCharacter($at - 1) === '.') { // the class, or its beginning, is elsewhere
+        if ($class === '' || $source->singleCharacter($at - 1) === '.') { // the class name begins in other code
             return $method === '' ? null : [self::COMPUTED, $method, true];
         }
 
@@ -103,7 +103,7 @@ final class StaticCalls
         return [$class, $method === '' ? self::COMPUTED : $method, $class[0] === '\\'];
     }
 
-    /** @return array{string, string, bool}|null null if the comma at this index is not the one of a callable */
+    /** @return array{string, string, bool}|null null if the comma at this index is not in a callable */
     private static function arrayCallable(SourceTokens $source, int $at): ?array
     {
         $last = $source->tokens[$at - 1]; // `class` of `self::class`, or `'self'`
@@ -135,7 +135,7 @@ final class StaticCalls
         return str_replace('\\\\', '\\', trim($string->text, '\'"'));
     }
 
-    /** Returns the class in a string as code would write it. Such a class is never relative to a namespace. */
+    /** Returns a class name from a string as code would write it. In strings, class names are fully qualified. */
     private static function qualified(string $class): string
     {
         return \in_array(strtolower($class), self::KEYWORDS, true) ? $class : '\\' . ltrim($class, '\\');

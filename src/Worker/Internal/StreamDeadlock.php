@@ -14,7 +14,7 @@ use Spindle\Internal\WeakTimer;
  */
 final class StreamDeadlock
 {
-    /** Seconds after which a deadlock is certain. A generator with few items ends earlier, even without a reader. */
+    /** Seconds until the deadlock is certain. A generator with few items ends earlier, because it needs no reader. */
     private const CERTAIN_AFTER = 0.1;
 
     private ?string $timer = null;

@@ -9,10 +9,10 @@ use Amp\DeferredFuture;
 /** A submitted task, with the future for its outcome. */
 final class Submission extends EncodedValue
 {
-    /** Reason of a cancellation. The task fails with this reason when its code can have no more effect. */
+    /** Reason of a cancellation. The task fails with it when the task has ended or can no longer start. */
     public ?\Throwable $cancelled = null;
 
-    /** Whether no worker has had the task yet. */
+    /** Whether the task was never in a batch for a worker. */
     public bool $isWaiting = true;
 
     /** @var (\Closure(): void)|null called when the task is over */
@@ -21,7 +21,7 @@ final class Submission extends EncodedValue
     /** Whether the outcome is a generator that has not ended. */
     private bool $isStreaming = false;
 
-    /** @param DeferredFuture<mixed>|null $deferred null after the outcome: it would keep a generator in memory */
+    /** @param DeferredFuture<mixed>|null $deferred null after the outcome, as it could keep a generator alive */
     public function __construct(string $code, int $kind, private ?DeferredFuture $deferred)
     {
         parent::__construct($code, $kind);

@@ -26,7 +26,7 @@ use Spindle\Worker\WorkerCrashedException;
 use Spindle\Worker\WorkerPoolOptions;
 use Spindle\Worker\WorkerStartException;
 
-/** Decides which worker gets which tasks. Each task gets exactly one outcome, unless its map() loop was left. */
+/** Decides which worker gets which tasks. Each task gets exactly one outcome, unless the caller left its map() loop. */
 final class TaskDispatcher implements PoolEvents
 {
     /** Largest number of batches that a worker has at the same time: the current batch and the next one. */
@@ -71,7 +71,7 @@ final class TaskDispatcher implements PoolEvents
         $this->deadlock = new StreamDeadlock($this->workers, $this->backlog, $this->timeouts);
     }
 
-    /** Loads classes early, because later no descriptor may be free to read their files. */
+    /** Loads classes early: later, this process may have no free descriptor to open their files. */
     private static function preload(): void
     {
         Preload::classes(
@@ -179,7 +179,7 @@ final class TaskDispatcher implements PoolEvents
         $this->activity->add($run);
     }
 
-    /** Drops the unstarted tasks of a map() call. Ends workers that still run others after $timeout seconds. */
+    /** Drops the unstarted tasks of a map() call. After $timeout seconds, ends the workers that still run its tasks. */
     public function abandon(MapRun $run, float $timeout): void
     {
         if (!$this->isInFork()) {
@@ -200,7 +200,7 @@ final class TaskDispatcher implements PoolEvents
         $this->onSettled();
     }
 
-    /** Takes back unstarted tasks that must wait, because the queue of results of their map() call is full. */
+    /** Takes back unstarted tasks of a map() call that must wait, because its queue of results is full. */
     public function takeBackBlocked(MapRun $run): void
     {
         foreach ($this->workers->all() as $worker) {

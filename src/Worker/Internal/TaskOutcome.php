@@ -48,7 +48,7 @@ final class TaskOutcome
         );
     }
 
-    /** Decodes the exception because of which a worker or its host did not become ready. */
+    /** Decodes the exception that prevented a worker or its host from becoming ready. */
     public static function startFailure(string $bytes): WorkerStartException
     {
         /** @var Thrown $thrown */

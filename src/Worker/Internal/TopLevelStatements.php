@@ -69,7 +69,7 @@ final class TopLevelStatements
     /**
      * Returns statements to put before the code at this index. With them, the code means the same as in its file.
      *
-     * @param array<string, string> $words words in the code, by their lower case
+     * @param array<string, string> $words words in the code, by the lower-case word
      */
     public function preamble(int $begin, array $words): string
     {
@@ -141,7 +141,7 @@ final class TopLevelStatements
      * Returns imports of the functions and constants of the namespace. Without these imports, a worker that lacks such
      * a function or constant would silently use a global one of the same name.
      *
-     * @param array<string, string> $words    words as written, by their lower case
+     * @param array<string, string> $words    words as written, by the lower-case word
      * @param array<string, true>   $imported kinds and aliases of the imports that the file has
      */
     private static function ownNames(string $namespace, array $words, array $imported): string

@@ -9,8 +9,8 @@ use Spindle\Worker\ExecutorClosedException;
 
 /**
  * Ends tasks whose outcomes no fiber needs: cancelled submitted tasks, tasks of an abandoned map() call (the caller
- * left or cancelled the loop), and generator tasks whose generator the caller has released. Drops
- * tasks that have not started. Otherwise ends the worker, because nothing else can end a running task.
+ * left or cancelled the loop), and generator tasks whose generator the caller has released. Drops the tasks that have
+ * not started. For a task that is running, ends the worker, because nothing else can end the task.
  */
 final class UnwantedTasks
 {
@@ -25,7 +25,7 @@ final class UnwantedTasks
         private readonly PoolEvents $pool,
     ) {}
 
-    /** Cancels a task that is not over. The task fails with `$reason` as soon as its code can have no more effect. */
+    /** Cancels a task that is not over. The task fails with `$reason` when it has ended or can no longer start. */
     public function cancel(Submission $submission, \Throwable $reason): void
     {
         $submission->cancelled = $reason;

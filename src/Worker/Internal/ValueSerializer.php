@@ -9,12 +9,11 @@ use Spindle\Worker\UnserializableException;
 
 /**
  * Serializes values. If PHP cannot serialize a part of a value, the exception names this part. PHP's serialize() would
- * name only the class of the part, and silently convert a resource to 0. So this class checks arrays and objects before
- * it serializes them.
+ * name only the class of the part, and silently convert a resource to 0. So this class first checks arrays and objects.
  */
 final class ValueSerializer
 {
-    /** An enum case in the format of serialize(), or text that only looks like one. */
+    /** An enum case in the format of serialize(), or text in a string that is the same by chance. */
     private const ENUM_PATTERN = '/(?<![^;{])E:\d+:"([^":]+):([^":]+)";/';
 
     /** Levels of arrays and objects that fit on the stack of any fiber. Each level needs up to 2 KB of stack. */
@@ -148,10 +147,10 @@ final class ValueSerializer
     }
 
     /**
-     * Unserializes a value that may contain objects. Methods of these objects may suspend the fiber. When the call ends
-     * or first suspends, DetachedCall::start() returns, and `unserialize_callback_func` is reset before other fibers
-     * run. PHP calls `__unserialize()` and `__wakeup()` after all look-ups of classes. But after a suspension in an
-     * autoloader or in Serializable::unserialize(), a missing class gives an incomplete object.
+     * Unserializes a value that may contain objects. If their methods suspend the fiber, DetachedCall::start() returns,
+     * and `unserialize_callback_func` is reset before other fibers run. PHP no longer needs this setting then: it calls
+     * `__unserialize()` and `__wakeup()` after all look-ups of classes. But after a suspension in an autoloader or in
+     * Serializable::unserialize(), a missing class gives an incomplete object.
      *
      * @param callable-string $missing
      */

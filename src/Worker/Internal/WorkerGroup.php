@@ -60,8 +60,8 @@ final class WorkerGroup implements ContextEvents
     }
 
     /**
-     * Returns whether the effective user or group of this process has changed. If the workers run as root, compares all
-     * credentials, but not in each call: a comparison takes a tenth of the time of a tiny task.
+     * Returns whether the effective user or group of this process has changed. If the workers run as root, also
+     * compares all other credentials, but not in each call: this takes a tenth of the time of a tiny task.
      */
     public function hasUserChanged(): bool
     {

@@ -8,7 +8,7 @@ use Spindle\Internal\WeakTimer;
 use Spindle\Worker\WorkerPoolOptions;
 use Spindle\Worker\WorkerStartException;
 
-/** A worker in the pool. Its times come from {@see hrtime()}: changes of the system clock have no effect. */
+/** State of a worker in the pool. All times come from {@see hrtime()}: changes of the system clock have no effect. */
 final class WorkerHandle
 {
     public const MAX_STDERR_BYTES = 8192;
@@ -22,7 +22,7 @@ final class WorkerHandle
     /** A payload of at least this size, in bytes, is sent separately from its header, to avoid a copy. */
     private const MIN_SEPARATE_BYTES = 1 << 16;
 
-    /** Id of the last batch before a worker is replaced. Frames and shared memory have 32 bits for an id. */
+    /** A worker with this batch id is replaced, because frames and shared memory have 32 bits for an id. */
     private const MAX_BATCH_ID = 0x7FFF_FFFF;
 
     public ?WorkerLink $link = null;
@@ -40,7 +40,7 @@ final class WorkerHandle
     /** Whether the STOP frame was sent. */
     public bool $stopping = false;
 
-    /** @var (\Closure(Batch, int): \Throwable)|null set by {@see end()}; creates the running task's exception */
+    /** @var (\Closure(Batch, int): \Throwable)|null set by {@see end()}; creates the exception of the running task */
     public ?\Closure $createKillFailure = null;
 
     /** @var array{Batch, int}|null the task because of which the worker is being ended: its batch and index */
@@ -157,7 +157,7 @@ final class WorkerHandle
     public function send(Batch $batch): void
     {
         if ($this->batches === [] && $this->outcomeCount > 0) {
-            $this->stderr = ''; // the text is of tasks that are done
+            $this->stderr = ''; // the text comes from tasks that have ended
         }
         $batch->id = ++$this->lastBatchId;
         $id = $batch->source->id();
@@ -257,7 +257,7 @@ final class WorkerHandle
         return null;
     }
 
-    /** If there is shared memory, prevents further starts of tasks of a batch. Returns how many the worker keeps. */
+    /** With shared memory, prevents the start of further tasks of a batch. Returns how many the worker keeps. */
     public function takeBack(Batch $batch): int
     {
         $started = $this->sharedFlags === null

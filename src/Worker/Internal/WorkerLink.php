@@ -167,7 +167,7 @@ final class WorkerLink implements FrameHandler
             $this->end($malformed->getMessage());
         }
         if ($this->reserved > 0 && $this->frames->missing() <= self::MAX_UNRESERVED_BYTES) {
-            EventLoop::defer($this->release(...)); // later: the receiver can call forceAcquire() first
+            EventLoop::defer($this->release(...)); // so that the receiver can call forceAcquire() first
         }
 
         return true;
@@ -238,7 +238,7 @@ final class WorkerLink implements FrameHandler
                     : substr($this->unsent[0], $this->sent, self::MAX_TRANSFER_BYTES),
             );
             if ($sent === false) {
-                $this->unsent = []; // the worker has closed the connection; read() reports this after its last bytes
+                $this->unsent = []; // the worker has closed the connection; read() reports this after the last bytes
                 break;
             }
             if ($sent === 0) {

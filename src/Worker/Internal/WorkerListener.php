@@ -54,7 +54,7 @@ final class WorkerListener
 
     private ?string $pauseTimer = null;
 
-    /** Number of consecutive failures to accept a connection, because no descriptor was free. */
+    /** Number of consecutive failures to accept a connection because this process had no free descriptor. */
     private int $failureCount = 0;
 
     /** Process that owns the socket. A fork shares the socket, and must not accept connections. */
@@ -191,7 +191,7 @@ final class WorkerListener
         return true;
     }
 
-    /** Called when no descriptor was free for a connection. Pauses. Reports the failure if it lasts one second. */
+    /** Called when a connection could not be accepted. Pauses. Reports the failure if it lasts one second. */
     private function acceptFailed(): void
     {
         if (++$this->failureCount * self::ACCEPT_PAUSE_SECONDS >= 1) {

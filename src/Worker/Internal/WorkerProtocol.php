@@ -14,7 +14,7 @@ use Spindle\Internal\Launcher\LauncherProtocol as LauncherProtocol;
  * its greeting. docs/architecture/tasks.md describes the payload of each frame, and the order of frames.
  *
  * The first frame in each direction proves that its sender knows the pool's secret. The secret itself is never sent,
- * because another process may have opened a socket with the same name.
+ * because the receiver may be another process with a socket of the same name.
  */
 final class WorkerProtocol
 {

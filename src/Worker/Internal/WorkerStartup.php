@@ -109,9 +109,9 @@ final class WorkerStartup
     }
 
     /**
-     * Returns a receiver for a worker whose shared memory this process cannot open. The receiver ends the worker as
-     * soon as it is ready: without the memory, the pool would not know which tasks have started. If the worker fails
-     * earlier, it removes the memory itself, and that failure is reported.
+     * Returns a receiver for a worker whose shared memory this process cannot open. As soon as the worker is ready, the
+     * receiver ends the worker, because the pool could not see which tasks have started. If the worker fails before it
+     * is ready, it removes the memory itself, and this failure is reported.
      *
      * @param \Closure(int, int, string, int, int): void $receive
      *

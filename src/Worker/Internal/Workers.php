@@ -102,7 +102,7 @@ final class Workers implements WorkerEvents
         return max(0, min($room, $demand));
     }
 
-    /** Starts one worker more than the pool's size. The next worker that has nothing to do is then stopped. */
+    /** Starts one worker more than the pool's size. The next worker that becomes idle is then stopped. */
     public function startExtra(): void
     {
         if (!$this->closed && !$this->backoff->isPaused()) {
@@ -292,9 +292,9 @@ final class Workers implements WorkerEvents
     }
 
     /**
-     * Handles a worker that ended before it began any task. If no other worker is left, the waiting tasks fail: now if
-     * this worker exited before it was ready, otherwise after several such ends in a row. If no worker is ready, the
-     * tasks also fail after more failed starts in a row than the pool's size. Otherwise the tasks could wait for ever.
+     * Handles a worker that ended before it began any task, so that no task waits for ever. If no other worker is left,
+     * the tasks fail: at once if this worker exited before it was ready, otherwise after several such ends in a row. If
+     * others are left, but none is ready, the tasks fail after more failed starts in a row than the pool's size.
      */
     private function endedWithoutTask(WorkerHandle $worker): void
     {
