@@ -58,7 +58,7 @@ final class Command
     }
 
     /**
-     * @internal Returns a command in which one string can hold several arguments, separated by NUL bytes. So a million
+     * @internal Returns a command. One string can contain several arguments, separated by NUL bytes, so that a million
      * arguments need only one PHP string.
      */
     public static function ofJoined(string $program, string ...$arguments): self
@@ -87,7 +87,7 @@ final class Command
     }
 
     /**
-     * Sets the time limit of each attempt; null for none. A command that runs longer is ended with its descendants.
+     * Sets the time limit of each attempt; null for none. After this time, the command and its descendants are ended.
      *
      * @throws \ValueError when the number is not positive or not finite
      */
@@ -133,9 +133,9 @@ final class Command
     }
 
     /**
-     * Sets the working directory. Null means the directory that this process has when the pool accepts the command. If
-     * the directory does not exist, the command is not started, and its result has an error. A relative directory is
-     * relative to that of this process.
+     * Sets the working directory. Null means the directory that this process has when the pool accepts the command. A
+     * relative path is relative to the same directory. If the directory does not exist, the command is not started, and
+     * its result has an error.
      *
      * @throws \ValueError when the path is empty or contains a NUL byte
      */
@@ -151,10 +151,10 @@ final class Command
     /**
      * Sets the standard input: a string, an open stream, or an iterable of strings.
      *
-     * A stream is read from its current position to its end. Close it only after the command has ended. A stream or an
-     * iterable is read as fast as the command reads. Once the pool has begun to read it, the command is not retried. If
-     * an iterable runs commands on the same pool, and this command has taken the last free slot, the iterable waits
-     * forever.
+     * A stream is read from its current position to its end. Close the stream only after the command has ended. The
+     * pool reads a stream or an iterable as fast as the command reads its input. After the first read, the command is
+     * not retried. If the code of an iterable runs commands on the same pool, these commands need free slots. If this
+     * command has the last slot, the iterable waits forever.
      *
      * @param string|resource|iterable<mixed, string>|null $input null for an empty input
      *
@@ -174,7 +174,7 @@ final class Command
 
     /**
      * Sets the target of the standard output. A closure is called with each piece of output. If the command is retried,
-     * a closure or a stream gets the output of all attempts. Captured output is only that of the last attempt.
+     * a closure or a stream gets the output of all attempts. A result has only the captured output of the last attempt.
      *
      * Close a stream only after the command has ended. Otherwise, the command fails.
      *

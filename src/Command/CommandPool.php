@@ -23,9 +23,9 @@ use Spindle\Statistics;
 /**
  * Runs up to `$concurrency` commands at the same time. Small helper processes, the launchers, start the commands.
  *
- * The launchers start with the first command, and exit on {@see close()} and {@see kill()}, or when nothing refers to
- * the pool any more. Before that, the launchers end all processes that commands have started, including processes that
- * finished commands left running. If several fibers run commands, `$concurrency` is the limit of all fibers together.
+ * The pool starts the launchers when it gets the first command. The launchers exit after {@see close()} or
+ * {@see kill()}, or when nothing refers to the pool any more. Before a launcher exits, it ends all processes that its
+ * commands have started, even background processes. `$concurrency` limits the commands of all fibers together.
  *
  * With {@see CommandPoolOptions::$transport}, the transport runs the commands, for example on other machines.
  */
@@ -72,8 +72,8 @@ final class CommandPool implements Lifecycle, Statistics
      * {@see CommandPoolOptions::$lookahead} further commands, which wait for a slot. The iterable may be endless, block
      * or suspend. When the caller leaves its loop, the run's running commands are ended, and no further commands start.
      * If the iterable throws, no more commands are read. If an output callback or the iterable input of one command
-     * throws, all other commands of the run are cancelled. In both cases, the caller gets the exception after the
-     * results.
+     * throws, all other commands of the run are cancelled. In both cases, run() throws this exception after it has
+     * yielded the results.
      *
      * All commands get the environment that this process has when the caller begins to iterate over the results. Each
      * command gets the working directory and the umask that this process has when the pool reads the command.
@@ -144,7 +144,7 @@ final class CommandPool implements Lifecycle, Statistics
             $result = $execution->wait();
         } finally {
             if (!$execution->isOver()) {
-                // wait() has thrown: PHP can't suspend this fiber now, or a signal handler has thrown.
+                // wait() has thrown, because PHP can't suspend this fiber now, or because a signal handler has thrown.
                 $this->dispatcher->cancel([$pending]);
             }
             if ($cancellation !== null && $subscription !== null) {
@@ -168,9 +168,9 @@ final class CommandPool implements Lifecycle, Statistics
     }
 
     /**
-     * Returns the largest concurrency for which the present launchers have enough file descriptors. {@see resize()} may
-     * accept a larger number, because it can start more launchers. This method starts launchers if necessary, and
-     * suspends until a launcher is ready. With a transport, returns 10,000.
+     * Returns the largest concurrency for which the current launchers have enough file descriptors. {@see resize()} may
+     * accept a larger number, because resize() can start more launchers. This method starts missing launchers, and
+     * suspends until one is ready. With a transport, returns 10,000.
      *
      * @throws LauncherException when a launcher can't be started
      */
@@ -181,7 +181,7 @@ final class CommandPool implements Lifecycle, Statistics
 
     /**
      * Returns the keys of the running commands, in the order in which the pool has read the commands. Commands of
-     * {@see execute()} have no key, and are left out. The result is an estimate, because the launchers are not asked.
+     * {@see execute()} have no key, so they are left out. The result is an estimate: the pool does not ask launchers.
      *
      * @return list<mixed>
      */
@@ -218,12 +218,12 @@ final class CommandPool implements Lifecycle, Statistics
     }
 
     /**
-     * Returns the output so far of the running command with this key, which is its key in the iterable of
-     * {@see self::run()} or {@see runInOrder()}. If several running commands have the key, the method uses the one that
-     * was read first.
+     * Returns the output that a running command has written so far. The key is the command's key in the iterable of
+     * {@see self::run()} or {@see runInOrder()}. If several running commands have the key, the method uses the command
+     * that was read first.
      *
-     * The launcher may keep up to 64 KiB of the output until the command ends. A call requests this output and does not
-     * wait for it, so only a later call returns it. With a transport, no output is sent before the command ends.
+     * The launcher may keep up to 64 KiB of the output until the command ends. A call requests these bytes, but does
+     * not wait for them, so only a later call returns them. With a transport, output arrives only after the end.
      *
      * @param int $maxBytes maximum bytes of each returned string; longer output loses its beginning
      *
@@ -238,8 +238,8 @@ final class CommandPool implements Lifecycle, Statistics
     }
 
     /**
-     * Makes all current runs read no more commands, and cancels their commands that wait for a slot or a retry. Running
-     * commands finish, and are not retried. The pool stays usable.
+     * Stops the reading of further commands in all current runs, and cancels their commands that wait for a slot or a
+     * retry. Running commands finish, and are not retried. The pool stays usable.
      */
     public function cancelWaiting(): void
     {
@@ -258,7 +258,7 @@ final class CommandPool implements Lifecycle, Statistics
     }
 
     /**
-     * Refuses new commands, waits until all accepted commands have results, including retries, and ends the launchers.
+     * Refuses new commands, waits until all accepted commands and their retries have ended, and ends the launchers.
      *
      * A current run yields the results of the commands that it has read. Then the run throws LauncherException,
      * unless it has reached the end of its input. An {@see execute()} call returns its result.
@@ -267,8 +267,8 @@ final class CommandPool implements Lifecycle, Statistics
      *
      * @throws CancelledException
      * @throws LauncherException in a forked child process, if a command had no result at the time of the fork
-     * @throws \LogicException when an output callback or the input of a command of this pool calls close(), which would
-     *     never return. The pool nevertheless ends when the accepted commands have results
+     * @throws \LogicException when an output callback or the input of a command of this pool calls close(): the call
+     *     would wait for itself. The pool nevertheless ends when the accepted commands have results
      */
     public function close(?Cancellation $cancellation = null): void
     {
@@ -286,8 +286,8 @@ final class CommandPool implements Lifecycle, Statistics
      * with LauncherException.
      *
      * Blocks until the processes have ended. A process that ignores SIGTERM is killed after half a second, or after the
-     * grace of the pool if that is shorter. With a transport, suspends until the transport has ended the commands.
-     * In a destructor before PHP 8.4, does not wait for the transport.
+     * grace of the pool if that is shorter. With a transport, suspends until the transport has ended the commands. If a
+     * destructor calls this method, and PHP is older than 8.4, the method does not wait for the transport.
      */
     public function kill(): void
     {

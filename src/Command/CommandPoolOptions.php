@@ -16,9 +16,9 @@ final class CommandPoolOptions
      * @param HaltPolicy|null $halt condition that ends a run early; null runs all commands
      * @param float $grace seconds between SIGTERM and SIGKILL for a command that is ended
      * @param int $lookahead maximum number of commands that a run reads in addition to the running commands, so that
-     *        the pool is busy while the caller's loop body runs. A command is included until the caller has read its
-     *        result. The lookahead is 0 with a halt policy, while the included commands and their inputs have 16 MiB or
-     *        more in total, and while more than 64 outputs have their own files
+     *        the pool is busy while the caller's loop body runs. A command counts until the caller has read its result.
+     *        No command is read in addition if the pool has a halt policy, while the counted commands and their inputs
+     *        have 16 MiB or more in total, or while more than 64 outputs have their own files
      * @param bool $rerunAfterCrash whether to run the commands of a dead launcher again. A command may then run up to
      *        four times: it fails when four launchers have died while they ran the command. If false, the commands of a
      *        dead launcher fail with {@see LauncherException}
@@ -26,7 +26,8 @@ final class CommandPoolOptions
      * @param string|null $php path of the PHP command-line binary that runs launchers; null to search for a binary
      * @param string|null $temporaryDirectory directory for the unlinked files that hold large outputs; null for the
      *        system's temporary directory
-     * @param LoggerInterface|null $logger gets debug messages about the pool's steps, without output and environment
+     * @param LoggerInterface|null $logger gets debug messages about launchers, retries and ended commands, without
+     *        their output and environment
      * @param CommandTransport|null $transport runs the commands on other machines, such as a
      *        {@see \Spindle\Remote\RemoteCommands}; null for launchers. With a transport, `$grace`, `$rerunAfterCrash`,
      *        `$startMethod` and `$php` have no effect

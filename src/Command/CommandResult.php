@@ -17,10 +17,10 @@ final class CommandResult
      *        command could not be started: 127 (no such program) or 126, as in a shell, and $error has the reason
      * @param int|null $signal number of the signal that ended the command
      * @param bool $timedOut whether the timeout or the idle timeout ended the command
-     * @param bool $cancelled whether the pool was asked to end the command or not to start it
-     * @param string|null $error why the command could not be started, why its input stream could not be read, why its
-     *        output could not be stored or passed to its callback or stream, why the pool has ended it, or why its exit
-     *        status is unknown; null otherwise
+     * @param bool $cancelled whether the command was cancelled, by the caller, a halt policy or a failure of the run
+     * @param string|null $error reason why the command could not be started, its input stream could not be read, its
+     *        output could not be stored or passed to its callback or stream, the pool has ended the command, or its
+     *        exit status is unknown; null otherwise
      * @param float $startedAt Unix time of the start of the last attempt; 0.0 without an attempt, and when the command
      *        was cancelled between two attempts
      * @param float $duration duration of the last attempt, in seconds
@@ -41,7 +41,7 @@ final class CommandResult
         private readonly Capture $errors,
     ) {}
 
-    /** Returns whether the command exited with code 0 and without an error, such as a timeout or lost output. */
+    /** Returns whether the command exited with code 0, and {@see $error} is null: no timeout and no lost output. */
     public function succeeded(): bool
     {
         return $this->exitCode === 0 && $this->error === null;

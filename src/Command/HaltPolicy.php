@@ -7,7 +7,7 @@ namespace Spindle\Command;
 use Spindle\Internal\NumberRange;
 
 /**
- * Ends a run early after a number or a share of its commands has failed, or after a number or a share has succeeded.
+ * Ends a run early when a number (or share) of its commands has failed, or when a number (or share) has succeeded.
  *
  * With `soonAfter...()`, running commands finish. With `nowAfter...()`, running commands are cancelled. With a policy,
  * the lookahead is 0: a command is read only when a slot is free, so no command starts after the run was halted.

@@ -15,8 +15,8 @@ use Spindle\LauncherException;
  *     $result = PortableCommand::decode($bytes)->runOn($pool, $cancellation);  // on the machine of the command
  *     $outcome = PortableCommand::encodeResult($result, $maxBytes);            // on the machine of the command
  *
- * The caller's pool turns the outcome back into a {@see CommandResult}. Decoded bytes can run any program. Verify the
- * sender of the bytes before you decode them.
+ * The caller's pool converts the outcome back to a {@see CommandResult}. Encoded bytes can run any program, so verify
+ * their sender before you decode them.
  */
 final class PortableCommand
 {
@@ -119,7 +119,7 @@ final class PortableCommand
             $result->timedOut,
             $fits
                 ? $result->error
-                : "its output has {$size} bytes, more than the {$maxBytes} of AgentOptions::\$maxResult",
+                : "its output of {$size} bytes exceeds the limit of {$maxBytes} bytes (AgentOptions::\$maxResult)",
             $result->startedAt,
             $result->duration,
             $fits ? stream_get_contents($output) : '',

@@ -29,7 +29,7 @@ use Spindle\Http\Internal\Admin\StatusPage;
  *     $server->listen('0.0.0.0:8080');
  *     $admin->close();
  *
- * Statistics are collected for each request, and once a second for each open status page.
+ * Each request for `/metrics` collects new statistics. Each open status page collects them once a second.
  */
 final readonly class Admin implements RequestHandlerInterface
 {
@@ -60,7 +60,7 @@ final readonly class Admin implements RequestHandlerInterface
         return new self($overview);
     }
 
-    /** Adds the status page. Registered statistics with `in_use` and `max` are drawn as usage bars. */
+    /** Adds the status page. The page has a usage bar for each registered object that reports `in_use` and `max`. */
     public function withStatusPage(): self
     {
         return new self($this->overview, new StatusPage(), $this->logger, $this->hosts);

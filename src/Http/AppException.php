@@ -13,7 +13,7 @@ final class AppException extends \RuntimeException implements SpindleException
     private const EXPECTED_RETURN = 'it has to return a Psr\Http\Server\RequestHandlerInterface'
         . ' (such as a Spindle\Http\Application), a Psr\Container\ContainerInterface that has one, or a closure.'
         . ' The closure has a request as its parameter and returns a response,'
-        . ' or it has no parameters and returns one of these';
+        . ' or it has no parameters and returns a response, a handler or a container';
 
     private function __construct(public readonly string $app, string $message, ?\Throwable $previous = null)
     {

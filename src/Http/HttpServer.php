@@ -71,7 +71,7 @@ final class HttpServer implements Lifecycle
      * @param RequestHandlerInterface|\Closure(ServerRequestInterface): ResponseInterface $handler an {@see Application}
      *     brings its own options and logger
      * @param HttpServerOptions|null $options replace the application's options, unless null
-     * @param LoggerInterface|null   $logger  replaces the application's logger, unless null; gets no access log
+     * @param LoggerInterface|null   $logger  replaces the application's logger, unless null; does not log each request
      */
     public function __construct(
         RequestHandlerInterface|\Closure $handler,
@@ -144,8 +144,8 @@ final class HttpServer implements Lifecycle
      * Stops accepting connections, answers the requests that have arrived, and returns when all connections have ended.
      *
      * If requests are unfinished after the option `stopTimeout`, the server logs a warning with their number. It then
-     * answers each request without a response with 503, and closes all connections. So if a handler waits for close(),
-     * its own request gets this 503.
+     * answers each request without a response with 503, and closes all connections. A handler that calls close() waits
+     * for itself, so its own request gets this 503.
      *
      * In a fork of a process that has accepted connections, only closes the fork's copies of the listening sockets.
      *
@@ -264,10 +264,10 @@ final class HttpServer implements Lifecycle
     }
 
     /**
-     * @internal Closes this server. Other processes serve the same sockets and accept the waiting connections. Each
-     * handler still has its full handlerTimeout, even for the last request that arrives.
+     * @internal Closes this server while other processes serve the same sockets, and accept the connections that wait.
+     * Each handler still has its full handlerTimeout, even for the last request that arrives.
      *
-     * @param float $idleGrace replaces the option idleGrace; the options idleTimeout and stopTimeout limit this time
+     * @param float $idleGrace replaces the option idleGrace, but is at most idleTimeout and at most stopTimeout
      */
     public function handOver(float $idleGrace): void
     {
@@ -310,8 +310,8 @@ final class HttpServer implements Lifecycle
     }
 
     /**
-     * @internal Sets the function that closes output buffers which a handler has left open. A process needs it if it
-     * captures all output in one buffer.
+     * @internal Sets the function that closes output buffers which a handler has left open. A process that captures all
+     * output in one buffer needs such a function.
      *
      * @param \Closure(): void $tidy called after a handler has returned, if the number of buffers is not 1
      */

@@ -37,7 +37,8 @@ final readonly class HttpServerOptions
      *                                   below; 0 for no minimum
      * @param float $rateWindow          period over which the server measures $minRate
      * @param float $writeTimeout        how long a client may receive no byte of its response. The kernel reports
-     *                                   received bytes in steps of up to 64 KB, so a very slow client can exceed it
+     *                                   received bytes in steps of up to 64 KB, so a very slow client can exceed this
+     *                                   time although it receives bytes
      * @param int   $maxRequests         requests per connection
      * @param int   $maxConnections      open at the same time; fewer if the event loop or the descriptor limit allows
      *                                   fewer. To accept more, the server closes connections that were idle longest. If
@@ -45,11 +46,11 @@ final readonly class HttpServerOptions
      *                                   new connections wait in the kernel's queue, and each response ends its
      *                                   connection
      * @param int|null $maxConnectionsPerAddress open at the same time from one IPv4 address or IPv6 /64 network; null
-     *                                           for half of the connections that the process can have. To accept more,
-     *                                           the server closes others of this address or network, as for
-     *                                           $maxConnections. If none is idle or slow, the server closes the new
-     *                                           connection. This limit does not apply to clients of a Unix socket and
-     *                                           to {@see Middleware\TrustedProxies}
+     *                                           for half of the connections that the process can have. Above this
+     *                                           number, the server closes an idle or slow connection of the same
+     *                                           address or network. If there is none, it closes the new connection.
+     *                                           Clients of a Unix socket and {@see Middleware\TrustedProxies} have no
+     *                                           such limit
      * @param int   $maxInFlight         requests handled at the same time; 503 with Retry-After beyond
      * @param float $idleGrace           how long an idle connection is kept after {@see HttpServer::close()}
      * @param float $stopTimeout         how long to wait for responses after {@see HttpServer::close()}. Unanswered

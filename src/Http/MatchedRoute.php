@@ -5,9 +5,9 @@ declare(strict_types=1);
 namespace Spindle\Http;
 
 /**
- * Reports the route of a request to the server. The server counts requests by route. A router calls
- * `$request->getAttribute(MatchedRoute::class)?->setName('/aircraft/{number}')`. The server does not count by path,
- * because the number of different paths has no limit.
+ * Reports the route of a request to the server. A router calls
+ * `$request->getAttribute(MatchedRoute::class)?->setName('/aircraft/{number}')`. The server counts requests by route,
+ * not by path, because the number of different paths has no limit.
  */
 final class MatchedRoute
 {

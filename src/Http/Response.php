@@ -161,12 +161,12 @@ final class Response implements ResponseInterface
     }
 
     /**
-     * Sends chunks as an iterator yields them. Chunks that follow one another within a millisecond are collected, up to
-     * 64 KiB. They are sent as soon as the iterator suspends its fiber. If the client receives slowly, the next chunk
-     * is requested after the earlier ones were sent. An iterator that suspends does not block other requests.
+     * Sends chunks as an iterator yields them. After each send, the server collects the chunks of the next millisecond,
+     * up to 64 KiB. It sends these as soon as the iterator suspends its fiber. If the client receives slowly, the next
+     * chunk is requested after the earlier ones were sent. While the iterator is suspended, other requests run.
      *
-     * If an iterator throws before its first piece and before it first suspends, the server answers as for an exception
-     * of the handler. After that, the head was sent, and the server cuts the response off.
+     * If the iterator throws before its first chunk and before it suspends, the server answers as for an exception of
+     * the handler. If it throws later, the head was already sent, so the client gets an incomplete response.
      *
      * When the client disconnects, a generator gets a {@see ClientDisconnectedException} at its `yield`. A generator
      * that is waiting gets the exception at its next `yield`, unless it passed the request's cancellation to the

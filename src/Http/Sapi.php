@@ -77,7 +77,7 @@ final class Sapi
             $body = SapiBody::of($response, $head, $exchange);
         } catch (\Throwable $failure) {
             $response = HandlerFailure::answer($failure, $head, $application->logger, headers_sent());
-            if (headers_sent()) { // output of the handler has begun another response
+            if (headers_sent()) { // PHP has sent output of the handler, so no other response is possible
                 return;
             }
             $body = SapiBody::of($response, $head, $exchange);
@@ -97,7 +97,7 @@ final class Sapi
     /** Answers with 500 after exit() or a fatal error in the handler. PHP would send an empty response with 200. */
     private static function answerEnd(int $level, Head $head, SapiExchange $exchange): void
     {
-        PhpSettings::set('memory_limit', '-1'); // the end may be due to this limit, and a response needs memory
+        PhpSettings::set('memory_limit', '-1'); // perhaps this limit has ended the script, and a response needs memory
         self::discardOutput($level);
         header_remove();
         $response = Response::text("Internal Server Error\n", 500);

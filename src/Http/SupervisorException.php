@@ -18,9 +18,9 @@ final class SupervisorException extends \RuntimeException implements SpindleExce
     public static function withoutPcntl(string $what): self
     {
         return new self(
-            "{$what} needs the extension pcntl, which this PHP does not have, or whose functions are disabled (see"
-                . ' disable_functions in php.ini). Without pcntl, one process serves, which is neither reloaded nor'
-                . ' replaced',
+            "{$what} needs the extension pcntl. This PHP does not have pcntl, or its functions are disabled (see"
+                . ' disable_functions in php.ini). Without pcntl, one process serves the application. This process is'
+                . ' neither reloaded nor replaced',
         );
     }
 
@@ -28,7 +28,7 @@ final class SupervisorException extends \RuntimeException implements SpindleExce
     public static function withoutMemoryLimit(): self
     {
         return new self(
-            'The option memoryLimit needs ini_set(), which disable_functions in php.ini excludes. Set memory_limit '
+            'The option memoryLimit needs ini_set(), which disable_functions in php.ini disables. Set memory_limit '
                 . 'in php.ini instead',
         );
     }

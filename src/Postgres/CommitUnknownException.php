@@ -6,6 +6,6 @@ namespace Spindle\Postgres;
 
 /**
  * The outcome of a COMMIT is unknown: the connection was lost or closed before the answer, or the server did not answer
- * within 5 seconds after a cancellation. Either all changes were committed, or none. The caller must find out.
+ * within 5 seconds after a cancellation. Either all changes were committed, or none. To find out, query the data.
  */
 final class CommitUnknownException extends ConnectionLostException {}

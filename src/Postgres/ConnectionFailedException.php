@@ -19,7 +19,7 @@ final class ConnectionFailedException extends \RuntimeException implements Postg
     /**
      * @internal
      *
-     * @param non-empty-list<string> $reasons reasons of the attempts, each with its host
+     * @param non-empty-list<string> $reasons why each attempt failed, with the host's name
      */
     public static function everywhere(array $reasons, ?string $sqlState = null, ?\Throwable $previous = null): self
     {

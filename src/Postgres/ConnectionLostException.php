@@ -15,7 +15,7 @@ class ConnectionLostException extends \RuntimeException implements PostgresExcep
         parent::__construct($message, 0, $previous);
     }
 
-    /** @internal `$reason` is a clause. */
+    /** @internal `$reason` follows a colon in the message. */
     final public static function while(
         string $reason,
         ?\Throwable $previous = null,
@@ -25,13 +25,13 @@ class ConnectionLostException extends \RuntimeException implements PostgresExcep
         return new self("The connection to PostgreSQL was lost: {$reason}", $error?->sqlState(), $previous);
     }
 
-    /** @internal */
+    /** @internal Returns the exception for a call that sent nothing, because the connection was lost before. */
     final public static function earlier(self $loss): self
     {
         return new self("Nothing was sent: {$loss->getMessage()}", $loss->sqlState, $loss);
     }
 
-    /** @internal Returns the exception for a call that had sent a statement before the connection was lost. */
+    /** @internal Returns the exception without the words of earlier(), for a call that had sent its statement. */
     final public function afterSending(): self
     {
         $previous = $this->getPrevious();
@@ -39,7 +39,7 @@ class ConnectionLostException extends \RuntimeException implements PostgresExcep
         return $previous instanceof self ? $previous : $this;
     }
 
-    /** @internal */
+    /** @internal Returns the exception for a COMMIT whose answer was not received. */
     final public static function committing(self|ConnectionClosedException $loss): CommitUnknownException
     {
         return new CommitUnknownException(

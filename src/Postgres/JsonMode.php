@@ -17,8 +17,8 @@ enum JsonMode
      * A value that is read and written back is the same JSON value. Objects are stdClass. A number that neither int nor
      * float can represent exactly is a {@see JsonNumber}. A string parameter is encoded as a JSON string.
      *
-     * Two things change. Values of json (not jsonb) lose their spaces; of repeated keys, the last is kept. A value that
-     * is JSON's null is read as PHP's null, and PHP's null is written as SQL's NULL.
+     * Two things change. Values of json (not jsonb) lose their spaces, and keep only the last of repeated keys. A value
+     * that is JSON's null is read as PHP's null, and PHP's null is written as SQL's NULL.
      *
      * PHP can't represent two kinds of json values (not jsonb): a key that begins with `\u0000`, and half of a
      * surrogate pair such as `"\ud800"`. Reading them causes a {@see ProtocolException}. Select such a value as text.

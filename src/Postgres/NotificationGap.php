@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres;
 
-/** The connection was lost and reopened. Notifications may be lost, so reload the data whose changes they announce. */
+/** The connection was lost and reopened. Notifications may be missing, so reload the data that they are about. */
 final readonly class NotificationGap
 {
     /**

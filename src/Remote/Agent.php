@@ -24,9 +24,10 @@ use Spindle\Worker\ResultBudget;
 use Spindle\Worker\WorkerPool;
 
 /**
- * Consumes a queue: claims its jobs, runs them and reports their outcomes. A pool of workers runs tasks, and a launcher
- * process runs commands. The agent's own process runs no task and decodes neither tasks nor results, so no task can
- * delay the renewal of the lease (the time during which claimed jobs belong to the agent).
+ * Consumes a queue: claims its jobs, runs them and reports their outcomes. A job is a task or a command in the queue. A
+ * pool of worker processes runs tasks, and helper processes start commands. The agent's own process runs no task and
+ * decodes neither tasks nor results. So no task can delay the renewal of the lease. While the lease lasts, the claimed
+ * jobs belong to this agent.
  *
  * The queue is in the engine: the Redis or Valkey server of a {@see RedisBroker}.
  */
@@ -38,15 +39,15 @@ final class Agent implements Lifecycle, Statistics
     private const MAX_GRACE_SECONDS = 2.0;
 
     /**
-     * Running jobs get at most AgentOptions::$leaseMargin divided by this number to end. Later, the lease guard (a
-     * helper process) would kill all descendants of this process, even those of agents for other queues.
+     * The grace of jobs is at most AgentOptions::$leaseMargin divided by this number. If jobs needed longer to end, the
+     * lease guard (a helper process) would kill all descendants of this process, even those of agents for other queues.
      */
     private const MARGIN_DIVISOR = 3;
 
-    /** All results together may use memory_limit divided by this number, because each is copied several times. */
+    /** All results together may use memory_limit divided by this number: the agent copies each result several times. */
     private const MEMORY_DIVISOR = 8;
 
-    /** Minimum bytes for all results together if PHP has no memory_limit. AgentOptions::$maxResult may be larger. */
+    /** Limit for all results together if PHP has no memory_limit, in bytes; at least AgentOptions::$maxResult. */
     private const DEFAULT_RESULTS_BYTES = 128 << 20;
 
     /** Number of bytes that a worker may return in addition to the result. */
@@ -58,7 +59,7 @@ final class Agent implements Lifecycle, Statistics
 
     private bool $isClosed = false;
 
-    /** Id of the process in which {@see run()} runs, or 0. In a fork, the copy of a running agent does not run. */
+    /** Id of the process in which {@see run()} runs, or 0. In a fork, the copy of the agent counts as not running. */
     private int $runningPid = 0;
 
     /** Cancelled by {@see close()} and {@see kill()} while the agent runs. The agent then claims no more jobs. */
@@ -116,7 +117,7 @@ final class Agent implements Lifecycle, Statistics
     }
 
     /**
-     * Creates a memory limit for results. Agents share it if their WorkerPoolOptions::$budget is the same object.
+     * Creates a memory limit for results. Agents share the limit if they use the object as WorkerPoolOptions::$budget.
      *
      * @internal
      */
@@ -133,7 +134,7 @@ final class Agent implements Lifecycle, Statistics
      * Serves the queue until {@see close()} or {@see kill()} is called, and returns when no job is running any more.
      *
      * While the engine is not available, the agent retries. When the agent has lost its lease, it ends its running jobs
-     * and takes a new lease. If no worker can be started, it returns the jobs to the queue, and this method throws.
+     * and takes a new lease. If no worker can be started, the agent returns its jobs to the queue, and run() throws.
      *
      * @throws AgentClosedException
      * @throws BrokerRefusedException when the engine refuses a request before it has answered the first claim. Later,
@@ -187,7 +188,7 @@ final class Agent implements Lifecycle, Statistics
 
     /**
      * Ends the running jobs and returns all claimed jobs to the queue, without counting an attempt or a crash. But a
-     * generator task with stored items becomes a dead letter. Does not wait until {@see run()} has returned.
+     * generator task becomes a dead letter if a reader may have seen items. Does not wait until {@see run()} returns.
      *
      * Has no effect in a fork of the process that runs the agent.
      */

@@ -10,8 +10,8 @@ final class AttachResult
     /**
      * @param bool        $known      whether the job exists or its outcome is kept
      * @param string|null $outcome    the outcome's frame; null if there is none, or if it did not fit into the answer
-     * @param bool        $hasOutcome whether the job has an outcome. If it has one, but $outcome is null, repeat the
-     *                                call for this job alone
+     * @param bool        $hasOutcome whether the job has an outcome. If this is true and $outcome is null, call
+     *                                attach() again with only this job's id
      */
     public function __construct(
         public readonly bool $known,

@@ -30,7 +30,7 @@ interface Broker
     /**
      * Returns how durable confirmed jobs are. The broker reads the engine's settings once for each connection.
      *
-     * @throws BrokerException also when the engine would lose or evict jobs
+     * @throws BrokerException also when the engine's settings let it lose or evict jobs
      */
     public function durability(): Durability;
 
@@ -52,7 +52,7 @@ interface Broker
     public function submit(string $queue, array $jobs, int $maxJobs, string $mailbox, bool $checkIds): SubmitResult;
 
     /**
-     * Makes a mailbox receive the future outcomes of jobs. Returns the outcomes that exist already.
+     * Makes a mailbox (a channel for messages to a caller) receive future outcomes of jobs. Returns existing outcomes.
      *
      * Unlike {@see status()}, this method returns outcomes, and does not distinguish waiting jobs from running jobs.
      *
@@ -66,8 +66,8 @@ interface Broker
 
     /**
      * Cancels jobs. An unclaimed job is removed. The owner of a claimed job receives a request to cancel the job. If
-     * the id begins with the name of the mailbox that has submitted the job, the broker may keep the outcome for a
-     * shorter time.
+     * the id begins with the name of the submitter's mailbox, no other process knows the id. The broker may then keep
+     * the outcome for a shorter time.
      *
      * @param list<string> $ids at most 4,000
      *
@@ -102,10 +102,10 @@ interface Broker
      * Starts to open a mailbox, and returns immediately. The mailbox reconnects until it is closed.
      *
      * Messages that are sent while the mailbox has no connection are lost. So $onOpen is called after each new
-     * connection. Its argument is true if messages may have been lost. Then the caller can ask for outcomes by
-     * {@see attach()}. If the argument is false, the caller should not ask, because it could get an outcome before
-     * earlier reports of the same job. For the first connection, the argument is usually false, because requests wait
-     * until the broker has tried to open that connection.
+     * connection. Its argument is true if messages may have been lost. Then the caller can fetch outcomes with
+     * {@see attach()}. If the argument is false, the caller should not fetch them, because attach() could return an
+     * outcome before the mailbox delivers earlier reports of the same job. For the first connection, the argument is
+     * usually false: the broker sends no request before it has tried to open that connection.
      *
      * @param \Closure(MailboxMessage): void $onMessage
      * @param \Closure(bool): void           $onOpen
@@ -118,10 +118,10 @@ interface Broker
      * Takes or renews an owner's lease, by the engine's clock. Each call also makes a limited number of jobs claimable:
      * those whose delay, or whose owner's lease, has ended. Each call also drops a limited number of old dead letters.
      *
-     * If no agent has renewed a lease for $lease seconds, the engine was probably not available. Then the broker
-     * revives other owners' leases that have ended in this time: they last another half of $lease seconds. So agents
-     * that still run can end their jobs and call {@see releaseLease()}, and these jobs do not count as crashed. A
-     * revived lease is not revived a second time before its owner has renewed it.
+     * If no agent has renewed a lease for $lease seconds, the engine was probably not available. Then this call revives
+     * the leases of other owners that have ended in this time: they last for another $lease / 2 seconds. So agents that
+     * still run can end their jobs and call {@see releaseLease()}, and these jobs do not count as crashed. A revived
+     * lease is not revived a second time before its owner has renewed it.
      *
      * @param float  $lease               seconds until the lease ends
      * @param bool   $isNew               true to take a new lease, false to renew the owner's lease
@@ -149,8 +149,8 @@ interface Broker
      * exclusive key, that another owner has lost, or that were returned without a delay. An owner that gets fewer than
      * $maxClaims jobs receives a message when more jobs are available.
      *
-     * The owner gives its claimed jobs consecutive sequence numbers, which are not claim numbers. By
-     * $lastStartableSequenceNumber, the owner reports which of these jobs can have started.
+     * The owner numbers its claimed jobs in the order of their claims. These sequence numbers are not claim numbers.
+     * With $lastStartableSequenceNumber, the owner reports which of these jobs can have started.
      *
      * @param list<Settlement> $settlements                 jobs to settle
      * @param int              $maxClaims                   maximum number of jobs to claim, at most 4,000; 0 for none
@@ -159,7 +159,7 @@ interface Broker
      * @param int|null         $lastStartableSequenceNumber highest sequence number of a job that can start before the
      *                                                      next call; null if unchanged. If the owner's lease ends,
      *                                                      only jobs up to this number count as crashed
-     * @param int              $maxFrameBytes               size of the largest frame that the owner can read. Of a
+     * @param int              $maxFrameBytes               size of the largest frame that the owner can read. For a
      *                                                      larger frame, only the size is returned
      *                                                      ({@see Delivery::$oversizeBytes})
      *
@@ -178,7 +178,7 @@ interface Broker
     ): ClaimResult;
 
     /**
-     * Returns the owner's claimed jobs that the owner does not know, because the answer to the claim was lost. Also
+     * Returns jobs that the owner has claimed without knowing it, because the answer to the claim was lost. Also
      * returns known jobs that were cancelled, without their frames. If the frames exceed 4 MiB, some jobs are left out.
      *
      * @param array<string, int> $known         claim numbers of the jobs that the owner knows, by id
@@ -204,8 +204,8 @@ interface Broker
      * @param list<string> $frames      the items. An empty list with offset 0 only notifies the mailboxes again
      *
      * @return int|null number of stored items that were not taken. Null if no more items are wanted: the owner's claim
-     *                  has ended, the job was cancelled, {@see stopTakingItems()} was called, or mailboxes have
-     *                  listened before, but not during the last 10 seconds
+     *                  has ended, the job was cancelled, {@see stopTakingItems()} was called, or the mailboxes that
+     *                  have listened for the items have been disconnected for 10 seconds
      *
      * @throws LeaseLostException
      * @throws BrokerException
@@ -234,8 +234,8 @@ interface Broker
     /**
      * Declares that no more items of a running job will be taken. {@see putItems()} then returns null, so the agent
      * ends the task. Unlike {@see cancel()}, this method has no effect on an unclaimed job. If the id begins with the
-     * name of the mailbox that has submitted the job, the broker may drop the stored items, even of an ended job, and
-     * the outcome of an ended job.
+     * name of the submitter's mailbox, no other process knows the id. The broker may then drop the stored items and,
+     * if the job has ended, its outcome.
      *
      * @throws BrokerException
      */
@@ -246,8 +246,8 @@ interface Broker
 
     /**
      * Returns statistics of the queue: the numbers of waiting, running, delayed, blocked and dead jobs, and of agents;
-     * oldest_ms, how long the oldest claimable job has been claimable; and counters whose names end in "_total". A
-     * blocked job waits until another job with the same exclusive key has ended, and is not counted as waiting.
+     * oldest_ms: for how long the oldest claimable job has been claimable; and counters whose names end in "_total". A
+     * blocked job waits until another job with the same exclusive key has ended. It is not counted as waiting.
      *
      * @return array<string, int>
      *
@@ -299,16 +299,16 @@ interface Broker
     public function deleteDeadLetters(string $queue, array $ids): int;
 
     /**
-     * Makes jobs claimable that no agent could claim, for example because an operator has edited the queue's data.
-     * Returns the number of these jobs.
+     * Finds jobs that no agent could claim, for example because an operator has edited the queue's data. Makes these
+     * jobs claimable, and returns their number.
      *
      * @throws BrokerException
      */
     public function repair(string $queue): int;
 
     /**
-     * Ends an owner's lease. The owner must have ended its running jobs before. Its claimed jobs become claimable: up
-     * to 1,000 of them immediately, the others when other owners renew their leases. The release does not count as a
+     * Ends an owner's lease. The owner must end its running jobs before the call. Then other owners can claim its jobs:
+     * up to 1,000 jobs immediately, and the rest when other owners renew their leases. The release does not count as a
      * crash of the jobs. Does nothing if the owner has no lease.
      *
      * @throws BrokerException

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Remote;
 
-/** A job that an owner has claimed. To settle the job, the owner must give its name and the claim number. */
+/** A job that an owner (an agent under one lease) has claimed. The owner must send the claim number to settle it. */
 final class Delivery
 {
     /**

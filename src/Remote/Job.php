@@ -16,8 +16,8 @@ final class Job
     public const MAX_DELAY_SECONDS = 31_622_400.0;
 
     /**
-     * @param string $id           unique in the queue; at most 128 printable ASCII characters. An integer is refused,
-     *                             so {@see RemoteExecutor} adds the prefix # to such ids
+     * @param string $id           unique in the queue; at most 128 printable ASCII characters. An id such as "42" is
+     *                             refused, so {@see RemoteExecutor} adds the prefix # to such ids
      * @param string $frame        the encoded and signed task or command
      * @param string $exclusiveKey jobs with the same key never run at the same time; at most 128 bytes; '' for no key
      * @param float  $delay        seconds before the job can run, by the engine's clock
@@ -44,8 +44,8 @@ final class Job
 
     /**
      * Returns the id under which the broker stores a job. An id that is an integer, such as an order number, gets the
-     * prefix #, because PHP converts such array keys to int. An id such as #5 gets one more #. Ids of both kinds can
-     * have at most 127 characters.
+     * prefix #, because PHP converts such array keys to int. An id such as #5 also gets a #, so that it differs from
+     * the stored id of 5. Ids of both kinds can have at most 127 characters.
      *
      * @internal
      *

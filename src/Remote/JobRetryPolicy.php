@@ -6,15 +6,15 @@ namespace Spindle\Remote;
 
 use Spindle\Internal\Backoff;
 
-/** Sets how often a job is retried, and after which pauses. Then a failed job is kept for inspection: a dead letter. */
+/** Sets how often a job is retried, and after which pauses. After the last attempt, the job becomes a dead letter. */
 final class JobRetryPolicy
 {
     private readonly Backoff $backoff;
 
     /**
-     * @param int   $maxAttempts number of failed attempts after which the job is a dead letter; 1 for no retry. An
-     *                           attempt fails if the task throws or exceeds its time limit
-     * @param int   $maxCrashes  number of crashes of the job's worker or agent after which the job is a dead letter
+     * @param int   $maxAttempts number of failed attempts after which the job becomes a dead letter (is kept for
+     *                           inspection); 1 for no retry. An attempt fails if the task throws or is too slow
+     * @param int   $maxCrashes  number of crashes of the job's worker or agent after which it becomes a dead letter
      * @param float $delay       seconds after which the second attempt can start. The job then joins the end of the
      *                           queue, so the attempt starts later if other jobs are waiting
      * @param float $factor      factor by which each delay is longer than the delay before

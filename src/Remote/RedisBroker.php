@@ -22,23 +22,23 @@ use Spindle\TlsOptions;
  * connection.
  *
  * A queue consists mainly of Redis hashes, and of Redis streams with a consumer group. If a hash and a stream disagree,
- * the hash is right. The Lua scripts in Internal/Redis/scripts change a queue atomically. The script prelude.lua
- * describes the keys of a queue.
+ * the hash is right. Each Lua script in Internal/Redis/scripts changes a queue atomically. The file prelude.lua in that
+ * folder describes the keys of a queue.
  */
 final class RedisBroker implements Broker
 {
     use NotCopyable;
 
-    /** After this fraction of the lease, an unanswered renewal is also sent on another connection. */
+    /** If a renewal has no answer after this fraction of the lease, it is sent again, on another connection. */
     private const RENEWAL_RETRY_FRACTION = 0.125;
 
     /** The engine gets this number instead of a larger number of seconds or dead letters. */
     private const UNLIMITED = 10 ** 11;
 
-    /** While unanswered reports have more bytes, new reports are dropped. Tasks can be faster than the engine. */
+    /** While unanswered reports use more memory, new ones are dropped. Tasks can be faster than the engine. */
     private const MAX_PENDING_REPORT_BYTES = 1 << 20;
 
-    /** Memory of the fiber that sends a report, in bytes. */
+    /** Estimated memory of the fiber that sends a report, in bytes. */
     private const REPORT_OVERHEAD_BYTES = 1024;
 
     /** Answer of a script when the owner's lease has ended. */
@@ -320,7 +320,7 @@ final class RedisBroker implements Broker
     /**
      * @param list<string> $ids
      *
-     * @return list<string> as from {@see cancel()}; empty if the process is ending, so that no answer is awaited
+     * @return list<string> as from {@see cancel()}; empty if the process is ending: then no answer is awaited
      */
     private function sendCancellation(string $queue, array $ids, string ...$arguments): array
     {

@@ -34,8 +34,8 @@ final class RemoteCommands implements CommandTransport, Lifecycle
 
     /**
      * @param SigningKeys|null $keys       null to read the file that SPINDLE_KEY_FILE names
-     * @param int              $maxCrashes number of lost agents after which a command fails. A command that ends with
-     *                                     an error is retried only by the pool's {@see \Spindle\Command\RetryPolicy}
+     * @param int              $maxCrashes number of lost agents after which a command fails. After other failures, the
+     *                                     pool's {@see \Spindle\Command\RetryPolicy} decides about a retry
      * @param RemoteOptions    $options    `brokerRetryTimeout` limits the retries of a submission, and the wait for the
      *                                     end of a cancelled command. While the queue is full, commands wait
      *

@@ -111,8 +111,8 @@ final class RemoteExecutor implements Executor
      * @param string|null $id           an id that the caller chooses, such as an order number: 1 to 128 printable ASCII
      *                                  characters without spaces; null for a random id. While the queue has a task with
      *                                  this id or keeps its outcome, a second dispatch of the same task succeeds, but
-     *                                  does not run the task again. A second key or delay has no effect. A different
-     *                                  task is refused. A closure at another place in the code is a different task
+     *                                  has no effect, even with another key or delay. A different task is refused. A
+     *                                  closure at another place in the code is a different task
      * @param string      $exclusiveKey tasks with the same key never run at the same time; '' for no key
      * @param float       $delay        seconds before the task can run, by the engine's clock
      *

@@ -4,13 +4,13 @@ declare(strict_types=1);
 
 namespace Spindle\Remote;
 
-/** An agent's message to the broker that says how the agent's claim of a job ended. */
+/** An agent's message to the broker: how a claimed job ended. The job then has an outcome, or returns to the queue. */
 final class Settlement
 {
     /**
      * @param int    $claimNumber the claim's {@see Delivery::$claimNumber}
-     * @param int    $crashes     number of crashes of the job so far, for the next claim
-     * @param int    $failures    number of failed attempts of the job so far, for the next claim
+     * @param int    $crashes     number of crashes of the job so far; the next claim returns it
+     * @param int    $failures    number of failed attempts of the job so far; the next claim returns it
      * @param float  $delay       seconds until the job can be claimed again, by the engine's clock
      * @param string $frame       the signed outcome; empty if the job returns to the queue
      * @param string $reason      for a dead letter: JSON that {@see Broker::listJobs()} returns

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Remote;
 
-/** How an agent's claim of a job ends. Done, Dead and Cancelled set an outcome. Other kinds put the job back. */
+/** How an agent's claim of a job ends. Done, Dead and Cancelled set an outcome. Other kinds return the job. */
 enum SettlementKind: int
 {
     /** The task has returned a result, or the command has ended. */
@@ -22,7 +22,7 @@ enum SettlementKind: int
     /** The job was cancelled. The cancellation is its outcome. */
     case Cancelled = 5;
 
-    /** The agent can't read or verify the frame. Another agent gets the job. If two agents refuse a job, it is dead. */
+    /** The agent can't read or verify the frame. Another agent gets the job. After its refusal, the job is dead. */
     case Refused = 6;
 
     /** The job is retried after a failed attempt, by another agent if there is one. */

@@ -31,7 +31,7 @@ final class SigningKeys
     private const UTF16_LE_MARK = "\xFF\xFE";
     private const UTF16_BE_MARK = "\xFE\xFF";
 
-    /** @var array<array-key, \SensitiveParameterValue> derived keys by name; PHP turns a name of digits into an int */
+    /** @var array<array-key, \SensitiveParameterValue> keys by name (4 bytes); PHP converts a name of digits to int */
     private array $keys = [];
 
     /**

@@ -135,7 +135,7 @@ final class ServeUsageTest extends SpindleCommandTestCase
         $wanted = 'it has to return a Psr\Http\Server\RequestHandlerInterface'
             . ' (such as a Spindle\Http\Application), a Psr\Container\ContainerInterface that has one, or a closure.'
             . ' The closure has a request as its parameter and returns a response,'
-            . ' or it has no parameters and returns one of these';
+            . ' or it has no parameters and returns a response, a handler or a container';
         yield 'it does not parse' => [
             "\$a = 1\nreturn 1;",
             '%s/app.php could not be parsed: syntax error, unexpected token "return" on line 3',
@@ -221,9 +221,9 @@ final class ServeUsageTest extends SpindleCommandTestCase
 
             self::assertSame(254, $process->getExitCode());
             self::assertMatchesRegularExpression(
-                '/^spindle: .* needs the extension pcntl, which this PHP does not have, or whose functions are'
-                    . ' disabled \(see disable_functions in php.ini\)\.'
-                    . " Without pcntl, one process serves, which is neither reloaded nor replaced\n$/D",
+                '/^spindle: .* needs the extension pcntl. This PHP does not have pcntl, or its functions are'
+                    . ' disabled \(see disable_functions in php.ini\)\. Without pcntl, one process serves the'
+                    . " application\. This process is neither reloaded nor replaced\n$/D",
                 $process->getErrorOutput(),
             );
         }

@@ -7,8 +7,8 @@ namespace Spindle\Command\Internal;
 use Spindle\Command\CommandResult;
 
 /**
- * Receives events of a pool's backend and timers: attempts that have ended, and starts that are due. Backend and timers
- * have only a weak reference to the receiver. So PHP destroys a pool that the caller does not use any more.
+ * Receives events of a pool's backend and timers: ended attempts (executions of commands), and starts that are due. The
+ * backend and the timers have only a weak reference to the receiver, so that PHP destroys a pool that is not used.
  */
 interface AttemptEvents
 {
@@ -19,7 +19,7 @@ interface AttemptEvents
      * Called when the outcomes of commands will never be known, for example after a fork. The slots are free.
      *
      * @param array<int, PendingCommand>        $commands
-     * @param \Closure(list<mixed>): \Throwable $reason creates an owner's exception from its commands' keys
+     * @param \Closure(list<mixed>): \Throwable $reason creates the exception for an owner from the keys of its commands
      */
     public function onLost(array $commands, \Closure $reason): void;
 

@@ -49,8 +49,8 @@ final class Capture
     }
 
     /**
-     * Adds the last piece. If it is the only piece, it stays in memory without a size limit, and no memory is reserved
-     * in the store.
+     * Adds the last piece. A piece that is the only one stays in memory without a size limit, and does not count as
+     * memory in the store.
      *
      * @throws StreamException when the output can't be written to its file
      */

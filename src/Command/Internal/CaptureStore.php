@@ -29,7 +29,7 @@ final class CaptureStore
     /** @var \WeakReference<SharedFile>|null the newest shared file; only results keep it open */
     private ?\WeakReference $shared = null;
 
-    /** Directory of the files; absolute unless getcwd() fails, because the launcher has its own working directory. */
+    /** Directory of the files. Absolute unless getcwd() fails, because the launcher has another working directory. */
     public readonly string $directory;
 
     /** @param string|null $directory null for the system's temporary directory */
@@ -40,13 +40,13 @@ final class CaptureStore
         $this->directory = $current === false ? $directory : "{$current}/{$directory}";
     }
 
-    /** Returns whether more than FILES_THRESHOLD outputs have their own files. If so, no commands are read ahead. */
+    /** Returns whether more than FILES_THRESHOLD outputs have their own files. If so, the lookahead is 0. */
     public function isFull(): bool
     {
         return $this->fileCount > self::FILES_THRESHOLD;
     }
 
-    /** Reserves `$bytes` of memory for an output that then has `$length` bytes. Returns false if it needs a file. */
+    /** Reserves `$bytes` more of memory for an output, for `$length` in total. Returns false if it needs a file. */
     public function reserveMemory(int $bytes, int $length): bool
     {
         if ($length > self::MAX_OUTPUT_MEMORY_BYTES || $this->memoryBytes + $bytes > self::MAX_POOL_MEMORY_BYTES) {

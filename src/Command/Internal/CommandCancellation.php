@@ -7,9 +7,9 @@ namespace Spindle\Command\Internal;
 use Amp\Cancellation;
 
 /**
- * Ends one command of a transport. {@see isRequested()} also knows the cancellation of the caller. Amp reports that
- * cancellation to the pool only in a later turn of the event loop, and no turn follows if the script ends. Callbacks
- * and {@see throwIfRequested()} wait for that turn.
+ * Ends one command of a transport. {@see isRequested()} also asks the caller's cancellation, because Amp reports that
+ * one to the pool only in a later turn of the event loop, and there is no such turn if the script ends. Callbacks and
+ * {@see throwIfRequested()} react only to the pool.
  */
 final class CommandCancellation implements Cancellation
 {

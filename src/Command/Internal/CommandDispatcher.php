@@ -28,15 +28,15 @@ use Spindle\Internal\UnlinkedFile;
 use Spindle\Internal\WorkingDirectory;
 use Spindle\LauncherException;
 
-/** Passes commands to the backend, and outcomes to the owners of the commands. Decides about retries. */
+/** Passes commands to the backend, and outcomes to the commands' owners (runs or calls). Decides about retries. */
 final class CommandDispatcher implements AttemptEvents
 {
     /** Seconds before a command is started again after its launcher had no free descriptors or processes. */
     private const EXHAUSTED_PAUSE_SECONDS = 0.05;
 
     /**
-     * @var array<int, self> dispatchers with pending commands, by object id. The array keeps dispatchers alive: if only
-     *      a suspended fiber refers to a dispatcher, PHP may destroy both
+     * @var array<int, self> dispatchers with pending commands, by object id. The array keeps them in memory: if only a
+     *      suspended fiber referred to a dispatcher, PHP could destroy both
      */
     private static array $busy = [];
 
@@ -46,7 +46,7 @@ final class CommandDispatcher implements AttemptEvents
     private readonly DelayedRetries $delayedRetries;
     private readonly ?StepLog $log;
 
-    /** Id of the process that last called {@see open()}. A fork of that process has another id. */
+    /** Id of the process that last called {@see open()}. In a fork of that process, getmypid() returns another id. */
     private int $ownerPid = 0;
 
     private bool $isClosed = false;
@@ -187,10 +187,10 @@ final class CommandDispatcher implements AttemptEvents
         $this->backend->flush();
     }
 
-    /** @param array<int, PendingCommand> $commands commands to end, or never to start; undelivered output is dropped */
+    /** @param array<int, PendingCommand> $commands commands to end, or to not start; undelivered output is dropped */
     public function cancel(array $commands): void
     {
-        // Cancels the last command first. Otherwise, a waiting command could start in the slot of a cancelled command.
+        // Cancels the newest command first: otherwise, a waiting command could start in the slot of a cancelled one.
         foreach (array_reverse($commands) as $pending) {
             if ($pending->cancelled) {
                 continue;
@@ -211,7 +211,7 @@ final class CommandDispatcher implements AttemptEvents
         $this->lanes->cancelWaiting();
     }
 
-    /** Cancels a waiting command with the next {@see flush()}. A running command gets no further attempt. */
+    /** Cancels a command if it waits; {@see flush()} sends the request. A running command gets no further attempt. */
     public function withdraw(PendingCommand $pending): void
     {
         $pending->isLastAttempt = true;

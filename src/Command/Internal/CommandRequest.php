@@ -9,7 +9,7 @@ use Spindle\Internal\Launcher\LauncherProtocol;
 use Spindle\Internal\Warnings;
 use Spindle\Internal\WorkingDirectory;
 
-/** Encodes commands as RUN frames for launchers. */
+/** Encodes commands as RUN frames: the messages that make a launcher start a command. */
 final class CommandRequest
 {
     /** Maximum bytes of strings in a frame. Limits the use of memory; Linux refuses more than 6 MiB (execve(2)). */
@@ -92,7 +92,7 @@ final class CommandRequest
     /**
      * @param array<array-key, string|null> $environment
      *
-     * @return list<string> PWD as a shell would set it; empty if PWD already leads to $directory, even through links
+     * @return list<string> the variable PWD as a shell would set it; empty if PWD already names $directory
      */
     private static function workingDirectoryVariable(string $directory, array $environment): array
     {

@@ -7,7 +7,7 @@ namespace Spindle\Command\Internal;
 use Revolt\EventLoop;
 use Spindle\Command\CommandPoolOptions;
 
-/** Queues commands for {@see CommandPoolOptions::$delay}. Each starts when a slot is free and the delay is over. */
+/** Queues commands for {@see CommandPoolOptions::$delay}. Each one starts when a slot is free and the delay is over. */
 final class DelayedStarts
 {
     /** @var array<int, PendingCommand> waiting commands, by id */

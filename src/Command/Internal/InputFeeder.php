@@ -12,7 +12,7 @@ use Spindle\Internal\FileType;
 use Spindle\Internal\Launcher\LauncherProtocol;
 use Spindle\Internal\Warnings;
 
-/** Sends a command's input in pieces. Waits while INPUT_WINDOW bytes or more are not acknowledged. */
+/** Sends a command's input in pieces. Waits while the launcher has not acknowledged INPUT_WINDOW bytes or more. */
 final class InputFeeder
 {
     private const MAX_PIECE_BYTES = 1 << 16;
@@ -31,7 +31,7 @@ final class InputFeeder
     /** @var resource|null the source while it is in non-blocking mode because of this object */
     private mixed $madeNonBlocking = null;
 
-    /** Lets the command's pool detect a wait for the source in code of the source itself. */
+    /** The fiber that reads the source. It must not close the pool: the pool would wait for this fiber. */
     public readonly CallbackFiber $fiber;
 
     /**
@@ -52,8 +52,8 @@ final class InputFeeder
     }
 
     /**
-     * Handles a frame INPUT_ACCEPTED. Its payload is the number of bytes that the pipe has accepted, or 0xFFFFFFFF if
-     * the command reads no more. The first frame has the number 0, and starts the feeder.
+     * Handles a frame INPUT_ACCEPTED of the launcher. Its payload is the number of bytes that the pipe has accepted, or
+     * 0xFFFFFFFF if the command reads no more. The first frame has the number 0, and starts the feeder.
      */
     public function onAcknowledgement(string $payload): void
     {

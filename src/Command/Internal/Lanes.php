@@ -6,7 +6,7 @@ namespace Spindle\Command\Internal;
 
 use Spindle\Internal\Launcher\Environment;
 
-/** Lists the owners of a pool's commands: calls of run(), runInOrder() and execute(). Each owner has a lane (queue). */
+/** Gives each owner of commands (a call of run(), runInOrder() or execute()) a lane: the number of its own queue. */
 final class Lanes
 {
     /** @var \WeakMap<PendingCommandOwner, array<array-key, string>> environment of the owner's commands, by owner */
@@ -27,7 +27,7 @@ final class Lanes
     {
         $environment = Environment::variables();
         if ($environment !== $this->environment) {
-            $this->environment = $environment; // equal environments share one array, which PHP compares faster
+            $this->environment = $environment; // PHP compares environments faster if equal ones are the same array
         }
         $this->environments[$owner] = $this->environment;
 

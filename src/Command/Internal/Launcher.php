@@ -10,7 +10,7 @@ use Spindle\Internal\Launcher\LauncherProcess;
 use Spindle\Internal\Launcher\LauncherProtocol;
 use Spindle\LauncherException;
 
-/** Holds a launcher, which is a helper process that starts commands, and its pending commands. */
+/** Represents a launcher (a helper process that starts commands) with its pending commands. */
 final class Launcher implements LauncherEvents
 {
     /** Maximum number of running commands of this launcher. */
@@ -19,7 +19,7 @@ final class Launcher implements LauncherEvents
     /** Whether the launcher has reported that it is ready. Until then, it starts nothing. */
     public bool $isReady = false;
 
-    /** Whether the launcher had no descriptors or processes for a command, and has got no new command since then. */
+    /** Whether the launcher lacked a descriptor or process for a command, and has got no new command since then. */
     public bool $exhausted = false;
 
     /** @var array<int, PendingCommand> pending commands of this launcher, by id, in the order of assignment */
@@ -27,12 +27,12 @@ final class Launcher implements LauncherEvents
 
     public readonly LauncherProcess $process;
 
-    /** Number of commands that this launcher was asked to give back for another launcher, without an answer so far. */
+    /** Number of unanswered requests to give back a waiting command, so that another launcher can start it. */
     private int $movingCount = 0;
 
     /**
      * @param string $temporaryFilePrefix beginning of the paths of all temporary files of this process
-     * @param \WeakReference<LauncherBackend> $backend weak: a strong reference would keep an unused pool
+     * @param \WeakReference<LauncherBackend> $backend weak, because a strong reference would keep an unused pool alive
      *
      * @throws LauncherException when the process can't be started
      */
@@ -115,7 +115,7 @@ final class Launcher implements LauncherEvents
         return $this->movingCount;
     }
 
-    /** Withdraws the last command that may be waiting, for another launcher. Returns false if there is none. */
+    /** Asks for the last waiting command back, for another launcher. Returns false if no command can be waiting. */
     public function withdrawLast(): bool
     {
         for ($pending = end($this->commands); $pending !== false; $pending = prev($this->commands)) {

@@ -20,7 +20,7 @@ final class LauncherBackend implements CommandBackend
     /** Nanoseconds for which starts are retried while no launcher has free descriptors or processes. */
     private const EXHAUSTED_TIMEOUT_NANOSECONDS = 1_000_000_000;
 
-    /** With `rerunAfterCrash`, a command fails when more than this number of launchers have died while they ran it. */
+    /** With `rerunAfterCrash`, a command fails when more launchers than this number have died while they ran it. */
     private const MAX_LAUNCHER_DEATHS = 3;
 
     private readonly Launchers $launchers;
@@ -254,8 +254,8 @@ final class LauncherBackend implements CommandBackend
             if ($launcher !== null) {
                 $launcher->exhausted = true;
             }
-            // When commands of another launcher exit, descriptors and processes may become free. If all launchers are
-            // exhausted, probably no command is running. Then only other programs can free resources.
+            // If another launcher has running commands, their end can free descriptors and processes. If all launchers
+            // are exhausted, probably no command is running. Then only other programs can free resources.
             if (
                 !$this->launchers->areExhausted()
                 || hrtime(true) - ($this->exhaustedSince ??= hrtime(true)) < self::EXHAUSTED_TIMEOUT_NANOSECONDS

@@ -23,7 +23,7 @@ final class Launchers
     private const COMMANDS_PER_LAUNCHER = 4;
     private const MAX_LAUNCHERS = 4;
 
-    /** Maximum deaths per launcher since a command last ended. After more deaths, commands of dead launchers fail. */
+    /** Maximum deaths per launcher since the last end of a command. After more, commands of dead launchers fail. */
     private const MAX_DEATHS_PER_LAUNCHER = 3;
 
     /** Maximum failed starts (deaths before ready) per launcher and window. After more, their commands fail. */
@@ -52,7 +52,7 @@ final class Launchers
     /** @var list<int|float> times of the latest failed starts, in nanoseconds of the monotonic clock */
     private array $failedStarts = [];
 
-    /** Number of commands that each launcher has descriptors for; null until the first launcher is ready. */
+    /** Number of commands for which a launcher has enough descriptors; null until the first launcher is ready. */
     private ?int $maxConcurrencyPerLauncher = null;
 
     /** Function by which launchers start processes: posix_spawn or proc_open; '' until the first launcher is ready. */
@@ -184,7 +184,7 @@ final class Launchers
         return LauncherException::tooManyAtOnce($concurrency, $maxConcurrency, $this->startMethod);
     }
 
-    /** Records that a command has started. If it should have moved to a free launcher, another command moves. */
+    /** Records that a command has started. If a free launcher was to get this command, it gets another one. */
     public function commandStarted(PendingCommand $pending): void
     {
         $pending->launcher?->started($pending);
@@ -220,7 +220,7 @@ final class Launchers
         return true;
     }
 
-    /** Removes a launcher. Fibers in {@see maxConcurrency()} fail with `$why`, or wait for a launcher if it is null. */
+    /** Removes a launcher. Fibers in {@see maxConcurrency()} fail with `$why`; if it is null, they try again. */
     public function remove(Launcher $launcher, ?LauncherException $why): void
     {
         $isOther = static fn(Launcher $other): bool => $other !== $launcher;
@@ -241,7 +241,8 @@ final class Launchers
     }
 
     /**
-     * Returns how many commands all launchers together have descriptors for. Suspends until one launcher is ready.
+     * Returns the number of commands for which all launchers together have enough descriptors. Suspends until one
+     * launcher is ready.
      *
      * @throws LauncherException when a launcher can't be started, or when launchers have died too often
      */
@@ -348,7 +349,7 @@ final class Launchers
         $largest = intdiv($concurrency + $count - 1, $count);
         foreach ($this->launchers as $i => $launcher) {
             $launcher->share = intdiv($concurrency + $i, $count);
-            // Each launcher checks whether it can run the largest share. So all accept the concurrency, or none.
+            // Each launcher checks whether it can run the largest share. So all launchers accept the shares, or none.
             $launcher->process->send(LauncherProtocol::frame(
                 LauncherProtocol::CONFIGURE,
                 0,
@@ -383,7 +384,7 @@ final class Launchers
     {
         $free = -$underused->excess();
         foreach ($this->launchers as $launcher) {
-            $free -= $launcher->movingCount(); // will fill free slots
+            $free -= $launcher->movingCount(); // commands that are already moving will fill free slots
         }
         foreach ($this->launchers as $busy) {
             // Half of the waiting commands move, so that both launchers have about the same amount of work.

@@ -43,10 +43,10 @@ final class PendingCommand
     /** Whether WITHDRAW was sent to move the command to another launcher, and the answer has not arrived. */
     public bool $isMoving = false;
 
-    /** Whether the launcher has reported the start. Without `rerunAfterCrash`, it does so only to answer WITHDRAW. */
+    /** Whether the launcher has reported the start. Without `rerunAfterCrash`, it reports only if asked (WITHDRAW). */
     public bool $started = false;
 
-    /** For all attempts: working directory and umask of this process at the submission. '' for a removed directory. */
+    /** Working directory and umask of this process at the submission, for all attempts. '' for a removed directory. */
     public readonly string $currentDirectory;
     public readonly int $umask;
 
@@ -58,7 +58,7 @@ final class PendingCommand
 
     /**
      * @param int                      $lane        number of the owner's queue, from {@see CommandDispatcher::open()}
-     * @param array<array-key, string> $environment environment of this process, without {@see Command::$environment}
+     * @param array<array-key, string> $environment of this process, before the changes of {@see Command::$environment}
      */
     public function __construct(
         public readonly int $id,
@@ -192,7 +192,7 @@ final class PendingCommand
         }
     }
 
-    /** Lets PHP free this object although its feeder and sinks refer to it. Called when the command has its outcome. */
+    /** Removes the references of feeder and sinks to this object, so that PHP frees it. Called at the outcome. */
     public function release(): void
     {
         $this->feeder?->stop();

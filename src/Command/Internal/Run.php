@@ -18,12 +18,12 @@ use Spindle\LauncherException;
 
 /**
  * One call of run() or runInOrder(): submits commands from the caller's iterable and yields results to the caller's
- * loop. Reads commands while the window has room. The window has concurrency plus lookahead places. A command leaves
- * the window when the caller has read the command's result.
+ * loop. Reads commands while the window has room. The window has as many places as concurrency plus lookahead. A
+ * command leaves the window when the caller has read the command's result.
  */
 final class Run implements PendingCommandOwner, InputConsumer
 {
-    /** Nanoseconds for which results are returned before the event loop runs again. */
+    /** Nanoseconds for which the caller's loop gets results before the event loop runs again. */
     private const SLICE_NANOSECONDS = 1_000_000;
 
     /** The lookahead is 0 while the commands in the window and their inputs have at least this number of bytes. */
@@ -208,7 +208,7 @@ final class Run implements PendingCommandOwner, InputConsumer
 
                 continue;
             }
-            // A stopped input is over too, though a read of it may still be suspended. The run does not wait.
+            // A stopped input is over, even if a read of it is still suspended. The run does not wait for that read.
             if ($this->commands === [] && $this->input->isOver()) {
                 return $this->input->failure === null ? null : throw $this->input->failure;
             }
@@ -242,8 +242,8 @@ final class Run implements PendingCommandOwner, InputConsumer
 
     /**
      * Returns the lookahead: 0 with a halt policy, and while the commands have too many bytes or the outputs too many
-     * files. Commands for free slots are read even then. Otherwise, a caller that keeps all results and their files
-     * would wait forever.
+     * files. Even then, commands for free slots are read. Otherwise, the run would never continue if the caller keeps
+     * all results and their files.
      */
     private function lookahead(): int
     {

@@ -7,8 +7,8 @@ namespace Spindle\Command\Internal;
 /**
  * Splits simple shell lines into words, so that their programs can be started without a shell.
  *
- * GNU make does this too (src/job.c, construct_command_argv_internal). Here, words consist only of plain characters and
- * of quoted text without expansions. The first word must not be a built-in, a reserved word (POSIX Shell Command
+ * GNU make does this too (src/job.c, construct_command_argv_internal). A simple line has only words of plain characters
+ * and of quoted text without expansions. Its first word must not be a built-in, a reserved word (POSIX Shell Command
  * Language, 2.4 and 2.14) or an assignment.
  */
 final class ShellLine

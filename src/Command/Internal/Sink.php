@@ -81,8 +81,8 @@ final class Sink
     }
 
     /**
-     * Releases the command, which has its outcome. If it was killed or lost, output may be left: a function still gets
-     * it. A stream does not, because the caller may close it now.
+     * Drops the reference to the command, which has its outcome. If the command was killed or lost, some output may not
+     * be delivered yet. A function still gets it. A stream does not, because the caller may close the stream now.
      */
     public function release(): void
     {

@@ -13,7 +13,7 @@ use Spindle\Internal\Async\FiberSwitch;
 use Spindle\Internal\CommandTransport;
 use Spindle\LauncherException;
 
-/** Gives a transport up to `$concurrency` commands at a time. Runs that have waiting commands take turns. */
+/** Passes up to `$concurrency` commands at a time to a transport. Runs that have waiting commands take turns. */
 final class TransportBackend implements CommandBackend
 {
     /** @var \WeakReference<AttemptEvents> */
@@ -169,7 +169,7 @@ final class TransportBackend implements CommandBackend
         return $this->ownerPid !== getmypid();
     }
 
-    /** Returns whether this process is a fork. If so, its copies of the commands fail, and the originals continue. */
+    /** Returns whether this process is a fork. If so, fails the copies of the commands; the originals continue. */
     private function leaveToParent(): bool
     {
         if (!$this->isInFork()) {

@@ -171,7 +171,7 @@ final class GuzzleHandler
         }
     }
 
-    /** Receives the whole body, and writes it to the sink: Guzzle's option for the target, or a temporary stream. */
+    /** Receives the whole body, and writes it to the target of Guzzle's option `sink`, or to a temporary stream. */
     private function receive(
         RequestInterface $request,
         ResponseInterface $response,
@@ -220,7 +220,7 @@ final class GuzzleHandler
         };
     }
 
-    /** Turns an HttpClient exception into that of Guzzle's curl handler. Returns other exceptions unchanged. */
+    /** Turns an HttpClient exception into the one that Guzzle's curl handler would throw. Keeps other exceptions. */
     private static function translate(
         RequestInterface $request,
         ?ResponseInterface $response,
@@ -252,7 +252,7 @@ final class GuzzleHandler
         return new $class($message, $request, $response, $previous);
     }
 
-    /** @return class-string<\Throwable> that of Guzzle 8 or 7; both have the same parameters */
+    /** @return class-string<\Throwable> class of Guzzle 8 or of Guzzle 7; both constructors have the same parameters */
     private static function classOfFailureWithResponse(): string
     {
         return class_exists(self::FAILURE_WITH_RESPONSE) ? self::FAILURE_WITH_RESPONSE : RequestException::class;

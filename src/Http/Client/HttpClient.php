@@ -220,7 +220,7 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
      *
      * @throws CancelledException
      * @throws \LogicException when the body of a request of this client calls close(), which would never return. The
-     *     client nevertheless ends when the running calls have returned
+     *     client then closes itself after the running calls have returned
      */
     public function close(?Cancellation $cancellation = null): void
     {

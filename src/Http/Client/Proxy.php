@@ -31,7 +31,7 @@ final class Proxy
      * @param string|null $https proxy for https:// URLs
      * @param list<string> $noProxy hosts without a proxy. An entry is a name with its subdomains, an IP address, a
      *     network such as 10.0.0.0/8 or fd00::/8, or "*" for all hosts. A port after a colon restricts an entry to that
-     *     port. Names are not resolved to addresses. Commas or blanks can separate several entries in one string
+     *     port. Host names are not resolved, so they match no address. Commas or blanks can separate several entries
      *
      * @throws \ValueError when a URL is malformed, or has another scheme than http
      */

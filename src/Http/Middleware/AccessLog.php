@@ -20,8 +20,8 @@ use Spindle\Internal\Warnings;
 /**
  * Logs each response of a handler in Apache's combined format. Quotes, backslashes and all bytes except printable ASCII
  * are written as \xhh. An exception is logged with the status of its response, unless its cause is the cancellation of
- * the request ({@see \Spindle\Http\ClientDisconnectedException}). Only a logger gets the duration, which ends when the
- * handler returns, before the body is sent. If the body is empty or its size is unknown, the size is logged as "-".
+ * the request ({@see \Spindle\Http\ClientDisconnectedException}). A logger also gets the duration of the handler,
+ * without the time in which the body is sent. If the body is empty or its size is unknown, the size is logged as "-".
  *
  * If the server answers without calling a handler, the response is not logged. This happens if a head is malformed, too
  * large or late, or if there are too many concurrent requests. The server's statistics count these responses by status.
@@ -29,7 +29,7 @@ use Spindle\Internal\Warnings;
  * because of its deadline, nothing is logged. The server's own log has a message about each missed deadline.
  *
  * If a line can't be written, the request still succeeds, and {@see lostLines()} counts the line. The first lost line,
- * and the first after a minute without losses, cause a warning in the server's log, or else in PHP's error log.
+ * and the first after a minute without losses, cause a warning in the server's log (without a logger: PHP's error log).
  *
  * Client address and request id come from {@see TrustedProxies} and {@see RequestId} if these run before this
  * middleware.

@@ -70,7 +70,7 @@ final readonly class Compression implements MiddlewareInterface
         };
     }
 
-    /** Returns whether the response is compressed for some clients, or refers to one that is: 206 and 304. */
+    /** Returns whether the response depends on Accept-Encoding. For 206 and 304: whether the full response would. */
     private static function dependsOnEncoding(ResponseInterface $response): bool
     {
         $status = $response->getStatusCode();
@@ -86,7 +86,7 @@ final readonly class Compression implements MiddlewareInterface
         return !\in_array($status, self::EXCLUDED_STATUSES, true)
             && preg_match(self::TYPE_PATTERN, $type) === 1
             && array_filter(self::EXCLUDING_FIELDS, $response->hasHeader(...)) === []
-            // 206 is not compressed, but has the Vary of the whole: RFC 9110, 15.3.7.
+            // 206 is not compressed, but needs the same Vary field as 200: RFC 9110, 15.3.7.
             && ($status === 206 || !$response->hasHeader('Content-Range') && self::isWorthCompressing($response));
     }
 
@@ -96,7 +96,7 @@ final readonly class Compression implements MiddlewareInterface
             && !self::wasRead(Body::of($response));
     }
 
-    /** Returns whether a body was read and can't be read again. Compression would turn it into a valid empty body. */
+    /** Returns whether a body was read and can't be read again. Compressed, such a body would be valid, but empty. */
     private static function wasRead(string|StreamInterface $body): bool
     {
         return !\is_string($body) && !$body->isSeekable() && $body->eof();

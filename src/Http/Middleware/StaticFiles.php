@@ -83,7 +83,7 @@ final readonly class StaticFiles implements MiddlewareInterface
 
     private function answer(ServerRequestInterface $request): ?Response
     {
-        // The path of the URI may not have these slashes, because nyholm/psr7 reduces them to one.
+        // The path of the URI can't be checked, because nyholm/psr7 reduces several slashes at its start to one.
         if (preg_match(self::SEVERAL_SLASHES_PATTERN, $request->getRequestTarget()) === 1) {
             return null;
         }

@@ -25,7 +25,7 @@ use Spindle\Http\Internal\Middleware\XForwardedFields;
  *
  * If the sender is not a trusted proxy, all forwarding headers are removed: Forwarded, and each header X-Forwarded-…,
  * such as X-Forwarded-Prefix. If the sender is a trusted proxy, only headers of the other kind ({@see ProxyHeaders})
- * are removed: they may come unchanged from a client.
+ * are removed, because the proxy may forward such headers of a client unchanged.
  *
  * A proxy must set or remove each header of its own kind, because the middleware trusts these headers. Headers such as
  * X_Forwarded_For are always removed: proxies forward them unchanged, and CGI and Symfony treat "_" like "-".

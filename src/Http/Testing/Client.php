@@ -22,8 +22,8 @@ use Spindle\Internal\Network\CloseOnExec;
  * Calls an application in the test's own process, without a port. The server's code reads each request from a socket
  * pair.
  *
- * `(new Client(__DIR__ . '/../app.php'))->get('/aircraft/D-EABC')`. Each request has its own connection. Unlike in
- * `spindle serve`, all fibers share the output buffers, and PHP's own functions such as header() are not replaced.
+ * Example: `(new Client(__DIR__ . '/../app.php'))->get('/aircraft/D-EABC')`. Each request has its own connection.
+ * Unlike in `spindle serve`, all fibers share the output buffers, and functions such as header() are not replaced.
  */
 final class Client
 {

@@ -9,10 +9,10 @@ use Amp\CancelledException;
 use Revolt\EventLoop;
 use Spindle\Postgres\ConnectionClosedException;
 
-/** Closes the session a few seconds after a cancellation if a wait that must not end immediately is not over. */
+/** Closes the session if a wait, such as that for the answer to a COMMIT, is not over SECONDS after a cancellation. */
 final class CancellationLimit
 {
-    /** Maximum seconds of a wait after a cancellation, and of the end of a transaction in {@see TransactionRun}. */
+    /** Maximum seconds that the wait continues after a cancellation. {@see TransactionRun} uses this number, too. */
     public const SECONDS = 5;
 
     private bool $isOver = false;
@@ -52,7 +52,7 @@ final class CancellationLimit
         }
     }
 
-    /** Does nothing if the wait is already over: a cancellation may call its subscribers later. */
+    /** Starts the timer, unless the wait is over. A cancellation calls this method some time after it is requested. */
     private function start(): void
     {
         if (!$this->isOver) {

@@ -9,7 +9,7 @@ use Spindle\Postgres\Internal\Types\Types;
 /** The columns of a result: their names, and how to decode their values. */
 final readonly class Columns
 {
-    /** Kinds of values in binary format, in addition to the kinds of {@see Types}. */
+    /** Kinds of values in binary format. A kind says how to decode a value. {@see Types} has further kinds. */
     public const INT4 = 10;
     public const INT8 = 11;
     public const FLOAT8 = 12;
@@ -26,7 +26,7 @@ final readonly class Columns
     /** @var list<int> kind of each column when values have the formats of {@see $formats} */
     public array $binaryKinds;
 
-    /** Format codes of the columns, encoded for Bind. */
+    /** Format codes (text or binary) of the columns, encoded for the message Bind. */
     public string $formats;
 
     /** A name that two or more columns have; null when all names differ. */

@@ -14,7 +14,7 @@ use Spindle\Postgres\ConnectionClosedException;
 use Spindle\Postgres\Result;
 
 /**
- * Coordinates the fibers that use the session of one connection, or of one transaction.
+ * Coordinates the fibers that use the session of one connection, or one transaction of a session.
  *
  * Statements of several fibers may share the session at the same time. A transaction, a COPY, and a stream outside of a
  * transaction borrow the session exclusively. A borrower first waits until no shared statement is in progress.
@@ -39,7 +39,7 @@ final class ConnectionSession implements SessionLender
 
     private bool $isUseEnded = false;
 
-    /** @var (\Closure(): void)|null called by {@see release()}; set while another fiber ends a transaction */
+    /** @var (\Closure(): void)|null called by {@see release()}; not null while another fiber ends the transaction */
     private ?\Closure $onRelease = null;
 
     /** Whether the server has begun the transaction. Always false if {@see $isTransaction} is false. */
@@ -249,7 +249,7 @@ final class ConnectionSession implements SessionLender
     /**
      * Suspends until all earlier calls have ended, and makes all further calls fail.
      *
-     * @throws \LogicException in a fork; also when the current fiber has an open COPY, which is cancelled
+     * @throws \LogicException in a fork; also when the current fiber has an open COPY, which this method cancels
      */
     public function awaitCallsAndEndUse(): void
     {
@@ -368,7 +368,7 @@ final class ConnectionSession implements SessionLender
         return !$this->isKilled && ($this->sharedStatements > 0 || $this->pausedCalls > 0 || $this->mutex->isLocked);
     }
 
-    /** Refuses AND CHAIN after COMMIT or ROLLBACK: the next transaction's status would hide the end of this one. */
+    /** Refuses COMMIT or ROLLBACK with AND CHAIN: the status of the next transaction would hide the end of this one. */
     private function refuseChain(string $sql): void
     {
         if ($this->isTransaction && SessionChanges::chainsTransactions($sql)) {

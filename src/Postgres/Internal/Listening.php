@@ -36,7 +36,7 @@ final class Listening
     /** Whether each LISTEN was answered. Before that, receiving must not pause, because the answers must be read. */
     private bool $isAnswered = false;
 
-    /** Set when the connection is lost, until another connection is open. */
+    /** The gap that has begun with the loss of the connection; null while a connection is open. */
     private ?NotificationGap $gap = null;
 
     private readonly Condition $changed;
@@ -50,8 +50,8 @@ final class Listening
 
     /**
      * @param list<string> $channels
-     * @param DeferredCancellation $ending cancel it to end the generator. If cancel() gets an exception, the generator
-     *     throws that exception. The generator references the object, because its destructor would also cancel
+     * @param DeferredCancellation $ending the caller cancels it to end the generator. If cancel() gets an exception,
+     *     the generator throws that exception. The generator keeps the object, because its destructor would also cancel
      *
      * @return \Generator<int, Notification|NotificationGap>
      */

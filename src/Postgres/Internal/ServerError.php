@@ -25,7 +25,7 @@ final readonly class ServerError
     /** Fields by their letters. They may quote values, so they are hidden from dumps. */
     private \SensitiveParameterValue $fields;
 
-    /** @var \SensitiveParameterValue parameter values to hide: for each a text, or a list of a text and its parts */
+    /** @var \SensitiveParameterValue parameter values to hide: for each its text, or a list of the text and parts */
     private \SensitiveParameterValue $values;
 
     /**

@@ -90,7 +90,7 @@ final class SessionChanges
     /**
      * Returns whether the statement may change what the text of other statements means. For example, with another
      * search_path, role or temporary table, names refer to other objects. The server does not report such a change, so
-     * afterwards the driver must not use statements that it prepared before the change.
+     * the client must not use statements that it prepared before the change.
      */
     public static function mayChangeMeaning(string $sql): bool
     {
@@ -138,7 +138,7 @@ final class SessionChanges
         $this->meaningMayDiffer = $this->meaningMayDiffer || self::mayChangeMeaning($sql);
     }
 
-    /** Records one or more statements. With several, a change of meaning is assumed: only the first is examined. */
+    /** Records one or more statements. Only the first is examined, so several may change the meaning of SQL texts. */
     public function recordScript(string $sql): void
     {
         $this->record($sql);

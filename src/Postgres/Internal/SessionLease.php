@@ -148,7 +148,7 @@ final class SessionLease implements Session
     /**
      * @template T
      *
-     * @param \Closure(): T $call without parameters, because a trace would show what the session has received
+     * @param \Closure(): T $call has no parameters, because a stack trace would show their values
      *
      * @return T
      */

@@ -27,7 +27,9 @@ final class SqlText
 
     private const BETWEEN_STATEMENTS = ';' . self::SPACES;
 
-    /** Matches up to 200 simple tokens. Each repetition counts against pcre.backtrack_limit. */
+    /**
+     * Matches up to 200 simple tokens: the number is limited, because each repetition counts for pcre.backtrack_limit.
+     */
     private const SIMPLE_TOKENS = '~(?:[^-/\'"$;]++|(?<![eE])\'[^\']*+\'|"[^"]*+"|--[^\n\r]*+|-|/(?!\*)){0,200}+~A';
 
     /** Matches the text before a string if it ends with the prefix E, which makes backslashes escapes. */
@@ -59,7 +61,7 @@ final class SqlText
     public const BLANK = '(?:(?:\s|--[^\n\r]*+|/\*(?:[^*/]++|\*(?!/)|/(?!\*))*+\*/)++|(?&comment))';
     public const COMMENT = '(?(DEFINE)(?<comment>/\*(?:[^*/]++|\*(?!/)|/(?!\*)|(?&comment))*+\*/))';
 
-    /** First keywords of statements that can't commit, unlike CALL or DO. A failed one leaves no changes. */
+    /** First keywords of statements that can't commit, unlike CALL or DO. If they fail, they leave no changes. */
     private const REPEATABLE_KEYWORDS = 'SELECT|VALUES|TABLE|INSERT|UPDATE|DELETE|MERGE|WITH';
 
     /** @throws \LogicException when the text contains a NUL byte */
@@ -188,7 +190,7 @@ final class SqlText
         if ($quote === '$') {
             $quote = preg_match(self::DOLLAR_QUOTE, $sql, $match, 0, $at) === 1 ? $match[0] : '';
         }
-        // A doubled quote ends one string and begins the next, which leads to the same end.
+        // A doubled quote is treated as the end of one string and the beginning of another. The result is the same.
         $end = $quote === '' ? false : strpos($sql, $quote, $at + \strlen($quote));
 
         return $end === false ? $at + 1 : $end + \strlen($quote);
@@ -208,7 +210,7 @@ final class SqlText
         return \strlen($sql);
     }
 
-    /** Returns the offset after all parts of a string with escapes. Only the first part has the prefix E. */
+    /** Returns the offset after a string with escapes and its parts on later lines, which have no prefix E. */
     private static function escapedStringEnd(string $sql, int $at): int
     {
         $length = \strlen($sql);

@@ -37,13 +37,13 @@ final class AgentPools
     private ?CommandPool $commands = null;
 
     /**
-     * @param \Closure(\Closure(mixed): void): Executor $createPool creates the executor of tasks, which passes the
-     *                                                              tasks' reports to the closure
+     * @param \Closure(\Closure(mixed): void): Executor $createPool gets a closure, and creates the executor of tasks.
+     *                                                              The executor passes tasks' reports to the closure
      * @param int                                       $maxCommands maximum number of concurrent commands
      * @param float                                     $grace      seconds between SIGTERM and SIGKILL for a command
      * @param ResultBudget                              $budget     memory budget of results that are not settled yet
-     * @param bool                                      $isGuarded  whether a {@see LeaseGuard} kills the processes that
-     *                                                              run longer than the lease permits
+     * @param bool                                      $isGuarded  whether a {@see LeaseGuard} kills processes that
+     *                                                              still run shortly before the lease ends
      */
     public function __construct(
         private readonly \Closure $createPool,
@@ -79,7 +79,7 @@ final class AgentPools
         );
     }
 
-    /** Cancels the tasks and commands that have not begun, if the executor of tasks is a {@see WorkerPool}. */
+    /** Cancels the commands that have not begun. Also cancels such tasks, if their executor is a {@see WorkerPool}. */
     public function cancelWaiting(): void
     {
         $this->commands?->cancelWaiting();
@@ -103,7 +103,7 @@ final class AgentPools
         try {
             $pool?->close();
         } catch (CannotWaitException) { // @phpstan-ignore catch.neverThrown (a wait of the pool may throw it)
-            $pool->kill(); // PHP destroys the fiber of the agent, because the script ends
+            $pool->kill(); // PHP is destroying the agent's fiber at the end of the script, so no wait is possible
         }
         $this->guard->close();
     }

@@ -20,8 +20,8 @@ use Spindle\Remote\SigningKeys;
 
 /**
  * Does an agent's work for one queue during one lease. The agent claims jobs under an owner name, to which the lease
- * belongs. If the agent does not renew the lease before it ends, other agents can claim these jobs. This class renews
- * the lease, while a {@see JobExchange} claims and settles jobs, and a {@see JobRunner} runs them.
+ * belongs. If the agent does not renew the lease in time, the lease ends, and other agents can claim these jobs. This
+ * class renews the lease, while a {@see JobExchange} claims and settles jobs, and a {@see JobRunner} runs them.
  *
  * The work ends when the agent is asked to stop, or after a failure, such as a lost lease. A failure cancels the
  * running jobs, because other agents can claim them soon.
@@ -40,7 +40,7 @@ final class AgentRun
     private ?string $stopTimer = null;
     private ?\Throwable $failure = null;
 
-    /** Reason why a claimed job could not be verified. Set only if the agent stops because no job was verified. */
+    /** Reason why a claimed job could not be verified. Set only if the agent stops because it could verify no job. */
     private ?InvalidSignatureException $refusal = null;
 
     /** Time of {@see Clock::now()} at which the lease ends unless it is renewed. */
@@ -48,7 +48,7 @@ final class AgentRun
 
     private int $heartbeatCount = 0;
 
-    /** Condition on which {@see serve()} waits until the work is over. */
+    /** Condition on which {@see serve()} waits: all jobs are settled after a stop, or a failure has occurred. */
     private readonly Condition $finished;
 
     public function __construct(
@@ -167,7 +167,7 @@ final class AgentRun
         $this->stop();
     }
 
-    /** Called when there is nothing to settle and nothing to claim. */
+    /** Called by the {@see JobExchange} when no settlement waits to be sent. */
     public function onIdle(): void
     {
         if ($this->jobs->isStopped()) {
@@ -278,7 +278,7 @@ final class AgentRun
         }
     }
 
-    /** Asks for claimed jobs whose delivery was lost with an answer. Repairs jobs that no agent can claim. */
+    /** Asks for claimed jobs that the agent does not know, because an answer was lost. Then repairs the queue. */
     private function repair(): void
     {
         $this->exchange->recheck();
@@ -287,7 +287,7 @@ final class AgentRun
         if ($repaired > 0) {
             $this->logger->error(
                 'Repaired the queue: {count} jobs could not be claimed. They can be claimed again. '
-                    . 'Was the data in the engine changed by hand?',
+                    . 'Has an operator changed the data in the engine?',
                 ['count' => $repaired],
             );
         }

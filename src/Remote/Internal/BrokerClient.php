@@ -8,8 +8,8 @@ use Spindle\Remote\Broker;
 use Spindle\Remote\MailboxMessage;
 
 /**
- * Holds what all executors with the same broker object share in a process: the queues, and one mailbox. The mailbox
- * receives messages about the jobs of all these queues.
+ * Holds the queues and the mailbox that all executors of a process share if they have the same broker object. The
+ * mailbox receives messages about the jobs of all these queues.
  */
 final class BrokerClient
 {

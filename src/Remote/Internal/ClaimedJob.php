@@ -15,12 +15,12 @@ use Spindle\Remote\Delivery;
 /**
  * A job that an agent has claimed. It is also the {@see Cancellation} with which the pool runs the task or command.
  *
- * The pool subscribes to this object when the task starts, and unsubscribes when the task has ended. So this object
+ * The pool subscribes to this object when it gets the task, and unsubscribes when the task has ended. So this object
  * knows when a generator task has ended in its worker, even if the agent no longer reads the items.
  */
 final class ClaimedJob implements Cancellation
 {
-    /** Seconds that a generator task has to end after the agent stops taking its items. Then the task is cancelled. */
+    /** Seconds that a generator task has to end after the agent stops reading its items. Then it is cancelled. */
     private const GENERATOR_END_TIMEOUT = 1.0;
 
     /** Number of stored items of a generator; null for other tasks. */
@@ -33,7 +33,7 @@ final class ClaimedJob implements Cancellation
 
     private readonly DeferredCancellation $cancellation;
 
-    /** Timer of the time limit; null before the task starts, and while the agent waits for the reader of its items. */
+    /** Timer of the time limit; null before the task starts, and while the agent waits for the reader of the items. */
     private ?string $timeLimit = null;
 
     /** Time of {@see Clock::now()} at which the timer of the time limit ends. */
@@ -50,7 +50,7 @@ final class ClaimedJob implements Cancellation
     /** Condition on which {@see awaitEnd()} waits; null before its first call. */
     private ?Condition $ended = null;
 
-    /** @param int $sequenceNumber N for the Nth job that the agent has claimed under its lease; 0 when unknown */
+    /** @param int $sequenceNumber as in {@see \Spindle\Remote\Broker::settleAndClaim()}; 0 when unknown */
     public function __construct(
         public readonly Delivery $delivery,
         public readonly JobBody $body,
@@ -129,8 +129,8 @@ final class ClaimedJob implements Cancellation
     }
 
     /**
-     * Waits up to $seconds for {@see notifyItemsTaken()}. Does not wait if that was called since the last wait. The
-     * time limit of the task does not include the wait.
+     * Waits up to $seconds for a call of {@see notifyItemsTaken()}. Does not wait if such a call has occurred since the
+     * last wait. The time limit of the task does not include the wait.
      */
     public function awaitItemsTaken(float $seconds): void
     {

@@ -8,7 +8,7 @@ use Spindle\Remote\BrokerRefusedException;
 use Spindle\Remote\JobLostException;
 use Spindle\Worker\ExecutorClosedException;
 
-/** Passes messages to a {@see StoredItems} object while something else references that object. */
+/** Passes messages about a generator task to a {@see StoredItems} object, but does not keep that object in memory. */
 final class ItemReceiver implements OutcomeReceiver
 {
     /** @param \WeakReference<StoredItems> $stream */

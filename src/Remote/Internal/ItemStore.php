@@ -7,7 +7,7 @@ namespace Spindle\Remote\Internal;
 use Amp\CancelledException;
 use Spindle\Internal\Clock;
 
-/** Stores the items of a generator task in the engine. Waits while MAX_UNTAKEN_ITEMS stored items are not taken yet. */
+/** Stores the items of a generator task in the engine. Waits while the reader has MAX_UNTAKEN_ITEMS items to take. */
 final class ItemStore
 {
     private const MAX_UNTAKEN_ITEMS = 32;
@@ -34,7 +34,7 @@ final class ItemStore
     {
         try {
             $result = $this->sendItems();
-        } catch (\Throwable $failure) { // not finally: it also runs in a destroyed fiber, where nothing may suspend
+        } catch (\Throwable $failure) { // no finally: PHP also runs it in a destroyed fiber, which can't suspend
             $this->endTask();
 
             throw $failure;

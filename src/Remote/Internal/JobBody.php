@@ -15,10 +15,10 @@ final class JobBody
     private const HEAD_FORMAT = 'vattempts/vcrashes/edelay/efactor/emaxDelay/ejitter/etimeout/Vsize';
     private const HEAD_BYTES = 48;
 
-    /** Number of bytes before the result in a task's encoded outcome. They contain the kind of the outcome. */
+    /** A task's encoded outcome begins with this number of bytes, which contain its kind. The result follows. */
     public const KIND_BYTES = 1;
 
-    /** Values of the byte after `$code`. The encoded argument follows WITH_ARGUMENT; the others end the body. */
+    /** Values of the byte after `$code`. After WITH_ARGUMENT follows the encoded argument; the others end the body. */
     private const NO_ARGUMENT = 0;
     private const WITH_ARGUMENT = 1;
     private const COMMAND = 2;

@@ -11,7 +11,7 @@ use Spindle\Remote\Broker;
 use Spindle\Remote\BrokerException;
 use Spindle\Remote\BrokerUnavailableException;
 
-/** Requested cancellations of one queue's jobs. Each one is kept until the engine has answered it. */
+/** Requested cancellations of one queue's jobs. Keeps each cancellation until the engine has answered the request. */
 final class JobCancellations
 {
     private const MAX_JOBS_PER_REQUEST = 1000;
@@ -44,7 +44,7 @@ final class JobCancellations
         unset($this->unsent[$id]);
     }
 
-    /** Makes {@see send()} also send the unanswered cancellations: the engine may lack the script of their request. */
+    /** Makes {@see send()} repeat the unanswered cancellations. The engine has not run them if it lacks the script. */
     public function repeatUnanswered(): void
     {
         $this->unsent += $this->sent;
@@ -116,7 +116,7 @@ final class JobCancellations
         } catch (BrokerUnavailableException) {
             return null;
         } catch (BrokerException) {
-            return []; // The jobs continue, and their waiters receive the outcomes.
+            return []; // The engine refuses the request: the jobs continue, and their waiters receive the outcomes.
         }
     }
 }

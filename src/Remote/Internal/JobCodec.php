@@ -52,7 +52,7 @@ final class JobCodec
      * @return array{mixed, mixed} key and item
      *
      * @throws InvalidSignatureException
-     * @throws JobLostException         when the frame is that of a later item
+     * @throws JobLostException         when the frame belongs to a later item
      * @throws \Spindle\Worker\TaskFailedException
      */
     public function item(string $id, string $frame, int $index, mixed $key): array

@@ -13,8 +13,8 @@ use Spindle\Remote\Settlement;
 use Spindle\Remote\SettlementKind;
 
 /**
- * Settles the jobs of a lease and claims others. Only one request is pending at a time. Settlements that are added
- * before its answer go into the next request. A {@see JobRunner} says how many jobs it wants, and gets them.
+ * Settles the jobs of a lease and claims others. At most one request is unanswered at a time. Settlements that are
+ * added before the answer go into the next request. A {@see JobRunner} decides how many jobs to claim, and gets them.
  */
 final class JobExchange
 {
@@ -44,7 +44,7 @@ final class JobExchange
     private bool $isRunning = false;
     private bool $isRequested = false;
 
-    /** Whether an answer or a message was possibly lost, and with it a claimed job or a cancellation. */
+    /** Whether an answer with claimed jobs, or a message about a cancellation, was possibly lost. */
     private bool $mayHaveMissedMessages = false;
 
     /** Time of {@see Clock::now()} until which failed requests are retried; INF before {@see retryUntil()}. */
@@ -55,7 +55,7 @@ final class JobExchange
 
     private float $dueAt = 0.0;
 
-    /** Last reserved sequence number. The jobs of a lease are numbered in the order in which they are claimed. */
+    /** Last used sequence number of a job. Each request reserves a number for each job that it may claim. */
     private int $lastReservedNumber = 0;
 
     /** The last result of {@see JobRunner::lastStartableNumber()} that the broker has received. */
@@ -106,7 +106,7 @@ final class JobExchange
         }
     }
 
-    /** Claims again in $seconds, when the delay of a job is over. Of several calls, the earliest time is used. */
+    /** Claims again in $seconds, when the delay of a job is over. After several calls, the earliest time is used. */
     public function requestIn(float $seconds): void
     {
         $seconds += self::ROUNDING_SECONDS;
@@ -152,7 +152,7 @@ final class JobExchange
                     if ($this->mayHaveMissedMessages) {
                         $this->isRequested = true;
                         $this->mayHaveMissedMessages = false;
-                        $this->recoverClaims(); // suspends, so the loop checks for a failure before it settles
+                        $this->recoverClaims(); // a failure may occur during this wait, so the loop checks for it first
                     } else {
                         $this->settleAndClaim();
                         $failures = 0;
@@ -217,7 +217,7 @@ final class JobExchange
         }
     }
 
-    /** @return list<Settlement> first settlements, of at most MAX_REQUEST_BYTES together, or a single larger one */
+    /** @return list<Settlement> the first ones, with at most MAX_REQUEST_BYTES together, or one that is larger */
     private function takeSettlements(): array
     {
         $size = 0;
@@ -235,8 +235,8 @@ final class JobExchange
     }
 
     /**
-     * Recovers from a request without an answer. The lost answer may have contained jobs. This method asks for them,
-     * because no other agent can claim them while this lease is renewed.
+     * Recovers from a request without an answer. The lost answer may have contained claimed jobs. This method asks for
+     * these jobs, because no other agent can claim them while this lease is renewed.
      */
     private function recover(BrokerUnavailableException $failure, int $failures): void
     {
@@ -255,7 +255,7 @@ final class JobExchange
         }
     }
 
-    /** Adds jobs of lost answers, and ends jobs whose cancellation was lost. Must not run while a claim is pending. */
+    /** Adds jobs of lost answers, and ends jobs whose cancellation was lost. No claim may be unanswered at the call. */
     private function recoverClaims(): void
     {
         // A job can be in both lists: $this->jobs has its current claim, and $this->pending settles an earlier one.

@@ -23,7 +23,7 @@ final class JobOutbox
     private const MAX_BATCH_JOBS = 1000;
     private const MAX_BATCH_BYTES = 4 << 20;
 
-    /** @var array<array-key, list<array{QueueClient, list<Job>, bool, OneShot<int>}>> calls of send(), by timeout */
+    /** @var array<array-key, list<array{QueueClient, list<Job>, bool, OneShot<int>}>> unsent calls, by timeout */
     private array $submissions = [];
 
     /** @var array<array-key, list<array{QueueClient, list<Job>, bool, OneShot<int>}>> unanswered calls, by timeout */
@@ -178,7 +178,7 @@ final class JobOutbox
         $conflicts = array_flip($result->conflicts);
         $offset = 0;
         foreach ($batch as [, $jobs, , $accepted]) {
-            if (!$accepted->isCompleted()) { // otherwise, the sender has abandoned it
+            if (!$accepted->isCompleted()) { // otherwise, abandon() has already failed this call
                 // Only a dispatched job can be in conflict, and it is the only job of its submission.
                 isset($conflicts[$offset])
                     ? $accepted->fail(JobConflictException::of($this->queue, Job::givenId($jobs[0]->id)))

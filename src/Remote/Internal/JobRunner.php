@@ -19,7 +19,7 @@ use Spindle\Remote\PayloadTooLargeException;
 use Spindle\Remote\Settlement;
 use Spindle\Worker\WorkerCrashedException;
 
-/** Runs the jobs of one lease. Some wait here, so that the pool gets a job as soon as it has finished another. */
+/** Runs the jobs of one lease. Keeps some jobs in reserve, so that the pool gets a job as soon as it can run one. */
 final class JobRunner
 {
     /**
@@ -45,7 +45,7 @@ final class JobRunner
     /** @var array<string, ClaimedJob> claimed jobs that the pool does not have yet, by id */
     private array $waiting = [];
 
-    /** @var array<string, int> claim numbers, by id, of jobs whose cancellation arrived before the job */
+    /** @var array<string, int> claim numbers of jobs whose cancellation arrived before the job itself, by id */
     private array $cancelled = [];
 
     /** @var array<string, int> entries of $cancelled at the last heartbeat; the next heartbeat drops them */
@@ -54,10 +54,10 @@ final class JobRunner
     /** Bytes of the frames of all claimed jobs. */
     private int $bytes = 0;
 
-    /** Number of jobs that the agent wants to hold. */
+    /** Number of claimed jobs that the agent wants to have. */
     private int $capacity;
 
-    /** Highest sequence number of a job that the pool has received, or may have received. */
+    /** Highest sequence number of a job that the pool has, or may have, received. */
     private int $lastPooledNumber = 0;
 
     private bool $isStopping = false;
@@ -127,7 +127,8 @@ final class JobRunner
         $claims = $finished / $this->run->options->heartbeat * self::CLAIM_SECONDS;
         $this->capacity = (int) max($this->run->workers, min(self::MAX_CLAIMED_JOBS, $claims));
         $pooled = \count($this->jobs) - \count($this->waiting);
-        // Jobs beyond the new capacity, or behind slow jobs, are given back, because other agents can be idle.
+        // Returns waiting jobs beyond the new capacity to the queue, because other agents can be idle. If the jobs in
+        // the pool are slow, also takes back the jobs that the pool has not started ({@see addUnstarted()}).
         foreach (\array_slice($this->waiting, max(0, $this->capacity - $pooled), null, true) as $job) {
             $this->settle($job, $this->settlements->released($job->delivery));
         }
@@ -297,7 +298,7 @@ final class JobRunner
         }
         $this->run->logger->error(
             'None of the claimed jobs could be verified. The agent claims no jobs for {pause} s. '
-                . 'Does the key file have the key that signs them?',
+                . 'Does the key file have the key that signs the jobs?',
             ['pause' => $pause],
         );
         $this->claimsPausedUntil = Clock::now() + $pause;
@@ -377,7 +378,7 @@ final class JobRunner
 
     private function jobFailed(ClaimedJob $job, \Throwable $failure): void
     {
-        if ($this->run->isExpiring()) { // perhaps the guard has killed the worker, so no crash is counted
+        if ($this->run->isExpiring()) { // perhaps the lease guard has killed the worker, so this is no crash
             $this->run->abandon(LeaseLostException::of($this->run->owner));
             unset($this->jobs[$job->delivery->id]);
 
@@ -399,7 +400,7 @@ final class JobRunner
         }
     }
 
-    /** Gives back a job that the pool has not started, or keeps it if the capacity permits that. */
+    /** Keeps a job that the pool has returned without starting it, or gives the job back if there are too many. */
     private function addUnstarted(ClaimedJob $job): void
     {
         if (\count($this->jobs) > $this->capacity) {

@@ -4,17 +4,18 @@ declare(strict_types=1);
 
 namespace Spindle\Remote\Internal;
 
-/** Has requests to an engine that must be sent before the process ends. */
+/** Has requests to an engine (Redis or Valkey) that must be sent before the process ends. */
 interface LastRequests
 {
     /**
-     * Notes what the application has cancelled. Called after its shutdown functions, and before its destructors: the
-     * destructor of Amp's DeferredCancellation requests the cancellation.
+     * Records which jobs the application has cancelled. Called after its shutdown functions and before its destructors:
+     * the destructor of Amp's DeferredCancellation requests a cancellation that the application may not want.
      */
     public function noteCancellations(): void;
 
     /**
-     * Returns the unsent requests when the process ends. No request awaits its answer.
+     * Returns the unsent requests. Called when the process ends. A returned closure sends a request, and must not wait
+     * for the answer.
      *
      * @return list<\Closure(): mixed>
      */

@@ -10,7 +10,7 @@ use Spindle\Remote\PayloadTooLargeException;
 use Spindle\Remote\ResultTooLargeException;
 use Spindle\Worker\PortableOutcome;
 
-/** The body of an outcome's frame: u8 kind, u32 attempts, u32 item count (only of a generator), encoded outcome. */
+/** The body of an outcome's frame: u8 kind, u32 attempts, u32 item count (only for a generator), encoded outcome. */
 final class OutcomeBody
 {
     private const HEAD_BYTES = 5;

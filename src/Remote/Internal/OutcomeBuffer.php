@@ -11,8 +11,8 @@ namespace Spindle\Remote\Internal;
 final class OutcomeBuffer implements \Countable
 {
     /**
-     * Outcomes with key and id, by number. An outcome is a frame, its range in the file, the items of a generator, or
-     * null if it is lost or the engine refused to return it.
+     * Outcomes with key and id, by number. An outcome is a frame, the range of a frame in the file, a generator of
+     * items, or null. Null means that the outcome is lost, or that the engine refused to return it.
      *
      * @var array<int, array{string|array{int, int}|\Generator<mixed, mixed, mixed, mixed>|null, mixed, string}>
      */

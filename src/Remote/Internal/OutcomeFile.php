@@ -36,7 +36,7 @@ final class OutcomeFile
         return $range;
     }
 
-    /** @param array{int, int} $range must be read only once */
+    /** @param array{int, int} $range as from {@see write()}; each range can be read only once */
     public function read(array $range): string
     {
         $bytes = $this->file === null ? '' : (string) stream_get_contents($this->file, $range[1], $range[0]);

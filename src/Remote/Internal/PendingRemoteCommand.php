@@ -33,7 +33,7 @@ final class PendingRemoteCommand implements OutcomeReceiver
     /** @var DeferredFuture<string> */
     private readonly DeferredFuture $deferred;
 
-    /** Ends the command; null before {@see run()}. */
+    /** Cancellation that ends the command; null before {@see run()}. */
     private ?Cancellation $cancellation = null;
 
     /** False once one of the cancellations of {@see run()} was requested. */
@@ -139,7 +139,7 @@ final class PendingRemoteCommand implements OutcomeReceiver
     public function kill(ExecutorClosedException $reason): void
     {
         $this->fail($reason);
-        $this->deferred->getFuture()->ignore(); // run() possibly does not await it
+        $this->deferred->getFuture()->ignore(); // prevents an error report if run() does not await the future
     }
 
     private function cancelUnclaimed(): void

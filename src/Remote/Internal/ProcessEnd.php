@@ -9,9 +9,9 @@ use Spindle\Internal\Shutdown;
 use Spindle\Remote\Internal\Redis\EngineStream;
 
 /**
- * Sends the last requests to the engines when the process ends, after the destructors of the application, and waits
- * until the engines have read them. This happens after exit(), exceptions and fatal errors too, but not if exit() or an
- * exception ends a destructor.
+ * Sends the last requests to the engines when the process ends, after the destructors of the application. Then waits
+ * until the engines have read the requests. Works after exit(), exceptions and fatal errors too, but not if a
+ * destructor is ended by exit() or an exception.
  */
 final class ProcessEnd
 {
@@ -31,7 +31,7 @@ final class ProcessEnd
     public function __destruct()
     {
         if (!$this->wasCreatedAtEnd) {
-            // At the end, PHP calls destructors in the order of object handles. New objects get the last handles.
+            // At the end, PHP calls destructors in the order of object handles. A new object has the last handle.
             self::$objects[] = new self(true);
         } elseif (!self::$isSending) {
             self::$isSending = true;
@@ -55,8 +55,8 @@ final class ProcessEnd
     }
 
     /**
-     * Calls $function, and keeps $sender in memory until it has returned. If the process ends before, PHP destroys the
-     * fiber of this call, and with the fiber a sender to which only this fiber refers.
+     * Calls $function, and keeps $sender in memory until the call has returned. If the process ends during the call,
+     * PHP destroys the calling fiber. Then $sender must still exist, so that its last requests are sent.
      *
      * @template T
      *
@@ -103,7 +103,7 @@ final class ProcessEnd
                     // process. $fibers keeps suspended fibers until all requests are sent.
                     FiberSwitch::obstacle() === null ? ($fibers[] = new \Fiber($request))->start() : $request();
                 } catch (\Throwable) {
-                    // The engine drops data at the end of its retention. A task that was not cancelled runs.
+                    // Without the request, the engine keeps data until its retention ends, and runs cancelled tasks.
                 }
             }
         }

@@ -154,7 +154,7 @@ final class QueueClient
         /** @var Future<T> $answer */
         $answer = async($this->activity->request(...), $request)->ignore();
         try {
-            // With two requests, close() waits for $answer even before it starts, and after a cancellation.
+            // close() waits for both: for this wait until $answer has started, and for $answer after a cancellation.
             return $this->activity->request(static fn(): mixed => $answer->await($cancellation));
         } catch (\FiberError $blocked) {
             throw CannotWaitException::because($blocked);
@@ -162,8 +162,8 @@ final class QueueClient
     }
 
     /**
-     * Sends a job as {@see send()} does. After a cancellation, this method waits for CONFIRMATION_TIMEOUT. If no answer
-     * has arrived by then, the method calls $abandon and returns null. The job is cancelled when the engine answers.
+     * Sends a job as {@see send()} does. After a cancellation, waits up to CONFIRMATION_TIMEOUT for the answer. If none
+     * arrives, this method calls $abandon and returns null. The job is then cancelled when the engine answers.
      *
      * @param \Closure(CancelledException): void $abandon
      *
@@ -359,8 +359,8 @@ final class QueueClient
         if ($queue === null || $ids === [] && !$queue->cancellations->hasPending()) {
             return;
         }
-        // Without a confirmation in time, the engine gets the cancellation later: if the event loop runs, or at the end
-        // of the process.
+        // If the engine does not confirm in time, it gets the cancellation later: from $flushing if the event loop
+        // runs, otherwise at the end of the process.
         $queue->cancellations->add($ids, true);
         $flush = static fn() => $queue->flush($ids, self::CONFIRMATION_TIMEOUT);
         $flushing = async(ProcessEnd::keepDuring(...), $queue, $flush)->ignore();

@@ -18,9 +18,9 @@ use Spindle\Remote\BrokerUnavailableException;
 use function Amp\async;
 
 /**
- * Asks the engine to drop data of a queue that this process no longer needs: the items of generators, and the outcomes
- * that it has received or no longer awaits. Outcomes are dropped in batches. A failed request to drop outcomes is
- * repeated while the queue is in use. At the end of the process, the unsent requests are sent.
+ * Asks the engine to drop data of a queue that this process no longer needs: items of generators, and outcomes that
+ * have arrived or are no longer awaited. Outcomes are dropped in batches. A failed request to drop outcomes is repeated
+ * while the queue is in use. At the end of the process, the unsent requests are sent.
  */
 final class ReceivedOutcomes implements LastRequests
 {
@@ -45,7 +45,7 @@ final class ReceivedOutcomes implements LastRequests
     /** @var array<int, \Closure(): void> requests that were not sent, by number */
     private array $unsent = [];
 
-    /** @var Future<void>|null the last request. The engine answers requests in order */
+    /** @var Future<void>|null the last request; it ends last, because the engine answers requests in order */
     private ?Future $request = null;
 
     public function __construct(
@@ -105,7 +105,7 @@ final class ReceivedOutcomes implements LastRequests
         [$ids, $this->ids, $this->bytes, $this->timer] = [$this->ids, [], 0, null];
         $taken = [];
         foreach ($ids as $id) {
-            // Keeps the outcome: if the pending submission is repeated, the outcome prevents a second run.
+            // Keeps the outcome while the submission may be repeated, because the outcome prevents a second run.
             if ($this->outbox->isPending($id)) {
                 $this->addAgain($id);
             } else {

@@ -10,7 +10,7 @@ use Revolt\EventLoop;
 use Spindle\Internal\Async\FiberQueue;
 use Spindle\Worker\ExecutorClosedException;
 
-/** Tracks an executor's work without an outcome and its unanswered requests. {@see close()} waits for their end. */
+/** Tracks an executor's unfinished work and unanswered requests. {@see close()} waits until both have ended. */
 final class RemoteActivity
 {
     /** @var array<int, OutcomeReceiver> by object id */

@@ -24,9 +24,9 @@ use Spindle\Worker\PortableTask;
  * One call of map() or mapUnordered() on a queue. Submits a task for each value of the input, and keeps the outcomes
  * until the caller's loop takes them.
  *
- * A task is in the window from the reading of its value until the caller takes its outcome. The window has at most
- * MAX_WINDOW_TASKS tasks. While the frames and the outcomes in the window have MAX_BYTES or more, no input is read.
- * Tasks that were already sent can still bring outcomes beyond MAX_BYTES. These outcomes are written to a file.
+ * The window has at most MAX_WINDOW_TASKS tasks: those whose values were read, and whose outcomes the caller has not
+ * taken. While the tasks and outcomes in the window have MAX_BYTES or more, no input is read. Tasks that were already
+ * sent can still bring outcomes beyond MAX_BYTES. These outcomes are written to a file.
  */
 final class RemoteMap implements InputConsumer, OutcomeReceiver
 {
@@ -61,13 +61,13 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
     /** @var array<string, BrokerRefusedException> by job id: errors of jobs whose outcome the engine did not return */
     private array $refused = [];
 
-    /** Exception after a cancellation or kill(), thrown once no job is pending. The loop gets no further outcomes. */
+    /** Reason of a cancellation or of kill(), thrown once no job is pending. The loop gets no further outcomes. */
     private ?\Throwable $abortReason = null;
 
     /** Condition on which the caller's loop waits. */
     private readonly Condition $changed;
 
-    /** Input of the map. Its $failure is also set if jobs can't be submitted, and is thrown after the last outcome. */
+    /** Input of the map. Also has the failure of a submission. A failure is thrown after the last outcome. */
     private readonly InputPump $input;
 
     private readonly string $head;
@@ -131,7 +131,7 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
             }
             $this->abandon();
             foreach (array_keys($this->pending) as $id) {
-                if (!$this->queue->outbox->isPending($id)) { // otherwise kill() and send() still cancel the job
+                if (!$this->queue->outbox->isPending($id)) { // if pending, kill() or send() cancels the job later
                     $this->queue->removeWaiters($id);
                 }
             }
@@ -196,7 +196,7 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
         return !$this->isAbandoned;
     }
 
-    /** At the end of the process, nothing can continue the loop. After a fatal error, PHP does not destroy it. */
+    /** Returns true at the end of the process, too: a fatal error has ended the loop, but PHP does not destroy it. */
     public function isCancelled(): bool
     {
         return $this->isAbandoned || ProcessEnd::isSending();
@@ -328,7 +328,7 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
         }
     }
 
-    /** @param list<\Spindle\Remote\Job> $jobs jobs to send; while the queue is full, the method tries again */
+    /** @param list<\Spindle\Remote\Job> $jobs jobs to send; while the queue is full, this method repeats the request */
     private function send(array $jobs): void
     {
         while ($jobs !== [] && !$this->isAbandoned) {

@@ -56,7 +56,7 @@ final class RemoteSubmission implements OutcomeReceiver
         return $future;
     }
 
-    /** Cancels the job when the caller requests this. Must be called after the engine has accepted the job. */
+    /** Makes the caller's cancellation cancel the job. Must be called after the engine has accepted the job. */
     public function cancelWhenRequested(): void
     {
         if ($this->isFinished || $this->cancellation === null) {

@@ -26,7 +26,7 @@ use Spindle\Worker\WorkerCrashedException;
 /** Verifies claimed jobs, and creates their settlements: messages to the engine that say how the claims ended. */
 final class SettlementFactory
 {
-    /** Matches messages of PHP and {@see PortableTask} which say that the agent's code lacks a class or function. */
+    /** Matches messages of PHP and {@see PortableTask} about a class or function that the agent's code lacks. */
     private const MISSING_CODE_PATTERN = '/^(?:(?:Class|Interface|Trait|Enum) "[^"]+" not found'
         . '|Call to undefined function |A worker has no )/';
 
@@ -44,7 +44,7 @@ final class SettlementFactory
     /**
      * Verifies and decodes a claimed job.
      *
-     * @param int $sequenceNumber N for the Nth job that the agent has claimed under its lease; 0 when unknown
+     * @param int $sequenceNumber as in {@see \Spindle\Remote\Broker::settleAndClaim()}; 0 when unknown
      *
      * @throws InvalidSignatureException
      */
@@ -70,10 +70,10 @@ final class SettlementFactory
             return $this->cancelled($delivery);
         }
         $reason = match (true) {
-            $delivery->streamed => 'its agent was lost or stopped after items were stored, so it can\'t run again',
+            $delivery->streamed => 'its agent was lost or stopped after items were stored, so it is not retried',
             $delivery->crashes < $job->body->retryPolicy->maxCrashes => null,
             $delivery->crashes === 1 => 'its agent was lost',
-            default => "its agents or workers were lost, {$delivery->crashes} times in all",
+            default => "its agent or worker was lost {$delivery->crashes} times",
         };
 
         return $reason === null ? null : $this->lost($job, $job->attempt() - 1, $reason);
@@ -107,7 +107,7 @@ final class SettlementFactory
         return $this->settlement($delivery, SettlementKind::Cancelled, outcome: OutcomeBody::cancelled());
     }
 
-    /** Gives a job back. Its numbers of failures and crashes stay the same. It can be claimed after $delay seconds. */
+    /** Returns a job to the queue, with the same numbers of failures and crashes. It can be claimed after $delay s. */
     public function released(Delivery $delivery, float $delay = 0.0): Settlement
     {
         return $this->settlement($delivery, SettlementKind::Release, $delivery->crashes, $delivery->failures, $delay);
@@ -163,7 +163,7 @@ final class SettlementFactory
         );
     }
 
-    /** Returns the settlement of a job that has failed without a result; null if the job did not cause $failure. */
+    /** Returns the settlement of a job that ended without a result; null if the job is not the cause of $failure. */
     public function ofFailure(ClaimedJob $job, \Throwable $failure): ?Settlement
     {
         return match (true) {
@@ -226,7 +226,7 @@ final class SettlementFactory
         return $this->settlement($delivery, SettlementKind::Retry, $delivery->crashes + 1, $delivery->failures);
     }
 
-    /** Makes a job a dead letter, because its worker or agent was lost and the job must not run again. */
+    /** Makes a dead letter of a job whose worker or agent was lost, and which must not run again. */
     private function lost(ClaimedJob $job, int $attempts, string $reason): Settlement
     {
         if ($job->body->isCommand()) {

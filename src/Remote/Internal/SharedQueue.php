@@ -57,7 +57,7 @@ final class SharedQueue implements LastRequests
     ) {
         $this->ownerPid = (int) getmypid();
         $this->waiters = new Waiters();
-        ProcessEnd::register($this); // before $receivedOutcomes, to which the last cancellations add outcomes
+        ProcessEnd::register($this); // before $receivedOutcomes: the last cancellations can add outcomes to drop
         $this->outbox = new JobOutbox($broker, $name, $mailbox);
         $this->cancellations = new JobCancellations($broker, $name);
         $this->receivedOutcomes = new ReceivedOutcomes($broker, $name, $this->outbox);
@@ -133,7 +133,7 @@ final class SharedQueue implements LastRequests
         return $ids;
     }
 
-    /** Returns whether a client of this queue has created the id. If so, no other process knows it. */
+    /** Returns whether a client in this process has created the id. If so, no other process knows the id. */
     public function isOwn(string $id): bool
     {
         return str_starts_with($id, $this->mailbox);
@@ -152,7 +152,7 @@ final class SharedQueue implements LastRequests
     }
 
     /**
-     * Cancels jobs. If the engine removes a job, its waiters get a call of {@see OutcomeReceiver::onUnknown()}. If not,
+     * Cancels jobs. If the engine removes a job, {@see OutcomeReceiver::onUnknown()} of its waiters is called. If not,
      * the waiters receive the job's outcome later. The outcome of a job without waiters is dropped. While the engine is
      * not available, the request is retried.
      *
@@ -167,8 +167,8 @@ final class SharedQueue implements LastRequests
     }
 
     /**
-     * Prepares {@see cancel()}. The next call of cancel() or {@see flush()} sends the request.
-     * Ignores jobs that only another process awaits, such as the parent of this fork.
+     * Adds cancellations. The next call of {@see cancel()} or {@see flush()} sends the request. Ignores jobs that only
+     * another process awaits, such as jobs of the parent process of this fork.
      *
      * @param list<string> $ids
      */

@@ -23,7 +23,7 @@ final class StoredItems
     /** Whether the engine may have items that were not fetched. */
     private bool $mayHaveMore = true;
 
-    /** Whether no request is needed that drops the items: none is left, another reader takes them, or it was sent. */
+    /** Whether this object need not drop items: none is left, another reader takes them, or the request was sent. */
     private bool $isReleased = false;
 
     /** Frame of the task's outcome; null until it arrives. */
@@ -51,7 +51,7 @@ final class StoredItems
     /** Drops the stored items and ends a running task, unless another process may read the items. */
     private function end(): void
     {
-        // Another process may read the items of a dispatched task, unless this object has taken items while it runs.
+        // Another process may read the items of a dispatched task, unless this object has taken some before the end.
         $isRunning = $this->outcome === null && $this->failure === null;
         $isOnlyReader = $isRunning && $this->takenCount > 0 || $this->queue->isOwn($this->id);
         if (!$this->isReleased && $isOnlyReader) {
@@ -94,7 +94,7 @@ final class StoredItems
                 throw $this->failure;
             } elseif ($this->outcome !== null) {
                 $outcome = $this->outcome;
-                $this->isReleased = $frames === []; // the engine drops items when the next ones are requested
+                $this->isReleased = $frames === []; // the engine keeps the last items until a further request
                 $this->end();
 
                 return $this->client->codec->generatorReturn($this->id, $outcome, $this->key, $this->takenCount);

@@ -110,7 +110,7 @@ final class PortableCommandTest extends TestCase
         self::assertStringContainsString('12345', PortableCommand::encodeResult($result, 10));
         $outcome = PortableCommand::encodeResult($result, 9);
         self::assertStringNotContainsString('12345', $outcome);
-        self::assertStringContainsString('its output has 10 bytes, more than the 9 of', $outcome);
+        self::assertStringContainsString('its output of 10 bytes exceeds the limit of 9 bytes', $outcome);
     }
 
     public function testAPoolWithATransportHasAMaximumConcurrency(): void

@@ -20,7 +20,7 @@ use Spindle\Internal\Warnings;
 final class ClientConnection
 {
     /**
-     * Maximum bytes of one read; at first MIN_READ_BYTES. A read of the maximum multiplies it by READ_FACTOR, a small
+     * Bounds of the maximum bytes of a read. A read of the maximum multiplies the maximum by READ_FACTOR, and a small
      * read divides it. Without TLS, PHP allocates the maximum for each read, even if few bytes arrive.
      */
     private const MIN_READ_BYTES = 8_000;
@@ -183,7 +183,7 @@ final class ClientConnection
         $this->advanceDeadline();
     }
 
-    /** Returns true also in a fork, where it ends the connection. */
+    /** Returns whether the connection has ended. In a fork, ends the connection and returns true. */
     public function hasEnded(): bool
     {
         return $this->hasEnded || $this->endIfForked();
@@ -216,7 +216,7 @@ final class ClientConnection
     public function receive(string $for, float $seconds, string $option, bool $isFirst = false): bool
     {
         if (!$isFirst) {
-            // The timer and the cancellation only end waits. If bytes never run out, only these checks end the read.
+            // The timer and the cancellation can only end a wait. If bytes are always available, there is no wait.
             $this->cancellation?->throwIfRequested();
             if (!$this->isWithinLimit()) {
                 throw TimedOutException::ofRequest($this->options, $for);
@@ -249,7 +249,7 @@ final class ClientConnection
         return hrtime(true) < $this->totalDeadline;
     }
 
-    /** Ends the current wait if its deadline has passed. The deadline is later if the server has accepted bytes. */
+    /** Ends the current wait, unless the server has accepted bytes, so that the deadline is now later. */
     public function expire(): void
     {
         $this->deadline = $this->waitEnds();
@@ -335,14 +335,14 @@ final class ClientConnection
 
     /**
      * Detects the end of a connection with TLS. PHP does not report a FIN without close_notify (RFC 9112, 9.8), which
-     * many servers send, so such an end is accepted. feof() reads, and drops the error of that read.
+     * many servers send, so such an end is accepted. feof() is not used: it reads, and drops the error of that read.
      */
     private function detectTlsEnd(string|false $bytes): void
     {
         $this->hasEnded = $bytes === false || stream_get_meta_data($this->stream)['eof'];
     }
 
-    /** For a connection without TLS. After a reset or timeout, the socket has no peer; after a FIN, it has. */
+    /** Detects the end without TLS. After a reset or timeout, the socket has no peer name; after a FIN, it has one. */
     private function detectPlainEnd(string|false $bytes): void
     {
         $this->hasEnded = $bytes === '' || feof($this->stream);
@@ -374,8 +374,8 @@ final class ClientConnection
 
     /**
      * Returns the deadline of the current wait. While bytes are unsent, this is `readTimeout` after the last accepted
-     * byte. Otherwise, the limit starts when the wait began, or at the last accepted byte if that is later. This limit
-     * is `readTimeout` during an upload, and then the wait's own.
+     * byte. Otherwise, the limit starts when the wait began, or at the last accepted byte if that is later. During an
+     * upload, this limit is `readTimeout`. After the upload, it is the limit of the wait.
      */
     private function waitEnds(): int
     {
@@ -387,7 +387,7 @@ final class ClientConnection
             ));
     }
 
-    /** Applies a limit of the current wait that has become earlier. {@see expire()} applies one that is later. */
+    /** Applies a deadline of the current wait that has become earlier. {@see expire()} applies a later deadline. */
     private function advanceDeadline(): void
     {
         $this->deadline = min($this->deadline, $this->waitEnds());

@@ -23,7 +23,7 @@ final class ClientExchange
 
     private bool $hasInterimResponse = false;
 
-    /** Bytes of all heads received so far. Interim responses are limited together with the final head. */
+    /** Bytes of all heads received so far. One limit applies to the interim responses and the final head together. */
     private int $headBytes = 0;
 
     /**
@@ -97,7 +97,7 @@ final class ClientExchange
         return $first === '' ? 0 : null;
     }
 
-    /** Returns the Content-Length of the caller. An upload of 0 bytes would not check that the body has none. */
+    /** Returns the Content-Length of the caller. Ignores 0, because an upload of 0 bytes would not read the body. */
     private function declaredSize(): ?int
     {
         $values = $this->request->fields['content-length'][1] ?? [];

@@ -128,7 +128,7 @@ final class GuzzlePromise implements PromiseInterface
         }
     }
 
-    /** Waits for the source if it is one of Guzzle's own promises, because some settle only then. */
+    /** Waits for the source if it is one of Guzzle's own promises, because some of these settle only during a wait. */
     private function awaitSource(): void
     {
         if ($this->source instanceof self) {
@@ -209,8 +209,8 @@ final class GuzzlePromise implements PromiseInterface
     }
 
     /**
-     * Runs the callbacks of Guzzle's own promises in the next tick of the event loop. The fibers that wait for these
-     * promises wake before, and run the callbacks themselves. So a callback that suspends also suspends its waiter.
+     * Runs the callbacks of Guzzle's own promises in the next tick of the event loop. Fibers that wait for these
+     * promises wake earlier, and run the callbacks themselves. A callback that suspends then suspends such a fiber.
      */
     private static function scheduleQueue(): void
     {

@@ -17,7 +17,7 @@ final class OriginConnector
 {
     public function __construct(private readonly Url $url, private readonly ?Url $proxy) {}
 
-    /** Returns the message of a failed connection, with the proxy. */
+    /** Returns the message of a failed connection. Adds the proxy, if there is one. */
     public function explain(\Throwable $failure): string
     {
         return $failure->getMessage()

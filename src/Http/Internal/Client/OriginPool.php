@@ -332,7 +332,7 @@ final class OriginPool
         return $this->used[spl_object_id($connection)] = $connection;
     }
 
-    /** Called after each wait, because a fork resumes the fibers of its parent. It must not send their requests. */
+    /** Called after each wait, because a fork resumes fibers of its parent. The fork must not send their requests. */
     private function killIfForked(): void
     {
         if ($this->ownerPid !== getmypid()) {

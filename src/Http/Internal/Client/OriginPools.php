@@ -27,7 +27,7 @@ final class OriginPools
     /** Seconds between two checks for connections that were idle for too long. */
     private const IDLE_CHECK_INTERVAL = 1.0;
 
-    /** Key of the hashes that keep the passwords of proxies out of dumps; null before the first hash. */
+    /** Key with which passwords of proxies are hashed, so that dumps do not show them; null before the first hash. */
     private static ?string $hashKey = null;
 
     /** @var array<string, OriginPool> */

@@ -9,8 +9,9 @@ use Amp\CancelledException;
 use Spindle\Internal\Async\CancellationCallbacks;
 
 /**
- * The cancellation of all attempts to connect of a pool. The end of this object requests nothing, because PHP may
- * destroy it before destructors of the application send the last requests.
+ * A cancellation that ends all attempts of a pool to connect. Unlike Amp's DeferredCancellation, this object cancels
+ * nothing when PHP destroys it. At the end of the script, PHP may destroy the object before destructors of the
+ * application send their last requests.
  */
 final class PoolKill implements Cancellation
 {

@@ -7,7 +7,7 @@ namespace Spindle\Http\Internal\Client;
 use Psr\Http\Message\StreamInterface;
 use Spindle\Http\Internal\Message\ReadOnlyStream;
 
-/** A string as the body of a request. It reports each read. The first read means that the request has a connection. */
+/** A string as a request body that reports each read. The first read means that the request has a connection. */
 final class ReportedText implements StreamInterface
 {
     use ReadOnlyStream;
@@ -24,7 +24,7 @@ final class ReportedText implements StreamInterface
         private readonly \Closure $onRead,
     ) {}
 
-    /** Reads the string if it is short enough for one read. It is then sent faster, together with the head. */
+    /** Reads a short string, so that it can be sent together with the head. Returns a longer string as this stream. */
     public function readIfShort(): self|string
     {
         return \strlen($this->text) > self::MAX_READ_BYTES ? $this : $this->read(self::MAX_READ_BYTES);

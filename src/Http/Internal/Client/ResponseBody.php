@@ -267,7 +267,7 @@ final class ResponseBody implements StreamInterface
         }
     }
 
-    /** Throws if this length of the contents exceeds the limit, or if there is no memory for more bytes and a copy. */
+    /** Throws if contents of this length exceed the limit, or if there is too little memory to copy and extend them. */
     private function checkLength(int $length): void
     {
         if ($length > $this->maxBodyBytes) {

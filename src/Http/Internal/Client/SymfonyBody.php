@@ -31,12 +31,12 @@ final class SymfonyBody
     /** Bytes that were read from any other resource or a closure; null if they are not kept. */
     private ?string $kept;
 
-    /** Number of bytes that were read from such a resource or closure. */
+    /** Number of bytes that were read from a closure, or from a resource without `$file`. */
     private int $readCount = 0;
 
     private bool $hasEnded = false;
 
-    /** Whether a fiber is in the closure. It can be the upload of a request that was answered with a redirect. */
+    /** Whether a fiber is in {@see read()}. It may be the upload of an earlier request that was redirected. */
     private bool $isReading = false;
 
     /** Exception that each further read throws. */
@@ -53,7 +53,7 @@ final class SymfonyBody
         private readonly bool $canBeCopied,
         bool $isRepeatable,
     ) {
-        // While a read of a user-space stream is suspended, PHP must not seek in it, as another request would do.
+        // Another request would seek in the stream. In a user-space stream, PHP must not do this during a read.
         $isSeekable = \is_resource($body)
             && !self::maySuspend($body)
             && stream_get_meta_data($body)['seekable']
@@ -84,8 +84,8 @@ final class SymfonyBody
     /**
      * Returns the whole body for the next request.
      *
-     * @param \Closure(int): void $onSent gets 0 or the number of bytes of each piece, first when the request has a
-     *     connection
+     * @param \Closure(int): void $onSent gets the number of bytes of each piece. Its first call, perhaps with 0, means
+     *     that the request has a connection
      *
      * @throws TransportException when bytes that an earlier request has read were not kept, or the resource is closed
      */
@@ -126,8 +126,8 @@ final class SymfonyBody
     }
 
     /**
-     * Copies what later requests need of a resource or form, because the caller may now change or close it. Does not
-     * read a body that may suspend.
+     * Copies the bytes of a resource or form that are still needed, because the caller may now change or close it. Does
+     * nothing if a read of the body may suspend.
      *
      * @throws \Throwable when the body can't be read or stored
      */
@@ -138,7 +138,7 @@ final class SymfonyBody
         if ($this->isReading || !$this->canBeCopied || !$hasFiles) {
             return;
         }
-        // PHP has no 'blocked' for php://temp and data:.
+        // The metadata of php://temp and data: has no key 'blocked'.
         $isBlocking = $resource === null || (stream_get_meta_data($resource) + ['blocked' => true])['blocked'];
         try {
             if (!$isBlocking) {

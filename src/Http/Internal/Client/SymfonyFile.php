@@ -10,8 +10,8 @@ use Spindle\Http\Internal\Message\StreamSize;
 
 /**
  * A seekable resource of the caller, as the body of a request. The body begins at the position that the resource has
- * when the request is made. It has its own position, because the caller can pass one resource to several requests. It
- * does not close the resource.
+ * when the request is made. This object has its own position, because the caller can pass one resource to several
+ * requests. It does not close the resource.
  */
 final class SymfonyFile implements StreamInterface
 {
@@ -30,7 +30,7 @@ final class SymfonyFile implements StreamInterface
 
     private bool $isAtEnd = false;
 
-    /** Whether the caller may use the position of the resource. Each read then restores it. */
+    /** Whether the caller may use the resource again. Each read then restores the position of the resource. */
     private bool $isReleased = false;
 
     /** Whether the resource is a copy, which only this object reads. */
@@ -41,7 +41,7 @@ final class SymfonyFile implements StreamInterface
     {
         $position = (int) ftell($resource);
         [$start, $left] = self::$reads[get_resource_id($resource)] ?? [$position, $position];
-        // Another request may have moved the position.
+        // If another request has moved the position to here, both bodies begin at the same place.
         $this->start = $position === $left ? $start : $position;
     }
 

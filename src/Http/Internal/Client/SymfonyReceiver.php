@@ -20,7 +20,7 @@ use function Amp\async;
 
 /**
  * Receives a response for Symfony in a separate fiber. The fiber holds no reference to the {@see SymfonyResponse}. So
- * when the caller drops the SymfonyResponse, PHP destroys it. That calls {@see detach()} or {@see end()}.
+ * PHP destroys the SymfonyResponse when the caller drops it. The destructors call {@see detach()} or {@see end()}.
  *
  * @phpstan-type Info array{
  *     response_headers: list<string>,
@@ -50,7 +50,7 @@ final class SymfonyReceiver
 
     /**
      * @var DeferredFuture<null>|null completed when the head has arrived; has an error if the request failed before.
-     *      Null after {@see end()}, since a failure refers to the request, its body and functions of this object
+     *      Null after {@see end()}, to free a failure, which refers to the request, its body and this object's methods
      */
     private ?DeferredFuture $head;
 
@@ -251,7 +251,6 @@ final class SymfonyReceiver
         $this->state->add($this->id, null, null);
     }
 
-    /** Must be called after the reader has taken a piece of the body. */
     public function onPartTaken(): void
     {
         if ($this->state->isHalfEmpty($this->id)) {
@@ -260,7 +259,7 @@ final class SymfonyReceiver
     }
 
     /**
-     * The idle time-out begins with the last sent byte or the end of a pause, and only after there is a connection.
+     * Waits for the head. The idle time-out starts when the request gets a connection, sends bytes or ends a pause.
      *
      * @throws \Throwable when the request fails, or its idle time-out has passed
      */

@@ -48,7 +48,7 @@ final class SymfonyResponse implements ResponseInterface, StreamableInterface
 
     private readonly int $maxBodyBytes;
 
-    /** Whether getContent() was called. Without it, the caller reads the body in pieces, and no limit applies. */
+    /** Whether getContent() was called. Otherwise, the caller reads the body in pieces, and no limit applies. */
     private bool $isLimited = false;
 
     /** @param array<string, mixed> $options */
@@ -117,8 +117,8 @@ final class SymfonyResponse implements ResponseInterface, StreamableInterface
     }
 
     /**
-     * Returns an object that ends the request when the response is freed. In a garbage cycle, PHP may call its
-     * destructor before the one of the response ends. Decorators may call the response's destructor earlier.
+     * Returns an object that ends the request when PHP frees the response. Decorators may call the destructor of the
+     * response before that. In a garbage cycle, PHP may destroy this object while that destructor waits.
      *
      * @param array<mixed> $info
      */
@@ -213,7 +213,7 @@ final class SymfonyResponse implements ResponseInterface, StreamableInterface
         return false;
     }
 
-    /** Does the same as {@see doDestruct()}, but logs a failure. */
+    /** Waits for the head as {@see doDestruct()} does, but logs a failure instead of throwing. */
     private function awaitHead(): void
     {
         $this->receiver->continueDetached($this->logger)->await();
@@ -331,7 +331,7 @@ final class SymfonyResponse implements ResponseInterface, StreamableInterface
             }
         }
         \assert($multi instanceof SymfonyState);
-        // Symfony's trait may report a time-out without a call of select(), for example if stream() has the timeout 0.
+        // Lets other fibers run, because Symfony's trait may not call select(), for example if stream() has timeout 0.
         if (array_intersect_key($responses, $multi->handlesActivity) === [] && FiberSwitch::obstacle() === null) {
             LoopTurn::await();
         }

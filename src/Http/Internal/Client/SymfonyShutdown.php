@@ -15,7 +15,8 @@ use function Amp\Future\awaitAll;
 
 /**
  * Waits at the end of the script for the heads of all responses, but at most {@see MAX_SECONDS}. Destructors run after
- * this wait. Before PHP 8.4, they can't wait. Later versions may destroy parts of a response first.
+ * this wait, and can't replace it. Before PHP 8.4, a destructor can't wait. In later versions, PHP may destroy parts of
+ * a response before its destructor runs.
  */
 final class SymfonyShutdown
 {
@@ -45,7 +46,7 @@ final class SymfonyShutdown
         }
     }
 
-    /** Returns whether the wait at the end of the script included a request. Destructors may begin later requests. */
+    /** Returns whether the wait at the end of the script included a request. Destructors may begin others later. */
     public static function hasWaitedFor(SymfonyReceiver $receiver): bool
     {
         return self::$isWaitOver && isset(self::$receivers[$receiver]);

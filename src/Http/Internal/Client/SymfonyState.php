@@ -16,21 +16,21 @@ use Symfony\Component\HttpClient\Internal\ClientState;
 /** The incomplete responses of a {@see \Spindle\Http\Client\SymfonyClient}, with the parts that have arrived. */
 final class SymfonyState extends ClientState
 {
-    /** Symfony decompresses one piece of a body at once, to at most about 16 MiB. */
+    /** Maximum bytes of a stored piece. Symfony decompresses a piece in one call, to at most about 16 MiB. */
     private const PIECE_BYTES = 16_384;
 
-    /** Maximum of the stored pieces of a body: together 1 MiB. */
+    /** Maximum number of stored pieces of a body, which have 1 MiB together. */
     private const MAX_PIECES = 64;
 
-    /** @var array<array-key, array<int, DeferredFuture<mixed>>> completed by the next activity; by id of response */
+    /** @var array<array-key, array<int, DeferredFuture<mixed>>> waits for an activity, by id of response */
     private array $waits = [];
 
     /** @var list<array-key> ids of the responses for which the next call of {@see await()} waits */
     private array $awaited = [];
 
     /**
-     * Stores parts of a response in Symfony's format: bytes of the body, or a chunk. The last two values of a response
-     * are null and an exception (null if the response is complete). Ignores a response that the caller has dropped.
+     * Stores parts of a response in Symfony's format: bytes of the body, or a chunk. The last two parts of a response
+     * are null, and then an exception or, without a failure, null. Ignores a response that the caller has dropped.
      */
     public function add(string $id, mixed ...$activities): void
     {
@@ -45,7 +45,7 @@ final class SymfonyState extends ClientState
         $this->handlesActivity[$id] = [...$this->parts($id), ...$activities];
     }
 
-    /** Stores at most {@see freeBytes()} of a body. Short parts become one piece, because each piece needs memory. */
+    /** Stores bytes of a body, at most {@see freeBytes()}. Joins short pieces, because each piece costs memory. */
     public function addBytes(string $id, string $bytes): void
     {
         $parts = $this->parts($id);
@@ -70,7 +70,7 @@ final class SymfonyState extends ClientState
         return $free === 0 && $count < $maximum ? self::PIECE_BYTES : $free;
     }
 
-    /** Returns whether at least half of the bytes that can be stored were taken. */
+    /** Returns whether at most half of the maximum number of pieces is stored. */
     public function isHalfEmpty(string $id): bool
     {
         return \count($this->parts($id)) <= self::MAX_PIECES / 2;
@@ -99,14 +99,14 @@ final class SymfonyState extends ClientState
         }
     }
 
-    /** @param list<array-key> $ids see {@see await()}; the caller must not suspend before that */
+    /** @param list<array-key> $ids responses for which {@see await()} waits. Call it before the next suspension */
     public function expect(array $ids): void
     {
         $this->awaited = $ids;
     }
 
     /**
-     * Suspends until the next activity of an expected response. Returns false if there is none within `$seconds`.
+     * Suspends until the next activity of a response of {@see expect()}. Returns false after `$seconds` without one.
      *
      * @throws TransportException when PHP can't suspend the caller
      */

@@ -13,7 +13,7 @@ final class TemporaryCopy
 {
     private const MAX_BYTES_IN_MEMORY = 16_384;
 
-    /** Maximum of temporary files. Connections need descriptors too, and a process usually has 1024. */
+    /** Maximum number of temporary files. Connections need descriptors too, and a process usually has 1024. */
     private const MAX_FILES = 512;
 
     private static int $fileCount = 0;

@@ -19,7 +19,7 @@ final class Body
         return $response instanceof Response ? $response->body() : $response->getBody();
     }
 
-    /** Returns the size in bytes: the body's own, or that of Content-Length if it is empty; null when unknown. */
+    /** Returns the size in bytes. Content-Length replaces a size that is 0 or unknown. Null if both are unknown. */
     public static function size(ResponseInterface $response): ?int
     {
         $body = self::of($response);

@@ -38,7 +38,6 @@ final readonly class ErrorPage
         private ?\Throwable $failure = null,
     ) {}
 
-    /** @param string $accept the request's Accept field */
     public function response(string $accept): ResponseInterface
     {
         // A client that accepts any format with the suffix +json can read problem+json.

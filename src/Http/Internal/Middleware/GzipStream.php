@@ -58,8 +58,8 @@ final class GzipStream implements StreamInterface
     /**
      * Returns '' only when the source has ended, or has no bytes at present.
      *
-     * @throws \LengthException when the source is shorter than $size, or longer than its own size: the compressed body
-     *         would look complete
+     * @throws \LengthException when the source is shorter than $size, or longer than the size that it reports.
+     *         Otherwise, the client would regard the truncated body as complete
      */
     public function read(int $length): string
     {

@@ -22,7 +22,6 @@ final class TestConversation implements TransportEvents
     private readonly Transport $transport;
     private string $received = '';
 
-    /** Condition on which {@see exchange()} waits for the end of the response. */
     private readonly Condition $ended;
 
     /** @param resource $stream non-blocking */

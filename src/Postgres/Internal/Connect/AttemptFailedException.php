@@ -7,14 +7,14 @@ namespace Spindle\Postgres\Internal\Connect;
 use Spindle\Internal\Network\NetworkException;
 use Spindle\Postgres\Internal\ServerError;
 
-/** A server does not offer the requested session. The message is a clause that is shown after the server's name. */
+/** A server was reached, but gave no usable session. The message is a clause to show after the server's name. */
 final class AttemptFailedException extends NetworkException
 {
     private const POOLER_REFUSAL = '~^no such user\b|(?:authentication failed|login rejected)$~D';
 
     /**
      * @param bool $isUnsuitable whether the server works, but its session does not match the option `targetSession`
-     * @param bool $isPermanent whether another attempt would fail, too; false if only the SQLSTATE shows this
+     * @param bool $isPermanent whether a retry would fail, too; false for errors of the server, whose SQLSTATE shows it
      */
     private function __construct(
         string $message,
@@ -41,11 +41,11 @@ final class AttemptFailedException extends NetworkException
         return new self('the server does not speak version 3.0 of the protocol', isPermanent: true);
     }
 
-    /** @param string $good a value with which the setting would cause no failure */
+    /** @param string $good value that the setting should have */
     public static function uncorrectableSetting(string $name, string $good): self
     {
         return new self(
-            "the server's setting {$name} would change values, and a client behind a pooler can't correct it. Execute "
+            "the server's setting {$name} would change values, and a client behind a pooler can't change it. Execute "
                 . "ALTER ROLE … SET {$name} = '{$good}' for the role of the pooler, and let the pooler reconnect",
             isPermanent: true,
         );

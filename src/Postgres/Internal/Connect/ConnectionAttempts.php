@@ -23,7 +23,7 @@ final class ConnectionAttempts
     /** SQLSTATE of the last failure that has one. */
     private ?string $sqlState = null;
 
-    /** The first failure that is permanent despite its missing SQLSTATE; otherwise the last failure. */
+    /** The first failure for which `$isPermanent` is true; the last failure if there is no such failure. */
     private ?\Throwable $cause = null;
 
     public function __construct(private readonly ?LoggerInterface $logger) {}

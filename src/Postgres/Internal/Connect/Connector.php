@@ -25,7 +25,7 @@ final class Connector
     /** Maximum seconds of a cancel request, from opening its connection until the server closes that connection. */
     private const CANCEL_TIMEOUT = 5.0;
 
-    /** Maximum seconds to wait until the session of an earlier HTTP request is reset and the server's role is known. */
+    /** Maximum seconds to check the session of an earlier HTTP request: whether it was reset, and the server's role. */
     private const RESET_TIMEOUT = 1.0;
 
     private readonly SaltedPasswords $salted;
@@ -144,7 +144,8 @@ final class Connector
     }
 
     /**
-     * Returns the session that an earlier HTTP request left on the stream. Sends nothing before its reset is proved.
+     * Returns the session that an earlier HTTP request left on the stream. Sends nothing until the answers prove that
+     * the session was reset.
      *
      * @return OpenedConnection|null null when the session can't be used; the caller must close the stream
      *
@@ -239,7 +240,7 @@ final class Connector
         return $socket;
     }
 
-    /** Called after each wait without a socket, because a fork resumes the fibers of its parent. */
+    /** Must follow each wait without an open socket, because a fork also resumes the fibers of its parent. */
     private function ensureSameProcess(): void
     {
         if ($this->ownerPid !== getmypid()) {

@@ -37,7 +37,7 @@ final readonly class Handover
      */
     public function send($stream, int $roundTrip): bool
     {
-        // A pooler could send these queries to another session than the one that was used.
+        // A pooler could send these queries to a session that was not used, and the used one would not be reset.
         if ($this->opened->isPooled) {
             return false;
         }
@@ -50,7 +50,7 @@ final readonly class Handover
             'roundTrip' => $roundTrip,
         ]));
         $proof = hash_hmac(self::HASH, $facts, $secret);
-        // DISCARD ALL is a separate query: several statements in one query are a transaction, in which it would fail.
+        // The statements of one query form a transaction, in which DISCARD ALL fails. So it is a separate query.
         $bytes = FrontendMessages::query('DISCARD ALL')
             . FrontendMessages::query(
                 implode('; ', [SessionChanges::newSeed(), ...$this->setup, "select '{$facts}', '{$proof}'"]),

@@ -24,14 +24,14 @@ use function Amp\async;
 /**
  * Tries the addresses of all hosts in the given order, until a session matches `PostgresOptions::$targetSession`. The
  * next attempt starts when one has failed, or after a delay. Earlier attempts continue until one succeeds, so a host
- * that does not answer delays the search only a little (as in RFC 8305, section 5). A failed login ends later attempts
- * at once, and earlier attempts after MAX_WAIT_AFTER_REFUSAL.
+ * that does not answer delays the search only a little (as in RFC 8305, section 5). A failed login cancels the attempts
+ * for later addresses at once, and those for earlier addresses after MAX_WAIT_AFTER_REFUSAL.
  *
  * @template T
  */
 final class HostSearch
 {
-    /** Maximum seconds until the next address is tried in parallel: more than TCP's 0.25 s, because of the login. */
+    /** Seconds until the next address is tried in parallel. RFC 8305 has 0.25 s, but without a login. */
     private const ATTEMPT_DELAY = 1.0;
 
     /** Maximum seconds to wait for earlier attempts after a later server has refused the login. */
@@ -42,10 +42,10 @@ final class HostSearch
     /** Cancelled as soon as the search has a session, or was interrupted. */
     private readonly DeferredCancellation $end;
 
-    /** Cancels $end some time after a refusal; null before the first one. */
+    /** Timer that cancels $end after a refused login; null before the first refusal. */
     private ?string $endTimer = null;
 
-    /** Whether any session is accepted: for PreferStandby, as soon as the attempts for all hosts have started. */
+    /** Whether any session is accepted. With PreferStandby, this is so once the attempts for all hosts have started. */
     private bool $acceptsUnsuitable = false;
 
     /** @var T|null */
@@ -111,7 +111,7 @@ final class HostSearch
         $this->tryEndpoints($endpoints, $target, $deadline, $later);
     }
 
-    /** Accepts any session from now on. First tries the reachable servers that were not standbys. */
+    /** Accepts any session from now on, and again tries the reachable servers that were not standbys. */
     private function acceptUnsuitable(Deadline $deadline): void
     {
         $this->acceptsUnsuitable = true;
@@ -154,8 +154,8 @@ final class HostSearch
     }
 
     /**
-     * @param list<\Closure(Deadline, ?DeferredCancellation): void> $searches each gets a cancellation of the attempts
-     *     after it; returns when it has failed, or is cancelled; throws when no later attempt may follow
+     * @param list<\Closure(Deadline, ?DeferredCancellation): void> $searches each returns when it has failed or found a
+     *     session; throws when no later attempt may follow. Its second parameter cancels the attempts after it
      * @param DeferredCancellation|null $later cancels the attempts after all of `$searches`
      */
     private function tryAll(array $searches, Deadline $deadline, ?DeferredCancellation $later = null): void

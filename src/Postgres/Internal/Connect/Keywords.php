@@ -40,7 +40,7 @@ final class Keywords
         'require_auth' => 'PGREQUIREAUTH',
     ];
 
-    /** Keywords for which only these values are allowed. The values describe what the client does in any case. */
+    /** Keywords for which only these values are allowed, because the client has no other behavior. */
     private const FIXED_VALUES = [
         'client_encoding' => ['utf8', 'utf-8', 'auto'],
         'gssencmode' => ['disable', 'prefer'],
@@ -85,7 +85,7 @@ final class Keywords
     /**
      * @param array<string, string> $values
      *
-     * @return array{mode: ?TlsMode, root: ?string} null for an unset mode, and for the system's certificates
+     * @return array{mode: ?TlsMode, root: ?string} mode: null if not set; root: null for the system's certificates
      */
     private static function tlsOptions(#[\SensitiveParameter] array $values): array
     {

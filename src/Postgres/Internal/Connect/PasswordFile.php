@@ -30,7 +30,7 @@ final class PasswordFile
         return $mode !== false && ($mode & 0o077) === 0;
     }
 
-    /** Returns the password of the first line that matches; null when there is none. */
+    /** Returns the password of the first line that matches; null when no line matches. */
     public static function find(string $file, PostgresHost $host, string $database, string $user): ?string
     {
         $lines = self::isPrivate($file)

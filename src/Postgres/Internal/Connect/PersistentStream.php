@@ -24,7 +24,7 @@ final class PersistentStream
     /** @var array<string, true> names of the reserved streams */
     private static array $reserved = [];
 
-    /** Name of the stream, unique in this process and not secret. PHP finds the stream by a key with this name. */
+    /** Name of the stream, unique in this process and not secret. PHP finds the stream by a key that contains it. */
     private readonly string $name;
 
     private readonly \SensitiveParameterValue $secret;
@@ -77,7 +77,7 @@ final class PersistentStream
     public function open($context)
     {
         if ($this->endpoint->ip !== null) {
-            // PHP's key is the whole address. When PHP connects, it ignores all that follows the port.
+            // PHP finds the stream by the whole address. When PHP connects, it ignores the part after the port.
             return stream_socket_client(
                 "{$this->endpoint->uri()}/{$this->name}",
                 $code,
@@ -88,7 +88,7 @@ final class PersistentStream
             );
         }
 
-        // Here PHP's key is the path and the port. When PHP connects, it ignores a negative port.
+        // PHP finds the stream by the path and the port. When PHP connects, it ignores a negative port.
         return pfsockopen($this->endpoint->uri(), -(int) hexdec($this->name) - 1);
     }
 

@@ -12,7 +12,7 @@ namespace Spindle\Postgres\Internal\Connect;
  */
 final class SaltedPassword
 {
-    /** Iterations per slice: some milliseconds of work. By default, PostgreSQL needs 4096 iterations: one slice. */
+    /** Iterations per slice: some milliseconds of work. PostgreSQL's default of 4096 iterations is one slice. */
     private const ITERATIONS_PER_SLICE = 4096;
 
     /** HMAC of the last iteration. */
@@ -23,7 +23,7 @@ final class SaltedPassword
 
     private int $left;
 
-    /** @var \WeakReference<object>|null the login that computes; other logins wait for the result */
+    /** @var \WeakReference<object>|null the login whose calls compute; other logins wait for the result */
     private ?\WeakReference $worker = null;
 
     public function __construct(#[\SensitiveParameter] private readonly string $password, string $salt, int $iterations)

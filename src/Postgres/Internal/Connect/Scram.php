@@ -18,7 +18,7 @@ final class Scram
 
     public const PLUS = 'SCRAM-SHA-256-PLUS';
 
-    /** Maximum number of iterations, which take seconds. With more, a malicious server could keep the client busy. */
+    /** Maximum number of iterations (seconds of work), so that a malicious server can't keep the client busy. */
     private const MAX_ITERATIONS = 10_000_000;
 
     private string $serverFirst = '';
@@ -53,10 +53,10 @@ final class Scram
     public static function begin(array $offered, LoginCredentials $credentials, ?string $nonce = null): self
     {
         $nonce ??= base64_encode(random_bytes(18));
-        $can = $credentials->tls
+        $canBind = $credentials->tls
             && $credentials->certificateHash !== null
             && $credentials->channelBinding !== ChannelBinding::Disable;
-        if ($can && \in_array(self::PLUS, $offered, true)) {
+        if ($canBind && \in_array(self::PLUS, $offered, true)) {
             return new self(
                 self::PLUS,
                 $header = 'p=tls-server-end-point,,',
@@ -68,7 +68,7 @@ final class Scram
         if ($credentials->channelBinding === ChannelBinding::Require) {
             throw AttemptFailedException::authentication('channel binding is required, and ' . match (true) {
                 !$credentials->tls => 'the connection is not encrypted',
-                !$can => "the server's certificate has no hash for it",
+                !$canBind => "the server's certificate has no hash for it",
                 default => 'the server does not offer it',
             });
         }
@@ -85,7 +85,7 @@ final class Scram
         }
         // "y" means that the client supports channel binding, but received no offer of it. If the server did offer it,
         // an attacker has removed the offer, and the server refuses the login because of the "y".
-        $header = $can ? 'y,,' : 'n,,';
+        $header = $canBind ? 'y,,' : 'n,,';
 
         return new self(self::PLAIN, $header, $header, $credentials, $nonce);
     }
@@ -131,7 +131,7 @@ final class Scram
         );
     }
 
-    /** Works on the answer for some milliseconds. Returns the answer; null if further calls are needed. */
+    /** Works for some milliseconds. Returns the answer to the challenge; null if further calls are needed. */
     public function compute(): ?string
     {
         $salted = $this->salting?->compute($this);

@@ -28,14 +28,14 @@ final class SessionSetup
     /** Expression for the time at which the server was started: seconds since 1970, independent of TimeZone. */
     private const START_TIME_EXPRESSION = "pg_catalog.date_part('epoch', pg_catalog.pg_postmaster_start_time())";
 
-    /** Settings with which results or parameters may be wrong: an SQL condition for bad values, and a good value. */
+    /** Settings that may make results or parameters wrong: an SQL condition that bad values meet, and a good value. */
     private const SETTING_CORRECTIONS = [
         'IntervalStyle' => ["in ('sql_standard', 'postgres_verbose')", 'postgres'],
         'extra_float_digits' => ["in ('0') or pg_catalog.current_setting('extra_float_digits') like '-%'", '1'],
         'array_nulls' => ["= 'off'", 'on'],
     ];
 
-    /** Index of the statement that queries the server's role; null if any role suits, or the role is known. */
+    /** Index of the query for the server's role; null if every role is accepted, or the role is already known. */
     private ?int $roleIndex = null;
 
     /** Index of the statement that assigns the settings of the options; null if there are no settings. */
@@ -101,7 +101,7 @@ final class SessionSetup
         return $this->statements;
     }
 
-    /** Returns whether another server process than that of the login sent the answers, as happens behind a pooler. */
+    /** Returns whether the answers came from a different server process than the login, as happens behind a pooler. */
     public function isPooled(SimpleQueries $answers): bool
     {
         return $this->serverIndex !== null && ($answers->rows($this->serverIndex)[0][0] ?? 't') === 'f';
@@ -113,7 +113,7 @@ final class SessionSetup
         return $this->serverIndex === null ? null : $answers->rows($this->serverIndex)[0][1] ?? null;
     }
 
-    /** @throws AttemptFailedException when the session does not match `$target`, or a setting is refused or bad */
+    /** @throws AttemptFailedException when the session does not match `$target`, or a setting was refused or is bad */
     public function check(SimpleQueries $answers): void
     {
         $error = ($this->roleIndex === null ? null : $answers->error($this->roleIndex))
@@ -157,7 +157,7 @@ final class SessionSetup
         }
     }
 
-    /** @return array<string, string> settings and statement timeout of the options; exact floats for old servers */
+    /** @return array<string, string> settings of the options; statement timeout; exact floats for old servers */
     private function settings(): array
     {
         $settings = $this->options->settings;

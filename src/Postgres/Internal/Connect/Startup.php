@@ -14,8 +14,8 @@ use Spindle\Postgres\ProtocolException;
  * without a stream, an event loop or a clock.
  *
  * Three rules protect the client from a malicious server. Before the authentication is complete, only messages of the
- * login are accepted. A SCRAM login that has begun must be finished before the server can report success. The password
- * is proved only by a method that the options allow.
+ * login are accepted. A SCRAM login that has begun must be finished before the server can report success. The client
+ * proves its password only by a method that the options allow.
  *
  * @see https://www.postgresql.org/docs/current/protocol-flow.html#PROTOCOL-FLOW-START-UP
  */
@@ -43,14 +43,14 @@ final class Startup
 
     private bool $isServerVerified = false;
 
-    /** Method of the proof that was sent; null before that, and for a SCRAM login: {@see $scram}. */
+    /** Method by which the password was sent; null before it is sent, and for a SCRAM login ({@see $scram}). */
     private ?AuthenticationMethod $sentMethod = null;
 
     private bool $authenticated = false;
 
     private bool $ready = false;
 
-    /** Bytes received so far. At the end of the authentication, the number is set to 1. */
+    /** Bytes received so far. The end of the authentication sets this number to 1. */
     private int $receivedBytes = 0;
 
     private bool $hasReceivedMessage = false;
@@ -114,7 +114,7 @@ final class Startup
         return $this->computing;
     }
 
-    /** Works on the proof for some milliseconds. Returns the bytes to send; '' while the proof is not finished. */
+    /** Works on the SCRAM answer for some milliseconds. Returns the bytes to send; '' if further calls are needed. */
     public function compute(): string
     {
         $answer = $this->scram?->compute();
@@ -235,13 +235,13 @@ final class Startup
             $this->credentials->ensureAllowed(AuthenticationMethod::None);
         }
         $this->authenticated = true;
-        // The next messages have another limit, so the number restarts. At 0, receive() would expect a first message.
+        // The next messages have another limit, so counting restarts. With 0, receive() would expect the first message.
         $this->receivedBytes = 1;
 
         return '';
     }
 
-    /** @param \Closure(): string $proof returns the proof; called only if the method is allowed */
+    /** @param \Closure(): string $proof returns the password or its hash; called only if the method is allowed */
     private function proof(AuthenticationMethod $method, \Closure $proof): string
     {
         $this->credentials->ensureAllowed($method);
@@ -298,8 +298,8 @@ final class Startup
 
     private function checkVersion(string $payload): void
     {
-        // The client has requested version 3.0 without protocol options, so the server can't list unknown options.
-        // The protocol says that the server sends only the minor version, but real servers also send the major version.
+        // The client has requested version 3.0 and no protocol options, so a list of unknown options is an error. The
+        // protocol says that the server sends only the minor version, but real servers also send the major version.
         $major = BackendMessages::number('N', $payload) >> 16;
         $optionCount = BackendMessages::number('N', $payload, 4);
         if (!\in_array($major, [0, 3], true) || $optionCount !== 0) {

@@ -18,7 +18,7 @@ use Spindle\Postgres\TlsMode;
 /** Requests TLS from a server, and computes the data that bind the login to the server's certificate. */
 final class Tls
 {
-    /** @throws NetworkException when the certificate must be valid for the host, and the host is a folder */
+    /** @throws NetworkException when the certificate must contain the host's name, and the host is a folder */
     public static function settings(TlsMode $mode, PostgresHost $host, PostgresOptions $options): ?ClientTls
     {
         if ($mode === TlsMode::VerifyFull && str_starts_with($host->host, '/')) {
@@ -76,7 +76,7 @@ final class Tls
 
     /**
      * Returns the channel binding data of the type tls-server-end-point: a hash of the server's certificate. The hash
-     * function is that of the certificate's signature, with SHA-256 instead of MD5 and SHA-1.
+     * function is that of the certificate's signature; SHA-256 replaces MD5 and SHA-1.
      *
      * @see https://www.rfc-editor.org/rfc/rfc5929#section-4.1
      *

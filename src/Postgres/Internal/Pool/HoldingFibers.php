@@ -20,7 +20,10 @@ final class HoldingFibers
     /** @var \WeakMap<\Fiber<mixed, mixed, mixed, mixed>, int> number of connections */
     private \WeakMap $fibers;
 
-    /** @var array<int, \WeakReference<\Fiber<mixed, mixed, mixed, mixed>>|null> by object id; null for {main} */
+    /**
+     * @var array<int, \WeakReference<\Fiber<mixed, mixed, mixed, mixed>>|null> by the id of the session; null outside
+     *     fibers
+     */
     private array $holders = [];
 
     public function __construct()
@@ -68,7 +71,7 @@ final class HoldingFibers
         }
     }
 
-    /** Returns whether the current fiber holds a connection; outside of fibers, whether {main} does. */
+    /** Returns whether the current fiber holds a connection; outside of fibers, whether the main program does. */
     public function includesCurrent(): bool
     {
         $fiber = \Fiber::getCurrent();

@@ -62,7 +62,7 @@ final class PooledSession
     /** Number of checks during one round trip. No answer can arrive in that time. */
     private int $roundTripChecks = 0;
 
-    /** Maximum of {@see $load} when a further query is added that could use another session instead. */
+    /** A further query that would raise {@see $load} above this number uses another session if possible. */
     private int $maxLoad = self::MAX_AVOIDABLE_WAIT_NANOSECONDS;
 
     /** @param int $expiresAt when the lifetime of the session ends, by hrtime() */
@@ -76,7 +76,7 @@ final class PooledSession
             && $this->idleChecks < self::MAX_IDLE_CHECKS + $this->roundTripChecks;
     }
 
-    /** Returns whether a further query of about `$cost` nanoseconds may use the session and is answered soon. */
+    /** Returns whether a further query of about `$cost` nanoseconds may use the session and would be answered soon. */
     public function answersSoon(int $cost): bool
     {
         return !$this->isExclusive && !$this->isReserved && ($this->borrowers === 0

@@ -134,7 +134,7 @@ final readonly class QueryRunner
     }
 
     /**
-     * Returns the result of a query that failed or left a transaction open, and gives the session back to the pool. The
+     * Handles the answer to a query that failed or left a transaction open, and gives the session back to the pool. The
      * session is given back last, because result() may send the query again on it.
      *
      * @param list<mixed> $parameters

@@ -107,7 +107,7 @@ final class SessionPool implements SessionLender
         return $session;
     }
 
-    /** Lends a session that may be kept after the call. {@see acquire()} lends one for a call such as transaction(). */
+    /** Lends a session that the caller may keep. {@see acquire()} lends it only for a call such as transaction(). */
     public function borrow(?Cancellation $cancellation): PipelinedSession
     {
         FiberSwitch::ensurePossible();
@@ -319,7 +319,7 @@ final class SessionPool implements SessionLender
         $this->ensureUsable();
         $waiting = $this->queue->count();
         $open = \count($this->sessions->all);
-        // Does not count waiters for which a session can be opened, nor waiters that will share a pinged session.
+        // maxWaiting does not count waiters for which a session can be opened, or that will share a pinged session.
         $willShare = $waiter->isExclusive ? 0 : $this->pingedForSharing * PooledSession::MAX_SHARING;
         if ($waiting - ($this->maxConnections - $open) - $willShare >= $this->options->maxWaiting) {
             throw PoolTimeoutException::full($waiting);
@@ -356,7 +356,7 @@ final class SessionPool implements SessionLender
      * Takes back the session of a query that failed, was abandoned or left a transaction open, unless
      * {@see onAnswered()} has already taken the session back.
      *
-     * @throws \LogicException in a fork, where every query fails; a check before each query would cost too much
+     * @throws \LogicException in a fork: every query fails there, and a check before each query would cost too much
      */
     public function ensureTakenBack(PooledSession $pooled, Exchange $exchange): void
     {
@@ -413,7 +413,7 @@ final class SessionPool implements SessionLender
         $pooled = $this->acquirePooled(true, 0, $cancellation);
         if (!$this->belongsToThisProcess()) {
             $this->takeBackExclusive($pooled);
-            throw self::usedInFork(); // the fiber has waited in the parent, where it gets the session as well
+            throw self::usedInFork(); // the fiber began to wait in the parent, where it gets the session, too
         }
         $this->lent[spl_object_id($pooled->session)] = $pooled;
         $this->holders->add($pooled->session);
@@ -765,7 +765,7 @@ final class SessionPool implements SessionLender
         $this->adjustSessions();
     }
 
-    /** With no session or attempt left, fails all waiters if the failure is permanent or no server was ever reached. */
+    /** If no session is left: fails all waiters after a permanent failure, or if no server was ever reached. */
     private function onOpenFailed(\Throwable $failure): void
     {
         $this->opener->keepLoopRunning($this->queue->count() > 0);

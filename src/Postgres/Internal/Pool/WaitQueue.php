@@ -9,7 +9,7 @@ use Amp\CancelledException;
 use Revolt\EventLoop;
 use Spindle\Internal\WeakTimer;
 
-/** Fibers that wait for a session, in order of arrival. A query that can share one may overtake exclusive borrowers. */
+/** Fibers that wait for a session, in order of arrival. Queries that can share a session may overtake others. */
 final class WaitQueue
 {
     /** @var array<int, self> queues with waiters, kept alive here if nothing else references them */

@@ -21,7 +21,7 @@ use function Amp\async;
  */
 final class Cancelling
 {
-    /** Longest pause in seconds before a request is repeated. After a longer one, the connection is closed instead. */
+    /** Longest pause in seconds before a request is repeated. After a longer pause, the connection is closed. */
     private const MAX_PAUSE_SECONDS = 10.0;
 
     /** Seconds after a request during which the error of a stopped statement may still arrive. */
@@ -54,7 +54,7 @@ final class Cancelling
         private readonly \Closure $onDone,
     ) {}
 
-    /** Stops an exchange in flight. If it is not current yet, {@see requestLater()} must be called when it is. */
+    /** Stops an exchange in flight. If it is not being answered yet, call {@see requestLater()} when it is. */
     public function stop(#[\SensitiveParameter] Exchange $exchange): void
     {
         $this->blocksSending = true;
@@ -95,7 +95,10 @@ final class Cancelling
         async($this->send(...), $pause, $closesOnFailure)->ignore();
     }
 
-    /** Sends a request if the exchange is current after `$seconds`. After too long a pause, closes the connection. */
+    /**
+     * Sends a request if the exchange is being answered after `$seconds`. If `$seconds` is too long, ends the
+     * connection.
+     */
     public function requestLater(
         #[\SensitiveParameter]
         Exchange $exchange,

@@ -134,7 +134,7 @@ final class Conversation
         $exchange->add($rows, max(1, $this->reader->rowCount));
         $this->hasLargeRows = $this->hasLargeRows || \strlen($rows) > self::LARGE_ROWS_BYTES;
         $heldBytes = $exchange->heldBytes();
-        // A check for each read would take too long, because the server may send as little as 8 KiB at once.
+        // A check after each read would take too long, because one read may return only 8 KiB.
         if ($heldBytes % SizeLimits::UNCHECKED_BYTES < \strlen($rows)) {
             $this->limitRows($exchange, $heldBytes);
         }
@@ -174,8 +174,8 @@ final class Conversation
     }
 
     /**
-     * Ends the suspicion of all exchanges, if each cancel request has stopped an exchange and the last request is not
-     * recent. If a statement is cancelled after that, other code has stopped it, for example pg_cancel_backend().
+     * Undoes {@see markSuspects()} if each cancel request has stopped an exchange and the last request is not recent.
+     * If a statement is cancelled after that, other code has stopped it, for example pg_cancel_backend().
      */
     public function clearSuspects(): void
     {

@@ -63,7 +63,8 @@ final class CopyRunner
         $exchange = null;
         try {
             $pipeline = $this->pipeline;
-            // Static, because the exchange refers to this function, and this object to the exchange.
+            // Static, to avoid a reference cycle: this object refers to the exchange, and the exchange to this
+            // function.
             $onCopyData = static function (string $row) use ($pipeline, &$rows, &$bytes): void {
                 $rows[] = $row;
                 $bytes += \strlen($row);
@@ -169,7 +170,7 @@ final class CopyRunner
                 && $this->pipeline->unwrittenBytes() > self::MAX_UNWRITTEN_BYTES
             ) {
                 $this->pipeline->await($exchange, $cancellation);
-                // await() may return within the same turn of the loop. Only another turn reads errors and runs fibers.
+                // await() may return in the same turn of the loop. The next turn reads errors and runs fibers.
                 LoopTurn::await();
             }
             if ($exchange->done || $exchange->serverError !== null) {

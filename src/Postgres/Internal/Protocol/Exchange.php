@@ -116,7 +116,7 @@ final class Exchange
 
     public ?TransactionEndDetector $endDetector = null;
 
-    /** Generation of {@see PreparedStatements} at the time of sending; may be null if it prepares no statement. */
+    /** Generation of {@see PreparedStatements} at the time of sending; may be null if no statement is prepared. */
     public ?int $generation = null;
 
     /** @var (\Closure(self): void)|null called as soon as the messages are sent; may write further messages */

@@ -22,7 +22,7 @@ final class MessageReader
     /** Maximum length of a message whose type is not in {@see LONG_MESSAGE_TYPES}. */
     private const MAX_OTHER_MESSAGE_BYTES = 0x0010_0000;
 
-    /** Number of bytes without a meaning after the messages that {@see rowMessages()} returns. */
+    /** Number of meaningless bytes after the messages that {@see rowMessages()} returns. */
     public const PADDING = 12;
 
     /** Returned by {@see next()} instead of a type for a row that is too large. Real types have one byte. */
@@ -207,7 +207,7 @@ final class MessageReader
         return ['unread' => $this->unreadBytes()];
     }
 
-    /** Returns whether an incomplete message exceeds the limit or the memory, which is checked every 64 KiB. */
+    /** Returns whether an incomplete message exceeds the limit or the free memory. Checks the memory every 64 KiB. */
     private function isTooLarge(int $length): bool
     {
         if ($length > SizeLimits::MIN_BYTES && $length > $this->limits->row()) {
@@ -219,7 +219,7 @@ final class MessageReader
         }
         $this->checkedBytes = $received;
 
-        // While a row is taken out of the buffer, and while a value is decoded, a copy exists.
+        // While a row is taken out of the buffer, and while a value is decoded, memory holds a second copy.
         return !(new FreeMemory())->allowsPart(2 * $length - $received, $length);
     }
 

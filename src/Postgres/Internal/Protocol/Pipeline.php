@@ -23,8 +23,8 @@ use Spindle\Postgres\ProtocolException;
  * A connection on which exchanges are sent in order, without waiting for answers to earlier ones.
  *
  * Each exchange ends with its own Sync or is a simple query, so an error affects no other exchange. Exchanges that
- * fibers send in one iteration of the event loop are usually written together. When an exchange is cancelled, its
- * caller resumes immediately. The pipeline asks the server to stop the exchange once all earlier ones are answered.
+ * fibers send in one turn of the event loop are usually written together. When an exchange is cancelled, its caller
+ * resumes immediately. The pipeline asks the server to stop the exchange once all earlier ones are answered.
  */
 final class Pipeline
 {
@@ -33,8 +33,8 @@ final class Pipeline
     /** Reading is paused while the only exchange in flight is a stream that holds more than this many bytes of rows. */
     private const MAX_HELD_BYTES = 0x10_0000;
 
-    /** Maximum number of reads in one iteration of the event loop, for a stream with its own buffer. */
-    private const MAX_READS_PER_ITERATION = 8;
+    /** Maximum number of reads in one turn of the event loop, for a stream with its own buffer. */
+    private const MAX_READS_PER_TURN = 8;
 
     /** @var array<int, self> connections that await answers or the end of a cancel request; keeps them in memory */
     private static array $keptAlive = [];
@@ -84,7 +84,7 @@ final class Pipeline
     /** @var \Closure(): void */
     private readonly \Closure $flush;
 
-    /** Whether a write is scheduled in this iteration of the event loop. */
+    /** Whether a write is scheduled in this turn of the event loop. */
     private bool $isFlushScheduled = false;
 
     /** Whether the outbox has bytes that the stream did not accept at the last write. */
@@ -231,7 +231,7 @@ final class Pipeline
     }
 
     /**
-     * Sends an exchange without a wait. {@see submit()} waits until sending is allowed.
+     * Sends an exchange without waiting. {@see submit()} waits until sending is allowed.
      *
      * @param string $bytes messages of the exchange, or the first of them
      *
@@ -502,7 +502,7 @@ final class Pipeline
         }));
     }
 
-    /** Schedules one write for the outbox and for all exchanges that are sent in this iteration of the event loop. */
+    /** Schedules one write for the outbox and for all exchanges that are sent in this turn of the event loop. */
     private function flushSoon(): void
     {
         $this->isFlushScheduled = true;
@@ -560,7 +560,7 @@ final class Pipeline
             return;
         }
         for ($reads = 0; $this->endReason === null && !$this->isPaused; ++$reads) {
-            if ($reads === self::MAX_READS_PER_ITERATION) {
+            if ($reads === self::MAX_READS_PER_TURN) {
                 $this->receiveLater();
 
                 return;
@@ -651,7 +651,7 @@ final class Pipeline
         $conversation = $this->conversation;
         $awake = $conversation->toWake;
         $conversation->toWake = [];
-        // The listener does not need a statement of a borrower, because a borrower is alone on its connection.
+        // A borrower's statement needs no call of $onAnswered, because the borrower is alone on its connection.
         if ($this->onAnswered !== null && ($awake[0]->cost >= 0 || isset($awake[1]))) {
             $this->isKnownOwner = true;
             ($this->onAnswered)($awake);

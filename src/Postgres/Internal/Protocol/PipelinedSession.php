@@ -162,8 +162,8 @@ final class PipelinedSession implements Session
     }
 
     /**
-     * Cancels the current statement, so that those behind it are executed first. If all effects of the statement were
-     * undone, the session sends it again after them. If the request can't be sent, the statement continues.
+     * Cancels the current statement, so that the ones behind it are executed first. If all effects of the statement
+     * were undone, the session sends it again at the end. If the request can't be sent, the statement continues.
      */
     public function postpone(): void
     {

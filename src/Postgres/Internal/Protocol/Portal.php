@@ -82,7 +82,7 @@ final readonly class Portal
             }
         } finally {
             if ($this->pipeline->isOpen()) {
-                // The rows of the last fetch are dropped, because cancelling the fetch would fail the transaction.
+                // The rows of the last fetch are only dropped: cancelling the fetch would make the transaction fail.
                 $lastFetch = $next ?? $exchange;
                 if ($lastFetch !== null) {
                     $lastFetch->discarded = true;

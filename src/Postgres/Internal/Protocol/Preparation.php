@@ -13,7 +13,7 @@ use Spindle\Postgres\Internal\Types\Types;
 use Spindle\Postgres\ProtocolException;
 use Spindle\Postgres\QueryException;
 
-/** Prepares statements, and learns their types. Drops them if texts may change meaning: {@see PreparedStatements}. */
+/** Prepares statements, and learns their types. Drops statements whose SQL text may have got another meaning. */
 final class Preparation
 {
     /** Maximum number of attempts to query unknown types, if cancel requests for other exchanges stop the query. */
@@ -77,9 +77,9 @@ final class Preparation
     }
 
     /**
-     * Returns a described statement, even if its execution failed, and adds it to the cache. Two kinds of
-     * statements are not added. If the types could not be queried, values of unknown types are strings this time. If
-     * another generation has started since the statement was sent, its text may have another meaning now.
+     * Returns a described statement, even if its execution failed, and adds it to the cache. A statement with types
+     * that could not be queried is not added: this time, values of these types are strings. A statement is also not
+     * added if another generation has started since it was sent: its text may have another meaning now.
      *
      * @param Exchange $exchange exchange with the server's description of the statement
      */
@@ -177,7 +177,7 @@ final class Preparation
         }
     }
 
-    /** @param bool $isChange whether a statement may have changed the schema. Other sessions see it after a COMMIT */
+    /** @param bool $isChange whether a statement may have changed the schema. Others see the change after COMMIT */
     public function noteSchemaChange(bool $isChange): void
     {
         if ($isChange) {

@@ -12,7 +12,9 @@ use Spindle\Internal\Shutdown;
  */
 final class RequestEnd
 {
-    /** Object whose destructor PHP calls, except after a fatal error. error_get_last() may show only a later error. */
+    /**
+     * PHP does not call its destructor after a fatal error. error_get_last() is no test, as it may show a later error.
+     */
     private static ?self $probe = null;
 
     private static bool $areDestructorsCalled = false;
@@ -39,7 +41,7 @@ final class RequestEnd
         self::$pipelines = $pipelines;
     }
 
-    /** Ends connections that can't be reused. If PHP calls no destructors, ends all, but keeps reusable streams. */
+    /** Ends connections that can't be reused. If PHP calls no destructors, ends all, but leaves reusable ones open. */
     private static function endAll(): void
     {
         self::$probe = null;

@@ -21,7 +21,7 @@ final class ServerTime
     /** Value of {@see BusyTime::until()} at the last answer. */
     private int $busyAtAnswer = 0;
 
-    /** Number after the last exchange of the first write that still has unanswered exchanges. */
+    /** Number after the last exchange of a write: the earliest write whose exchanges are not all answered. */
     private int $writeTail = 0;
 
     private int $writtenAt = 0;

@@ -12,7 +12,7 @@ use Spindle\Postgres\JsonNumber;
  */
 final class JsonMarks
 {
-    /** The last frames if json_encode() calls jsonSerialize(): two of this class, these two, and the caller. */
+    /** Number of stack frames to examine first: two of this class, jsonSerialize(), json_encode() and its caller. */
     private const DIRECT_FRAMES = 5;
 
     /** The mark; '' until the first use. */
@@ -31,7 +31,7 @@ final class JsonMarks
         return $token[0] === '"' || self::isExact($token) ? $token : '"' . self::prefix() . "{$token}\"";
     }
 
-    /** Returns the string for json_encode(): the number, and for that of {@see encode()} the mark before it. */
+    /** Returns the string for json_encode(): the number, after the mark if {@see encode()} has called json_encode(). */
     public static function forJsonEncode(string $number): string
     {
         return self::$encodings > 0 && self::isCalledByEncode() ? self::prefix() . $number : $number;
@@ -54,7 +54,7 @@ final class JsonMarks
             return $json;
         }
 
-        // A mark elsewhere, as in a key or a longer string, comes from a direct call of jsonSerialize().
+        // A mark in a key or a longer string comes from a direct call of jsonSerialize(), and is removed.
         $pattern = '~(?<!\\\\)"' . self::$prefix . '([\d.eE+-]++)"(?!:)|' . self::$prefix . '~';
 
         return preg_replace($pattern, '$1', $json) ?? $json;

@@ -15,7 +15,7 @@ final class QuotedValues
     /** Maximum bytes of a value that is decoded in order to search for its parts. */
     private const MAX_DECODED_BYTES = 0x10_0000;
 
-    /** Number of bytes of a value's beginning that a truncated message must contain. */
+    /** Number of a value's first bytes that are searched for at the end of a truncated message. */
     private const PREFIX_BYTES = 64;
 
     private function __construct(private readonly Types $types, private readonly string $message) {}

@@ -80,7 +80,7 @@ final class EngineClient
     /** @var array<int, Mailbox> mailboxes that are being opened for the first time, or were refused; by object id */
     private array $unopenedMailboxes = [];
 
-    /** @param float $timeout seconds to connect, and seconds that the engine may be silent while an answer is due */
+    /** @param float $timeout seconds to connect; also for how long the engine may be silent while an answer is due */
     public function __construct(
         public readonly Address $address,
         private readonly ?TlsOptions $tls,
@@ -131,7 +131,7 @@ final class EngineClient
         return $this->connectionCount;
     }
 
-    /** Makes {@see run()} wait until the mailbox is open. After a refusal, run() tries again, and throws if refused. */
+    /** Makes {@see run()} wait until the mailbox is open. If the engine refuses the mailbox, run() throws. */
     public function addUnopenedMailbox(Mailbox $mailbox): void
     {
         $this->unopenedMailboxes[spl_object_id($mailbox)] = $mailbox;
@@ -203,10 +203,10 @@ final class EngineClient
     }
 
     /**
-     * Runs a script as {@see run()} does. If no answer arrives within $hedgeDelay seconds, runs it a second time, over
-     * a new connection, because networks drop connections silently. So it must be safe to run the script twice. Returns
-     * the first answer, or throws the first failure. Closes the old connection if it was silent since the first
-     * request.
+     * Runs a script as {@see run()} does. If no answer arrives within $hedgeDelay seconds, runs it a second time over a
+     * new connection, because a network may have dropped the connection silently. So it must be safe to run the script
+     * twice. Returns the first answer, or throws the first failure. Closes the old connection if it has been silent
+     * since the first request.
      *
      * @throws BrokerException
      */
@@ -291,8 +291,8 @@ final class EngineClient
     }
 
     /**
-     * Loads the scripts that the engine does not know. With an unknown script, {@see run()} would have to send its
-     * request a second time, so later requests could overtake it.
+     * Loads the scripts that the engine does not know. Otherwise, {@see run()} would send the request of such a script
+     * a second time, so later requests could overtake it.
      */
     private static function load(RedisConnection $connection): void
     {
@@ -305,7 +305,7 @@ final class EngineClient
                 }
             }
         } catch (EngineError) {
-            // If the engine has no command SCRIPT, run() sends the source of each script that the engine lacks.
+            // Without the command SCRIPT, run() sends the source of each script that the engine does not know.
         }
     }
 

@@ -26,7 +26,7 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
 {
     private const READ_BYTES = 1 << 16;
 
-    /** Seconds in which the engine has to read the last requests of a process that exits. */
+    /** Seconds that an engine has to read the last requests of a process that exits. */
     private const EXIT_TIMEOUT = 1.0;
 
     /** Exception code by which Predis recognizes a broken connection. */
@@ -84,9 +84,9 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
     }
 
     /**
-     * Does not close the socket, because requests may still be sent after this destructor when the process ends. PHP
-     * closes the socket when it frees the object. In a fork, `self::$sockets` keeps the socket open, because closing it
-     * would end the parent's TLS session.
+     * Does not close the socket: when the process ends, the last requests may be sent after this destructor. PHP closes
+     * the socket when it frees the object. In a fork, `self::$sockets` keeps the socket open, because closing it would
+     * end the parent's TLS session.
      */
     public function __destruct()
     {
@@ -99,7 +99,7 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
     /**
      * Ends the connections at the end of the process: waits until the engines have read all requests and closed the
      * connections, but at most EXIT_TIMEOUT in all. If this process closed a connection with unread answers, the engine
-     * would drop the requests that it has not read. A fork leaves the parent's connections without closing them.
+     * would drop the requests that it has not read. A fork does not end the connections of its parent.
      */
     public static function endAll(): void
     {
@@ -132,7 +132,7 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
         return $this->ownerPid === getmypid();
     }
 
-    /** Sets whether a waiting reader keeps the event loop running. */
+    /** Sets whether a fiber that waits in {@see read()} keeps the event loop running. */
     public function setKeepsLoopRunning(bool $keepsRunning): void
     {
         $this->keepsLoopRunning = $keepsRunning;
@@ -141,7 +141,7 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
         }
     }
 
-    /** Returns whether the engine has sent nothing, and accepted none of $unsent, since $time (of Clock::now()). */
+    /** Returns whether the engine has neither sent bytes nor accepted waiting ones since $time (of Clock::now()). */
     public function isSilentSince(float $time): bool
     {
         return $this->lastProgress <= $time;
@@ -197,7 +197,7 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
         return \strlen($string);
     }
 
-    /** Does nothing. Predis calls this method in a destructor, perhaps before the last requests of the process. */
+    /** Does nothing: Predis calls this method in a destructor, perhaps before the last requests have been sent. */
     public function close(): void {}
 
     /** Returns whether the stream is closed and {@see read()} has returned all bytes of the buffer. */

@@ -19,7 +19,7 @@ final class Mailbox
     /** Seconds between two PING commands, which detect a broken connection. */
     private const PING_INTERVAL = 5.0;
 
-    /** Seconds between attempts to open a refused mailbox. A request tries earlier. */
+    /** Seconds between attempts to open a mailbox that the engine refuses. A request to the engine tries earlier. */
     private const REFUSED_PAUSE_SECONDS = 30.0;
 
     private ?RedisConnection $connection = null;
@@ -44,7 +44,7 @@ final class Mailbox
 
     /**
      * @param \Closure(MailboxMessage): void $onMessage
-     * @param \Closure(bool): void           $onOpen    called on connect; gets whether messages may have been lost
+     * @param \Closure(bool): void           $onOpen    called after each connect, with true if messages may be lost
      */
     public function __construct(
         private readonly EngineClient $engine,
@@ -108,7 +108,7 @@ final class Mailbox
         } catch (BrokerException|EngineError $failure) {
             if (!$this->isClosed()) {
                 $refusal = $failure instanceof BrokerRefusedException ? $failure : null;
-                $this->attemptEnded($refusal); // if another failure persists, the next request reports it
+                $this->attemptEnded($refusal); // the next request reports any other failure that persists
                 $this->retryIn($refusal === null
                     ? $this->backoff->after(++$this->failureCount)
                     : self::REFUSED_PAUSE_SECONDS);
@@ -142,7 +142,7 @@ final class Mailbox
             try {
                 $parsed = Codec::decodeMessage($message[2]);
             } catch (MalformedAnswerException) {
-                return; // Spindle has not sent it
+                return; // the message is not from Spindle
             }
             if ($parsed !== null) {
                 ($this->onMessage)($parsed);

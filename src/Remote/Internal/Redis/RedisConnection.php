@@ -51,7 +51,7 @@ final class RedisConnection
     }
 
     /**
-     * @param float $timeout seconds to connect; also the seconds that the engine may be silent while an answer is due
+     * @param float $timeout seconds to connect; also for how long the engine may be silent while an answer is due
      *
      * @throws BrokerException
      */
@@ -68,7 +68,7 @@ final class RedisConnection
     private static function connect(Address $address, ?TlsOptions $options, Deadline $deadline): ClientStream
     {
         $tls = $address->tls
-            ? ClientTls::of($options ?? new TlsOptions(), $address->host, ' (TlsOptions has the authorities to trust)')
+            ? ClientTls::of($options ?? new TlsOptions(), $address->host, ' (set trusted authorities in TlsOptions)')
             : null;
         try {
             // A single attempt is enough, because callers retry.
@@ -177,7 +177,7 @@ final class RedisConnection
         if ($answer instanceof ErrorInterface) {
             $error = new EngineError($answer->getMessage());
             if ($error->kind === 'READONLY') {
-                // After a failover, the host name may lead to the new primary. So the next command must reconnect.
+                // After a failover, the host name may point to the new primary. So the next command must reconnect.
                 $this->close($error->explanation());
             }
 
@@ -295,7 +295,7 @@ final class RedisConnection
         }
     }
 
-    /** Returns the advice for an operator whose user lacks a permission. */
+    /** Returns advice for an operator, because the engine's user lacks a permission. */
     private function missingPermission(string $error): string
     {
         $isCommand = preg_match("/permissions to run the '([^']+)' command/", $error, $command) === 1;

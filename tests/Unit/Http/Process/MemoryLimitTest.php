@@ -98,7 +98,7 @@ final class MemoryLimitTest extends TestCase
         $php = escapeshellarg(\PHP_BINARY) . ' -n -d disable_functions=ini_set -r ' . escapeshellarg($code);
 
         self::assertSame(
-            'The option memoryLimit needs ini_set(), which disable_functions in php.ini excludes. Set memory_limit '
+            'The option memoryLimit needs ini_set(), which disable_functions in php.ini disables. Set memory_limit '
                 . 'in php.ini instead',
             shell_exec("{$php} 2>&1"),
         );

@@ -1,5 +1,5 @@
--- Looks up jobs and their outcomes, and adds the mailbox to jobs without an outcome. ARGV: ids, how many these are,
--- mailbox. For each job, the answer has a byte, and the outcome with its size before it. The byte is 0 for an unknown
+-- Looks up jobs and their outcomes, and adds the mailbox to jobs without an outcome. ARGV: ids, number of ids, mailbox.
+-- For each job, the answer has a status byte, the size of the outcome, and the outcome. The byte is 0 for an unknown
 -- job, 1 without an outcome, 2 with an outcome, and 3 if the outcome does not fit into the answer.
 local MAX_WATCHERS_BYTES = 1000 -- maximum size of the mailbox names of one job, about 50 names
 local packed, idCount, mailbox = ARGV[1], tonumber(ARGV[2]), ARGV[3]
@@ -16,7 +16,7 @@ for i = 1, idCount do
   elseif call('HEXISTS', JOBS, id) == 1 then
     local watchers = call('HGET', P .. 'watchers', id) or ''
     if not string.find(',' .. watchers .. ',', ',' .. mailbox .. ',', 1, true) then
-      -- The client of a dropped mailbox gets the outcome with its next regular lookup.
+      -- Drops the oldest mailbox. Its client gets the outcome with its next regular lookup.
       if #watchers > MAX_WATCHERS_BYTES then watchers = string.match(watchers, ',(.*)$') end
       call('HSET', P .. 'watchers', id, watchers == '' and mailbox or watchers .. ',' .. mailbox)
     end

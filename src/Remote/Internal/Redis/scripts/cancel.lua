@@ -1,5 +1,5 @@
--- Cancels jobs. Returns the ids of removed and unknown jobs. ARGV: ids, how many these are, "unclaimed" to keep
--- claimed jobs.
+-- Cancels jobs. Returns the ids of removed and unknown jobs. ARGV: ids, number of ids, "unclaimed" to cancel only jobs
+-- that no agent has claimed.
 local packed, idCount, onlyUnclaimed = ARGV[1], tonumber(ARGV[2]), ARGV[3] == 'unclaimed'
 local removed, at, ready = {}, 1, 0
 for i = 1, idCount do
@@ -7,7 +7,7 @@ for i = 1, idCount do
   id, at = struct.unpack('<Bc0', packed, at)
   local record = call('HGET', RUNNING, id)
   if record and onlyUnclaimed then
-    -- The job continues.
+    -- An agent has claimed the job, so the job continues.
   elseif not record and call('EXISTS', P .. 'result:' .. id) == 1 then
     -- A waiter of the job can still receive the outcome and the items.
     if isPrivateAndEnded(id) then call('EXPIRE', P .. 'items:' .. id, UNWANTED_SECONDS, 'LT') end
@@ -32,7 +32,7 @@ for i = 1, idCount do
       if hasFlag(record, BLOCKED) then
         count('blocked', -call('ZREM', P .. 'blocked:' .. record[5], id))
       elseif record[5] ~= '' and call('HEXISTS', P .. 'keys', record[5]) == 0 then
-        ready = ready + unblockNext(record[5]) -- this job was to get the key next
+        ready = ready + unblockNext(record[5]) -- the key was kept free for this job; the next blocked job gets it
       end
     end
     removed[#removed + 1] = struct.pack('<Bc0', #id, id)

@@ -1,4 +1,4 @@
--- Deletes dead letters for good. ARGV: ids, how many these are.
+-- Deletes dead letters for good. ARGV: ids, number of ids.
 local packed, idCount = ARGV[1], tonumber(ARGV[2])
 local at, deleted = 1, 0
 for i = 1, idCount do

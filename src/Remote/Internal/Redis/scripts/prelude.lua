@@ -2,16 +2,16 @@
 -- queue's name in braces, so that all keys are in one slot of a cluster.
 --
 -- In these scripts, the key of a job is its exclusive key: jobs with the same key never run at the same time. A job is
--- blocked while it waits for another job with its key. Times are in ms of the engine's clock.
+-- blocked while it waits for the end of another job with its key. Times are in ms of the engine's clock.
 --
--- jobs     hash    id -> frame of each job without an outcome. repair.lua finds those that no agent could claim
+-- jobs     hash    id -> frame (the signed task or command) of each job without an outcome
 -- ready    stream  claimable jobs, with the fields j: id, r: mailbox, k: key. An entry is a hint: the hashes decide
 --                  whether the job exists and can be claimed
--- urgent   stream  has such entries for jobs that are claimed first: jobs that their owner has given back or lost,
---                  retried dead letters, and jobs whose key is free again. A job whose delay is over is in "ready"
+-- urgent   stream  the same for jobs that are claimed first: jobs that their owner has given back or lost, retried dead
+--                  letters, and jobs whose key is free again. But a job whose delay is over is in "ready"
 -- running  hash    id -> record of each claimed job
 -- tried    hash    id -> record of an unclaimed job that was claimed before, or was submitted with a key or a delay.
---                  While the job is claimed, an old record can remain
+--                  After the next claim, an old record can remain
 -- delayed  zset    id -> time at which the delay is over
 -- keys     hash    key -> id of the job that holds the key
 -- blocked:<key>    zset: ids of the jobs that wait for the key, in order
@@ -20,13 +20,13 @@
 -- about    hash    owner -> description of the agent in JSON
 -- idle     zset    owner -> number of jobs that its last claim requested but did not get
 -- begun    hash    owner -> highest sequence number of a job of the owner that can have started
--- spared   hash    owner -> 1 if its lease was extended because the engine had not been available
+-- spared   hash    owner -> 1 if its lease was extended after the engine had not been available (renew.lua)
 -- dead     hash    id -> frame of each dead letter
 -- reason   hash    id -> reason of each dead letter in JSON
 -- deadkeys hash    id -> key of each dead letter with a key
 -- died     zset    id -> time at which the job became a dead letter
 -- meta     hash    counters, and: "blocked": number of blocked jobs; "entries": expected number of entries of both
---                  streams; "heard": time of the last heartbeat of any agent; "line": number of the last blocked job;
+--                  streams; "heard": time of the last heartbeat of any agent; "line": last score in a blocked:<key>;
 --                  "audited": time of the last audit; "unlisted": number of running jobs without an entry in a stream
 -- audit, auditor   see repair.lua
 -- late:<mailbox>   number of the caller's newest connection; submissions over older connections are refused
@@ -37,7 +37,8 @@
 -- A record in "tried" is {claims, crashes, failures, mailbox, key, flags, last owner that refused the job}.
 -- A record in "running" is {number of the claim, crashes, failures, mailbox, key, flags, owner, stream, entry, time of
 -- the claim, last owner that refused the job, sequence number among the owner's claims, listening}. For a generator,
--- listening is '' before a mailbox listens, 0 while one listens, and then the time of the first message to none.
+-- listening is '' until a mailbox has received a message about items, and 0 while mailboxes receive such messages.
+-- When no mailbox receives them any more, it is the time of the first lost message.
 local P = KEYS[1]
 local JOBS, RUNNING, TRIED, META = P .. 'jobs', P .. 'running', P .. 'tried', P .. 'meta'
 local STREAMS = {u = P .. 'urgent', r = P .. 'ready'}
@@ -50,13 +51,13 @@ local SIGNATURE_BYTES = 42 -- bytes of a frame before its body, which depend on 
 local MAX_ANSWER_BYTES = 4194304 -- an answer with this many bytes of frames gets no further frame
 local CLAIM_BATCH = 16 -- entries that are read before the size of their frames is checked
 local MAX_SKIPPED = 500 -- number of entries of removed jobs after which a script stops reading entries
-local UNWANTED_SECONDS = 60 -- time for which a cancelled job's outcome and items stay if no other process knows the id
+local UNWANTED_SECONDS = 60 -- for this time, outcome and items of a cancelled job stay if no other process knows its id
 -- Matches ids that dispatch() has created. Such ids, and ids that begin with the caller's mailbox, are used only once.
 -- So no later job can have such an id, and the digest of the job is not stored.
 local RANDOM_ID = '^' .. string.rep('%x', 24) .. '%-$'
 local LISTENER_TIMEOUT_MS = 10000 -- time without a listener after which items are not wanted any more
 local MAX_SET_BACK_JOBS = 10000 -- maximum number of delayed jobs whose times are changed when the clock is set back
-local REFUSED_DELAY_MS = 200 -- delay of a job whose next claim came from an owner that has refused it
+local REFUSED_DELAY_MS = 200 -- delay of a job when the owner that has refused it tries to claim it again
 local call = redis.call
 
 local time = call('TIME')
@@ -92,7 +93,7 @@ local function hmget(key, list)
   return found
 end
 
--- Appends a job to a stream, so that it can be claimed. An audit (repair.lua) must know the jobs of all new entries.
+-- Appends a job to a stream, so that it can be claimed. A running audit (repair.lua) must know all new entries.
 local auditing = nil
 local function enqueue(stream, id, mailbox, key)
   if key == '' then
@@ -114,12 +115,14 @@ local function hasFlag(record, flag)
   return math.floor(record[6] / flag) % 2 == 1
 end
 
--- Returns whether only the process that has submitted the job knows the id. Its ids begin with its mailbox.
+-- Returns whether only the process that has submitted the job knows the id. The ids that a process creates for submit()
+-- and map() begin with the name of its mailbox.
 local function isPrivate(id, record)
   return record[4] ~= '' and string.sub(id, 1, #record[4]) == record[4]
 end
 
--- Returns whether the job has ended, and only the process that has submitted it knows the id.
+-- Returns whether the job has ended, and only the process that has submitted it knows the id. For other ended jobs, a
+-- digest is stored, unless the id is random.
 local function isPrivateAndEnded(id)
   return call('HEXISTS', JOBS, id) == 0 and not string.find(id, RANDOM_ID) and call('EXISTS', P .. 'task:' .. id) == 0
 end
@@ -161,8 +164,8 @@ local function wakeAgents(jobs)
   end
 end
 
--- Notifies an agent of a new delay of less than 2 s, which could be over before a heartbeat returns it. The receiver is
--- an idle agent, if possible another one than the owner. Without an idle agent, it is the owner.
+-- Notifies an agent of a new delay of less than 2 s, because the delay could end before the agent's next heartbeat. The
+-- receiver is an idle agent, if possible another one than the owner. Without an idle agent, it is the owner.
 local function notifyOfDelay(delay, owner)
   if delay >= 2000 then return end
   local idle = call('ZREVRANGE', P .. 'idle', 0, 1)
@@ -170,7 +173,7 @@ local function notifyOfDelay(delay, owner)
   if receiver then call('PUBLISH', 'spindle:to:' .. receiver, 'd' .. struct.pack('<I4', delay)) end
 end
 
--- Deletes entries of the streams. The argument contains a list of entry ids for each stream.
+-- Deletes entries of the streams. The argument has a list of entry ids for each stream.
 local function drop(entries)
   for stream, list in pairs(entries) do
     if #list > 0 then
@@ -183,8 +186,8 @@ local function drop(entries)
   end
 end
 
--- Calls f(id, time of the entry) for each claimable job of a stream, the oldest first, until f returns true. Also
--- deletes the entries of removed jobs, and ends after a batch in which their number has exceeded `maxRemoved`.
+-- Calls f(id, time of the entry) for each claimable job of a stream, the oldest first, until f returns true. Deletes
+-- entries of removed jobs. Stops after the batch in which the number of deleted entries exceeds `maxRemoved`.
 local function eachWaiting(stream, maxRemoved, f)
   local from, removed = '-', 0
   local groups = redis.pcall('XINFO', 'GROUPS', STREAMS[stream])
@@ -229,7 +232,8 @@ local function applyClockChange()
   return now
 end
 
--- Makes a job claimable after `delay` ms. First corrects older times, so that no later call changes this time.
+-- Makes a job claimable after `delay` ms. First corrects the stored times if the clock was set back. Otherwise, a later
+-- correction would also change the time of this job.
 local isClockChecked = false
 local function delayJob(id, delay)
   if not isClockChecked then applyClockChange() end
@@ -372,9 +376,9 @@ local function encodeDelivery(id, record, frame, maxFrame)
   return struct.pack('<Bc0I4I4I4BI4c0', #id, id, record[1], record[2], record[3], record[6], #frame, frame)
 end
 
--- Claims up to `want` jobs for an owner. If not all of them fit into an answer, or very many entries name jobs that
--- can't be claimed, a message makes the owner claim again. The first job gets the sequence number `first`. Appends the
--- jobs to `out`, and returns their number, or an error of the engine.
+-- Claims up to `want` jobs for an owner. If they do not all fit into an answer, or if too many entries belong to jobs
+-- that can't be claimed, a message makes the owner claim again. The first job gets the sequence number `first`. Appends
+-- the jobs to `out`, and returns their number, or an error of the engine.
 local function claim(owner, want, out, first, maxFrame)
   local given, read, bytes, full = 0, 0, 0, false
   for _, stream in ipairs({'u', 'r'}) do

@@ -9,7 +9,7 @@ if hasFlag(record, CANCELLED) or hasFlag(record, UNWANTED) then return -1 end
 local items = P .. 'items:' .. id
 for i = 5, #ARGV do
   local added = redis.pcall('XADD', items, (first + i - 4) .. '-0', 'f', ARGV[i])
-  -- The engine refuses an item that was stored before. That is no failure.
+  -- The engine refuses an item that is already stored. This is not a failure, because the request may be a repetition.
   if added.err and not string.find(added.err, 'equal or smaller', 1, true) then return added end
 end
 call('EXPIRE', items, 86400)
@@ -20,7 +20,7 @@ end
 if #ARGV > 4 or first == 0 then
   local listeners = notifyMailboxes(id, record, 'i' .. struct.pack('<Bc0', #id, id))
   local since = record[13] or ''
-  -- No reader listens any more.
+  -- Mailboxes have listened for items before, but none has received a message for LISTENER_TIMEOUT_MS.
   if since ~= '' and since > 0 and listeners == 0 and now - since >= LISTENER_TIMEOUT_MS then return -1 end
   local listening = listeners > 0 and 0 or since == 0 and now or since
   if listening ~= since then

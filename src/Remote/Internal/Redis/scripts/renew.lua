@@ -1,5 +1,5 @@
--- Takes or renews a lease. Returns the ms until the next delay is over, or -1. ARGV: owner, lease in ms, whether the
--- owner is new, its description in JSON, number of dead letters to keep, their retention in seconds.
+-- Takes or renews a lease. Returns the ms until the next delay is over, or -1. ARGV: owner, lease in ms, 1 to take a
+-- new lease, description of the owner in JSON, number of dead letters to keep, their retention in seconds.
 local owner, lease, isNew, about = ARGV[1], tonumber(ARGV[2]), ARGV[3] == '1', ARGV[4]
 local maxDead, deadRetention = tonumber(ARGV[5]), tonumber(ARGV[6])
 

@@ -10,8 +10,8 @@ local step, cursor, auditId = ARGV[1], ARGV[2], ARGV[3]
 local BATCH, HOUR_MS = 500, 3600000
 local AUDIT = P .. 'audit'
 
--- Returns the number of entries that were read and whose jobs are not settled, and the number of consumers (of the
--- stream that has more consumers).
+-- Returns the number of entries that were read and whose jobs are not settled. Also returns the number of consumers of
+-- the stream with more consumers.
 local function pendingEntries()
   local pending, consumers = 0, 0
   for _, stream in pairs(STREAMS) do
@@ -26,8 +26,8 @@ local function pendingEntries()
   return pending, consumers
 end
 
--- Makes the jobs of those consumers of a stream that have no lease claimable again. No agent would ever settle these
--- jobs. Returns the number of jobs that can be claimed now.
+-- Finds consumers of the streams without a lease, and makes their jobs claimable again, because no agent would ever
+-- settle these jobs. Returns the number of jobs that can be claimed now.
 local function reclaimWithoutLease()
   local ready = 0
   for _, stream in pairs(STREAMS) do
@@ -43,7 +43,8 @@ if step == 'check' then
   local entryCount = call('XLEN', STREAMS.u) + call('XLEN', STREAMS.r)
   local pending, consumers = pendingEntries()
   local unlisted = call('HLEN', RUNNING) - pending
-  -- The last audit found this number of running jobs without an entry. It left them to their owners, which had leases.
+  -- The last audit found this number of running jobs without an entry. It did not repair them, because their owners had
+  -- leases and could still settle them.
   local known = tonumber(call('HGET', META, 'unlisted') or 0)
   if unlisted >= 0 and unlisted < known then
     known = unlisted
@@ -126,7 +127,7 @@ for i = 1, #part[2], 2 do
     record = decoded(record)
     if not record then
       ready = ready + resetRunning(id)
-    elseif not call('ZSCORE', P .. 'agents', record[7]) then -- the owner has no lease, and its jobs have no entry
+    elseif not call('ZSCORE', P .. 'agents', record[7]) then -- the owner has no lease, so it can't settle the job
       drop({[record[8]] = {record[9]}})
       ready = ready + requeueLost(id, record)
       count('repaired', 1)

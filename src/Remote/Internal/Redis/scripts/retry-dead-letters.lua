@@ -1,4 +1,4 @@
--- Turns dead letters into jobs without attempts or crashes. ARGV: ids, how many these are.
+-- Turns dead letters into claimable jobs with 0 attempts and 0 crashes. ARGV: ids, number of ids.
 local packed, idCount = ARGV[1], tonumber(ARGV[2])
 local at, retried = 1, 0
 for i = 1, idCount do

@@ -1,4 +1,4 @@
--- Settles jobs and claims others. ARGV: owner, settlements, how many these are, number of jobs to claim, seconds for
+-- Settles jobs and claims others. ARGV: owner, settlements, number of settlements, number of jobs to claim, seconds for
 -- which outcomes are kept, sequence number of the first claimed job, sequence number of the last job that the owner can
 -- start before its next call or '' if unchanged, size of the largest frame that the owner can read.
 local owner, packed, settlementCount, want = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])

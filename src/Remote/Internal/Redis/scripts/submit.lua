@@ -1,9 +1,10 @@
--- Adds jobs. Returns the number of accepted jobs and the positions of conflicts. ARGV: jobs, how many these are,
--- maximum number of jobs in the queue, mailbox, whether the ids can exist, number of the caller's connection.
+-- Adds jobs. Returns the number of accepted jobs and the positions of conflicts. ARGV: jobs, number of jobs, maximum
+-- number of jobs in the queue, mailbox, 1 if jobs with these ids may exist, number of the caller's connection.
 local packed, jobCount, maxJobs = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 local mailbox, checkIds = ARGV[4], ARGV[5] == '1'
--- A caller without an answer submits again on another connection. The first submission can arrive later, such as when
--- the network works again. If its outcomes were dropped by then, jobs would run twice. So it is refused.
+-- A caller that gets no answer submits the jobs again over another connection. The first submission can arrive even
+-- later, for example when the network works again. If the outcomes of its jobs were dropped before that, the jobs would
+-- run twice. So a submission over an older connection is refused.
 local connection = tonumber(ARGV[6])
 local newest = tonumber(call('GET', P .. 'late:' .. mailbox) or 1)
 if connection < newest then return 'late' end
