@@ -11,7 +11,7 @@ use Spindle\Internal\Async\FiberSwitch;
 final class Preload
 {
     /** @param class-string ...$classes loaded in addition to the classes that the event loop and each wait need */
-    public static function classes(string ...$classes): void
+    public static function load(string ...$classes): void
     {
         array_map(class_exists(...), [
             ...$classes,

@@ -32,7 +32,7 @@ final readonly class Release
      * @throws ReleaseMismatchException when libraries of the previous release were loaded, so that classes of two
      *     releases would be mixed, or when a path does not exist in the current release
      */
-    public function follow(): void
+    public function changeToCurrent(): void
     {
         clearstatcache(true); // realpath() caches where a link leads
         $folder = $this->folder;

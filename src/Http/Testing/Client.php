@@ -64,7 +64,7 @@ final class Client
         #[\SensitiveParameter]
         string $body = '',
     ): Response {
-        $pair = CloseOnExec::open(static fn() => stream_socket_pair(\STREAM_PF_UNIX, \STREAM_SOCK_STREAM, 0), 2);
+        $pair = CloseOnExec::call(static fn() => stream_socket_pair(\STREAM_PF_UNIX, \STREAM_SOCK_STREAM, 0), 2);
         if ($pair === false) {
             throw new \RuntimeException('Could not create a pair of sockets. Are too many files open?');
         }

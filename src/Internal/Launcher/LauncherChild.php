@@ -170,7 +170,7 @@ final class LauncherChild
             $descriptors[$descriptor] = $null;
         }
         // Loaded now: PHP may later have no free descriptor for the file of a class, or no access to the file.
-        Preload::classes(
+        Preload::load(
             LauncherCode::class,
             LauncherException::class,
             MalformedFrameException::class,

@@ -141,7 +141,7 @@ final class ClientStream
         ]);
         // With STREAM_CLIENT_ASYNC_CONNECT, the call does not wait for the connection, and PHP ignores the timeout.
         [$stream, $warning] = Warnings::of(
-            static fn() => CloseOnExec::open(static fn() => $open !== null ? $open($context) : stream_socket_client(
+            static fn() => CloseOnExec::call(static fn() => $open !== null ? $open($context) : stream_socket_client(
                 $uri,
                 $code,
                 $message,
@@ -186,7 +186,7 @@ final class ClientStream
         try {
             while (true) {
                 $ip = array_shift($ips);
-                $wait = $ips === [] ? $deadline : $deadline->share(\count($ips) + 1)->within(self::ATTEMPT_DELAY);
+                $wait = $ips === [] ? $deadline : $deadline->perAttempt(\count($ips) + 1)->within(self::ATTEMPT_DELAY);
                 try {
                     if ($ip !== null) {
                         $attempts[] = self::begin(self::uri($ip, $port), $tls);
@@ -336,7 +336,7 @@ final class ClientStream
     }
 
     /** Returns whether neither bytes nor the end of the connection have arrived. Consumes a byte that has arrived. */
-    public function isSilent(): bool
+    public function hasNothingToRead(): bool
     {
         $stream = $this->stream();
         [$bytes] = Warnings::of(static fn() => fread($stream, 1));

@@ -31,7 +31,7 @@ final class CloseOnExec
      *
      * @return T
      */
-    public static function open(\Closure $open, int $sockets = 1): mixed
+    public static function call(\Closure $open, int $sockets = 1): mixed
     {
         $libc = Libc::available()?->functions;
         if ($libc === null) {

@@ -29,7 +29,7 @@ final readonly class Deadline
     }
 
     /** Returns the deadline of one attempt: the remaining time is divided by the number of remaining attempts. */
-    public function share(int $attempts): self
+    public function perAttempt(int $attempts): self
     {
         return $attempts < 2
             ? $this

@@ -44,7 +44,7 @@ final class FreePort
      *
      * @throws ServerException
      */
-    public static function take(\Closure $start): mixed
+    public static function startOnFreePort(\Closure $start): mixed
     {
         for ($attempt = 1;; ++$attempt) {
             try {

@@ -124,7 +124,7 @@ final class SessionFactory
 
     public function __construct(private readonly PostgresOptions $options)
     {
-        Preload::classes(...self::PRELOADED);
+        Preload::load(...self::PRELOADED);
         $this->mustWrite = \in_array(
             $options->targetSession,
             [TargetSession::ReadWrite, TargetSession::Primary],

@@ -186,7 +186,7 @@ final class TemporaryPostgres
         $guardian = new GuardianProcess(PostgresLeftovers::class, $directory->path);
         try {
             $password = (new DataDirectory($directory, $user))->create($binaries, $settings, $options);
-            [$server, $port] = FreePort::take(
+            [$server, $port] = FreePort::startOnFreePort(
                 static fn(int $port): array
                     => [self::startServer($directory->path, $port, $user, $binaries, $options->timeout), $port],
             );

@@ -200,7 +200,7 @@ final class TemporaryRedis
             $directory->make('data');
             $command = [$binary, Configuration::write($directory, $password, $settings, $options)];
 
-            return FreePort::take(
+            return FreePort::startOnFreePort(
                 static function (int $port) use ($command, $directory, $password, $guardian, $options): self {
                     $tlsPort = $options->certificate === null ? null : FreePort::find();
                     $ports = ['--port', (string) $port, ...$tlsPort === null ? [] : ['--tls-port', (string) $tlsPort]];

@@ -74,7 +74,7 @@ final class TaskDispatcher implements PoolEvents
     /** Loads classes early: later, this process may have no free descriptor to open their files. */
     private static function preload(): void
     {
-        Preload::classes(
+        Preload::load(
             CannotWaitException::class,
             Condition::class,
             LoopTurn::class,

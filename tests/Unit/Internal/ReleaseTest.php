@@ -42,7 +42,7 @@ final class ReleaseTest extends TestCase
             chdir("{$this->root}/1{$folder}");
             $release = new Release("{$this->root}/current/public/app.php");
             $this->lead('2');
-            $release->follow();
+            $release->changeToCurrent();
 
             self::assertSame("{$this->root}/2{$folder}", getcwd());
         }
@@ -55,13 +55,13 @@ final class ReleaseTest extends TestCase
         foreach (['2', '1', '2'] as $current) {
             $this->lead($current);
 
-            $release->follow();
+            $release->changeToCurrent();
             self::assertSame("{$this->root}/{$current}/public", getcwd());
         }
         unlink("{$this->root}/2/public/app.php");
         rmdir("{$this->root}/2/public");
         $this->lead('1');
-        $release->follow();
+        $release->changeToCurrent();
 
         self::assertSame("{$this->root}/1/public", getcwd());
     }
@@ -71,7 +71,7 @@ final class ReleaseTest extends TestCase
         chdir("{$this->root}/1");
         $release = new Release($this->file('app.php', '<?php'), "{$this->root}/current");
         $this->lead('2');
-        $release->follow();
+        $release->changeToCurrent();
 
         self::assertSame("{$this->root}/2", getcwd());
     }
@@ -81,7 +81,7 @@ final class ReleaseTest extends TestCase
         chdir($this->root);
         $release = new Release("{$this->root}/current/public/app.php");
         $this->lead('2');
-        $release->follow();
+        $release->changeToCurrent();
 
         self::assertSame($this->root, getcwd());
     }
@@ -98,7 +98,7 @@ final class ReleaseTest extends TestCase
             "The application has moved to {$this->root}/2,"
                 . " but its working directory can't be changed to {$this->root}/2/var",
         );
-        $release->follow();
+        $release->changeToCurrent();
     }
 
     #[TestWith([''])]
@@ -108,10 +108,10 @@ final class ReleaseTest extends TestCase
         chdir("{$this->root}/1{$folder}");
         $release = new Release("{$this->root}/current{$folder}");
         $this->lead('2');
-        $release->follow();
+        $release->changeToCurrent();
         $this->lead('3');
         try {
-            $release->follow();
+            $release->changeToCurrent();
             self::fail('It followed a link that leads nowhere');
         } catch (ReleaseMismatchException $missing) {
             $message = "{$this->root}/current{$folder} does not exist. Create it, or correct the link in its path";
@@ -119,7 +119,7 @@ final class ReleaseTest extends TestCase
         }
         self::assertSame("{$this->root}/2{$folder}", getcwd());
         $this->lead('1');
-        $release->follow();
+        $release->changeToCurrent();
 
         self::assertSame("{$this->root}/1{$folder}", getcwd());
     }
@@ -131,7 +131,7 @@ final class ReleaseTest extends TestCase
         unlink($this->path('2/public/app.php'));
         $this->lead('2');
         try {
-            $release->follow();
+            $release->changeToCurrent();
             self::fail('It followed a link to a release without the application');
         } catch (ReleaseMismatchException $missing) {
             $path = "{$this->root}/current/public/app.php";
@@ -150,7 +150,7 @@ final class ReleaseTest extends TestCase
         $release = new Release("{$this->root}/current/public/app.php", "{$this->root}/1/var");
         $this->lead('2');
         rmdir($this->path('1/var'));
-        $release->follow();
+        $release->changeToCurrent();
 
         self::assertSame("{$this->root}/2/var", getcwd());
     }
@@ -161,7 +161,7 @@ final class ReleaseTest extends TestCase
         $loader->register();
         try {
             $release = new Release("{$this->root}/current/public/app.php");
-            $release->follow();
+            $release->changeToCurrent();
             $this->lead('2');
 
             $this->expectException(ReleaseMismatchException::class);
@@ -169,7 +169,7 @@ final class ReleaseTest extends TestCase
                 "The application has moved to {$this->root}/2, but its libraries were loaded from {$this->root}"
                     . '/1/vendor, which a reload does not change',
             );
-            $release->follow();
+            $release->changeToCurrent();
         } finally {
             $loader->unregister();
         }

@@ -184,7 +184,7 @@ final class AgentProcess
     private function reload(): void
     {
         try {
-            $this->release->follow();
+            $this->release->changeToCurrent();
         } catch (ReleaseMismatchException $moved) {
             $this->log->error("Not reloaded: {$moved->getMessage()}");
 

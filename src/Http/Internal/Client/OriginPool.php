@@ -316,7 +316,7 @@ final class OriginPool
             $this->throwIfKilled($request);
             $failure = match (true) {
                 !$failure instanceof NetworkTimeoutException => $failure,
-                $left < $options->connectTimeout => TimedOutException::ofRequest($options, $failure->for, $failure),
+                $left < $options->connectTimeout => TimedOutException::ofRequest($options, $failure->awaited, $failure),
                 default => TimedOutException::ofConnect($options->connectTimeout, $failure),
             };
             throw ConnectFailedException::of($request, $this->connector->explain($failure), $failure);

@@ -49,7 +49,7 @@ final class OriginPools
     {
         $this->timer = new DeadlineTimer();
         $this->ownerPid = (int) getmypid();
-        Preload::classes( // loading a class needs a file descriptor, and perhaps none is free later
+        Preload::load( // loading a class needs a file descriptor, and perhaps none is free later
             CallbackFiber::class,
             Cancellable::class,
             Condition::class,

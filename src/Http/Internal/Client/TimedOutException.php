@@ -28,7 +28,7 @@ final class TimedOutException extends \RuntimeException
     public static function ofConnect(float $seconds, NetworkTimeoutException $late): self
     {
         return new self(
-            "no connection within {$seconds} s (RequestOptions::\$connectTimeout), while waiting for {$late->for}",
+            "no connection within {$seconds} s (RequestOptions::\$connectTimeout), while waiting for {$late->awaited}",
             'connectTimeout',
             $late,
         );

@@ -111,7 +111,7 @@ final readonly class BodyParser
     {
         $text = rtrim($this->readText($body), '&');
         if ($text !== '' && substr_count($text, '&') >= $this->limits->fields) {
-            throw Refusal::tooMuch("The form has more than {$this->limits->fields} fields");
+            throw BodyErrors::tooMuch("The form has more than {$this->limits->fields} fields");
         }
         $fields = new NameTree($this->limits->depth);
         foreach (explode('&', $text) as $pair) {
@@ -151,7 +151,7 @@ final readonly class BodyParser
         }
         $members = $this->limits->members;
         if (JsonMembers::exceeds($text, $members)) {
-            throw Refusal::tooMuch(
+            throw BodyErrors::tooMuch(
                 'The JSON has too many members: all objects with more than ' . JsonMembers::MAX_UNCOUNTED_MEMBERS
                     . " members may together have at most {$members} members",
             );
@@ -164,8 +164,8 @@ final readonly class BodyParser
             $value = json_decode($text, true, $this->limits->depth + 1, \JSON_THROW_ON_ERROR);
         } catch (\JsonException $exception) {
             throw $exception->getCode() === \JSON_ERROR_DEPTH
-                ? Refusal::tooMuch("The JSON is nested deeper than {$this->limits->depth} levels", $exception)
-                : Refusal::malformed("The body is not JSON: {$exception->getMessage()}", $exception);
+                ? BodyErrors::tooMuch("The JSON is nested deeper than {$this->limits->depth} levels", $exception)
+                : BodyErrors::malformed("The body is not JSON: {$exception->getMessage()}", $exception);
         }
 
         return new Form(\is_array($value) ? $value : null);
@@ -175,10 +175,10 @@ final readonly class BodyParser
     private function checkMemory(int $bytes): void
     {
         if (!$this->memory->isWithinLimit($bytes)) {
-            throw Refusal::tooMuch('Parsing the body would need too much memory');
+            throw BodyErrors::tooMuch('Parsing the body would need too much memory');
         }
         if (!$this->memory->allows($bytes)) {
-            throw Refusal::noMemory();
+            throw BodyErrors::noMemory();
         }
     }
 
@@ -208,7 +208,7 @@ final readonly class BodyParser
 
     private static function tooLong(int $limit): HttpException
     {
-        return Refusal::tooMuch("The body is longer than the {$limit} bytes that may be parsed");
+        return BodyErrors::tooMuch("The body is longer than the {$limit} bytes that may be parsed");
     }
 
     private static function rewind(StreamInterface $body): void

@@ -51,7 +51,7 @@ final class FormCollector implements MultipartSink
         $this->checkCount('files', ++$this->fileCount, $this->limits->files);
         // PHP would drop a file with unmatched brackets in its field's name, and all later files.
         if (preg_match('/^[^[\]]*+(?:\[[^[\]]*+\])*+$/D', $part->name) !== 1) {
-            throw Refusal::malformed('The field name of a file has brackets that do not match');
+            throw BodyErrors::malformed('The field name of a file has brackets that do not match');
         }
         $this->spools[] = $this->spool = new Spool($this->directory, $this->diskFiles);
     }
@@ -100,7 +100,7 @@ final class FormCollector implements MultipartSink
     private function checkCount(string $what, int $count, int $limit): void
     {
         if ($count > $limit) {
-            throw Refusal::tooMuch("The form has more than {$limit} {$what}");
+            throw BodyErrors::tooMuch("The form has more than {$limit} {$what}");
         }
     }
 
@@ -108,7 +108,7 @@ final class FormCollector implements MultipartSink
     {
         $this->textBytes += $bytes;
         if ($this->textBytes > $this->limits->text) {
-            throw Refusal::tooMuch("The fields of the form are longer than {$this->limits->text} bytes");
+            throw BodyErrors::tooMuch("The fields of the form are longer than {$this->limits->text} bytes");
         }
     }
 }

@@ -46,7 +46,7 @@ final class MultipartParser
     public function __construct(string $boundary, private readonly MultipartSink $sink)
     {
         if (preg_match('@^[0-9A-Za-z\'()+_,\-./:=? ]{0,69}[0-9A-Za-z\'()+_,\-./:=?]$@D', $boundary) !== 1) {
-            throw Refusal::malformed('The Content-Type has no valid boundary');
+            throw BodyErrors::malformed('The Content-Type has no valid boundary');
         }
         $this->boundary = "\n--{$boundary}";
         $this->head = new PartHeadReader();
@@ -70,7 +70,7 @@ final class MultipartParser
     public function finish(): void
     {
         if ($this->state !== MultipartState::Epilogue) {
-            throw Refusal::malformed('The form ends before its last boundary');
+            throw BodyErrors::malformed('The form ends before its last boundary');
         }
     }
 
@@ -84,10 +84,10 @@ final class MultipartParser
             return false;
         }
         if ($this->buffer[$at - 1] !== "\r") {
-            throw Refusal::malformed('The line before a boundary ends without CR');
+            throw BodyErrors::malformed('The line before a boundary ends without CR');
         }
         if ($this->state === MultipartState::Epilogue) {
-            throw Refusal::malformed('The form has a boundary after the last one');
+            throw BodyErrors::malformed('The form has a boundary after the last one');
         }
         if ($this->state === MultipartState::Data) {
             $this->sink->end();
@@ -114,7 +114,7 @@ final class MultipartParser
         }
         $this->ignored += \strlen($bytes);
         if ($this->ignored > self::MAX_IGNORED_BYTES) {
-            throw Refusal::tooMuch('The form has more than ' . self::MAX_IGNORED_BYTES . ' bytes around its parts');
+            throw BodyErrors::tooMuch('The form has more than ' . self::MAX_IGNORED_BYTES . ' bytes around its parts');
         }
     }
 
@@ -124,7 +124,7 @@ final class MultipartParser
         if (preg_match(self::BOUNDARY_END_PATTERN, $bytes, $match) !== 1) {
             return preg_match(self::PARTIAL_BOUNDARY_END_PATTERN, $bytes) === 1
                 ? false
-                : throw Refusal::malformed('The line of a boundary has more than the boundary');
+                : throw BodyErrors::malformed('The line of a boundary has more than the boundary');
         }
         if ($match[0] === '--') {
             $this->enter(MultipartState::Epilogue);

@@ -57,10 +57,10 @@ final class NameTree
     private function keys(string $name): array
     {
         if (str_contains($name, "\0")) {
-            throw Refusal::malformed('The name of a field contains a NUL byte');
+            throw BodyErrors::malformed('The name of a field contains a NUL byte');
         }
         if (substr_count($name, '[') > $this->depth) {
-            throw Refusal::tooMuch("The name of a field has more than {$this->depth} brackets");
+            throw BodyErrors::tooMuch("The name of a field has more than {$this->depth} brackets");
         }
         $open = strpos($name, '[');
         $first = strtr($open === false ? $name : substr($name, 0, $open), ' .', '__');

@@ -27,7 +27,7 @@ final class PartHeadReader
     public function checkSize(int $bytes): void
     {
         if ($this->size + $bytes > self::MAX_BYTES) {
-            throw Refusal::tooMuch('The header of a part is longer than ' . self::MAX_BYTES . ' bytes');
+            throw BodyErrors::tooMuch('The header of a part is longer than ' . self::MAX_BYTES . ' bytes');
         }
     }
 
@@ -43,13 +43,13 @@ final class PartHeadReader
         $this->checkSize(\strlen($line));
         $this->size += \strlen($line);
         if (!str_ends_with($line, "\r\n")) {
-            throw Refusal::malformed('A header line of a part ends without CR');
+            throw BodyErrors::malformed('A header line of a part ends without CR');
         }
         if ($line === "\r\n") {
             return $this->part();
         }
         if (++$this->lineCount > self::MAX_LINES) {
-            throw Refusal::tooMuch('A part has more than ' . self::MAX_LINES . ' header lines');
+            throw BodyErrors::tooMuch('A part has more than ' . self::MAX_LINES . ' header lines');
         }
         $this->field(substr($line, 0, -2));
 
@@ -59,14 +59,14 @@ final class PartHeadReader
     private function field(string $line): void
     {
         if (preg_match(self::FIELD_PATTERN, $line, $match) !== 1) {
-            throw Refusal::malformed('A header line of a part is malformed');
+            throw BodyErrors::malformed('A header line of a part is malformed');
         }
         $name = strtolower($match[1]);
         if ($name !== 'content-disposition' && $name !== 'content-type') {
             return;
         }
         if (isset($this->fields[$name])) {
-            throw Refusal::malformed("A part has {$match[1]} twice");
+            throw BodyErrors::malformed("A part has {$match[1]} twice");
         }
         $this->fields[$name] = trim($match[2], " \t");
     }
@@ -76,7 +76,7 @@ final class PartHeadReader
         $disposition = HeaderValue::parse($this->fields['content-disposition'] ?? '');
         $name = $disposition->parameters['name'] ?? null;
         if ($disposition?->value !== 'form-data' || $name === null) {
-            throw Refusal::malformed('A part has no valid Content-Disposition of form-data with a name');
+            throw BodyErrors::malformed('A part has no valid Content-Disposition of form-data with a name');
         }
         $type = rtrim(explode(';', $this->fields['content-type'] ?? '', 2)[0], " \t");
 

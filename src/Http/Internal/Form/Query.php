@@ -39,10 +39,10 @@ final class Query
         foreach (explode('&', strtr($query, self::separators())) as $pair) {
             $count += $pair === '' ? 0 : 1;
             if ($count > $maxVariables) {
-                throw Refusal::malformed("The query has more than {$maxVariables} variables");
+                throw BodyErrors::malformed("The query has more than {$maxVariables} variables");
             }
             if ($brackets > $maxDepth && substr_count(urldecode(explode('=', $pair, 2)[0]), '[') > $maxDepth) {
-                throw Refusal::malformed("The name of a variable of the query has more than {$maxDepth} brackets");
+                throw BodyErrors::malformed("The name of a variable of the query has more than {$maxDepth} brackets");
             }
         }
     }

@@ -83,6 +83,6 @@ final class Spool
 
     private function noSpace(string $warning): HttpException
     {
-        return Refusal::noSpace(UploadException::notStored($this->directory, $warning));
+        return BodyErrors::noSpace(UploadException::notStored($this->directory, $warning));
     }
 }

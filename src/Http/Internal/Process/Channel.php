@@ -48,7 +48,7 @@ final class Channel implements FrameHandler
      */
     public static function pair(): array
     {
-        [$pair, $warning] = Warnings::of(static fn() => CloseOnExec::open(
+        [$pair, $warning] = Warnings::of(static fn() => CloseOnExec::call(
             static fn() => stream_socket_pair(\STREAM_PF_UNIX, \STREAM_SOCK_STREAM, 0),
             2,
         ));

@@ -92,7 +92,7 @@ final class Child
     }
 
     /** @param string $timeouts payload of {@see Message::Ready} */
-    public function serves(string $timeouts): void
+    public function handleReady(string $timeouts): void
     {
         /** @var array{1: float, 2: float} $seconds */
         $seconds = unpack('e2', $timeouts);
@@ -119,7 +119,7 @@ final class Child
     }
 
     /** Called when the process has reported that it ends. Starts the same deadline as {@see Message::Stop}. */
-    public function leaves(string $why): void
+    public function handleEnding(string $why): void
     {
         $this->endReason = $why;
         $this->endWithin($this->stopTimeout);

@@ -194,7 +194,7 @@ final class ProcessManager implements ChildMessages
             $child->checkDeadlines($now, $this->options->startTimeout);
             if ($child->replaceAt <= $now) {
                 $child->replaceAt = \PHP_INT_MAX;
-                $this->isStopping() ? null : $this->slots->handleLeaving($child);
+                $this->isStopping() ? null : $this->slots->startReplacementOf($child);
             }
             $isPingDue ? $child->ping($this->options->blockTimeout) : null;
         }
@@ -254,7 +254,7 @@ final class ProcessManager implements ChildMessages
     /** @param string $timeouts payload of {@see Message::Ready} */
     private function handleReady(Child $child, string $timeouts): void
     {
-        $child->serves($timeouts);
+        $child->handleReady($timeouts);
         if (!$child->stopRequested) {
             $this->slots->handleReady($child);
         }
@@ -262,14 +262,14 @@ final class ProcessManager implements ChildMessages
 
     private function handleEnding(Child $child, string $why): void
     {
-        $child->leaves($why);
+        $child->handleEnding($why);
         $child->replaceAt = \PHP_INT_MAX; // handleEnd() will replace the process
     }
 
     /** Schedules the replacement of a process that got SIGTERM and still answers its last requests. */
     private function handleTermination(Child $child): void
     {
-        $child->leaves('received SIGTERM');
+        $child->handleEnding('received SIGTERM');
         $child->replaceAt = (int) hrtime(true) + self::TERMINATION_NANOSECONDS;
     }
 

@@ -130,7 +130,7 @@ final readonly class ServerFactory
             return;
         }
         try {
-            $this->release->follow();
+            $this->release->changeToCurrent();
             Certificates::checkDefault($sockets, $this->options);
         } catch (ReleaseMismatchException|ListenException $failure) {
             throw AppException::unusable($this->app, $failure);

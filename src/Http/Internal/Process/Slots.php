@@ -132,7 +132,7 @@ final class Slots
     }
 
     /** Lets another process start in the slot of a process that still answers its last requests. */
-    public function handleLeaving(Child $child): void
+    public function startReplacementOf(Child $child): void
     {
         if ($child === $child->slot->current && !$this->starting) {
             $this->vacate($child);

@@ -5,9 +5,9 @@ declare(strict_types=1);
 namespace Spindle\Http\Internal\Sapi;
 
 use Spindle\Http\HttpException;
+use Spindle\Http\Internal\Form\BodyErrors;
 use Spindle\Http\Internal\Form\Form;
 use Spindle\Http\Internal\Form\HeaderValue;
-use Spindle\Http\Internal\Form\Refusal;
 use Spindle\Http\Internal\Message\Head;
 
 /**
@@ -37,13 +37,13 @@ final class ParsedForm
     public static function of(array $fields, array $files, Head $head, string $warning): Form
     {
         if (preg_match(self::LIMIT_WARNING_PATTERN, $warning) === 1) {
-            throw Refusal::tooMuch('The form has more parts than PHP allows');
+            throw BodyErrors::tooMuch('The form has more parts than PHP allows');
         }
         if (
             str_contains($warning, self::GARBLED_PART_WARNING)
             || $fields === [] && $files === [] && !self::isEmpty($head)
         ) {
-            throw Refusal::malformed('The form is malformed');
+            throw BodyErrors::malformed('The form is malformed');
         }
 
         return new Form($fields, UploadedFiles::of($files));

@@ -10,9 +10,9 @@ use Nyholm\Psr7\Stream;
 use Psr\Http\Message\StreamInterface;
 use Psr\Log\LoggerInterface;
 use Spindle\Http\ClientDisconnectedException;
+use Spindle\Http\Internal\Form\BodyErrors;
 use Spindle\Http\Internal\Form\BodyParser;
 use Spindle\Http\Internal\Form\Form;
-use Spindle\Http\Internal\Form\Refusal;
 use Spindle\Http\Internal\Message\Head;
 use Spindle\Http\Internal\Message\Peer;
 use Spindle\Http\Internal\Message\RequestExchange;
@@ -123,7 +123,7 @@ final class SapiExchange implements RequestExchange
         BodyParser::checkEncoding($encoding);
         $limit = ini_parse_quantity((string) \ini_get('post_max_size'));
         if ($limit > 0 && $this->head->length > $limit) {
-            throw Refusal::tooMuch("The form is longer than {$limit} bytes");
+            throw BodyErrors::tooMuch("The form is longer than {$limit} bytes");
         }
 
         // For POST, PHP parses a multipart form before the script begins, and leaves the body empty.

@@ -6,7 +6,7 @@ namespace Spindle\Http\Internal\Sapi;
 
 use Nyholm\Psr7\UploadedFile;
 use Spindle\Http\HttpException;
-use Spindle\Http\Internal\Form\Refusal;
+use Spindle\Http\Internal\Form\BodyErrors;
 
 /** Converts PHP's $_FILES, which groups files by attribute, to the tree that PSR-7 requires. */
 final class UploadedFiles
@@ -57,7 +57,7 @@ final class UploadedFiles
     {
         $code = \is_int($error) ? $error : \UPLOAD_ERR_NO_FILE;
         if ($code === \UPLOAD_ERR_PARTIAL) {
-            throw Refusal::malformed('The form ends before its last boundary');
+            throw BodyErrors::malformed('The form ends before its last boundary');
         }
         $textOrNull = static fn(mixed $value): ?string => \is_string($value) && $value !== '' ? $value : null;
 

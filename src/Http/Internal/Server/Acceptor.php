@@ -169,7 +169,7 @@ final class Acceptor
     /** @return bool whether another connection may be waiting */
     private function acceptOne(): bool
     {
-        [[$stream, $client], $warning] = Warnings::of(fn(): array => CloseOnExec::open(function (): array {
+        [[$stream, $client], $warning] = Warnings::of(fn(): array => CloseOnExec::call(function (): array {
             $stream = stream_socket_accept($this->socket, 0, $client);
 
             return [$stream, $client]; // the address is not available later if the client resets the connection

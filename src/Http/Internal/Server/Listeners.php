@@ -81,7 +81,7 @@ final class Listeners
             'ssl' => $scheme === 'tls' ? Certificates::context($options, $address) : [],
         ]);
         [$socket, $warning] = Warnings::of(
-            static fn() => CloseOnExec::open(static fn() => stream_socket_server(
+            static fn() => CloseOnExec::call(static fn() => stream_socket_server(
                 ($scheme === 'unix' ? 'unix' : 'tcp') . "://{$rest}",
                 $code,
                 $message,

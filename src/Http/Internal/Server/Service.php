@@ -11,10 +11,10 @@ use Psr\Log\NullLogger;
 use Revolt\EventLoop;
 use Spindle\Http\HttpException;
 use Spindle\Http\HttpServerOptions;
+use Spindle\Http\Internal\Form\BodyErrors;
 use Spindle\Http\Internal\Form\BodyParser;
 use Spindle\Http\Internal\Form\DiskFiles;
 use Spindle\Http\Internal\Form\FileDescriptors;
-use Spindle\Http\Internal\Form\Refusal;
 use Spindle\Http\Internal\Message\HandlerFailure;
 use Spindle\Http\Internal\Message\MessageLimits;
 use Spindle\Http\Internal\Message\Peer;
@@ -299,7 +299,7 @@ final class Service implements FileDescriptors
         );
         $this->connectionLimits->closeSlowConnections($this->connections);
 
-        return Refusal::noMemory();
+        return BodyErrors::noMemory();
     }
 
     public function maxFiles(): int

@@ -57,7 +57,7 @@ final class TimedTransport
     private int $sentBefore = 0;
 
     /** Created when the server is full and waits for the client. */
-    private ?FullServerRate $fullServerRate = null;
+    private ?SlowClientCheck $slowClientCheck = null;
 
     /** Number of extensions of the wait in {@see linger()} so far. */
     private int $lingerExtensions = 0;
@@ -291,7 +291,7 @@ final class TimedTransport
 
     private function isUploadTooSlow(int $now): bool
     {
-        return $this->uploadRate !== null && $this->fullServerRate()->isTooSlow(
+        return $this->uploadRate !== null && $this->slowClientCheck()->isTooSlow(
             0,
             $this->uploadRate->waited($now),
             $this->transport->receivedBytes + $this->transport->sentBytes,
@@ -308,12 +308,12 @@ final class TimedTransport
 
         return !$this->closed
             && $this->transport->sending
-            && $this->fullServerRate()->isTooSlow($waitStart, $now, $this->transport->sentBytes);
+            && $this->slowClientCheck()->isTooSlow($waitStart, $now, $this->transport->sentBytes);
     }
 
-    private function fullServerRate(): FullServerRate
+    private function slowClientCheck(): SlowClientCheck
     {
-        return $this->fullServerRate ??= new FullServerRate($this->service->options->minRate);
+        return $this->slowClientCheck ??= new SlowClientCheck($this->service->options->minRate);
     }
 
     /**

@@ -165,7 +165,7 @@ final class Connector
                 $answers->receive($socket->read($limit, 'the reset of the session'));
             }
             $facts = Handover::facts($answers, $persistent);
-            if ($facts === null || !$socket->isSilent()) {
+            if ($facts === null || !$socket->hasNothingToRead()) {
                 return null;
             }
             $leftover = $target === TargetSession::Any ? '' : $this->checkRole($socket, $target, $facts, $limit);

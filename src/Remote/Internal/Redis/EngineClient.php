@@ -87,7 +87,7 @@ final class EngineClient
         private readonly float $timeout,
     ) {
         $this->ownerPid = (int) getmypid();
-        Preload::classes( // loading a class needs a file descriptor, and perhaps none is free later
+        Preload::load( // loading a class needs a file descriptor, and perhaps none is free later
             Backoff::class,
             BrokerUnavailableException::class,
             CancelledException::class,

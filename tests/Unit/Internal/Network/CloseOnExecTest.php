@@ -18,8 +18,8 @@ final class CloseOnExecTest extends TestCase
         $before = Processes::inheritedSockets();
         $others = array_map(static fn(): mixed => Streams::open('/dev/null', 'r'), range(1, 5));
         unset($others[1], $others[3]); // the first two free descriptors are not consecutive
-        $pair = CloseOnExec::open(Streams::pair(...), 2);
-        $next = CloseOnExec::open(Streams::server(...));
+        $pair = CloseOnExec::call(Streams::pair(...), 2);
+        $next = CloseOnExec::call(Streams::server(...));
 
         self::assertSame($before, Processes::inheritedSockets());
         array_map(fclose(...), [...$others, ...$pair, $next]);
@@ -27,10 +27,10 @@ final class CloseOnExecTest extends TestCase
 
     public function testDescriptorsThatTheClosureDoesNotOpenAreInherited(): void
     {
-        CloseOnExec::open(static fn() => null);
+        CloseOnExec::call(static fn() => null);
         $pair = Streams::pair();
         $before = Processes::inheritedSockets();
-        CloseOnExec::open(static fn() => null, 3);
+        CloseOnExec::call(static fn() => null, 3);
 
         self::assertSame($before, Processes::inheritedSockets());
         self::assertGreaterThanOrEqual(2, \count($before));

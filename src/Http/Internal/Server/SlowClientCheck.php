@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Http\Internal\Server;
 
 /** Measures whether a client transfers bytes fast enough to keep its connection while the server is full. */
-final class FullServerRate
+final class SlowClientCheck
 {
     /** A client is too slow after this many nanoseconds below FACTOR * minRate. */
     private const MIN_NANOSECONDS = 3_000_000_000;

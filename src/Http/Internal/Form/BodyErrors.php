@@ -6,7 +6,7 @@ namespace Spindle\Http\Internal\Form;
 
 use Spindle\Http\HttpException;
 
-final class Refusal
+final class BodyErrors
 {
     private function __construct() {}
 
