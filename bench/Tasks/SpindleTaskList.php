@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Bench\Tasks;
 
-use Spindle\Worker\Tasks;
+use Spindle\Worker\TaskGroup;
 use Spindle\Worker\WorkerPool;
 use Spindle\Worker\WorkerPoolOptions;
 
@@ -20,7 +20,7 @@ final readonly class SpindleTaskList implements TaskPool
 
     public function each(iterable $inputs, callable $task, \Closure $take): void
     {
-        $tasks = new Tasks($this->pool);
+        $tasks = new TaskGroup($this->pool);
         foreach ($inputs as $input) {
             $tasks->add(new Call($task, $input))->then($take);
         }

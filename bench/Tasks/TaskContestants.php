@@ -66,7 +66,7 @@ final class TaskContestants
 
         return $all + [
             'spindle-tasks' => new TaskContestant(
-                'Spindle, its Tasks',
+                'Spindle, a TaskGroup',
                 static fn(int $workers) => new SpindleTaskList($workers),
             ),
             'amp' => new TaskContestant(

@@ -210,8 +210,8 @@ final class Agent implements Lifecycle, Statistics
     /**
      * Returns numbers of the agent: `workers`, `claimed`, `done_total`, `retried_total`, `dead_total` and others. Adds
      * numbers of the queue: `waiting`, `delayed`, `blocked`, `dead`, `agents`, and the wait of the oldest claimable
-     * job, `oldest_seconds`. The queue's numbers are requested every five heartbeats of a lease, and are absent before
-     * the first answer.
+     * job, `oldest_waiting_seconds`. The queue's numbers are requested every five heartbeats of a lease, and are
+     * absent before the first answer.
      */
     public function statistics(): array
     {
@@ -221,7 +221,7 @@ final class Agent implements Lifecycle, Statistics
                 $queue,
                 ['waiting' => 0, 'delayed' => 0, 'blocked' => 0, 'dead' => 0, 'agents' => 0],
             ),
-            'oldest_seconds' => ($queue['oldest_ms'] ?? 0) / 1000,
+            'oldest_waiting_seconds' => ($queue['oldest_ms'] ?? 0) / 1000,
         ];
 
         return [

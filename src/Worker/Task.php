@@ -8,7 +8,7 @@ use Amp\Cancellation;
 use Amp\CancelledException;
 
 /**
- * A task of {@see Tasks}, with the callbacks for its outcome.
+ * A task of {@see TaskGroup}, with the callbacks for its outcome.
  *
  * @template-covariant T type of the task's result
  */
@@ -27,7 +27,7 @@ final class Task
      *
      * @param callable(): T $task
      */
-    public function __construct(private readonly Tasks $tasks, public readonly mixed $task) {}
+    public function __construct(private readonly TaskGroup $tasks, public readonly mixed $task) {}
 
     /**
      * Adds a callback for the task's result. Callbacks run in the order in which they were added. If a
@@ -66,7 +66,7 @@ final class Task
     }
 
     /**
-     * Adds another task to the same {@see Tasks}, so that calls can be chained.
+     * Adds another task to the same {@see TaskGroup}, so that calls can be chained.
      *
      * @template TOther
      *
@@ -80,7 +80,7 @@ final class Task
     }
 
     /**
-     * Runs all tasks of the same {@see Tasks}, as {@see Tasks::wait()} does.
+     * Runs all tasks of the same {@see TaskGroup}, as {@see TaskGroup::wait()} does.
      *
      * @throws CancelledException
      * @throws \LogicException    when the tasks are running already

@@ -554,16 +554,20 @@ final class WorkTest extends TestCase
 
         $names = ['waiting', 'delayed', 'blocked', 'dead', 'agents'];
         self::awaitFigures($address, $queue, array_combine($names, [2, 1, 1, 1, 1]));
-        $age = self::figure($address, $queue, 'oldest_seconds');
+        $age = self::figure($address, $queue, 'oldest_waiting_seconds');
         self::assertGreaterThan(0.0, $age);
         self::assertLessThan(60.0, $age);
         Eventually::holds(
-            static fn(): bool => self::figure($address, $queue, 'oldest_seconds') > $age,
+            static fn(): bool => self::figure($address, $queue, 'oldest_waiting_seconds') > $age,
             'it grows',
             20.0,
         );
         touch($this->path('open'));
-        self::awaitFigures($address, $queue, [...array_combine($names, [0, 1, 0, 1, 1]), 'oldest_seconds' => 0]);
+        self::awaitFigures(
+            $address,
+            $queue,
+            [...array_combine($names, [0, 1, 0, 1, 1]), 'oldest_waiting_seconds' => 0],
+        );
         $process->signal(\SIGTERM);
 
         self::assertSame(0, $process->wait(), $process->getErrorOutput());

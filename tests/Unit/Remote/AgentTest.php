@@ -138,7 +138,7 @@ final class AgentTest extends TidyTestCase
             static fn(): int => 1,
             delay: 3600.0,
         );
-        $names = ['waiting', 'delayed', 'blocked', 'dead', 'agents', 'oldest_seconds'];
+        $names = ['waiting', 'delayed', 'blocked', 'dead', 'agents', 'oldest_waiting_seconds'];
         $statistics = static fn(): array => array_intersect_key($agent->statistics(), array_flip($names));
         delay(10.0);
         self::assertSame(array_combine($names, [0, 1, 0, 0, 1, 0]), $statistics());

@@ -12,7 +12,7 @@ use Spindle\Tests\Conformance\Worker\Task\FailingTasks;
 use Spindle\Tests\Conformance\Worker\Task\Number;
 use Spindle\Tests\Streams;
 use Spindle\Worker\TaskFailedException;
-use Spindle\Worker\Tasks;
+use Spindle\Worker\TaskGroup;
 use Spindle\Worker\UnserializableException;
 
 use function Amp\delay;
@@ -27,7 +27,7 @@ trait RunsTasks
     public function testEachResultComesToItsCallback(): void
     {
         $values = [];
-        $tasks = new Tasks($this->executor());
+        $tasks = new TaskGroup($this->executor());
         for ($i = 1; $i <= 100; ++$i) {
             $tasks->add(new Number($i))->then(static function (int $value) use (&$values): void {
                 $values[] = $value;
@@ -42,7 +42,7 @@ trait RunsTasks
     public function testAChainOfOneExpressionIsEnough(): void
     {
         $heard = [];
-        (new Tasks($this->executor()))
+        (new TaskGroup($this->executor()))
             ->add([new Number(5), 'value'])
             ->then(static function (int $value) use (&$heard): void {
                 $heard[] = $value;
@@ -60,7 +60,7 @@ trait RunsTasks
     public function testACallbackIsThatOfItsOwnTaskWheneverItIsAdded(): void
     {
         $heard = [];
-        $tasks = new Tasks($this->executor());
+        $tasks = new TaskGroup($this->executor());
         $one = $tasks->add(new Number(1));
         $tasks->add(new Number(2));
         $one->then(static function (int $value) use (&$heard): void {
@@ -77,7 +77,7 @@ trait RunsTasks
     public function testATaskThatACallbackAddsRunsAsWell(): void
     {
         $heard = [];
-        $tasks = new Tasks($this->executor());
+        $tasks = new TaskGroup($this->executor());
         $add = static function (int $depth) use ($tasks, &$add, &$heard): void {
             $tasks->add(new Number($depth))->then(static function (int $value) use (&$add, &$heard): void {
                 $heard[] = $value;
@@ -95,7 +95,7 @@ trait RunsTasks
     public function testAFailureReachesItsCatch(): void
     {
         $caught = null;
-        $tasks = new Tasks($this->executor());
+        $tasks = new TaskGroup($this->executor());
         $tasks->add([FailingTasks::class, 'withField'])
             ->then(static fn() => self::fail('It has no result'))
             ->catch(static function (\Throwable $failure) use (&$caught): void {
@@ -111,7 +111,7 @@ trait RunsTasks
     public function testAFailureWithoutACatchIsThrownWhenAllElseIsDone(): void
     {
         $done = 0;
-        $tasks = new Tasks($this->executor());
+        $tasks = new TaskGroup($this->executor());
         for ($i = 0; $i < 50; ++$i) {
             $task = static fn(): int => FailingTasks::at($i, 20);
             $tasks->add($task)->then(static function () use (&$done): void {
@@ -127,7 +127,7 @@ trait RunsTasks
 
     public function testAllFailuresAreReturned(): void
     {
-        $tasks = new Tasks($this->executor());
+        $tasks = new TaskGroup($this->executor());
         for ($i = 0; $i < 3; ++$i) {
             $tasks->add([FailingTasks::class, 'withField']);
         }
@@ -142,7 +142,7 @@ trait RunsTasks
         $stream = Streams::open('php://memory', 'r');
         $done = 0;
         $caught = null;
-        $tasks = new Tasks($this->executor());
+        $tasks = new TaskGroup($this->executor());
         $task = static fn(): bool => feof($stream);
         $tasks->add($task)->catch(static function (\Throwable $failure) use (&$caught): void {
             $caught = $failure;
@@ -159,7 +159,7 @@ trait RunsTasks
     public function testAnExceptionOfACallbackComesToTheCatchOfItsTask(): void
     {
         $caught = null;
-        $tasks = new Tasks($this->executor());
+        $tasks = new TaskGroup($this->executor());
         $tasks->add(Number::answer(...))
             ->then(static fn() => throw new \DomainException('of the callback'))
             ->catch(static function (\Throwable $failure) use (&$caught): void {
@@ -173,7 +173,7 @@ trait RunsTasks
     public function testAnExceptionOfACallbackWithoutACatchIsThrown(): void
     {
         $done = 0;
-        $tasks = new Tasks($this->executor());
+        $tasks = new TaskGroup($this->executor());
         $tasks->add(Number::answer(...))->then(static fn() => throw new \DomainException('of then()'));
         $tasks->add([FailingTasks::class, 'withField'])->catch(static fn() => throw new \LengthException('of catch()'));
         $tasks->add(Number::answer(...))->then(static function () use (&$done): void {
@@ -190,7 +190,7 @@ trait RunsTasks
     public function testWaitMayBeCalledAgain(): void
     {
         $heard = [];
-        $tasks = new Tasks($this->executor());
+        $tasks = new TaskGroup($this->executor());
         $tasks->wait();
         foreach ([1, 2] as $round) {
             $tasks->add(new Number($round))->then(static function (int $value) use (&$heard): void {
@@ -208,7 +208,7 @@ trait RunsTasks
 
     public function testWaitInACallbackIsRefused(): void
     {
-        $tasks = new Tasks($this->executor());
+        $tasks = new TaskGroup($this->executor());
         $tasks->add(Number::answer(...))->then(static fn() => $tasks->wait());
 
         self::assertStringContainsString(
@@ -219,7 +219,7 @@ trait RunsTasks
 
     public function testACallbackThatComesTooLateIsRefused(): void
     {
-        $tasks = new Tasks($this->executor());
+        $tasks = new TaskGroup($this->executor());
         $task = $tasks->add(Number::answer(...));
         $tasks->wait();
 
@@ -230,7 +230,7 @@ trait RunsTasks
     public function testACallbackMaySuspend(): void
     {
         $heard = [];
-        $tasks = new Tasks($this->executor());
+        $tasks = new TaskGroup($this->executor());
         for ($i = 0; $i < 5; ++$i) {
             $tasks->add(new Number($i))->then(static function (int $value) use (&$heard): void {
                 delay(0.001);
@@ -246,7 +246,7 @@ trait RunsTasks
     public function testMoreTasksThanTheWindowAllRun(): void
     {
         $count = 0;
-        $tasks = new Tasks($this->executor());
+        $tasks = new TaskGroup($this->executor());
         for ($i = 0; $i < 3000; ++$i) {
             $tasks->add('pi')->then(static function () use (&$count): void {
                 ++$count;
@@ -262,7 +262,7 @@ trait RunsTasks
         $gate = $this->gate();
         $cancellation = new DeferredCancellation();
         $executor = $this->executor();
-        $tasks = new Tasks($executor);
+        $tasks = new TaskGroup($executor);
         for ($i = 0; $i < 2000; ++$i) {
             $task = static fn(): string => $gate->pass("{$i}", true);
             $tasks->add($task)->then(static fn() => self::fail('It has no result'));

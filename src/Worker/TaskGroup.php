@@ -9,12 +9,12 @@ use Amp\CancelledException;
 use Spindle\Internal\Async\Condition;
 
 /**
- * Tasks with callbacks for their outcomes: `Tasks::create()->add($task)->then($callback)->catch($callback)`.
+ * Tasks with callbacks for their outcomes: `TaskGroup::create()->add($task)->then($callback)->catch($callback)`.
  *
  * {@see wait()} serializes and runs the tasks; {@see add()} only stores them. Callbacks run one after the other in the
  * fiber that called wait(). A callback may add tasks; the same wait() call runs them.
  */
-final class Tasks
+final class TaskGroup
 {
     /** Maximum tasks that are submitted at the same time. A submitted task needs more memory than a waiting one. */
     private const MAX_RUNNING_TASKS = 1024;
