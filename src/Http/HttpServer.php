@@ -71,7 +71,7 @@ final class HttpServer implements Lifecycle
      * @param RequestHandlerInterface|\Closure(ServerRequestInterface): ResponseInterface $handler an {@see Application}
      *     brings its own options and logger
      * @param HttpServerOptions|null $options replace the application's options, unless null
-     * @param LoggerInterface|null   $logger  replaces the application's logger, unless null; does not log each request
+     * @param LoggerInterface|null   $logger  replaces the application's logger, unless null; requests are not logged
      */
     public function __construct(
         RequestHandlerInterface|\Closure $handler,

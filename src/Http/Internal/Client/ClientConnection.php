@@ -20,7 +20,7 @@ use Spindle\Internal\Warnings;
 final class ClientConnection
 {
     /**
-     * Bounds of the maximum bytes of a read. A read of the maximum multiplies the maximum by READ_FACTOR, and a small
+     * Bounds of the maximum size of a read, in bytes. A full read multiplies the maximum by READ_FACTOR, and a small
      * read divides it. Without TLS, PHP allocates the maximum for each read, even if few bytes arrive.
      */
     private const MIN_READ_BYTES = 8_000;

@@ -177,8 +177,7 @@ final readonly class GuzzleOptions
             'no_proxy' => implode(',', array_filter(\is_array($except) ? $except : [$except], is_string(...))),
         ], is_string(...));
 
-        // Guzzle may have read a proxy that is not supported from the environment. So only requests that need this
-        // proxy fail.
+        // Guzzle may have read an unsupported proxy from the environment. So only requests that need this proxy fail.
         return Proxy::fromEnvironment(preg_replace('~^tcp://~i', 'http://', $variables))->ofOption(Guzzle::PROXY);
     }
 

@@ -24,7 +24,7 @@ final class ReportedText implements StreamInterface
         private readonly \Closure $onRead,
     ) {}
 
-    /** Reads a short string, so that it can be sent together with the head. Returns a longer string as this stream. */
+    /** Reads a short string, so that it can be sent together with the head. Returns $this for a longer string. */
     public function readIfShort(): self|string
     {
         return \strlen($this->text) > self::MAX_READ_BYTES ? $this : $this->read(self::MAX_READ_BYTES);

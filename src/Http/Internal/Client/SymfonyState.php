@@ -99,7 +99,7 @@ final class SymfonyState extends ClientState
         }
     }
 
-    /** @param list<array-key> $ids responses for which {@see await()} waits. Call it before the next suspension */
+    /** @param list<array-key> $ids responses for {@see await()}. Call await() before this fiber suspends */
     public function expect(array $ids): void
     {
         $this->awaited = $ids;
