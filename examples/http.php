@@ -7,7 +7,7 @@ declare(strict_types=1);
 use Psr\Http\Message\ServerRequestInterface;
 use Spindle\Http\HttpException;
 use Spindle\Http\HttpServer;
-use Spindle\Http\Middleware\Errors;
+use Spindle\Http\Middleware\ErrorHandler;
 use Spindle\Http\Middleware\RequestId;
 use Spindle\Http\MiddlewareStack;
 use Spindle\Http\Response;
@@ -35,7 +35,7 @@ $handler = static function (ServerRequestInterface $request): Response {
             throw new HttpException(404, 'There is nothing here');
     }
 };
-$server = new HttpServer(new MiddlewareStack($handler, new RequestId(), new Errors()));
+$server = new HttpServer(new MiddlewareStack($handler, new RequestId(), new ErrorHandler()));
 [$address] = $server->start('127.0.0.1:0');
 
 // A client that suspends its fiber, like HTTP clients for this event loop.

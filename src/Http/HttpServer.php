@@ -223,13 +223,13 @@ final class HttpServer implements Lifecycle
      *
      * @return array<string, string|null> by the check's name: why it failed, or that it is late; null when it passed
      */
-    public function check(): array
+    public function runHealthChecks(): array
     {
         return $this->checks->run();
     }
 
     /**
-     * @internal Returns what {@see check()} would return if all checks were late.
+     * @internal Returns what {@see runHealthChecks()} would return if all checks were late.
      *
      * @return array<string, string>
      */

@@ -14,7 +14,7 @@ use Spindle\Http\Internal\App\HandlerResult;
  * A handler that is wrapped in middleware. The stack keeps no state, so it can handle several requests at a time.
  *
  * Recommended order of Spindle's middleware, from the outermost: TrustedProxies, RequestId, AccessLog, Compression,
- * Cors, Errors, then middleware of single routes, such as BodyLimit.
+ * Cors, ErrorHandler, then middleware of single routes, such as BodyLimit.
  */
 final readonly class MiddlewareStack implements RequestHandlerInterface
 {

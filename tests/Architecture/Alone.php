@@ -7,7 +7,7 @@ namespace Spindle\Tests\Architecture;
 use Spindle\Command\Command;
 use Spindle\Command\CommandPool;
 use Spindle\Http\Response;
-use Spindle\Http\Testing\Client;
+use Spindle\Http\Testing\TestClient;
 use Spindle\Postgres\ConnectionFailedException;
 use Spindle\Postgres\PostgresPool;
 use Spindle\Remote\BrokerUnavailableException;
@@ -76,7 +76,7 @@ final class Alone
             'Postgres' => self::failure(static fn() => (new PostgresPool(
                 'postgres://user@' . self::closedAddress() . '/test',
             ))->query('select 1')),
-            'Http' => (string) (new Client(static fn(): Response => Response::text('hello')))->get('/')->getBody(),
+            'Http' => (string) (new TestClient(static fn(): Response => Response::text('hello')))->get('/')->getBody(),
             'Remote' => self::failure(
                 static fn() => (new RedisBroker('redis://' . self::closedAddress()))->statistics('queue'),
             ),

@@ -29,7 +29,7 @@ use Psr\Log\LoggerInterface;
 use Spindle\Command\CommandPool;
 use Spindle\Http\Application;
 use Spindle\Http\Middleware\BodyLimit;
-use Spindle\Http\Middleware\Errors;
+use Spindle\Http\Middleware\ErrorHandler;
 use Spindle\Http\Middleware\StaticFiles;
 use Spindle\Http\MiddlewareStack;
 use Spindle\Postgres\PostgresOptions;
@@ -149,7 +149,7 @@ final class Services extends Container
         $database = $this->database();
 
         return new Application(
-            new MiddlewareStack($router, new SecurityHeaders(), new Errors($logger), new Problems()),
+            new MiddlewareStack($router, new SecurityHeaders(), new ErrorHandler($logger), new Problems()),
             statistics: ['database' => $database],
             checks: ['database' => static function () use ($database): void {
                 $database->query('SELECT 1');

@@ -15,8 +15,8 @@ use Spindle\Http\Response;
  * Lets web pages of other origins read responses. Answers preflight requests with 204, and adds the header fields that
  * browsers require. Replaces or removes such fields of a handler.
  *
- * The middleware does not prevent requests from other origins. Put this middleware before {@see Errors}. Otherwise,
- * responses to exceptions do not have these header fields.
+ * The middleware does not prevent requests from other origins. Put this middleware before {@see ErrorHandler}.
+ * Otherwise, responses to exceptions do not have these header fields.
  *
  * @see https://fetch.spec.whatwg.org/#http-cors-protocol
  */

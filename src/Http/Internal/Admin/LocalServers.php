@@ -90,7 +90,7 @@ final readonly class LocalServers implements ServerOverview
     private function checks(): array
     {
         /** @var non-empty-list<Future<array<string, string|null>>> $running */
-        $running = array_map(static fn(HttpServer $server) => async($server->check(...)), $this->servers);
+        $running = array_map(static fn(HttpServer $server) => async($server->runHealthChecks(...)), $this->servers);
         $reasons = [];
         foreach ($running as $checks) {
             foreach ($checks->await() as $name => $reason) {

@@ -22,7 +22,7 @@ use Spindle\Internal\SignalWatch;
 /** A process forked by the supervisor. It serves until a message or signal stops it, or the supervisor ends. */
 final class ServingProcess implements SupervisorMessages
 {
-    /** Questions for {@see HttpServer::statistics()}, and for the state and results of {@see HttpServer::check()}. */
+    /** Questions for {@see HttpServer::statistics()}, and for the results of {@see HttpServer::runHealthChecks()}. */
     public const STATISTICS = 'statistics';
     public const HEALTH = 'health';
 
@@ -248,7 +248,7 @@ final class ServingProcess implements SupervisorMessages
             $this->link->send(Message::Answer, $number, $this->server->statistics()->toJson());
         } elseif ($question === self::HEALTH) {
             $this->link->send(Message::PreliminaryAnswer, $number, $this->health($this->server->lateChecks()));
-            $this->link->send(Message::Answer, $number, $this->health($this->server->check()));
+            $this->link->send(Message::Answer, $number, $this->health($this->server->runHealthChecks()));
         } else {
             throw new \UnexpectedValueException("The supervisor sent an unknown question: {$question}");
         }

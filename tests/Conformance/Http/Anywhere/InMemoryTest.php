@@ -6,7 +6,7 @@ namespace Spindle\Tests\Conformance\Http\Anywhere;
 
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
 use Spindle\Http\Response;
-use Spindle\Http\Testing\Client;
+use Spindle\Http\Testing\TestClient;
 use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\Processes;
 
@@ -16,7 +16,7 @@ final class InMemoryTest extends AppContract
 
     public function testWhatHandlersThrewIsKept(): void
     {
-        $client = new Client(self::APP);
+        $client = new TestClient(self::APP);
 
         $client->get('/throws');
         $client->get('/refuses');
@@ -30,7 +30,7 @@ final class InMemoryTest extends AppContract
     #[RequiresPhpExtension('FFI')]
     public function testAProgramThatAHandlerHasStartedDoesNotInheritTheConnection(): void
     {
-        $client = new Client(static fn(): Response => Response::text(implode(' ', Processes::inheritedSockets())));
+        $client = new TestClient(static fn(): Response => Response::text(implode(' ', Processes::inheritedSockets())));
         $before = implode(' ', Processes::inheritedSockets());
 
         self::assertSame($before, (string) $client->get('/')->getBody());
@@ -38,6 +38,6 @@ final class InMemoryTest extends AppContract
 
     protected function ask(string $method, string $target, array $headers = [], string $body = ''): Response
     {
-        return (new Client(self::APP))->request($method, $target, $headers, $body);
+        return (new TestClient(self::APP))->request($method, $target, $headers, $body);
     }
 }

@@ -10,10 +10,10 @@ use Psr\Log\LoggerInterface;
 use Psr\Log\NullLogger;
 use Spindle\Http\HttpServer;
 use Spindle\Http\Middleware\AccessLog;
-use Spindle\Http\Middleware\Errors;
+use Spindle\Http\Middleware\ErrorHandler;
 use Spindle\Http\MiddlewareStack;
 use Spindle\Http\Response;
-use Spindle\Http\Testing\Client;
+use Spindle\Http\Testing\TestClient;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Http\HttpServerTestCase;
 use Spindle\Tests\Http\Records;
@@ -66,7 +66,7 @@ final class MiddlewareLogTest extends HttpServerTestCase
 
     public function testATestSeesThemAmongTheFailures(): void
     {
-        $client = new Client(self::failing());
+        $client = new TestClient(self::failing());
         self::assertSame(500, $client->get('/')->getStatusCode());
 
         self::assertCount(1, $client->failures());
@@ -93,7 +93,7 @@ final class MiddlewareLogTest extends HttpServerTestCase
     {
         return new MiddlewareStack(
             static fn(ServerRequestInterface $request): ResponseInterface => throw new \RuntimeException('it fails'),
-            new Errors($logger),
+            new ErrorHandler($logger),
         );
     }
 }

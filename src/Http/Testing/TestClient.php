@@ -22,10 +22,10 @@ use Spindle\Internal\Network\CloseOnExec;
  * Calls an application in the test's own process, without a port. The server's code reads each request from a socket
  * pair.
  *
- * Example: `(new Client(__DIR__ . '/../app.php'))->get('/aircraft/D-EABC')`. Each request has its own connection.
+ * Example: `(new TestClient(__DIR__ . '/../app.php'))->get('/aircraft/D-EABC')`. Each request has its own connection.
  * Unlike in `spindle serve`, all fibers share the output buffers, and functions such as header() are not replaced.
  */
-final class Client
+final class TestClient
 {
     private const SERVER_ADDRESS = '127.0.0.1:80';
     private const CLIENT_ADDRESS = '127.0.0.1:40000';

@@ -24,7 +24,7 @@ use Spindle\Http\Internal\Middleware\ErrorPage;
  *
  * Exceptions that the cancellation of the request has caused are not errors. They are rethrown.
  */
-final class Errors implements MiddlewareInterface
+final class ErrorHandler implements MiddlewareInterface
 {
     private bool $showsTraces = false;
 

@@ -13,10 +13,10 @@ use PHPUnit\Framework\TestCase;
 use Psr\Http\Message\ResponseInterface;
 use Spindle\Http\ClientDisconnectedException;
 use Spindle\Http\HttpException;
-use Spindle\Http\Middleware\Errors;
+use Spindle\Http\Middleware\ErrorHandler;
 use Spindle\Tests\ReadsErrorLog;
 
-final class ErrorsTest extends TestCase
+final class ErrorHandlerTest extends TestCase
 {
     use ReadsErrorLog;
 
@@ -28,7 +28,7 @@ final class ErrorsTest extends TestCase
 
         self::assertSame(
             'answer',
-            (string) (new Errors())->process(new ServerRequest('GET', '/'), $handler)->getBody(),
+            (string) (new ErrorHandler())->process(new ServerRequest('GET', '/'), $handler)->getBody(),
         );
     }
 
@@ -37,7 +37,7 @@ final class ErrorsTest extends TestCase
         $records = new Records();
         $response = self::answer(
             new HttpException(405, 'Only GET', ['Allow' => 'GET, HEAD']),
-            errors: new Errors($records),
+            errors: new ErrorHandler($records),
         );
 
         self::assertSame(405, $response->getStatusCode());
@@ -88,7 +88,7 @@ final class ErrorsTest extends TestCase
         $records = new Records();
         $failure = new \TypeError('so');
         $request = (new ServerRequest('POST', '/a?b=c'))->withAttribute('request-id', 'id7');
-        (new Errors($records))->process($request, new Handler($failure));
+        (new ErrorHandler($records))->process($request, new Handler($failure));
 
         self::assertCount(1, $records->all);
         self::assertSame('error', $records->all[0]['level']);
@@ -102,7 +102,8 @@ final class ErrorsTest extends TestCase
     {
         $records = new Records();
         $cause = new \RuntimeException('The disk is full');
-        $response = self::answer(new HttpException(507, 'Not kept', previous: $cause), errors: new Errors($records));
+        $failure = new HttpException(507, 'Not kept', previous: $cause);
+        $response = self::answer($failure, errors: new ErrorHandler($records));
 
         self::assertSame(
             [507, "507 Insufficient Storage\n\nNot kept\n"],
@@ -131,7 +132,7 @@ final class ErrorsTest extends TestCase
     public function testNoOtherHttpExceptionIsLogged(HttpException $meant): void
     {
         $records = new Records();
-        self::answer($meant, errors: new Errors($records));
+        self::answer($meant, errors: new ErrorHandler($records));
 
         self::assertSame([], $records->all);
     }
@@ -139,7 +140,7 @@ final class ErrorsTest extends TestCase
     public function testWithoutALoggerTheErrorLogGetsOneLine(): void
     {
         $lines = $this->errorLogOf(
-            static fn() => self::answer(new \DomainException("so\nforged \xff"), errors: new Errors()),
+            static fn() => self::answer(new \DomainException("so\nforged \xff"), errors: new ErrorHandler()),
         );
 
         self::assertCount(1, $lines);
@@ -242,12 +243,12 @@ final class ErrorsTest extends TestCase
     #[DataProvider('forms')]
     public function testATraceIsShownOnlyIfConfiguredAndWithoutArguments(string $accept): void
     {
-        $errors = Errors::showingTraces(new Records());
+        $errors = ErrorHandler::showingTraces(new Records());
         $body = (string) self::answer(self::failure('hunter2'), $accept, $errors)->getBody();
 
         self::assertStringContainsString('DomainException: outer', $body);
         self::assertStringContainsString('Caused by RuntimeException: inner', $body);
-        self::assertStringContainsString('ErrorsTest::failure()', strtr($body, ['-&gt;' => '::']));
+        self::assertStringContainsString('ErrorHandlerTest::failure()', strtr($body, ['-&gt;' => '::']));
         self::assertStringContainsString(__FILE__ . ':', $body);
         self::assertStringNotContainsString('hunter2', $body);
     }
@@ -257,7 +258,7 @@ final class ErrorsTest extends TestCase
         $body = (string) self::answer(
             new \DomainException(self::HOSTILE . "\xff"),
             'text/html',
-            Errors::showingTraces(new Records()),
+            ErrorHandler::showingTraces(new Records()),
         )->getBody();
 
         self::assertStringNotContainsString('<script', $body);
@@ -274,7 +275,7 @@ final class ErrorsTest extends TestCase
 
         self::assertLessThan(
             50_000,
-            \strlen((string) self::answer($deep, errors: Errors::showingTraces(new Records()))->getBody()),
+            \strlen((string) self::answer($deep, errors: ErrorHandler::showingTraces(new Records()))->getBody()),
         );
     }
 
@@ -282,7 +283,7 @@ final class ErrorsTest extends TestCase
     {
         $body = (string) self::answer(
             new class ('so') extends \Exception {},
-            errors: Errors::showingTraces(new Records()),
+            errors: ErrorHandler::showingTraces(new Records()),
         )->getBody();
 
         self::assertStringContainsString('Exception@anonymous: so', $body);
@@ -308,7 +309,7 @@ final class ErrorsTest extends TestCase
     {
         $records = new Records();
         try {
-            self::answer($thrown, errors: new Errors($records));
+            self::answer($thrown, errors: new ErrorHandler($records));
             self::fail('It was answered');
         } catch (\Throwable $caught) {
             self::assertSame($thrown, $caught);
@@ -320,19 +321,20 @@ final class ErrorsTest extends TestCase
     public function testACancellationForAnotherReasonIsAnError(): void
     {
         $records = new Records();
+        $late = new CancelledException(new TimeoutException());
 
-        self::assertSame(
-            500,
-            self::answer(new CancelledException(new TimeoutException()), errors: new Errors($records))->getStatusCode(),
-        );
+        self::assertSame(500, self::answer($late, errors: new ErrorHandler($records))->getStatusCode());
         self::assertCount(1, $records->all);
     }
 
-    private static function answer(\Throwable $thrown, string $accept = '', ?Errors $errors = null): ResponseInterface
-    {
+    private static function answer(
+        \Throwable $thrown,
+        string $accept = '',
+        ?ErrorHandler $errors = null,
+    ): ResponseInterface {
         $request = new ServerRequest('GET', '/', $accept === '' ? [] : ['Accept' => $accept]);
 
-        return ($errors ?? new Errors(new Records()))->process($request, new Handler($thrown));
+        return ($errors ?? new ErrorHandler(new Records()))->process($request, new Handler($thrown));
     }
 
     private static function deep(int $calls): void
