@@ -6,7 +6,7 @@ namespace Spindle\Worker;
 
 use Spindle\SpindleException;
 
-/** Thrown after close() or kill(), in a fork of the executor's process, and after the loop over results was left. */
+/** Thrown after close() or kill(), in a fork of the executor's process, and for tasks whose results are not read. */
 final class ExecutorClosedException extends \RuntimeException implements SpindleException
 {
     private function __construct(string $message)
@@ -31,7 +31,7 @@ final class ExecutorClosedException extends \RuntimeException implements Spindle
         );
     }
 
-    /** Reports the kill of an executor whose jobs are in a queue. */
+    /** Creates the exception for a job in a queue whose executor was killed. */
     public static function jobsCancelled(): self
     {
         return new self(
@@ -40,7 +40,7 @@ final class ExecutorClosedException extends \RuntimeException implements Spindle
         );
     }
 
-    /** Reports the kill of an executor that was submitting or dispatching a job to a queue. */
+    /** Creates the exception for a job whose executor was killed while it added the job to a queue. */
     public static function unconfirmed(): self
     {
         return new self(

@@ -11,7 +11,7 @@ use Spindle\Worker\WorkerStartException;
 /**
  * Queue of tasks that were taken back from a worker or wait for a retry. These tasks run before new tasks, in the order
  * in which they were added. The time to add, take or withdraw N tasks depends on N, but not on the length of the queue.
- * So a withdrawn task stays in the queue, and is skipped when it becomes the first task.
+ * For this reason, a withdrawn task stays in the queue, and is skipped when it becomes the first task.
  */
 final class Backlog
 {
@@ -207,7 +207,7 @@ final class Backlog
         }
     }
 
-    /** Returns blocked batches to their maps, until the first batch of the queue may run. */
+    /** Gives blocked batches back to their maps, until the first batch of the queue may run. */
     private function returnBlocked(): void
     {
         while (!$this->batches->isEmpty()) {

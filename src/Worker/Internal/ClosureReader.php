@@ -12,7 +12,7 @@ final class ClosureReader
 
     private const CLASS_MODIFIERS = [\T_ABSTRACT, \T_FINAL, \T_READONLY];
 
-    /** @var array<int, array{int, int, int}> classes by the index of the first attribute or modifier: see addClass() */
+    /** @var array<int, array{int, int, int}> see addClass(); by index of the first attribute or modifier of a class */
     private array $classes = [];
 
     /** @var list<\PhpToken> tokens of the source */

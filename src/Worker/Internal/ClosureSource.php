@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Worker\Internal;
 
-/** Source code of a closure. Its methods compare it with a closure object, of which PHP reports only the line. */
+/** Source code of a closure. PHP reports only the line of a closure object, so {@see matches()} compares more. */
 final class ClosureSource
 {
     private static int $count = 0;

@@ -21,7 +21,7 @@ final class ClosureStream
     /** File type and permissions, as stat(2) reports them. */
     private const READABLE_FILE = 0o100444;
 
-    /** Code around the statement that returns the closure. It has no line breaks: line numbers must stay the same. */
+    /** Code around the statement that returns the closure. Without line breaks, so that line numbers stay the same. */
     private const FACTORY_PREFIX = 'return static function () {'
         . ' \extract((array) \func_get_arg(0), \EXTR_OVERWRITE | \EXTR_REFS); ';
     private const FACTORY_SUFFIX = ' };';
@@ -61,7 +61,7 @@ final class ClosureStream
         return isset(self::$sources[$file]) ? self::atLine(...self::$sources[$file]) : null;
     }
 
-    /** Returns the original file of the code in a received closure; otherwise $file. */
+    /** Returns the original file if $file is the name of a received closure's code; otherwise $file. */
     public static function originalFile(string $file): string
     {
         return (string) preg_replace(self::NAME_START, '', $file);

@@ -9,8 +9,7 @@ use Spindle\Internal\Warnings;
 /**
  * Finds out whether a closure depends on the class that `static` means. A worker creates each closure again, in the
  * class whose code contains the closure. There, `static` means that class, not a subclass. In a method called as
- * `self::run()` or `parent::run()`, `static` means the same as in the caller. So this class also reads these methods,
- * recursively.
+ * `self::run()` or `parent::run()`, `static` means the same as in the caller, so these methods are read, too.
  */
 final class LateBinding
 {

@@ -136,8 +136,7 @@ final class SerializabilityCheck
 
     /**
      * Calls serialize() for an object that may suspend its fiber. The call initializes a lazy object, because an
-     * (array) cast of an uninitialized one would be incomplete. The option SKIP_INITIALIZATION_ON_SERIALIZE prevents
-     * this.
+     * (array) cast of an uninitialized one would be incomplete. SKIP_INITIALIZATION_ON_SERIALIZE prevents this.
      *
      * @throws UnserializableException when the initializer throws, or when the call suspends its fiber
      */

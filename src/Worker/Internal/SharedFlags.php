@@ -33,7 +33,7 @@ final class SharedFlags
 
     /**
      * The lower 31 bits of a key are the name of the memory. The bits above are a number of extra bytes. So memory of
-     * another program with this name has another size. (The owner at offset 32 is written only after the creation.)
+     * another program with this name has another size. (The owner at offset 32 may not be written yet.)
      */
     private const NAME_MASK = 0x7FFF_FFFF;
     private const MAX_EXTRA_BYTES = 4000;

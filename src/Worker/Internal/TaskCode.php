@@ -29,7 +29,7 @@ final class TaskCode
     /** @var array<string, string> code of closures without captured values, by source and key */
     private static array $codeOfSource = [];
 
-    /** @var \WeakMap<\Closure, array<string, string>>|null code by closure and key; also used after the file changes */
+    /** @var \WeakMap<\Closure, array<string, string>>|null code by closure and key; valid even if the file changes */
     private static ?\WeakMap $codeOfClosure = null;
 
     /**

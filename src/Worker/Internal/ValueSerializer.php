@@ -16,7 +16,7 @@ final class ValueSerializer
     /** An enum case in the format of serialize(), or text in a string that is the same by chance. */
     private const ENUM_PATTERN = '/(?<![^;{])E:\d+:"([^":]+):([^":]+)";/';
 
-    /** Levels of arrays and objects that fit on the stack of any fiber. Each level needs up to 2 KB of stack. */
+    /** Levels of nesting for which any fiber's stack is large enough. Each level needs up to 2 KB of stack. */
     private const MAX_SHALLOW_DEPTH = 200;
 
     /** Bytes of a key that messages show. */
@@ -62,13 +62,13 @@ final class ValueSerializer
         return SerializabilityCheck::withoutSuspension(
             $deepest === SerializabilityCheck::MAY_SUSPEND
                 ? static fn(): string => SerializeLock::hold($serialize)
-                : $serialize, // under the lock, Serializable::serialize() would write references to a table of its own
+                : $serialize, // under the lock, Serializable::serialize() would refer to another table of objects
             $path,
         );
     }
 
     /**
-     * Unserializes a value. If a class does not exist, fails instead of creating an incomplete object.
+     * Unserializes a value. If a class does not exist, throws instead of creating an incomplete object.
      *
      * @param callable-string $missing receives the name of a class or enum that does not exist, and throws
      *
@@ -172,7 +172,7 @@ final class ValueSerializer
     }
 
     /**
-     * Unserializes a value that may contain enums. PHP only warns about a missing enum. So this method calls $missing.
+     * Unserializes a value that may contain enums. PHP only warns about a missing enum, so this method calls $missing.
      *
      * @param callable-string $missing
      */

@@ -6,10 +6,10 @@ namespace Spindle\Worker\Internal;
 
 use Spindle\Worker\WorkerPoolOptions;
 
-/** The group of new workers, and earlier groups that still have workers. */
+/** The group that new workers join, and earlier groups that still have workers. */
 final class WorkerGroups
 {
-    /** The group of new workers. Only this class writes this property. */
+    /** The group that new workers join. Only this class writes this property. */
     public WorkerGroup $present;
 
     /** @var array<int, WorkerGroup> by object id */

@@ -13,7 +13,7 @@ final class WorkerHandle
 {
     public const MAX_STDERR_BYTES = 8192;
 
-    /** Seconds that a worker has to end after the STOP frame. After this time, the pool ends the worker. */
+    /** Seconds within which a worker must end after the STOP frame. After this time, the pool ends the worker. */
     public const STOP_TIMEOUT = 2.0;
 
     /** Seconds to wait for the exit status after the connection has ended. Then the pool ends the worker. */
@@ -22,7 +22,7 @@ final class WorkerHandle
     /** A payload of at least this size, in bytes, is sent separately from its header, to avoid a copy. */
     private const MIN_SEPARATE_BYTES = 1 << 16;
 
-    /** A worker with this batch id is replaced, because frames and shared memory have 32 bits for an id. */
+    /** After the batch with this id, the worker is replaced: frames and shared memory have 32 bits for an id. */
     private const MAX_BATCH_ID = 0x7FFF_FFFF;
 
     public ?WorkerLink $link = null;
@@ -43,7 +43,7 @@ final class WorkerHandle
     /** @var (\Closure(Batch, int): \Throwable)|null set by {@see end()}; creates the exception of the running task */
     public ?\Closure $createKillFailure = null;
 
-    /** @var array{Batch, int}|null the task because of which the worker is being ended: its batch and index */
+    /** @var array{Batch, int}|null batch and index of the task that is the reason for ending the worker */
     public ?array $endingTask = null;
 
     /** @var list<Batch> batches that were sent and are not done, in the order in which they run */
@@ -68,7 +68,7 @@ final class WorkerHandle
     /** Largest memory peak in bytes that the worker has reported. */
     public int $memoryPeak = 0;
 
-    /** End of the standard error since the worker started, or since it last had nothing to do. */
+    /** Last bytes of the standard error since the worker started, or since it was last idle. */
     public string $stderr = '';
 
     public ?WorkerStartException $startFailure = null;
@@ -192,7 +192,7 @@ final class WorkerHandle
         return $options->idleTimeout - (hrtime(true) - $this->idleSince) / 1e9;
     }
 
-    /** Ends the worker after its current tasks. Must be called again when those tasks are done. */
+    /** Ends the worker when it has no tasks. Must be called again when its current tasks are done. */
     public function stop(): void
     {
         $this->beginToEnd();

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Worker\Internal;
 
-/** The items that a worker sends for a generator task. */
+/** A generator task in a worker. Decodes its items, and sends acknowledgements to the worker. */
 final readonly class WorkerItems implements ItemSource
 {
     /** @param int $index position of the task in its batch */

@@ -92,7 +92,7 @@ final class WorkerLink implements FrameHandler
         $this->budget = $budget;
     }
 
-    /** Sends frames. Bytes that the socket does not accept now are sent as soon as it is writable. */
+    /** Sends frames. Bytes that the socket does not accept now are sent when the socket is writable. */
     public function send(string $frames): void
     {
         if ($this->closed || $this->ownerPid !== getmypid()) {

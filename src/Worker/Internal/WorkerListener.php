@@ -22,7 +22,7 @@ final class WorkerListener
 
     private const MAX_GREETING_BYTES = WorkerProtocol::NONCE_BYTES + WorkerProtocol::PROOF_BYTES + 64;
 
-    /** Largest number of strangers. When it is reached, a new connection replaces the oldest stranger. */
+    /** Maximum number of strangers. At the maximum, a new connection replaces the oldest stranger. */
     private const MAX_STRANGERS = 128;
 
     /** Nanoseconds during which a new stranger is not replaced. A worker needs less time for its greeting. */
@@ -191,7 +191,7 @@ final class WorkerListener
         return true;
     }
 
-    /** Called when a connection could not be accepted. Pauses. Reports the failure if it lasts one second. */
+    /** Called when a connection could not be accepted. Pauses. Reports the failure if it has lasted one second. */
     private function acceptFailed(): void
     {
         if (++$this->failureCount * self::ACCEPT_PAUSE_SECONDS >= 1) {

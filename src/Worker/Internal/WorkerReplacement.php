@@ -36,8 +36,8 @@ final class WorkerReplacement
     }
 
     /**
-     * Replaces the workers by new ones with this process's user and groups. Unstarted tasks move only from workers that
-     * run as root. Otherwise these tasks fail, because they could gain privileges.
+     * Replaces the workers by new ones with this process's user and groups. If the old workers run as root, their
+     * unstarted tasks move to the new workers. Otherwise these tasks fail, because they could gain privileges.
      */
     public function replaceForCredentials(): void
     {

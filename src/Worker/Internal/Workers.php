@@ -124,14 +124,14 @@ final class Workers implements WorkerEvents
         }
     }
 
-    /** Ends a worker that sent results of tasks that it does not have, and ignores its further frames. */
+    /** Ends a worker that sent results of tasks that it was not given, and ignores its further frames. */
     public function endForInvalidResults(WorkerHandle $worker): void
     {
         $worker->link?->close();
         $worker->disconnected('The worker sent results of tasks that it does not have');
     }
 
-    /** Called when a worker has nothing to do. Stops the worker if it must be replaced or the pool has too many. */
+    /** Called when a worker has nothing to do. Stops a worker that must be replaced or exceeds the pool's size. */
     public function becameIdle(WorkerHandle $worker): void
     {
         $worker->idleSince = hrtime(true);
@@ -176,7 +176,7 @@ final class Workers implements WorkerEvents
         }
     }
 
-    /** Ends all workers and waits for their end. `$readsOutput` is whether to pass on their last output. */
+    /** Ends all workers, and waits until they have ended. `$readsOutput`: whether to pass on their last output. */
     public function close(bool $readsOutput = false): void
     {
         $this->closed = true;

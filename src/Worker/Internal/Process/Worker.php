@@ -20,7 +20,7 @@ final class Worker
     /** Bytes of the header in the payload of a TASKS frame. */
     private const TASKS_HEAD_BYTES = 9;
 
-    /** Shortest time of a fork, in nanoseconds. A task that took less time cannot have forked. */
+    /** Shortest time that pcntl_fork() takes, in nanoseconds. A task that took less time cannot have forked. */
     private const MIN_FORK_NANOSECONDS = 50_000;
 
     private const MAX_CACHED_CALLABLES = 256;
@@ -39,7 +39,7 @@ final class Worker
     /** The shared memory, for the start time of each task ({@see SharedFlags}); null without a time limit. */
     private ?\Shmop $clock = null;
 
-    /** Context of the tasks of the last batch. The next batch reuses the context if its attempt is the same. */
+    /** Context of the tasks of the last batch. The next batch reuses the context if it has the same attempt number. */
     private ?TaskContext $context = null;
 
     private int $initialMemory = 0;
@@ -352,7 +352,7 @@ final class Worker
         }
     }
 
-    /** Sends results. During that, the mark names the previous task. Returns the start time of the task `$index`. */
+    /** Sends results, while the mark names the previous task. Returns the start time of the task `$index`. */
     private function flushBefore(int $index): int
     {
         if ($this->sharedMemory !== null) {
@@ -366,7 +366,7 @@ final class Worker
         return hrtime(true);
     }
 
-    /** Returns the index of the first task of the batch that must not start. */
+    /** Returns the index of the first task of the batch that must not start; at most `$count`. */
     private function readLimit(int $count): int
     {
         if ($this->sharedMemory === null) {

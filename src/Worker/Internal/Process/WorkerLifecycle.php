@@ -77,7 +77,7 @@ final class WorkerLifecycle
             register_shutdown_function($this->reportExit(...));
             if (\function_exists('pcntl_signal')) {
                 pcntl_async_signals(true);
-                // `false` lets SIGTERM interrupt the wait for a frame. Otherwise the handler would wait for a frame.
+                // `false`: SIGTERM interrupts the wait for a frame. Otherwise the handler would run after the next one.
                 pcntl_signal(self::SIGTERM, $this->terminate(...), false);
             }
         }
@@ -118,7 +118,7 @@ final class WorkerLifecycle
         $this->setState($state);
     }
 
-    /** Sends output or a report of the running task, except in a fork. */
+    /** Sends output or a report of the running task. Does nothing in a process that a task has forked. */
     public function send(int $type, string $bytes): void
     {
         if (getmypid() === $this->pid) {
@@ -215,7 +215,7 @@ final class WorkerLifecycle
     /** @param array{message: string, file: string, line: int} $error */
     private static function fatalText(array $error): string
     {
-        // If no task was a closure, the class is not loaded, and the name is already that of a file.
+        // If no task was a closure, ClosureStream is not loaded, and the error has the name of a real file.
         $isLoaded = class_exists(ClosureStream::class, false);
         $file = $isLoaded ? ClosureStream::originalFile($error['file']) : $error['file'];
 
