@@ -20,7 +20,7 @@ final class BenchPostgresTest extends TestCase
         'Rows .* streamed', 'Rows .* of arrays', 'Rows .* of strings', 'Rows .* out', 'Waiting for the only connection',
     ];
 
-    private const UNCOMMON = ['pg_sleep\(1\)', 'The longest gap', 'From the end of something'];
+    private const UNCOMMON = ['pg_sleep\(1\)', 'The longest gap', 'From a cancellation or an end until'];
 
     protected function setUp(): void
     {
