@@ -10,8 +10,8 @@ final class CommandRows
     private const PERL = 'code of Perl is not run, because spindle run has no Perl; use a shell line, such as'
         . " 'x={}; echo \"\${x%.*}\"', or {.} {/} {//} {/.} {1}";
 
-    private const NUMBER_OF_LINES = 'Without a number, `-l` and `--max-lines` mean `-L 1`. Their number belongs to the'
-        . ' same word, as in `-l2` and `--max-lines=2`; `-l 2` is refused';
+    private const NUMBER_OF_LINES = 'Without a number, `-l` and `--max-lines` mean `-L 1`. Write a number into the'
+        . ' same word as the option, as in `-l2` and `--max-lines=2`; `-l 2` is refused';
 
     public const ROWS = [
         [

@@ -54,7 +54,7 @@ final class OtherRows
         ['citation bibtex', '', Meaning::Refused, 'no notice is printed'],
         ['bug', '', Meaning::Refused, 'use --version'],
         ['min-version minversion', 'N', Meaning::Refused, 'use --version'],
-        ['shell-completion shellcompletion', 'SHELL', Meaning::Refused, 'there is none'],
+        ['shell-completion shellcompletion', 'SHELL', Meaning::Refused, 'spindle has no shell completion'],
         ['debug D', 'WHAT', Meaning::Refused, 'use -vvv to log each step'],
         ['ctrl-c ctrlc no-ctrl-c no-ctrlc noctrlc', '', Meaning::Refused, 'leave it out: one Ctrl-C lets jobs finish'],
     ];

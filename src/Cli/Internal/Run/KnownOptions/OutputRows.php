@@ -8,7 +8,7 @@ final class OutputRows
 {
     private const COLOR = 'use --tag, which begins each line with the input';
     private const LATEST = 'use --line-buffer, or --progress bar';
-    private const COMPRESS = 'outputs that wait for their turn are in unlinked files, which are not compressed';
+    private const COMPRESS = 'outputs that wait to be printed are in unlinked files, which are not compressed';
 
     public const ROWS = [
         ['keep-order k keeporder', '', Meaning::Same, 'Print outputs in the order of the input'],

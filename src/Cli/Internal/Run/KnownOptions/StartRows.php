@@ -38,7 +38,7 @@ final class StartRows
             'noswap', '', Meaning::Same, 'Start no job while the machine swaps both in and out',
             'Retries are not delayed',
         ],
-        ['limit', 'COMMAND', Meaning::Refused, 'write the number of jobs into a file, and give it as -j FILE'],
+        ['limit', 'COMMAND', Meaning::Refused, 'write the number of jobs into a file, and pass the file as -j FILE'],
         ['nice', 'N', Meaning::Same, 'Run the jobs, and spindle run itself, with this niceness: -20 to 19'],
         [
             'env', 'NAME', Meaning::Other, 'Set PARALLEL_SEQ or PARALLEL_JOBSLOT for each job, even if the command does'
