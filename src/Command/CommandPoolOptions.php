@@ -26,8 +26,7 @@ final class CommandPoolOptions
      * @param string|null $php path of the PHP command-line binary that runs launchers; null to search for a binary
      * @param string|null $temporaryDirectory directory for the unlinked files that hold large outputs; null for the
      *        system's temporary directory
-     * @param LoggerInterface|null $logger gets debug messages about launchers, retries and ended commands, without
-     *        their output and environment
+     * @param LoggerInterface|null $logger gets debug messages, without output and environment of commands
      * @param CommandTransport|null $transport runs the commands on other machines, such as a
      *        {@see \Spindle\Remote\RemoteCommands}; null for launchers. With a transport, `$grace`, `$rerunAfterCrash`,
      *        `$startMethod` and `$php` have no effect

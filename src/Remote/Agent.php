@@ -25,9 +25,8 @@ use Spindle\Worker\WorkerPool;
 
 /**
  * Consumes a queue: claims its jobs, runs them and reports their outcomes. A job is a task or a command in the queue. A
- * pool of worker processes runs tasks, and helper processes start commands. The agent's own process runs no task and
- * decodes neither tasks nor results. So no task can delay the renewal of the lease. While the lease lasts, the claimed
- * jobs belong to this agent.
+ * pool of worker processes runs tasks, and helper processes start commands. The agent's own process does not run or
+ * decode tasks and results. So no task can delay the renewal of the lease: the agent's time-limited right to its jobs.
  *
  * The queue is in the engine: the Redis or Valkey server of a {@see RedisBroker}.
  */

@@ -28,7 +28,7 @@ use Spindle\Internal\UnlinkedFile;
 use Spindle\Internal\WorkingDirectory;
 use Spindle\LauncherException;
 
-/** Passes commands to the backend, and outcomes to the commands' owners (runs or calls). Decides about retries. */
+/** Passes commands to the backend, and outcomes to the owners of the commands (runs, calls). Decides about retries. */
 final class CommandDispatcher implements AttemptEvents
 {
     /** Seconds before a command is started again after its launcher had no free descriptors or processes. */
@@ -74,7 +74,7 @@ final class CommandDispatcher implements AttemptEvents
         public readonly RetryPolicy $retry,
         public readonly CommandPoolOptions $options,
     ) {
-        Preload::load(
+        Preload::classes(
             IsolatedCall::class,
             CannotWaitException::class,
             Condition::class,

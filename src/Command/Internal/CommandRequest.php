@@ -92,7 +92,7 @@ final class CommandRequest
     /**
      * @param array<array-key, string|null> $environment
      *
-     * @return list<string> the variable PWD as a shell would set it; empty if PWD already names $directory
+     * @return list<string> PWD as a shell would set it; empty if PWD already names $directory, perhaps through links
      */
     private static function workingDirectoryVariable(string $directory, array $environment): array
     {

@@ -241,8 +241,7 @@ final class Launchers
     }
 
     /**
-     * Returns the number of commands for which all launchers together have enough descriptors. Suspends until one
-     * launcher is ready.
+     * Returns the number of commands for which all launchers have descriptors. Suspends until a launcher is ready.
      *
      * @throws LauncherException when a launcher can't be started, or when launchers have died too often
      */

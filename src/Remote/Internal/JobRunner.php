@@ -127,8 +127,7 @@ final class JobRunner
         $claims = $finished / $this->run->options->heartbeat * self::CLAIM_SECONDS;
         $this->capacity = (int) max($this->run->workers, min(self::MAX_CLAIMED_JOBS, $claims));
         $pooled = \count($this->jobs) - \count($this->waiting);
-        // Returns waiting jobs beyond the new capacity to the queue, because other agents can be idle. If the jobs in
-        // the pool are slow, also takes back the jobs that the pool has not started ({@see addUnstarted()}).
+        // Other agents can be idle. So waiting jobs beyond the new capacity, or behind slow jobs, are given back.
         foreach (\array_slice($this->waiting, max(0, $this->capacity - $pooled), null, true) as $job) {
             $this->settle($job, $this->settlements->released($job->delivery));
         }

@@ -14,8 +14,7 @@ interface LastRequests
     public function noteCancellations(): void;
 
     /**
-     * Returns the unsent requests. Called when the process ends. A returned closure sends a request, and must not wait
-     * for the answer.
+     * Returns the unsent requests, when the process ends. Each closure sends a request, and does not await the answer.
      *
      * @return list<\Closure(): mixed>
      */
