@@ -68,7 +68,7 @@ final class ConsoleApplication extends Application
 
     public function run(?InputInterface $input = null, ?OutputInterface $output = null): int
     {
-        set_error_handler(null); // one of auto_prepend_file may throw in spite of `@`
+        set_error_handler(null); // a handler set by auto_prepend_file may throw in spite of `@`
         // PHP's messages must not mix with the output of jobs.
         PhpSettings::set('display_errors', 'stderr');
         FileSizeLimit::handleSignal();
@@ -208,7 +208,7 @@ final class ConsoleApplication extends Application
         return $command;
     }
 
-    /** Suggests `spindle run` for an unknown command, because `parallel PROGRAM` has a program in the same place. */
+    /** Suggests `spindle run PROGRAM` for an unknown command: users of GNU parallel write `parallel PROGRAM`. */
     private static function suggestion(ExceptionInterface $exception): string
     {
         if (!$exception instanceof CommandNotFoundException || $exception->getAlternatives() !== []) {
@@ -219,7 +219,7 @@ final class ConsoleApplication extends Application
         $arguments = $_SERVER['argv'] ?? [];
         foreach (\array_slice($arguments, 1) as $word) {
             if (\in_array($word, ['help', 'list'], true)) {
-                return ''; // the unknown command is an argument of this one
+                return ''; // the unknown command is an argument of help or list
             }
             $line .= " {$word}";
             if (!str_starts_with($word, '-')) {

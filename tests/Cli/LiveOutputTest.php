@@ -106,7 +106,7 @@ final class LiveOutputTest extends SpindleCommandTestCase
             255,
             '',
             $process,
-            "spindle: option --nice: can't set the niceness -20; a lower one needs a privilege\n",
+            "spindle: option --nice: can't set the niceness -20; a lower niceness needs a privilege\n",
         );
     }
 }

@@ -335,8 +335,8 @@ final class PipeTest extends SpindleCommandTestCase
 
         self::assertSame(255, $process->getExitCode());
         self::assertStringEndsWith(
-            "lines' {$change} while jobs read it. Job 1 and those that ran beside it may have read other bytes, and"
-                . " count as not run; run the command again, with a file that does not change\n",
+            "lines' {$change} while jobs read it. Job 1 and jobs that ran at the same time may have read other bytes,"
+                . " and count as not run; run the command again, with a file that does not change\n",
             $process->getErrorOutput(),
         );
         self::assertCount(1, (array) file($this->path('log')), 'No job is in the log');
@@ -406,7 +406,7 @@ final class PipeTest extends SpindleCommandTestCase
     /** @return \Generator<string, array{list<string>, string}> */
     public static function refused(): \Generator
     {
-        $blockForm = 'give a number of bytes below 2G; K, M and G stand for powers of 1024, k, m and g for powers'
+        $blockForm = 'give a number of bytes below 2G; K, M and G stand for powers of 1024; k, m and g for powers'
             . ' of 1000';
         foreach (['abc', '0', '-1', '2G', '99999999999999999999', '1e3', '0.1', '1MB', ' 1'] as $size) {
             yield "--block {$size}" => [
@@ -500,7 +500,7 @@ final class PipeTest extends SpindleCommandTestCase
             ['--pipe', '--colsep', ','],
             "option --colsep: can't be combined with --pipe: a block has no columns without --group-by",
         ];
-        yield '--tee without --pipe' => [['--tee'], 'option --tee: give --pipe too, with < FILE for a file'];
+        yield '--tee without --pipe' => [['--tee'], 'option --tee: give --pipe too, and < FILE to read a file'];
         yield '--tee without arguments' => [
             ['--pipe', '--tee'],
             'option --tee: standard input is the data of all jobs; give the arguments of the jobs after :::',

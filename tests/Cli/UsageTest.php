@@ -81,12 +81,12 @@ final class UsageTest extends SpindleCommandTestCase
         foreach (['out.csv', 'out.tsv', 'a/out.JSON'] as $name) {
             yield "results as {$name}" => [
                 ['run', '--results', $name, 'touch ran', ':::', 'a'],
-                "option --results: '{$name}' is not allowed, because GNU parallel would write a file;"
+                "option --results: '{$name}' is not allowed, because GNU parallel would write all results to this file;"
                 . " give a folder such as {$name}/, or use --jsonl to print results as JSON",
             ];
         }
         foreach (['--results', '--tagstring', '--work-dir'] as $option) {
-            yield "code of Perl for {$option}" => [
+            yield "Perl code for {$option}" => [
                 ['run', $option, 'x{= 1 =}', 'touch ran', ':::', 'a'],
                 "option {$option}: 'x{= 1 =}' contains {= 1 =}, a replacement string of GNU parallel that spindle run"
                 . ' does not support',
@@ -111,7 +111,7 @@ final class UsageTest extends SpindleCommandTestCase
         }
         yield 'a temporary folder' => [
             ['run', '--wd', '...', 'touch ran', ':::', 'a'],
-            "option --work-dir: '...' is not allowed; give a folder; temporary ones are not created",
+            "option --work-dir: '...' is not allowed; give a folder; spindle run creates no temporary folder",
         ];
         foreach (['--ungroup', '--line-buffer', '--tag', '-v'] as $option) {
             $name = $option === '-v' ? '--print' : $option;
@@ -130,7 +130,7 @@ final class UsageTest extends SpindleCommandTestCase
             [$option] = explode('=', $word);
             yield "{$option} on other machines" => [
                 ['run', '--queue', 'q', $word, 'touch ran', ':::', 'a'],
-                "option {$option}: can't be combined with --queue, because the agents decide it for their jobs",
+                "option {$option}: can't be combined with --queue, because each agent sets it for its jobs",
             ];
         }
         foreach (['>', '>>', '<', '|', '&&', '||', ';', '&', '2>&1', '2>', '2>/dev/null', '|&', '&>'] as $word) {
@@ -162,7 +162,7 @@ final class UsageTest extends SpindleCommandTestCase
             yield "memory {$size}" => [
                 ['run', '--memfree', $size, 'touch ran', ':::', 'a'],
                 "option --memfree: '{$size}' is not allowed; give a number of bytes; K, M and G stand for powers of"
-                . ' 1024, k, m and g for powers of 1000',
+                . ' 1024; k, m and g for powers of 1000',
             ];
         }
         foreach (['load', 'memfree'] as $name) {

@@ -45,7 +45,7 @@ final class BrokerOptions
 
     /**
      * @param string $what name of the option or argument, for the message
-     * @param string $name if it is a broker's address by mistake, the message hides the password in the address
+     * @param string $name name of a queue; if it is a broker's address by mistake, the message hides the password
      *
      * @throws UsageException when the name is not valid
      */

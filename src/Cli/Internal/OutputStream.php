@@ -14,9 +14,9 @@ use Spindle\Internal\Warnings;
  * Standard output or standard error, unbuffered: when {@see write()} returns, all bytes are written.
  *
  * A write to a pipe is split into pieces. Before each piece, the fiber waits in the event loop until the stream is
- * writable. So signals and timers are handled while the reader is slow. O_NONBLOCK would affect other processes that
- * share the open file, even after this process is killed. A terminal is opened a second time, in non-blocking mode,
- * because a write of any size can block there.
+ * writable. So signals and timers are handled while the reader is slow. The stream stays in blocking mode, because
+ * O_NONBLOCK would affect all processes that share the open file, even after this process is killed. A terminal is
+ * opened a second time, in non-blocking mode, because a write of any size to a terminal can block.
  */
 final class OutputStream
 {
@@ -96,7 +96,7 @@ final class OutputStream
         return $this->writing;
     }
 
-    /** Makes the pending write and all later writes throw {@see OutputClosedException} where they would wait. */
+    /** Makes the pending write and all later writes throw {@see OutputClosedException} instead of waiting. */
     public function abandon(): void
     {
         $this->abandoned = true;
@@ -112,14 +112,14 @@ final class OutputStream
     {
         $name = stream_isatty($stream) && \function_exists('posix_ttyname') ? posix_ttyname($stream) : false;
         $open = static fn(string $path): mixed => Warnings::suppressed(static fn(): mixed => fopen($path, 'r+ne'));
-        // /dev/tty opens only if this process has a controlling terminal. Otherwise, opening $name could make that
-        // terminal the controlling one.
+        // /dev/tty opens only if this process has a controlling terminal. If it has none, $name is not opened, because
+        // that could make $name the controlling terminal.
         $terminal = $name !== false && $open('/dev/tty') !== false ? $open($name) : false;
 
         return \is_resource($terminal) ? $terminal : null;
     }
 
-    /** Returns the number of the device. /dev/tty has a number of its own, and stands for the controlling terminal. */
+    /** Returns the stream's device number. For /dev/tty, returns the number of the controlling terminal instead. */
     private function device(): ?int
     {
         $device = fstat($this->stream)['rdev'] ?? null;

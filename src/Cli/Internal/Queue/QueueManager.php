@@ -61,7 +61,7 @@ final class QueueManager
     }
 
     /**
-     * Removes at most as many jobs as wait at the start. So jobs that are submitted later do not prolong the purge.
+     * Removes at most as many jobs as are waiting at the start. So jobs that are submitted later don't prolong it.
      *
      * @return int number of removed jobs
      *
@@ -93,7 +93,7 @@ final class QueueManager
             return array_sum(array_map($action, array_chunk($ids, self::MAX_BATCH_JOBS)));
         }
         [$changed, $seen] = [0, []];
-        // A list begins with the newest dead letters. If all of these were handled before, a longer list is read.
+        // A list begins with the newest dead letters. If all of the list was handled before, a longer list is read.
         for ($limit = self::MAX_BATCH_JOBS; ; $limit += self::MAX_BATCH_JOBS * (int) ($new === [])) {
             $dead = self::ids($this->broker->listJobs($this->queue, JobStatus::Dead, $limit));
             // A retried job that has died again is not retried a second time.

@@ -6,7 +6,7 @@ namespace Spindle\Cli\Internal\Run;
 
 final class ByteSize
 {
-    public const UNITS = 'K, M and G stand for powers of 1024, k, m and g for powers of 1000';
+    public const UNITS = 'K, M and G stand for powers of 1024; k, m and g for powers of 1000';
 
     private const PATTERN = '/^(\d{1,10}(?:\.\d{1,9})?)([kmgtp]?)$/Di';
 

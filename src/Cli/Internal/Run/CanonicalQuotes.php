@@ -10,7 +10,7 @@ namespace Spindle\Cli\Internal\Run;
  *
  * Two lines have the same form only if dash and bash read the same command from both lines. If the form is not certain,
  * the line stays unchanged. Here-documents, comments, backticks, ${...}, and a $(...) in double quotes make the form
- * uncertain. So do quotes that change even the meaning of a letter: {@see MEANINGFUL_QUOTES_PATTERN}.
+ * uncertain. So do quotes around a letter or a digit if they change its meaning: {@see MEANINGFUL_QUOTES_PATTERN}.
  */
 final class CanonicalQuotes
 {
@@ -22,7 +22,7 @@ final class CanonicalQuotes
     private const UNCERTAIN_PATTERN = '~(?:^|[\s\0;&|()])#|<<|`|\$\{|\$\[|\$$|\(\(|\[\[|\balias\b~D';
     private const UNCERTAIN_IN_DOUBLE_PATTERN = '~`|\$[({]~';
 
-    /** Matches a character whose meaning depends on quotes in every place. All other characters are plain. */
+    /** Matches a character whose meaning always depends on quotes. All other characters are plain. */
     private const NOT_PLAIN_PATTERN = '~[^\w@%+:./,\x80-\xff-]~';
 
     /** Marks in a form: QUOTED precedes a quoted character, and EMPTY replaces quotes without text. */
@@ -38,7 +38,7 @@ final class CanonicalQuotes
     /** Matches the start of a word that contains quotes. */
     private const MARKED = self::START . '(?=' . self::BARE . '*+[\x01\x02])';
 
-    /** Matches the start of a command and reserved words. The word after the match can be a reserved word too. */
+    /** Matches the start of a command and its reserved words. The word after the match can be a reserved word too. */
     private const COMMAND = '(?:^|(?<!\x01)[\n\0;&|()])[ \t]*+'
         . '(?:(?:for|case|select|function|coproc)[ \t]++' . self::ANY . '++[ \t\n\0]++'
         . '|(?:if|then|else|elif|fi|do|done|case|esac|while|until|for|in|function|select|time|coproc)[ \t]++'
@@ -91,8 +91,8 @@ final class CanonicalQuotes
     /**
      * @param array<string|null> $token
      *
-     * @return array{string, string}|null the token's form, and its text for MEANINGFUL_QUOTES_PATTERN with a mark
-     *     before each quoted character, or one mark for quotes with a variable; null if the form is not certain
+     * @return array{string, string}|null the token's form, and its text for MEANINGFUL_QUOTES_PATTERN: each quoted
+     *     character has a mark before it, quotes with a variable are one mark; null if the form is not certain
      */
     private static function canonicalParts(array $token): ?array
     {

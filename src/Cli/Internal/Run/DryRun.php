@@ -28,7 +28,7 @@ final class DryRun
     private readonly OutputStream $out;
     private int $invalidCount = 0;
 
-    /** The largest number of jobs at the same time; null while it is not needed. */
+    /** The largest possible number of jobs at the same time; null until the number is needed. */
     private ?int $maxConcurrency = null;
 
     public function __construct(private readonly RunOptions $options)

@@ -35,7 +35,7 @@ final class JobEnvironment
     {
         $directory = $given->text('work-dir');
         if ($directory !== null && str_starts_with($directory, '...')) {
-            throw UsageException::option('--work-dir', $directory, 'a folder; temporary ones are not created');
+            throw UsageException::option('--work-dir', $directory, 'a folder; spindle run creates no temporary folder');
         }
         $names = $given->texts('env');
         foreach ($names as $name) {
@@ -72,7 +72,7 @@ final class JobEnvironment
         if ($this->nice !== null && (!$isPossible || !@pcntl_setpriority($this->nice))) {
             throw new UsageException(
                 "option --nice: can't set the niceness {$this->nice}; "
-                    . ($isPossible ? 'a lower one needs a privilege' : 'it needs pcntl_setpriority() of ext-pcntl'),
+                    . ($isPossible ? 'a lower niceness needs a privilege' : 'it needs pcntl_setpriority() (ext-pcntl)'),
             );
         }
     }

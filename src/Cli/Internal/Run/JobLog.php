@@ -61,7 +61,7 @@ final class JobLog
     }
 
     /**
-     * Continues a log, or starts one, and returns its finished jobs. A last line that was cut off is removed.
+     * Continues a log, or starts a new log, and returns its finished jobs. A last line that was cut off is removed.
      *
      * @param bool $hasHeader whether a new log gets a header
      *
@@ -181,7 +181,7 @@ final class JobLog
         if ($file === false) {
             throw new UsageException('option --joblog: ' . OutputFailedException::lastError("'{$path}'")->getMessage());
         }
-        // Some network file systems have no locks; the run continues without one.
+        // Some network file systems have no locks; the run continues without a lock.
         if (FileType::isRegular($file) && !flock($file, \LOCK_EX | \LOCK_NB, $isLocked) && $isLocked === 1) {
             throw new UsageException(
                 "option --joblog: another run is writing to '{$path}'; give another file, or wait for that run",

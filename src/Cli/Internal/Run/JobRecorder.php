@@ -55,7 +55,7 @@ final class JobRecorder
         $this->log?->finish();
     }
 
-    /** Returns how a job failed. Names the user's command, without code that first opens the input file of the job. */
+    /** Returns how a job failed. Names the command as the user gave it, without the code that opens its input file. */
     private static function failure(InputJob $job, string $error, CommandResult $result): string
     {
         return \sprintf(

@@ -19,7 +19,7 @@ final class JsonLines
         | \JSON_PRESERVE_ZERO_FRACTION
         | \JSON_THROW_ON_ERROR;
 
-    /** Levels of nesting of a task, also in members that are ignored: PHP's default. */
+    /** Maximum depth of nesting in a task, including members that are ignored: PHP's default. */
     private const MAX_DEPTH = 512;
 
     /** Matches an incomplete UTF-8 character at the end of a text. */

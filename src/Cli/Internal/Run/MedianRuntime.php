@@ -12,7 +12,7 @@ final class MedianRuntime
 {
     private const CLASS_WIDTH_FACTOR = 1.01;
 
-    /** Seconds that are used for each shorter runtime. */
+    /** Shorter runtimes count as this number of seconds. */
     private const MIN_SECONDS = 1e-4;
 
     /** @var array<int, int> number of runtimes by class */

@@ -78,7 +78,7 @@ final class OutcomeOptions
         }
         if (preg_match('/\.(?:csv|tsv|json)$/Di', $path) === 1) {
             throw new UsageException(
-                "option --results: '{$path}' is not allowed, because GNU parallel would write a file;"
+                "option --results: '{$path}' is not allowed, because GNU parallel would write all results to this file;"
                 . " give a folder such as {$path}/, or use --jsonl to print results as JSON",
             );
         }

@@ -43,7 +43,7 @@ final class PipeOptions
         'colsep' => 'a block has no columns without --group-by',
         'trim' => 'blocks are not changed',
         'link' => 'a block has no values',
-        'eof' => 'no line ends the blocks',
+        'eof' => 'all of the input is split into blocks',
         'shuf' => 'blocks have the order of the input',
         'pack' => 'a job has one block',
         'xargs' => 'a job has one block',
@@ -79,7 +79,7 @@ final class PipeOptions
         'round-robin' => 'a job has one part; use --block -1 for one part for each job that runs at once',
         'cat' => 'a part is not copied to a file; use --pipe',
         'fifo' => 'a part is not copied to a file; use --pipe',
-        'no-run-if-empty' => 'parts are not read; use --pipe',
+        'no-run-if-empty' => 'blank parts are not detected; use --pipe',
         'group-by' => 'lines are not compared; use --pipe',
     ];
 
@@ -121,7 +121,7 @@ final class PipeOptions
             return $values;
         }
         if (!$given->flag('pipe')) {
-            throw new UsageException('option --tee: give --pipe too, with < FILE for a file');
+            throw new UsageException('option --tee: give --pipe too, and < FILE to read a file');
         }
         self::reject($given, '--tee', self::NOT_WITH_TEE);
         $files = $given->texts('arg-file');

@@ -37,7 +37,7 @@ final class ResultPaths
     /**
      * @param string       $path    value of the option
      * @param list<string> $columns names of columns; empty if columns have no names
-     * @param int|null     $valuesPerRecord   number of values of each record; null if it is not fixed
+     * @param int|null     $valuesPerRecord   number of values of each record; null if the number can vary
      */
     public function __construct(
         string $path,

@@ -118,7 +118,7 @@ final class RunCommand extends Command
 
     protected function execute(InputInterface $input, OutputInterface $output): int
     {
-        // OptionParser has replaced each -v after `run`: this -v is before `run`. SHELL_VERBOSITY has no effect here.
+        // OptionParser has replaced each -v after `run`, so this -v is before it. SHELL_VERBOSITY has no effect here.
         if (!$output->isDebug() && $input->hasParameterOption(['-v', '-vv', '--verbose'], true)) {
             throw new UsageException('option -v: give it after run, to print each command before its output');
         }

@@ -42,7 +42,7 @@ final class StartOptions
         foreach (self::LOCAL as $name) {
             if ($given->text('queue') !== null && $given->isGiven($name)) {
                 throw new UsageException(
-                    "option --{$name}: can't be combined with --queue, because the agents decide it for their jobs",
+                    "option --{$name}: can't be combined with --queue, because each agent sets it for its jobs",
                 );
             }
         }

@@ -38,8 +38,9 @@ final class ServeCommand extends Command
           because several requests run at once. Printed output goes to the log.
 
         <comment>Processes</comment>
-          A process that exits is replaced. The delay grows while processes exit soon
-          after their start. If this command is killed, its processes exit too.
+          A process that exits is replaced. While processes exit soon after their
+          start, the delay before each replacement grows. If this command is killed,
+          its processes exit too.
 
         <comment>Signals</comment>
           HUP        Reload: replace one process after the other by one that has

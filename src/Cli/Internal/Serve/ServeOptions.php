@@ -37,7 +37,7 @@ final class ServeOptions
         public readonly bool $quiet,
     ) {}
 
-    /** @throws UsageException when an option is invalid or lacks another option, or the application can't be read */
+    /** @throws UsageException when an option is invalid or needs another option, or the application can't be read */
     public static function of(InputInterface $input): self
     {
         $given = new GivenOptions($input);

@@ -55,7 +55,7 @@ final class AgentProcess
 
     private readonly Release $release;
 
-    /** A server that is never started. {@see Admin} shows its statistics and checks, those of agents and broker. */
+    /** A server that is never started. {@see Admin} shows its statistics of the agents, and its check of the broker. */
     private readonly HttpServer $monitored;
 
     public function __construct(private readonly WorkOptions $options, private readonly LoggerInterface $log)
@@ -91,7 +91,7 @@ final class AgentProcess
     /** @throws \Spindle\Http\ListenException|\Spindle\LauncherException */
     public function run(): int
     {
-        // Otherwise the agent would claim jobs before it fails.
+        // Without these checks, the agent would claim jobs before it fails.
         LauncherChild::checkFunctions('ini_set', 'putenv', 'stream_socket_server'); // workers need them
         PhpBinary::find(null);
         $admin = $this->options->admin === null ? null : $this->openAdmin($this->options->admin);

@@ -149,7 +149,7 @@ final class CommandTemplate
         }
     }
 
-    /** Rejects a misspelled column. The command would keep the wrong name, and the values would be added at the end. */
+    /** Rejects a misspelled column. Otherwise, the command would contain that name, and all values at its end. */
     private static function rejectUnknownColumn(string $words, ReplacementStrings $strings): void
     {
         $name = $strings->unknownColumnIn($words);

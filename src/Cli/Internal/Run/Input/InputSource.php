@@ -18,7 +18,7 @@ final class InputSource
     /** Whether a header has been read, so that the records begin after it. */
     private bool $hasHeader = false;
 
-    /** Bytes after the header that were read with the header from a stream that can't seek back. */
+    /** Bytes that were read beyond the header, from a stream that can't seek back. */
     private string $unread = '';
 
     /**
@@ -116,7 +116,7 @@ final class InputSource
         return $header;
     }
 
-    /** Counts arguments or records of a regular file. Returns null for other streams or separators of several bytes. */
+    /** Counts the arguments, or the records of a regular file. Returns null for other streams and longer separators. */
     public function count(): ?int
     {
         if ($this->stream === null) {
@@ -168,7 +168,7 @@ final class InputSource
     }
 
     /**
-     * Yields texts of many records as they are read. Each record ends with {@see textSeparator()}.
+     * Yields texts of zero or more whole records as they are read. Each record ends with {@see textSeparator()}.
      *
      * @return \Generator<int, string>
      *
@@ -197,7 +197,7 @@ final class InputSource
     }
 
     /**
-     * Yields lists of many records as they are read.
+     * Yields the records in lists as they are read.
      *
      * @return \Generator<int, list<string>>
      *
@@ -307,7 +307,7 @@ final class InputSource
         return $stream;
     }
 
-    /** @param string $with text about other lines that count; '' for none */
+    /** @param string $with text about further lines of the same record; '' for none */
     public static function tooLong(int $number, string $with = ''): UsageException
     {
         return new UsageException(\sprintf(

@@ -21,7 +21,7 @@ final class InputSources
 
     /**
      * @param non-empty-list<non-empty-list<InputSource>> $groups
-     * @param bool $repeatsShorter whether a source that ends before others starts again (--link); else its group ends
+     * @param bool $repeatsShorter whether a source that ends before others starts again (--link), or the group ends
      * @param bool $isShuffled whether the combinations have a random order, as by --shuf
      */
     public function __construct(
@@ -245,11 +245,11 @@ final class InputSources
     }
 
     /**
-     * Yields the records before the one that ends the input. A continued record and the next one are one record.
+     * Yields the records before the record that ends the input. Joins a continued record and the record after it.
      *
      * @return \Generator<int, string>
      *
-     * @throws UsageException when a record with those that continue it is too long
+     * @throws UsageException when a record, joined with the records that continue it, is too long
      */
     private function records(InputWait $wait, InputSource $source): \Generator
     {

@@ -13,7 +13,7 @@ final class Packing
     private const POINTER_BYTES = 8;
 
     /**
-     * @param int|null $maxRecords   records of a job; null for as many as fit; 0 for one whose values are unused
+     * @param int|null $maxRecords   records per job; null for as many as fit; 0 for one record, without its values
      * @param int      $maxBytes     largest size of the command's words, plus one byte for the end of each word
      * @param int      $limit        limit of the system for the command's bytes plus a pointer to each word
      * @param bool     $isSpread     whether the last records are divided among the jobs that run at the same time
@@ -77,7 +77,7 @@ final class Packing
             }
         }
         if ($job !== []) {
-            yield from $this->last($job, max(1, $concurrency()));
+            yield from $this->lastJobs($job, max(1, $concurrency()));
         }
     }
 
@@ -115,7 +115,7 @@ final class Packing
      *
      * @return \Generator<int, JobValues>
      */
-    private function last(array $rows, int $jobs): \Generator
+    private function lastJobs(array $rows, int $jobs): \Generator
     {
         $size = $this->isSpread ? (int) ceil(\count($rows) / $jobs) : \count($rows);
         foreach (array_chunk($rows, max(1, $size)) as $chunk) {

@@ -6,7 +6,7 @@ namespace Spindle\Cli\Internal\Run\Input;
 
 use Spindle\Command\Command;
 
-/** A program and its arguments, without a shell. A word that is a list, such as {} or {.}, becomes a word per value. */
+/** A program and its arguments, without a shell. A word such as {} or {.} (a list) becomes one word for each value. */
 final class ProgramTemplate implements TemplateBody
 {
     /** Matches the text of a word that needs no quotes. In the first word, = would make an assignment. */
@@ -35,7 +35,7 @@ final class ProgramTemplate implements TemplateBody
         return Command::of(...($words === [] ? [''] : $words));
     }
 
-    /** Quotes values (e'a b' for e{}), or a word if its fixed text needs quotes. GNU parallel quotes only values. */
+    /** Quotes each value (e'a b' for e{}), or a word whose fixed text needs quotes. GNU parallel quotes only values. */
     public function text(array $values, int $sequence, string $slot): string
     {
         return implode(' ', $this->words($values, $sequence, $slot, isQuoted: true));
@@ -174,7 +174,7 @@ final class ProgramTemplate implements TemplateBody
     /**
      * @param non-empty-list<string|Replacement> $parts
      * @param list<string>                       $values
-     * @param list<string>                       $listed values of a list; each value after the first begins a new word
+     * @param list<string>                       $listed values for {}; each value after the first begins a new word
      *
      * @return list<string> empty if the word has only replacement strings, and none of them has a value
      */

@@ -39,7 +39,7 @@ final class QuotedPlace
     /**
      * Checks whether plain values need quotes here. Without quotes, a value could become part of a variable's name
      * or of a redirection's descriptor, or become a reserved word. Bash reads a - at the end of a redirection (>&3-) as
-     * "move the descriptor". Between brackets, a - means a range. Blanks separate several values of one place.
+     * "move the descriptor". Between brackets, a - means a range. Several values of one place have blanks between them.
      *
      * @param list<string|Replacement> $parts the line; the replacement is at $i
      */

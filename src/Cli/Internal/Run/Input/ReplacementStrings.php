@@ -28,7 +28,7 @@ final class ReplacementStrings
     /** @var array<array-key, string> {@see Replacement::$part} by spelling: '.' for {.} */
     private readonly array $parts;
 
-    /** Whether {1} and the like are replaced. As in GNU parallel, they are not if -I gives {} another spelling. */
+    /** Whether positions such as {1} are replaced: only if -I does not give {} another spelling, as in GNU parallel. */
     private readonly bool $hasPositions;
 
     /** @var array<array-key, int> position of each column, by name */
@@ -74,7 +74,7 @@ final class ReplacementStrings
         return preg_match(self::UNSUPPORTED_PATTERN, $rest, $match) === 1 ? $match[0] : null;
     }
 
-    /** Returns the first {text} that looks like a column but is none; null if there is no such text, or no header. */
+    /** Returns the first {text} that looks like a column's name but is none; null for no such text or no header. */
     public function unknownColumnIn(string $text): ?string
     {
         $rest = (string) preg_replace($this->pattern($text), ' ', $text);

@@ -172,7 +172,7 @@ final class ShellLineScanner
         }
     }
 
-    /** Scans the text after $((. Without )) at its end, $(( was a subshell in $(...): refuses later positions. */
+    /** Scans the text after $((. If the end is not )), $(( began a subshell in $(...): refuses later positions. */
     private function stepInArithmetic(string $text, int $at): int
     {
         switch ($text[$at]) {
@@ -299,7 +299,7 @@ final class ShellLineScanner
         return 1;
     }
 
-    /** Scans a backslash. Before the shell splits words, it removes a backslash and the line feed after it. */
+    /** Scans a backslash. The shell removes a backslash and the line feed after it before it splits the line. */
     private function readEscapeInCode(string $text, int $at, bool $wasWordStart): int
     {
         if (($text[$at + 1] ?? '') !== "\n") {

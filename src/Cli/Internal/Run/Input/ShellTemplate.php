@@ -21,7 +21,7 @@ final class ShellTemplate implements TemplateBody
     /** Matches the start of an assignment, of a redirection or of a comment. */
     private const INCOMPLETE_PATTERN = '~[<>]|[\s;&|()]\w+(?:\[.*\])?\+?=|[\s;&|()]#~s';
 
-    /** @var non-empty-list<list<string|QuotedPlace>> the line in pieces; -X repeats a piece with {} */
+    /** @var non-empty-list<list<string|QuotedPlace>> the line in pieces; -X repeats each piece that has {} */
     private readonly array $pieces;
 
     /**

@@ -8,7 +8,7 @@ final class ValueInputs implements JobInputs
 {
     private const LOOKAHEAD = 256;
 
-    /** Lookahead if each job has as many values as fit. Such jobs are large. */
+    /** Lookahead if each job has as many values as fit into a command. Such jobs are large. */
     private const LOOKAHEAD_OF_LARGE_JOBS = 1;
 
     public function __construct(

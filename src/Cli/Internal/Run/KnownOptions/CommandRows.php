@@ -7,7 +7,7 @@ namespace Spindle\Cli\Internal\Run\KnownOptions;
 /** Options that change the command: its replacement strings, and how many inputs one command has. */
 final class CommandRows
 {
-    private const PERL = 'code of Perl is not run, because spindle run has no Perl; use a shell line, such as'
+    private const PERL = 'Perl code is not run, because spindle run has no Perl; use a shell line, such as'
         . " 'x={}; echo \"\${x%.*}\"', or {.} {/} {//} {/.} {1}";
 
     private const NUMBER_OF_LINES = 'Without a number, `-l` and `--max-lines` mean `-L 1`. Write a number into the'
@@ -40,7 +40,7 @@ final class CommandRows
             . self::NUMBER_OF_LINES,
         ],
         [
-            'pack m', '', Meaning::Same, 'Insert as many inputs as a command can have. Divide the last inputs among the'
+            'pack m', '', Meaning::Same, 'Insert as many inputs as fit into a command. Divide the last inputs among the'
             . ' jobs that run at once', 'Only `spindle run` has the name `--pack`',
         ],
         ['xargs', '', Meaning::Same, 'As -m, but do not divide the last inputs among the jobs that run at once'],

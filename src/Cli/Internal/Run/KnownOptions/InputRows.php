@@ -24,21 +24,21 @@ final class InputRows
         [
             'colsep C col-sep', 'REGEX', Meaning::Same,
             'Split each line into columns {1} {2}, at the matches of a regular expression',
-            'Regular expressions are those of PCRE, and can contain no code of Perl',
+            'Regular expressions are those of PCRE, and can contain no Perl code',
         ],
         [
-            'header', ':', Meaning::Same, 'The first line of each input has names for its columns: {name} is {1}. With'
-            . ' --pipe, each job gets the first lines of the input',
+            'header', ':', Meaning::Same, 'The first line of each input has the names of its columns. {NAME} stands for'
+            . ' the value in that column. With --pipe, each job reads the first lines before its block',
             'Only with `--pipe`, the value can also be a number of lines or a regular expression. With this'
             . ' option, GNU parallel splits lines at tabs by default; here, give `--colsep \'\t\'` too',
         ],
         [
-            'trim', 'HOW', Meaning::Same, 'Remove white space of values: l (left), r, lr, rl or n (none) [default: n,'
-            . ' with --colsep rl]',
+            'trim', 'HOW', Meaning::Same, 'Remove white space around values: l (left), r (right), lr or rl (both),'
+            . ' n (none) [default: n; with --colsep: rl]',
         ],
         [
-            'link xapply', '', Meaning::Same, 'Read one line of each input for a job, instead of all combinations.'
-            . ' Shorter inputs start again',
+            'link xapply', '', Meaning::Same, 'Give each job one line of each input, instead of running all'
+            . ' combinations. Shorter inputs start again',
         ],
         [
             'eof E e', 'END', Meaning::Same, 'End the input at the first line that is END',
@@ -51,13 +51,13 @@ final class InputRows
         ],
         ['arg-sep argsep', 'WORD', Meaning::Same, 'Use WORD instead of :::'],
         ['arg-file-sep argfilesep', 'WORD', Meaning::Same, 'Use WORD instead of ::::'],
-        ['csv', '', Meaning::Refused, 'quotes of CSV are not read; convert the input to tabs and use --colsep \'\t\''],
+        ['csv', '', Meaning::Refused, 'CSV quotes are not supported; use tabs between columns, and --colsep \'\t\''],
         ['skip-first-line skipfirstline', '', Meaning::Refused, 'use tail -n +2 FILE | spindle run ..., or --header :'],
         [
             'shuf', '', Meaning::Same, 'Read all inputs, and run the jobs in a random order',
             'Refused with `--resume`, and with `--pipe-part`',
         ],
-        ['total-jobs totaljobs total', 'N', Meaning::Refused, 'the total is counted if the input is a file or a list'],
+        ['total-jobs totaljobs total', 'N', Meaning::Refused, 'leave it out: the jobs of a file or a list are counted'],
         [
             'linkinputsource xapplyinputsource', 'N', Meaning::Refused,
             'link inputs with :::+, ::::+ or --link',

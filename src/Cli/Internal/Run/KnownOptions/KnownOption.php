@@ -31,7 +31,7 @@ final class KnownOption
         public readonly string $xargsNote,
     ) {}
 
-    /** @param list<string|Meaning> $row the constructor's arguments, but a list is a text with blanks between items */
+    /** @param list<string|Meaning> $row the constructor's arguments, with each list as a text of words */
     public static function of(array $row): self
     {
         [$names, $value, $meaning, $text, $note, $xargs, $xargsNote] = $row + ['', '', Meaning::Own, '', '', '', ''];
@@ -69,7 +69,7 @@ final class KnownOption
         );
     }
 
-    /** Returns the name that the definition of the command has. */
+    /** Returns the option's name in the definition of the command. */
     public function name(): string
     {
         return $this->names[0];

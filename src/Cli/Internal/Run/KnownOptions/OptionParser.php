@@ -154,7 +154,7 @@ final class OptionParser
     }
 
     /**
-     * @param list<string> $following GNU parallel reads a number at the start as the value, and xargs as the command
+     * @param list<string> $following words after the option; a number is a value in GNU parallel, a command in xargs
      *
      * @return list<string> the option with the value 1
      */

@@ -46,7 +46,7 @@ final class OtherRows
         ['sql-and-worker sqlandworker', 'URL', Meaning::Refused, self::DATABASE],
         ['profile J', 'NAME', Meaning::Refused, 'define an alias or a function of the shell'],
         ['plain', '', Meaning::Ignored, 'There are no profiles'],
-        ['gnu', '', Meaning::Ignored, 'There is no other mode'],
+        ['gnu', '', Meaning::Ignored, 'There is only one mode'],
         ['help h', '', Meaning::Same, 'Show the help', '', 'help'],
         ['version V', '', Meaning::Same, 'Show the version', '', 'version'],
         ['tollef', '', Meaning::Refused, 'give the arguments after :::'],

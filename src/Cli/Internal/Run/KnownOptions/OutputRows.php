@@ -13,7 +13,7 @@ final class OutputRows
     public const ROWS = [
         ['keep-order k keeporder', '', Meaning::Same, 'Print outputs in the order of the input'],
         ['no-keep-order nokeeporder nok no-k', '', Meaning::Refused, 'leave out --keep-order'],
-        ['group', '', Meaning::Ignored, 'Outputs are grouped anyway'],
+        ['group', '', Meaning::Ignored, 'Outputs are grouped by default'],
         ['g', '', Meaning::Refused, 'leave it out: outputs are always grouped'],
         [
             'tag', '', Meaning::Same, 'Print the input line and a tab before each line of output',
@@ -58,7 +58,7 @@ final class OutputRows
             'Only `spindle run` has the name `--trace`', 'verbose t',
             'The printed command has more quotes than in xargs',
         ],
-        ['silent', '', Meaning::Ignored, 'Commands are not printed anyway'],
+        ['silent', '', Meaning::Ignored, 'By default, commands are not printed'],
         ['tmux', '', Meaning::Refused, 'use --results DIR and tail -f'],
         ['tmux-pane tmuxpane', '', Meaning::Refused, 'use --results DIR and tail -f'],
         [

@@ -26,7 +26,7 @@ final class PipeRows
         [
             'block block-size blocksize', 'SIZE', Meaning::Same, 'Size of a block in bytes, such as 10M. A block grows'
             . ' if a record is longer [default: 1M]',
-            'K, M and G stand for powers of 1024, k, m and g for powers of 1000',
+            'K, M and G stand for powers of 1024; k, m and g for powers of 1000',
         ],
         [
             'block-timeout blocktimeout bt', 'T', Meaning::Refused,
@@ -49,8 +49,8 @@ final class PipeRows
         ['cat', '', Meaning::Same, 'Put each block into a temporary file, whose name is {}'],
         ['fifo', '', Meaning::Other, 'As --cat', '{} is a file and not a named pipe'],
         [
-            'tee', '', Meaning::Other, 'With --pipe: give all of standard input to each job, whose arguments are after'
-            . ' :::',
+            'tee', '', Meaning::Other, 'With --pipe: run a job for each argument after :::, and give all of standard'
+            . ' input to each job',
             'Jobs start when all of standard input has been read, and any number of them can run at once.'
             . ' `--pipe-part` is refused with it',
         ],
@@ -59,7 +59,7 @@ final class PipeRows
         [
             'group-by groupby', 'COLUMN', Meaning::Other, 'Consecutive lines with the same value in this column (a'
             . ' number) are one record. --colsep separates columns [default: a tab]',
-            'Names of columns, code of Perl and `--pipe-part` are refused. A last line without a line feed belongs to'
+            'Names of columns, Perl code and `--pipe-part` are refused. A last line without a line feed belongs to'
             . ' the group before it',
         ],
     ];

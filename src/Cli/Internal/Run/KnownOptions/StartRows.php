@@ -35,7 +35,7 @@ final class StartRows
         ],
         ['memsuspend', 'SIZE', Meaning::Refused, 'use --memfree with twice the size; running jobs continue'],
         [
-            'noswap', '', Meaning::Same, 'Start no job while the machine swaps both in and out',
+            'noswap', '', Meaning::Same, 'Start no job while the machine swaps memory both in and out',
             'Retries are not delayed',
         ],
         ['limit', 'COMMAND', Meaning::Refused, 'write the number of jobs into a file, and pass the file as -j FILE'],

@@ -12,7 +12,7 @@ final class BarView
 {
     private const MIN_BAR_COLUMNS = 5;
 
-    /** Columns that the bar gets before the slowest job gets any. */
+    /** Width of the bar from which on the slowest job is shown beside it. */
     private const PREFERRED_BAR_COLUMNS = 20;
 
     private const MIN_JOB_COLUMNS = 8;

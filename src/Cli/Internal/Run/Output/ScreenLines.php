@@ -10,7 +10,7 @@ use Symfony\Component\Console\Output\OutputInterface;
 
 /**
  * Draws lines below the output on a terminal, and redraws only those that have changed. Between two calls, the cursor
- * is at the beginning of the last line. Each line must be shorter than the terminal is wide.
+ * is at the beginning of the last line. Each line must be shorter than the width of the terminal.
  */
 final class ScreenLines
 {
@@ -23,7 +23,7 @@ final class ScreenLines
     /** Whether the last byte of other output has left the cursor in the middle of a line. */
     private bool $isInLine = false;
 
-    /** @param resource $input a stream that the cursor never reads */
+    /** @param resource $input a stream, which the constructor of Cursor needs; nothing is read from it */
     public function __construct(mixed $input)
     {
         $this->output = new BufferedOutput(decorated: true);

@@ -28,7 +28,7 @@ final class ScreenTerminal
     private const SIGTSTP = \PHP_OS_FAMILY === 'Linux' ? 20 : 18;
     private const SIGCONT = \PHP_OS_FAMILY === 'Linux' ? 18 : 19;
 
-    /** @var array{int<1, max>, int<1, max>}|null columns and rows; null when the terminal must be asked */
+    /** @var array{int<1, max>, int<1, max>}|null columns and rows; null if {@see size()} must ask stty */
     private ?array $size = null;
 
     private bool $isGone = false;
@@ -72,7 +72,7 @@ final class ScreenTerminal
             },
             self::SIGCONT => function () use ($continued): void {
                 $this->forgetState();
-                $this->restore(); // SIGSTOP has suspended this process without a call of $suspend.
+                $this->restore(); // SIGSTOP suspends this process without a call of $suspend.
                 $continued();
             },
         ];
@@ -82,7 +82,7 @@ final class ScreenTerminal
         }
     }
 
-    /** Makes this process restore the settings at its end, also by a signal. Call this before {@see readKeys()}. */
+    /** Makes this process restore the settings when it ends, even by a signal. Call this before {@see readKeys()}. */
     public function watchEnds(): void
     {
         if ($this->watchers === []) {
@@ -104,7 +104,7 @@ final class ScreenTerminal
     }
 
     /**
-     * Starts to read keys, without an echo and before the end of a line. Ctrl-C and Ctrl-Z still send signals. Does
+     * Starts to read each key as soon as it is pressed, without an echo. Ctrl-C and Ctrl-Z still send signals. Does
      * nothing in the background, without ext-pcntl, and before a call of {@see watchEnds()}.
      *
      * @param \Closure(string): void $press called with the bytes of keys
@@ -142,7 +142,7 @@ final class ScreenTerminal
         return true;
     }
 
-    /** Stops reading keys, and restores the settings. In the background, the shell has restored its own settings. */
+    /** Stops reading keys, and restores the settings. In the background, the shell has already set its own. */
     public function restore(): void
     {
         if ($this->settings !== null) {
@@ -250,7 +250,7 @@ final class ScreenTerminal
                 $this->restore();
                 EventLoop::cancel($watcher);
                 $this->watchers = array_values(array_diff($this->watchers, [$watcher]));
-                // A due timer may run before the handler of SIGCONT.
+                // A due timer may run before the handler of SIGCONT, and must not use the old state.
                 $this->forgetState();
                 // Suspends this process. The system ignores the signal if no shell could continue the process.
                 posix_kill((int) getmypid(), self::SIGTSTP);

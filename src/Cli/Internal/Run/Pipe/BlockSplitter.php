@@ -12,7 +12,7 @@ final class BlockSplitter
     /** Largest size of a block in bytes, as in GNU parallel. */
     public const MAX_BLOCK_BYTES = (2 << 30) - 1;
 
-    /** Factor by which $blockBytes grows when that many bytes contain no whole record, as in GNU parallel. */
+    /** Factor by which $blockBytes grows when a record is longer than $blockBytes, as in GNU parallel. */
     private const GROWTH = 1.3;
 
     private string $buffer = '';

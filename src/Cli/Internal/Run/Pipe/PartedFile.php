@@ -65,9 +65,9 @@ final class PartedFile
         };
         if ($change !== null) {
             throw new UsageException(
-                "option --pipe-part: '{$this->path}' {$change} while jobs read it. Job {$job} and those that ran"
-                . ' beside it may have read other bytes, and count as not run; run the command again, with a file that'
-                . ' does not change',
+                "option --pipe-part: '{$this->path}' {$change} while jobs read it. Job {$job} and jobs that ran"
+                . ' at the same time may have read other bytes, and count as not run; run the command again, with a'
+                . ' file that does not change',
             );
         }
     }

@@ -24,7 +24,8 @@ final class SemCommand extends Command
 
         The command starts in the background, and spindle sem ends. A command of
         several words is a program and its arguments. A shell reads a command of one
-        word with white space or characters of the shell, as in spindle run.
+        word if it contains white space or characters that are special to a shell,
+        as in spindle run.
 
         A semaphore belongs to the user and the machine. It needs no clean-up: the
         system releases it when the command has ended or was killed.
@@ -113,7 +114,7 @@ final class SemCommand extends Command
         $program = $options->isUngrouped ? self::UNGROUPED : self::GROUPED;
         $pipes = [];
         if (\function_exists('pcntl_signal')) {
-            pcntl_signal(\SIGPIPE, \SIG_DFL); // PHP ignores the signal, and the command would inherit that.
+            pcntl_signal(\SIGPIPE, \SIG_DFL); // PHP ignores the signal, and the command would inherit this setting.
         }
         $process = proc_open(
             [

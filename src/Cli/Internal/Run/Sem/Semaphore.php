@@ -89,7 +89,7 @@ final class Semaphore
             if ($left <= 0) {
                 return null;
             }
-            self::waitForOne($holders, $left);
+            self::waitUntilOneEnds($holders, $left);
         }
     }
 
@@ -125,7 +125,7 @@ final class Semaphore
             }
             $pipe = @fopen("{$this->folder}/{$file}", 'rne');
             if ($pipe === false) {
-                $holders = []; // closes the pipes, so that PHP can load the class of the exception
+                $holders = []; // closes the pipes: PHP needs a descriptor to load the class of the exception
                 throw new UsageException("can't open '{$this->folder}/{$file}'; raise the limit of open files");
             }
             // A pipe without a writer is at its end. A pipe with a writer is empty, but not at its end.
@@ -153,7 +153,7 @@ final class Semaphore
     }
 
     /** @param list<resource> $holders */
-    private static function waitForOne(array $holders, float $seconds): void
+    private static function waitUntilOneEnds(array $holders, float $seconds): void
     {
         $none = null;
         $wait = is_infinite($seconds) ? null : (int) $seconds;

@@ -63,7 +63,7 @@ final class OptionParserTest extends TestCase
     /** @return iterable<string, array{list<string>, string}> */
     public static function refusals(): iterable
     {
-        yield 'an option of GNU parallel' => [['--csv', 'x'], 'option --csv: not supported; quotes of CSV are not'];
+        yield 'an option of GNU parallel' => [['--csv', 'x'], 'option --csv: not supported; CSV quotes are not'];
         yield 'a letter among others' => [['-kM', 'x'], 'option -M: not supported; start spindle work on the other'];
         yield 'the beginning of a name' => [['--keep', 'x'], 'option --keep: write the whole name --keep-order'];
         foreach (['-i' => '-I', '--replace' => '-I', '-e' => '-E', '--eof' => '-E'] as $option => $with) {
