@@ -74,7 +74,7 @@ final class CommandDispatcher implements AttemptEvents
         public readonly RetryPolicy $retry,
         public readonly CommandPoolOptions $options,
     ) {
-        Preload::classes(
+        Preload::load(
             IsolatedCall::class,
             CannotWaitException::class,
             Condition::class,
