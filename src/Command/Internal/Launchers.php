@@ -26,7 +26,7 @@ final class Launchers
     /** Maximum deaths per launcher since the last end of a command. After more, commands of dead launchers fail. */
     private const MAX_DEATHS_PER_LAUNCHER = 3;
 
-    /** Maximum failed starts (deaths before ready) per launcher and window. After more, their commands fail. */
+    /** Maximum failed starts (deaths before READY) per launcher in the window. After more, their commands fail. */
     private const MAX_FAILED_STARTS_PER_LAUNCHER = 5;
     private const START_WINDOW_NANOSECONDS = 10_000_000_000;
 

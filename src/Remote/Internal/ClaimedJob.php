@@ -20,7 +20,7 @@ use Spindle\Remote\Delivery;
  */
 final class ClaimedJob implements Cancellation
 {
-    /** Seconds that a generator task has to end after the agent stops reading its items. Then it is cancelled. */
+    /** When the agent stops reading a generator's items, the task is cancelled unless it ends within this time (s). */
     private const GENERATOR_END_TIMEOUT = 1.0;
 
     /** Number of stored items of a generator; null for other tasks. */

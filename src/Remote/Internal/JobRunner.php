@@ -57,7 +57,7 @@ final class JobRunner
     /** Number of claimed jobs that the agent wants to have. */
     private int $capacity;
 
-    /** Highest sequence number of a job that the pool has, or may have, received. */
+    /** Highest sequence number of a job that the pool has received; after a lost answer, the highest possible one. */
     private int $lastPooledNumber = 0;
 
     private bool $isStopping = false;
@@ -221,7 +221,7 @@ final class JobRunner
     public function add(array $deliveries, int $first): void
     {
         if ($this->run->hasFailed()) {
-            return; // other agents can claim these jobs when the lease has ended
+            return; // no job runs under this lease any more; other agents can claim the jobs when the lease has ended
         }
         $refusals = [];
         foreach ($deliveries as $i => $delivery) {

@@ -59,7 +59,7 @@ final class QueueClient
      */
     public function head(string $code): string
     {
-        $this->mustBeOpen(); // in a fork, also replaces the client; job() does not, because getmypid() is slow
+        $this->mustBeOpen(); // also replaces the client in a fork; job() omits this, because getmypid() is slow
 
         return $this->codec->head($code);
     }

@@ -146,7 +146,7 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
             $cancellation?->throwIfRequested();
             FiberSwitch::ensurePossible();
             $this->client->mustBeOpen();
-            $this->queue = $this->client->queueOrThrow(); // a fork has its own
+            $this->queue = $this->client->queueOrThrow(); // a fork has its own queue object
             $this->client->begin($this);
         } catch (\Throwable $refusal) {
             $this->input->refuse($refusal);
@@ -385,7 +385,7 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
         }
         $this->isAbandoned = true;
         $this->input->stop();
-        $ids = [...array_keys($this->pending), ...$this->arrived->clear()]; // an outcome can have stored items
+        $ids = [...array_keys($this->pending), ...$this->arrived->clear()]; // ended generators may have stored items
         if ($ids !== []) {
             $this->client->cancelLater($ids);
         }

@@ -51,7 +51,7 @@ final class StoredItems
     /** Drops the stored items and ends a running task, unless another process may read the items. */
     private function end(): void
     {
-        // Another process may read the items of a dispatched task, unless this object has taken some before the end.
+        // Other processes may read the items of a dispatched task, unless it is running and this object has taken some.
         $isRunning = $this->outcome === null && $this->failure === null;
         $isOnlyReader = $isRunning && $this->takenCount > 0 || $this->queue->isOwn($this->id);
         if (!$this->isReleased && $isOnlyReader) {
