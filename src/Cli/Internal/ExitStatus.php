@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal;
 
-/** Exit statuses of `spindle`. 1 to 100 are the number of failed jobs. */
+/** Exit statuses of `spindle`. A status from 1 to 100 is the number of failed jobs. */
 final class ExitStatus
 {
     public const OK = 0;

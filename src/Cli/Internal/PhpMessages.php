@@ -16,7 +16,7 @@ final class PhpMessages
 
     private function __construct() {}
 
-    /** Logs messages of this process and its forks. The parent process reports a fatal error of a fork instead. */
+    /** Logs messages of this process and its forks. A fatal error of a fork is reported only by the parent process. */
     public static function logTo(LoggerInterface $log): void
     {
         PhpSettings::set('display_errors', '0');
@@ -42,7 +42,7 @@ final class PhpMessages
                 PhpSettings::set('memory_limit', '-1'); // the limit may have caused the error
                 self::log($log, LogLevel::CRITICAL, $error['message'], $error['file'], $error['line']);
             }
-            PhpSettings::set('display_errors', 'stderr'); // Fatal errors in later shutdown functions are not logged.
+            PhpSettings::set('display_errors', 'stderr'); // Fatal errors in later shutdown functions are only printed.
         });
     }
 

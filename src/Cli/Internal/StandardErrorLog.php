@@ -75,7 +75,7 @@ final class StandardErrorLog extends AbstractLogger
             if ($surplus <= 0) {
                 return (string) $exception;
             }
-        } catch (\Throwable) { // the message may be an object
+        } catch (\Throwable) { // a subclass may have set the message to an object
             return self::describeOne($exception);
         }
         $latest = array_reverse(\array_slice($chain, 0, self::MAX_EXCEPTIONS - 1));

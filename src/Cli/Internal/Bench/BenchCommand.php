@@ -140,15 +140,17 @@ final class BenchCommand extends Command
         'connections' => ['--connections', null, self::VALUE, <<<'TEXT'
             postgres: Use these numbers of connections in
             select, cells, unit and update [default: 1, 4
-            or 8 for each measurement; cells: 1,2,4,8,16]
+            or 8, which depends on the measurement;
+            cells: 1,2,4,8,16]
             http: Open N connections [default: 50]
             aircraft: Open N connections to the database
             in latency and sleep [default: 100]
             TEXT],
         'fibers' => ['--fibers', null, self::VALUE, <<<'TEXT'
             postgres: Share the connections among these
-            numbers of fibers [default: 1, 64 or 256 for
-            each measurement; cells: 8,64,256,1024]
+            numbers of fibers [default: 1, 64 or 256,
+            which depends on the measurement; cells:
+            8,64,256,1024]
             http-client: Send these numbers of requests
             at the same time in get [default: 64]
             TEXT],
@@ -306,7 +308,7 @@ final class BenchCommand extends Command
     /** @param list<string> $command */
     private static function runScript(array $command, OutputInterface $output): int
     {
-        // The script inherits descriptor 2. If STDERR were listed here, PHP would change its write position in a file.
+        // The script inherits descriptor 2. If STDERR is a file, listing it here would move its write position.
         $process = proc_open($command, [1 => ['pipe', 'w']], $pipes);
         if ($process === false || !isset($pipes[1])) {
             throw new \RuntimeException("{$command[0]} could not be started");

@@ -61,7 +61,7 @@ final class QueueManager
     }
 
     /**
-     * Removes at most as many jobs as are waiting at the start. So jobs that are submitted later don't prolong it.
+     * Removes at most the number of jobs that are waiting at the start, so that new jobs don't prolong the purge.
      *
      * @return int number of removed jobs
      *

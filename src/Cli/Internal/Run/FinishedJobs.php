@@ -22,7 +22,7 @@ final class FinishedJobs
     private const LINE_PATTERN = '/^' . self::FIELDS . '(?<command>.*)\n$/Ds';
     private const START_BYTES = 1024;
 
-    /** @var array<int, string> entries of JOBS_PER_PAGE consecutive jobs, by page number; NUL bytes for no entry */
+    /** @var array<int, string> entries of JOBS_PER_PAGE consecutive jobs, by page; NUL bytes if a job is missing */
     private array $pages = [];
 
     /** @var array<int, int> bytes of standard input, by job number; only of jobs that had standard input */
@@ -72,7 +72,7 @@ final class FinishedJobs
         return str_starts_with(JobLog::HEADER, $start) || preg_match('/^' . self::FIELDS . '/', $start) === 1;
     }
 
-    /** @return int<0, max> size of the log in bytes, without a last line that was cut off */
+    /** @return int<0, max> size of the log in bytes, without an incomplete last line */
     public function length(): int
     {
         return $this->length;
@@ -114,7 +114,7 @@ final class FinishedJobs
         return $this->entry($sequence) !== null;
     }
 
-    /** Returns the lowest number above $sequence that a finished job has; null if there is none. */
+    /** Returns the number of the first finished job after job $sequence; null if there is none. */
     public function firstAfter(int $sequence): ?int
     {
         $first = null;

@@ -93,7 +93,7 @@ final class HaltRule
             : ExitStatus::ofFailures($failed);
     }
 
-    /** Returns the status that a shell would report: 255 if the job log has -1, for example after a timeout. */
+    /** Returns the exit status as a shell reports it: -1 in the job log, such as after a timeout, becomes 255. */
     private static function statusOf(CommandResult $result): int
     {
         return $result->signal !== null && !$result->timedOut

@@ -42,7 +42,7 @@ final class InputOptions
     /**
      * @param ReplacementStrings $strings replacement strings of the command and of options such as --results
      * @param list<string>       $columns names of columns; empty if columns have no names
-     * @param int|null           $valuesPerRecord   number of values of each record; null if it can vary
+     * @param int|null           $valuesPerRecord   number of values of each record; null if the number can vary
      */
     private function __construct(
         public readonly JobInputs $inputs,

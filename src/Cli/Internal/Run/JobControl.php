@@ -14,7 +14,7 @@ final class JobControl implements RunControl
 {
     private const MAX_OUTPUT_BYTES = 16_384;
 
-    /** @var array<int, true> numbers of the jobs that {@see end()} has ended and that have no result */
+    /** @var array<int, true> numbers of the jobs that {@see end()} has ended, until their results arrive */
     private array $ended = [];
 
     public function __construct(

@@ -61,7 +61,7 @@ final class JobLog
     }
 
     /**
-     * Continues a log, or starts a new log, and returns its finished jobs. A last line that was cut off is removed.
+     * Continues a log, or starts a new log, and returns its finished jobs. An incomplete last line is removed.
      *
      * @param bool $hasHeader whether a new log gets a header
      *

@@ -25,7 +25,7 @@ final class JobRecorder
     ) {}
 
     /**
-     * Returns the command, with its output redirected as the writer needs.
+     * Returns the command, with its output redirected to where the writer needs the output.
      *
      * @throws OutputClosedException|OutputFailedException
      */

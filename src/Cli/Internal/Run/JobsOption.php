@@ -7,7 +7,7 @@ namespace Spindle\Cli\Internal\Run;
 use Spindle\Cli\Internal\UsageException;
 use Spindle\Internal\CpuCount;
 
-/** The option --jobs: a number, the usable CPUs +N or -N, a percentage of the usable CPUs, or a file with a value. */
+/** The option --jobs: a number, or +N, -N or a percentage relative to the usable CPUs, or a file with such a value. */
 final class JobsOption
 {
     /** The value 0: as many jobs at the same time as the pool can run. */

@@ -108,7 +108,7 @@ final class MachineLimits
             && (!$this->avoidsSwapping || !$this->isSwapping($now));
     }
 
-    /** Returns which limit the machine exceeds. */
+    /** Returns the text that names the limit that prevents a start. */
     private function obstacle(): string
     {
         $limit = $this->loadLimit?->current() ?? \INF;

@@ -53,7 +53,7 @@ final class ResultPaths
         return $this->template->usesSlot();
     }
 
-    /** @return array{string, string|null} folder of the files; the same folder if only this job uses it, else null */
+    /** @return array{string, string|null} the job's folder; and again if only this job uses the folder, else null */
     public function folders(InputJob $job): array
     {
         if ($this->root !== null) {

@@ -105,7 +105,7 @@ final class ResultsDirectory
         return new UsageException("option --results: can't write to the folder '{$path}'; check its permissions");
     }
 
-    /** @throws OutputFailedException when a link inside the folder of all results leads elsewhere */
+    /** @throws OutputFailedException when a folder inside the folder of all results is a symbolic link */
     private function rejectLinks(string $folder): void
     {
         clearstatcache();

@@ -45,8 +45,9 @@ final class RunCommand extends Command
 
         <comment>Output</comment>
           When a job has finished, its standard output and then its standard error
-          are printed, each in one piece. Outputs of two jobs are never mixed, except
-          with --ungroup. --line-buffer prints lines earlier.
+          are printed, each in one piece. So outputs of two jobs are not mixed.
+          --line-buffer prints each line when it is complete. With --ungroup, the
+          outputs of jobs can mix.
 
         <comment>Other machines</comment>
           With --queue, jobs run on the machines where spindle work serves that queue,
@@ -66,8 +67,8 @@ final class RunCommand extends Command
           0          All jobs succeeded, or --halt success=... was reached.
           1-100      The number of failed jobs; their percentage with --halt ...=N%.
           101        More than 100 jobs failed.
-          any        With --halt ...,fail=1 or done=1, or a percentage that is one
-                     job: the status of the job that stopped the run.
+          any        With --halt ...,fail=1 or done=1, or a percentage that means
+                     one job: the status of the job that stopped the run.
           130        Interrupted by Ctrl-C (INT).
           141        The reader of standard output closed it.
           143        Ended by TERM.

@@ -59,7 +59,7 @@ final class RunOptions
         $this->outcome->results?->template->checkPath($job);
     }
 
-    /** Returns whether a job or its start depends on earlier jobs or the time. If so, no job is created in advance. */
+    /** Returns whether jobs can't be created in advance, because they depend on earlier jobs or their start time. */
     public function dependsOnStartTime(): bool
     {
         return $this->usesSlot()

@@ -55,7 +55,7 @@ final class Runner
     private readonly ?ResumedInput $resumed;
     private readonly int $maxConcurrency;
 
-    /** Exit status of a run that was halted; null before that. */
+    /** Exit status after --halt has stopped the run; null before. */
     private ?int $haltStatus = null;
 
     /** Earliest time to create the next job with --delay, in nanoseconds of hrtime(). The pool delays retries. */
@@ -259,7 +259,7 @@ final class Runner
     }
 
     /**
-     * Counts the jobs for a percentage of --halt before the first one starts.
+     * Counts the jobs for a percentage of --halt before the first job starts.
      *
      * @param \Generator<int, JobValues> $inputs
      *

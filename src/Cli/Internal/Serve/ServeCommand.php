@@ -169,7 +169,7 @@ final class ServeCommand extends Command
         }
 
         if (Supervisor::canFork()) {
-            // With this driver, a signal ends a wait. With epoll, forked processes would share one epoll descriptor.
+            // With this driver, a signal interrupts a wait. With epoll, forks would share one epoll descriptor.
             EventLoop::setDriver(new StreamSelectDriver());
         }
 

@@ -65,7 +65,7 @@ final class WorkCommand extends Command
     private const VALUES = InputOption::VALUE_REQUIRED | InputOption::VALUE_IS_ARRAY;
     private const FLAG = InputOption::VALUE_NONE;
 
-    /** Options in the order of the help, where they follow the broker's. Text lines have at most 35 columns. */
+    /** Options in the order of the help, after the options of the broker. Text lines have at most 35 columns. */
     private const OPTIONS = [
         'workers' => [self::VALUE, <<<'TEXT'
             Run up to N tasks at once [default:

@@ -21,7 +21,7 @@ final class CommandTemplate
     private const OPERATOR_PATTERN = '~^(?:\d?(?:>>?|<|>\||[<>]&[\d-]|>>?/dev/null)|&>>?|\|&?|\|\||&&?|;)$~D';
     private const SHELL_CHARACTER_PATTERN = "~[\\s|&;<>()$`\\\\\"'*?[\\]#\\~!]~";
 
-    /** Stands in the job log for the number of the slot. */
+    /** Text that replaces {%} in the job log, instead of the number of the slot. */
     private const ANY_SLOT = '{%}';
 
     private function __construct(
@@ -127,7 +127,7 @@ final class CommandTemplate
     }
 
     /**
-     * @param list<string> $values values of the job's records; the first $count values have been counted before
+     * @param list<string> $values values of the job's records; the first $count of them were counted in earlier calls
      *
      * @return array{int, int} bytes and words that the other values add to the command
      */

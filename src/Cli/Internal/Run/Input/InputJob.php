@@ -12,7 +12,7 @@ final class InputJob
     /**
      * @param int              $sequence number of the job, starting at 1
      * @param JobValues        $values   of all records of the job
-     * @param int              $slot     number of the job's slot; 0 when slots have no numbers
+     * @param int              $slot     number of the job's slot; 0 if no slot numbers are needed
      * @param int|float|string $id       id of the task with --jsonl; otherwise 0
      * @param string|null      $text     command for the job log; null to log the printed command, with {%} as the slot
      * @param string|null      $shown    the command for printing; null to make the text from $template or $command
@@ -34,7 +34,7 @@ final class InputJob
         private readonly ?string $block = null,
     ) {}
 
-    /** Returns the job with another command. What is printed and logged stays the same. */
+    /** Returns the job with another command. The printed and the logged command stay the same. */
     public function withCommand(Command $command, int $sent = 0, ?string $block = null): self
     {
         return new self(

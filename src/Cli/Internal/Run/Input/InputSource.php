@@ -22,7 +22,7 @@ final class InputSource
     private string $unread = '';
 
     /**
-     * @param string           $recordName word for a record in messages
+     * @param string           $recordName name for one record in messages, such as "argument"
      * @param list<string>     $arguments  the records; unused with a stream
      * @param resource|null    $stream
      * @param non-empty-string $separator

@@ -21,7 +21,7 @@ final class InputSources
 
     /**
      * @param non-empty-list<non-empty-list<InputSource>> $groups
-     * @param bool $repeatsShorter whether a source that ends before others starts again (--link), or the group ends
+     * @param bool $repeatsShorter true: a source that ends early starts again (--link); false: its group ends then
      * @param bool $isShuffled whether the combinations have a random order, as by --shuf
      */
     public function __construct(
@@ -39,7 +39,7 @@ final class InputSources
         return $isSingle && !$this->isShuffled && $this->fields->isEmpty() ? $this->groups[0][0] : null;
     }
 
-    /** Returns the word for a record in messages. */
+    /** Returns the name for one record in messages, such as "input line". */
     public function recordName(): string
     {
         $source = $this->plainSource();

@@ -6,7 +6,7 @@ namespace Spindle\Cli\Internal\Run\Input;
 
 interface JobFormat
 {
-    /** Returns whether the command is a shell line, which is one argument of the shell. */
+    /** Returns whether the command is a shell line, which the shell gets as one argument. */
     public function isShellLine(): bool;
 
     public function usesSlot(): bool;
@@ -25,7 +25,7 @@ interface JobFormat
     public function baseSize(int $sequence, int $slot): array;
 
     /**
-     * @param list<string> $values values of the job's records; the first $count values have been counted before
+     * @param list<string> $values values of the job's records; the first $count of them were counted in earlier calls
      *
      * @return array{int, int} bytes and words that the other values add to a command
      */

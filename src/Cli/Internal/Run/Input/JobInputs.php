@@ -16,7 +16,7 @@ interface JobInputs
     /** Returns the name of a job for messages. */
     public function nameOf(int $number): string;
 
-    /** Returns how many jobs may be created although no slot is free for them. */
+    /** Returns how many jobs may be created in advance, before a slot is free for them. */
     public function lookahead(): int;
 
     /**

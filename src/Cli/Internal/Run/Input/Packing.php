@@ -14,8 +14,8 @@ final class Packing
 
     /**
      * @param int|null $maxRecords   records per job; null for as many as fit; 0 for one record, without its values
-     * @param int      $maxBytes     largest size of the command's words, plus one byte for the end of each word
-     * @param int      $limit        limit of the system for the command's bytes plus a pointer to each word
+     * @param int      $maxBytes     largest total size of the command's words, each with one byte for its end
+     * @param int      $limit        limit of the system for these bytes plus a pointer to each word
      * @param bool     $isSpread     whether the last records are divided among the jobs that run at the same time
      * @param bool     $isLimited    whether $maxBytes is from -s; if not, a command with one record can be longer
      */

@@ -41,7 +41,6 @@ final class ProgramTemplate implements TemplateBody
         return implode(' ', $this->words($values, $sequence, $slot, isQuoted: true));
     }
 
-    /** Returns the command: {@see CommandTemplate::joinedCommand()}. */
     public function joinedCommand(string $values, int $sequence, string $slot): Command
     {
         return Command::ofJoined(...$this->words([$values], $sequence, $slot));

@@ -17,7 +17,7 @@ final class QuotedPlace
     private const PLAIN_CHARACTER = '[\w./:=,+%@-]';
 
     /**
-     * Match the text before and after a place that is in an argument of a program, where no word is reserved. Between
+     * Patterns for the text before and after a place in an argument of a program, where no word is reserved. Between
      * the program and the place are only plain characters and blanks.
      */
     private const IN_ARGUMENT_PATTERN = '~(?:^|[;|&(]|(?<!\\\\)\n)[ \t]*(?!' . self::RESERVED_WORD . '[ \t])'
@@ -28,8 +28,8 @@ final class QuotedPlace
     private const BRACKET_PATTERN = '~\[(?!\[?\s)~';
 
     /**
-     * Matches text in double quotes after which a plain value needs no further quotes. A line feed does not match: the
-     * shell removes a backslash and a line feed after $name, so the value would become part of the name.
+     * Matches text in double quotes after which a plain value needs no further quotes. The text must not end with a
+     * line feed: the shell removes a backslash and a line feed after $name, and the value would become part of it.
      */
     private const BEFORE_IN_DOUBLE_PATTERN = '~[ \t"/.:=,-]\w*$~D';
 

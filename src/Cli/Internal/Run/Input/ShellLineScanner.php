@@ -43,10 +43,10 @@ final class ShellLineScanner
     private ?string $unclearPlace = null;
     private bool $hasHereDocument = false;
 
-    /** Number of open constructs around the word after >&, because bash expands this word twice; null elsewhere. */
+    /** Number of open constructs around a word after >&, which bash expands twice; null outside of such a word. */
     private ?int $duplicationDepth = null;
 
-    /** Number of open constructs around a subscript x[...], because bash may execute its text; null elsewhere. */
+    /** Number of open constructs around a subscript x[...], which bash may execute; null outside of a subscript. */
     private ?int $subscriptDepth = null;
 
     private int $openBrackets = 0;
@@ -299,7 +299,7 @@ final class ShellLineScanner
         return 1;
     }
 
-    /** Scans a backslash. The shell removes a backslash and the line feed after it before it splits the line. */
+    /** Scans a backslash. The shell removes each backslash with a line feed after it, and then splits the line. */
     private function readEscapeInCode(string $text, int $at, bool $wasWordStart): int
     {
         if (($text[$at + 1] ?? '') !== "\n") {

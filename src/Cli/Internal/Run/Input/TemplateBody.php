@@ -26,7 +26,7 @@ interface TemplateBody
     public function baseWords(int $sequence, string $slot): array;
 
     /**
-     * @param list<string> $values values of the job's records; the first $count values have been counted before
+     * @param list<string> $values values of the job's records; the first $count of them were counted in earlier calls
      *
      * @return array{int, int} bytes and words that the other values add to the command
      */

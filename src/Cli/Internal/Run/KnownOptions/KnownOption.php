@@ -42,7 +42,7 @@ final class KnownOption
         return new self(explode(' ', $names), $value, $meaning, $text, $note, $spellings, $xargsNote);
     }
 
-    /** Returns whether the definition of the command has the option. The application defines --help and --version. */
+    /** Returns whether the command defines the option. The application defines --help and --version. */
     public function isDefined(): bool
     {
         return !\in_array($this->meaning, [Meaning::Refused, Meaning::Ignored], true)

@@ -153,7 +153,7 @@ final class Console implements ProgressConsole
         $this->error->abandon();
     }
 
-    /** Returns whether no output is partly written. */
+    /** Returns false while an output is only partly written, because the progress would be drawn into that output. */
     private function canShowProgress(): bool
     {
         return !$this->inGroup && !$this->error->isWriting() && !($this->sharesTerminal && $this->out->isWriting());

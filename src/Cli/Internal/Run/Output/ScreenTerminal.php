@@ -231,7 +231,7 @@ final class ScreenTerminal
         return $this->nextCheck === null;
     }
 
-    /** Returns whether this process may change the terminal's settings. Without a controlling terminal, it may. */
+    /** Returns whether this process is in the foreground of its terminal, or has no controlling terminal. */
     private static function isForegroundProcess(): bool
     {
         $stat = (string) Warnings::suppressed(static fn(): string|false => file_get_contents('/proc/self/stat'));

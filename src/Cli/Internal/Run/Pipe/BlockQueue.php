@@ -10,7 +10,7 @@ use Spindle\Internal\Async\Condition;
 /** Holds the blocks that one job has not read yet, in their order. */
 final class BlockQueue
 {
-    /** A queue with this many bytes or more gets no further block. */
+    /** A queue that holds at least this number of bytes gets no further block. */
     private const MAX_BYTES = 1 << 16;
 
     /** @var list<string> */

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal\Run\Pipe;
 
-/** Implements parts of {@see \Spindle\Cli\Internal\Run\Input\JobInputs} for an unknown number of jobs without names. */
+/** Methods of {@see \Spindle\Cli\Internal\Run\Input\JobInputs} for jobs without names and an unknown total. */
 trait HasNumberedJobs
 {
     public function count(): ?int

@@ -19,7 +19,7 @@ interface RecordEnds
     public function last(string $text, int $from, int $limit): int;
 
     /**
-     * Returns the end of the $count-th record after $from; null if the text does not contain it.
+     * Returns the end of the $count-th record after $from; null if the text does not contain that record.
      *
      * @param int $limit position at which the search ends
      * @param int $count at least 1

@@ -111,7 +111,7 @@ final class Semaphore
     }
 
     /**
-     * Removes the pipes without a holder, of all semaphores.
+     * Removes pipes without a holder, also those of other semaphores.
      *
      * @return list<resource> the pipes of this semaphore, open for reading
      */
