@@ -47,7 +47,7 @@ final class HelpTest extends SpindleCommandTestCase
         $help = (string) preg_replace('/\e\S+?m/', '', $this->ran($command)->getOutput());
 
         self::assertStringContainsString("  -I, --replace=R                  Use R instead of {}\n", $help);
-        self::assertStringContainsString('      --term-seq=SEQUENCE          End a job by TERM, ', $help);
+        self::assertStringContainsString('      --term-seq=SEQUENCE          End a job with SIGTERM, ', $help);
     }
 
     #[TestWith(['--help'])]

@@ -44,7 +44,7 @@ final class OtherRows
         ['sql-master sqlmaster', 'URL', Meaning::Refused, self::DATABASE],
         ['sql-worker sqlworker', 'URL', Meaning::Refused, self::DATABASE],
         ['sql-and-worker sqlandworker', 'URL', Meaning::Refused, self::DATABASE],
-        ['profile J', 'NAME', Meaning::Refused, 'define an alias or a function of the shell'],
+        ['profile J', 'NAME', Meaning::Refused, 'define an alias or a shell function'],
         ['plain', '', Meaning::Ignored, 'There are no profiles'],
         ['gnu', '', Meaning::Ignored, 'There is only one mode'],
         ['help h', '', Meaning::Same, 'Show the help', '', 'help'],
@@ -56,7 +56,7 @@ final class OtherRows
         ['min-version minversion', 'N', Meaning::Refused, 'use --version'],
         ['shell-completion shellcompletion', 'SHELL', Meaning::Refused, 'spindle has no shell completion'],
         ['debug D', 'WHAT', Meaning::Refused, 'use -vvv to log each step'],
-        ['ctrl-c ctrlc no-ctrl-c no-ctrlc noctrlc', '', Meaning::Refused, 'leave it out: one Ctrl-C lets jobs finish'],
+        ['ctrl-c ctrlc no-ctrl-c no-ctrlc noctrlc', '', Meaning::Refused, 'after one Ctrl-C, running jobs may finish'],
     ];
 
     private function __construct() {}

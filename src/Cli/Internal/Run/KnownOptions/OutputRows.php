@@ -6,23 +6,23 @@ namespace Spindle\Cli\Internal\Run\KnownOptions;
 
 final class OutputRows
 {
-    private const COLOR = 'use --tag, which begins each line with the input';
+    private const COLOR = 'lines have no colours; use --tag, which begins each line with the input';
     private const LATEST = 'use --line-buffer, or --progress bar';
-    private const COMPRESS = 'outputs that wait to be printed are in unlinked files, which are not compressed';
+    private const COMPRESS = 'the temporary files with outputs are not compressed';
 
     public const ROWS = [
         ['keep-order k keeporder', '', Meaning::Same, 'Print outputs in the order of the input'],
         ['no-keep-order nokeeporder nok no-k', '', Meaning::Refused, 'leave out --keep-order'],
         ['group', '', Meaning::Ignored, 'Outputs are grouped by default'],
-        ['g', '', Meaning::Refused, 'leave it out: outputs are always grouped'],
+        ['g', '', Meaning::Refused, 'leave it out: outputs are grouped by default'],
         [
             'tag', '', Meaning::Same, 'Print the input line and a tab before each line of output',
-            'A last line without a line feed gets one',
+            'If the last line has no line feed, one is added',
         ],
         [
-            'tag-string tagstring', 'STRING', Meaning::Same, 'As --tag, with this text, which can have replacement'
-            . ' strings',
-            'A last line without a line feed gets one',
+            'tag-string tagstring', 'STRING', Meaning::Same, 'Print this text and a tab before each line of output. The'
+            . ' text can have replacement strings',
+            'If the last line has no line feed, one is added',
         ],
         ['ctag', '', Meaning::Refused, self::COLOR],
         ['ctag-string ctagstring', 'STRING', Meaning::Refused, self::COLOR],

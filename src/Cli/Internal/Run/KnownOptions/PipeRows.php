@@ -47,7 +47,7 @@ final class PipeRows
             . ' the blocks among them', '`--cat` is refused with it',
         ],
         ['cat', '', Meaning::Same, 'Put each block into a temporary file, whose name is {}'],
-        ['fifo', '', Meaning::Other, 'As --cat', '{} is a file and not a named pipe'],
+        ['fifo', '', Meaning::Other, 'The same as --cat', '{} is a file and not a named pipe'],
         [
             'tee', '', Meaning::Other, 'With --pipe: run a job for each argument after :::, and give all of standard'
             . ' input to each job',

@@ -6,7 +6,7 @@ namespace Spindle\Cli\Internal\Run\KnownOptions;
 
 final class StartRows
 {
-    private const THREADS = '-j 100% is the number of usable CPUs, which respects affinity and cgroups';
+    private const THREADS = 'leave it out: -j 100% means all CPUs that the CPU affinity and the cgroup allow';
 
     public const ROWS = [
         [
@@ -33,7 +33,7 @@ final class StartRows
             . ' such as 2G',
             'Running jobs are not ended when memory becomes scarce. Retries are not delayed',
         ],
-        ['memsuspend', 'SIZE', Meaning::Refused, 'use --memfree with twice the size; running jobs continue'],
+        ['memsuspend', 'SIZE', Meaning::Refused, 'running jobs are not suspended; use --memfree with twice the size'],
         [
             'noswap', '', Meaning::Same, 'Start no job while the machine swaps memory both in and out',
             'Retries are not delayed',
@@ -45,18 +45,18 @@ final class StartRows
             . ' not contain this name. Jobs inherit all other variables of spindle run',
             'A function of bash is refused, because `/bin/sh` has none: use `bash -c`',
         ],
-        ['record-env recordenv', '', Meaning::Refused, 'jobs have the whole environment'],
-        ['session', '', Meaning::Refused, 'jobs have the whole environment'],
+        ['record-env recordenv', '', Meaning::Refused, 'leave it out: jobs inherit the whole environment'],
+        ['session', '', Meaning::Refused, 'leave it out: jobs inherit the whole environment'],
         [
-            'work-dir wd workdir', 'DIR', Meaning::Same, 'Run the jobs in this folder, which is created if necessary'
-            . ' and can have replacement strings',
+            'work-dir wd workdir', 'DIR', Meaning::Same, 'Run the jobs in this folder, which is created if necessary.'
+            . ' Its name can have replacement strings',
             'The temporary folder `...` is refused',
         ],
         ['W', 'DIR', Meaning::Refused, 'use --wd DIR'],
         ['tmpdir tempdir', 'DIR', Meaning::Refused, 'set the environment variable TMPDIR'],
         [
-            'term-seq termseq', 'SEQUENCE', Meaning::Other, 'End a job by TERM, a pause in milliseconds, and KILL'
-            . ' [default: TERM,2000,KILL]',
+            'term-seq termseq', 'SEQUENCE', Meaning::Other, 'End a job with SIGTERM, and with SIGKILL after a pause in'
+            . ' milliseconds [default: TERM,2000,KILL]',
             'Other signals, and several pauses, are refused. The default of GNU parallel is'
             . ' `TERM,200,TERM,100,TERM,50,KILL,25`',
         ],
