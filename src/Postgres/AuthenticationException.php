@@ -5,8 +5,8 @@ declare(strict_types=1);
 namespace Spindle\Postgres;
 
 /**
- * The server refused the login, did not prove its identity, or requested an authentication method that {@see
- * PostgresOptions::$authentication} does not allow. The client does not try any host after this one.
+ * The server refused the login, did not prove its identity, or requested an authentication method that
+ * {@see PostgresOptions::$authentication} does not allow. The client does not try the hosts after this one.
  */
 final class AuthenticationException extends \RuntimeException implements PostgresException
 {

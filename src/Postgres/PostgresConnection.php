@@ -185,10 +185,10 @@ final class PostgresConnection implements Lifecycle, PostgresLink
     }
 
     /**
-     * Closes the connection immediately. Accepted calls and generators of {@see listen()} fail with {@see
-     * ConnectionClosedException}, and the server rolls back an open transaction. The client asks the server to stop
-     * statements in progress. This method does not wait until the server has received this request, but the event loop
-     * runs until then.
+     * Closes the connection immediately. Accepted calls and generators of {@see listen()} fail with
+     * {@see ConnectionClosedException}, and the server rolls back an open transaction. The client asks the server to
+     * stop statements in progress. This method does not wait until the server has received this request, but the event
+     * loop runs until then.
      */
     public function kill(): void
     {

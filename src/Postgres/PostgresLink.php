@@ -57,7 +57,7 @@ interface PostgresLink
      * Outside of a {@see Transaction}, the statement runs in its own transaction, which is committed after the last row
      * or when the loop over the rows ends earlier. In the latter case, the commit happens in the background, after the
      * fetch of rows that is in progress. If the fetch takes more than 5 s, the transaction is rolled back. A warning
-     * reports that, and any other failure of this commit, such as a lost or killed connection. close() waits for it.
+     * reports this rollback or any other failure of the commit. close() waits for the commit.
      *
      * During the loop, a transaction or a pool accepts other statements.
      * On a {@see PostgresConnection} or {@see PooledConnection}, statements of other fibers wait for the end of the
@@ -94,9 +94,9 @@ interface PostgresLink
      * Runs COPY … TO STDOUT, in constant memory. Until the loop over the rows ends, no other statement can use the
      * connection.
      *
-     * If the loop ends early, the COPY is cancelled. That aborts the transaction around it, unless the server has
-     * already sent all rows. After that, further statements fail, and the transaction is rolled back. Within a
-     * transaction, read all rows, limit them in the statement, or use {@see stream()}.
+     * If the loop ends early, the COPY is cancelled. The cancellation aborts the transaction around the COPY, unless
+     * the server has already sent all rows. An aborted transaction refuses further statements, and is rolled back.
+     * Within a transaction, read all rows, limit them in the statement, or use {@see stream()}.
      *
      * @return \Generator<int, string> rows in the statement's format, each with its line end
      */
@@ -116,7 +116,7 @@ interface PostgresLink
      *
      * The wait for the answer to COMMIT is limited only by the option readTimeout and by a cancellation. A warning is
      * logged after a minute. The connection is closed if the end of the transaction takes more than 5 s after a
-     * cancellation. A ROLLBACK always has this limit.
+     * cancellation. A ROLLBACK has this limit even without a cancellation.
      *
      * @template T
      *
@@ -124,9 +124,9 @@ interface PostgresLink
      * @param Isolation|null $isolation null for the server's default; must be null within a transaction
      * @param int $retries maximum number of further calls of the function after a deadlock or a serialization failure
      *     (SQLSTATE 40P01, 40001); must be 0 within a transaction
-     * @param Cancellation|null $cancellation ends the wait for a connection, for the BEGIN or for the next attempt. If
-     *     requested before the function returns, it rolls back the transaction. If requested after the COMMIT was sent,
-     *     it limits the wait for the answer. It does not cancel statements of the function
+     * @param Cancellation|null $cancellation ends the wait for a connection, for the BEGIN or for the next attempt.
+     *     Before the function returns, it causes a rollback. After the COMMIT was sent, it limits the wait for the
+     *     answer. It does not cancel statements of the function
      *
      * @return T
      *

@@ -53,8 +53,8 @@ final readonly class PostgresOptions
      * @param string|null $tlsCertificate PEM file of the client's certificate
      * @param string|null $tlsKey PEM file of the client's private key, without a passphrase; null for the file of
      *     `$tlsCertificate`
-     * @param TargetSession $targetSession kind of session that is needed, such as read-write; other hosts are skipped
-     * @param float $connectTimeout maximum seconds for look-up, TCP, TLS and login, for all hosts together; INF for no
+     * @param TargetSession $targetSession required kind of session, such as read-write; hosts without it are skipped
+     * @param float $connectTimeout maximum seconds for DNS, TCP, TLS and login, for all hosts together; INF for no
      *     limit
      * @param float|null $statementTimeout seconds until the server stops a statement; null for the server's setting
      * @param float|null $readTimeout maximum seconds without a byte from the server while an answer is due. After
@@ -109,7 +109,7 @@ final readonly class PostgresOptions
         $this->user = $user ?? self::systemUser();
         $this->database = $database ?? $this->user;
         $this->password = \is_string($password) ? new \SensitiveParameterValue($password) : $password;
-        // The files are read for each connection, and the program may change its working directory.
+        // Absolute, because each connection reads the files, and the program may change its working directory.
         $this->tlsCaFile = WorkingDirectory::absolute($tlsCaFile);
         $this->tlsCertificate = WorkingDirectory::absolute($tlsCertificate);
         $this->tlsKey = WorkingDirectory::absolute($tlsKey);

@@ -250,8 +250,8 @@ final class PostgresPool implements Lifecycle, PostgresLink, Statistics
 
     /**
      * Closes the pool and all of its connections immediately. Running and waiting calls, and generators of
-     * {@see listen()}, fail with {@see ConnectionClosedException}. The server is asked to stop the statements in
-     * progress. This method does not wait until the server has these requests, but the event loop runs until then.
+     * {@see listen()}, fail with {@see ConnectionClosedException}. The client asks the server to stop running
+     * statements. This method does not wait until the server has these requests, but the event loop runs until then.
      */
     public function kill(): void
     {

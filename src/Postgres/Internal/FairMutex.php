@@ -16,9 +16,7 @@ final class FairMutex
     /** Whether {@see $fiber} is the holder. If false, the holder is unknown, and acquire() waits in every fiber. */
     private bool $hasKnownHolder = false;
 
-    /**
-     * @var \WeakReference<\Fiber<mixed, mixed, mixed, mixed>>|null fiber of the known holder; null outside of fibers
-     */
+    /** @var \WeakReference<\Fiber<mixed, mixed, mixed, mixed>>|null fiber of the known holder; null outside fibers */
     private ?\WeakReference $fiber = null;
 
     private readonly FiberQueue $waiting;

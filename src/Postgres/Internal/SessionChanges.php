@@ -138,7 +138,7 @@ final class SessionChanges
         $this->meaningMayDiffer = $this->meaningMayDiffer || self::mayChangeMeaning($sql);
     }
 
-    /** Records one or more statements. Only the first is examined, so several may change the meaning of SQL texts. */
+    /** Records one or more statements. Only the first is examined. So several are assumed to change meaning. */
     public function recordScript(string $sql): void
     {
         $this->record($sql);

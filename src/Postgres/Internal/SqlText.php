@@ -27,9 +27,7 @@ final class SqlText
 
     private const BETWEEN_STATEMENTS = ';' . self::SPACES;
 
-    /**
-     * Matches up to 200 simple tokens: the number is limited, because each repetition counts for pcre.backtrack_limit.
-     */
+    /** Matches up to 200 simple tokens. The limit exists because each repetition counts for pcre.backtrack_limit. */
     private const SIMPLE_TOKENS = '~(?:[^-/\'"$;]++|(?<![eE])\'[^\']*+\'|"[^"]*+"|--[^\n\r]*+|-|/(?!\*)){0,200}+~A';
 
     /** Matches the text before a string if it ends with the prefix E, which makes backslashes escapes. */

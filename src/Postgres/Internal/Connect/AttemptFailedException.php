@@ -45,7 +45,7 @@ final class AttemptFailedException extends NetworkException
     public static function uncorrectableSetting(string $name, string $good): self
     {
         return new self(
-            "the server's setting {$name} would change values, and a client behind a pooler can't change it. Execute "
+            "the server's setting {$name} would change values, and behind a pooler the client can't set it. Execute "
                 . "ALTER ROLE … SET {$name} = '{$good}' for the role of the pooler, and let the pooler reconnect",
             isPermanent: true,
         );

@@ -144,8 +144,7 @@ final class Connector
     }
 
     /**
-     * Returns the session that an earlier HTTP request left on the stream. Sends nothing until the answers prove that
-     * the session was reset.
+     * Returns the session that an earlier HTTP request left on the stream. Sends nothing before the reset is proved.
      *
      * @return OpenedConnection|null null when the session can't be used; the caller must close the stream
      *

@@ -31,7 +31,7 @@ use function Amp\async;
  */
 final class HostSearch
 {
-    /** Seconds until the next address is tried in parallel. RFC 8305 has 0.25 s, but without a login. */
+    /** Maximum seconds until the next address is tried in parallel. RFC 8305 has 0.25 s, but without a login. */
     private const ATTEMPT_DELAY = 1.0;
 
     /** Maximum seconds to wait for earlier attempts after a later server has refused the login. */

@@ -20,10 +20,7 @@ final class HoldingFibers
     /** @var \WeakMap<\Fiber<mixed, mixed, mixed, mixed>, int> number of connections */
     private \WeakMap $fibers;
 
-    /**
-     * @var array<int, \WeakReference<\Fiber<mixed, mixed, mixed, mixed>>|null> by the id of the session; null outside
-     *     fibers
-     */
+    /** @var array<int, \WeakReference<\Fiber<mixed, mixed, mixed, mixed>>|null> by session id; null outside fibers */
     private array $holders = [];
 
     public function __construct()

@@ -22,7 +22,7 @@ final class WaitingFiber
      * @param Exchange $exchange resumes the fiber when the statement was answered or a session was lent
      * @param int $cost nanoseconds that the statement usually takes on the server
      * @param int $since when the wait began, by hrtime(); the fiber may have pinged sessions since then
-     * @param string|null $sql statement that the pool sends on the lent session; null if the fiber uses it itself
+     * @param string|null $sql statement that the pool sends on the lent session; null if the fiber sends its own
      * @param list<mixed> $parameters
      */
     public function __construct(

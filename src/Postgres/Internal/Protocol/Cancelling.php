@@ -95,10 +95,7 @@ final class Cancelling
         async($this->send(...), $pause, $closesOnFailure)->ignore();
     }
 
-    /**
-     * Sends a request if the exchange is being answered after `$seconds`. If `$seconds` is too long, ends the
-     * connection.
-     */
+    /** Sends a request if the exchange is current after `$seconds`. If `$seconds` is too long, ends the connection. */
     public function requestLater(
         #[\SensitiveParameter]
         Exchange $exchange,

@@ -63,8 +63,7 @@ final class CopyRunner
         $exchange = null;
         try {
             $pipeline = $this->pipeline;
-            // Static, to avoid a reference cycle: this object refers to the exchange, and the exchange to this
-            // function.
+            // Static, to avoid a reference cycle: this object refers to the exchange, which refers to this function.
             $onCopyData = static function (string $row) use ($pipeline, &$rows, &$bytes): void {
                 $rows[] = $row;
                 $bytes += \strlen($row);

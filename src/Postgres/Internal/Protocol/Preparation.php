@@ -177,7 +177,7 @@ final class Preparation
         }
     }
 
-    /** @param bool $isChange whether a statement may have changed the schema. Others see the change after COMMIT */
+    /** @param bool $isChange whether the schema may have changed. Other sessions see the change after COMMIT */
     public function noteSchemaChange(bool $isChange): void
     {
         if ($isChange) {
@@ -226,13 +226,13 @@ final class Preparation
      *
      * @throws QueryException when the query failed, and the types are needed or the failure has aborted a transaction
      */
-    private function loadTypes(array $oids, #[\SensitiveParameter] Exchange $of, ?Cancellation $cancellation): bool
+    private function loadTypes(array $oids, #[\SensitiveParameter] Exchange $sent, ?Cancellation $cancellation): bool
     {
         $unknown = $this->types->notLoaded($oids);
         if ($unknown === []) {
             return true;
         }
-        if ($of->serverError !== null || $this->pipeline->conversation->status === 'E') {
+        if ($sent->serverError !== null || $this->pipeline->conversation->status === 'E') {
             return false;
         }
         for ($attempt = 1;; ++$attempt) {
@@ -240,7 +240,7 @@ final class Preparation
             if ($exchange->serverError === null) {
                 break;
             }
-            if ($exchange->status === 'I' && $of->executes) {
+            if ($exchange->status === 'I' && $sent->executes) {
                 return false;
             }
             if ($exchange->status !== 'I' || !$exchange->isStoppedByMistake || $attempt === self::MAX_ATTEMPTS) {

@@ -12,9 +12,7 @@ use Spindle\Internal\Shutdown;
  */
 final class RequestEnd
 {
-    /**
-     * PHP does not call its destructor after a fatal error. error_get_last() is no test, as it may show a later error.
-     */
+    /** PHP skips this object's destructor after a fatal error. error_get_last() may show only a later error. */
     private static ?self $probe = null;
 
     private static bool $areDestructorsCalled = false;
@@ -41,7 +39,7 @@ final class RequestEnd
         self::$pipelines = $pipelines;
     }
 
-    /** Ends connections that can't be reused. If PHP calls no destructors, ends all, but leaves reusable ones open. */
+    /** Ends connections that can't be reused. If PHP calls no destructors, ends all; reusable streams stay open. */
     private static function endAll(): void
     {
         self::$probe = null;

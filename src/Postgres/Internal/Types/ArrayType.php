@@ -8,8 +8,7 @@ use Spindle\Postgres\ProtocolException;
 
 /**
  * Converts arrays with up to six dimensions to and from nested lists. Lower bounds of indexes are dropped. If the
- * element type is JSON, a multirange or a domain over an array, the array has one dimension, because each nested list
- * is an element.
+ * element type is JSON, a multirange or a domain over an array, arrays have one dimension: a nested list is an element.
  *
  * @see https://www.postgresql.org/docs/current/arrays.html#ARRAYS-IO
  */

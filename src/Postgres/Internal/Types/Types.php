@@ -83,7 +83,7 @@ final class Types
 
     public function __construct(private readonly JsonMode $json = JsonMode::Arrays) {}
 
-    /** Returns the types of the server with this start time, because OIDs differ. For null, returns $this. */
+    /** Returns the types of the server with this start time: each server has its own OIDs. For null, returns $this. */
     public function forServer(?string $startTime): self
     {
         $this->serverStartTime ??= $startTime;
