@@ -25,7 +25,7 @@ final class QueueReport
 
     /**
      * @param array<string, int>                                           $statistics
-     * @param array<string, array<string, array<string, int|float|string>>> $jobs details by status and stored id
+     * @param array<string, array<string, array<string, int|float|string>>> $jobs details by status, then by stored id
      */
     public function __construct(
         private readonly string $queue,

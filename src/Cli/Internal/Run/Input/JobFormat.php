@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal\Run\Input;
 
+/** Makes the command of a job from the values of its records. */
 interface JobFormat
 {
     /** Returns whether the command is a shell line, which the shell gets as one argument. */

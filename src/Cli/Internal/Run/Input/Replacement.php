@@ -27,15 +27,15 @@ final class Replacement
         return $this->part === self::SEQUENCE || $this->part === self::SLOT;
     }
 
-    /** Returns whether the replacement string stands for all values of a job. */
+    /** Returns whether this is a list: a replacement string for all values of a job, such as {} or {.}. */
     public function isList(): bool
     {
         return $this->position === null && !$this->isNumber();
     }
 
     /**
-     * Returns the texts that replace the replacement string. A list has one text for each value of $listed. Any other
-     * replacement string has one text, or none if the job has no value at $position.
+     * Returns the texts that replace the replacement string. A list such as {} has one text for each value of $listed.
+     * Any other replacement string has one text, or none if the job has no value at $position.
      *
      * @param list<string> $values values of the job
      * @param list<string> $listed values that a list stands for

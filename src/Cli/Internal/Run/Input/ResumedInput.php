@@ -23,7 +23,7 @@ final class ResumedInput
 
     /**
      * @param \Generator<int, JobValues> $records values of jobs, by job number
-     * @param RunStatistics          $statistics gets the number of skipped jobs
+     * @param RunStatistics          $statistics counts the skipped jobs
      *
      * @return \Generator<int, JobValues> values of the remaining jobs, by job number
      *

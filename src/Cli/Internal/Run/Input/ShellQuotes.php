@@ -14,7 +14,6 @@ final class ShellQuotes
 
     private function __construct() {}
 
-    /** Returns a text, in quotes if it needs them. */
     public static function quoted(string $text): string
     {
         return preg_match(self::PLAIN_PATTERN, $text) === 1 ? $text : self::around($text);

@@ -6,6 +6,7 @@ namespace Spindle\Cli\Internal\Run\Input;
 
 use Spindle\Command\Command;
 
+/** The part of a template that makes the command: a program with its arguments, or a shell line. */
 interface TemplateBody
 {
     /**
@@ -22,7 +23,7 @@ interface TemplateBody
      */
     public function text(array $values, int $sequence, string $slot): string;
 
-    /** @return list<string> the words of a command without values; for a shell line, one text */
+    /** @return list<string> the words of a command without values; a shell line is one word */
     public function baseWords(int $sequence, string $slot): array;
 
     /**

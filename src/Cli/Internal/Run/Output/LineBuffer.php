@@ -18,7 +18,6 @@ final class LineBuffer
         $this->tag = $tag === null ? null : new LineTag($tag);
     }
 
-    /** Returns the number of all bytes that were added. */
     public function length(): int
     {
         return $this->length;
