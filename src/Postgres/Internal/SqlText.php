@@ -30,15 +30,15 @@ final class SqlText
     /** Matches up to 200 simple tokens. The limit exists because each repetition counts for pcre.backtrack_limit. */
     private const SIMPLE_TOKENS = '~(?:[^-/\'"$;]++|(?<![eE])\'[^\']*+\'|"[^"]*+"|--[^\n\r]*+|-|/(?!\*)){0,200}+~A';
 
-    /** Matches the text before a string if it ends with the prefix E, which makes backslashes escapes. */
+    /** Matches text that ends with the prefix E. A string after it has the backslash as its escape character. */
     private const ESCAPE_PREFIX = '~(?:^|[^\w$\x80-\xFF])[eE]$~D';
 
     private const DOLLAR_QUOTE = '~(?<![\w$\x80-\xFF])\$(?:[a-zA-Z_\x80-\xFF][\w\x80-\xFF]*+)?\$~A';
 
     /**
      * Matches a string in three parts: the opening quote, the text, and the closing quote, which may be missing. In a
-     * string without the prefix E, standard_conforming_strings decides whether \' ends the string. So everything after
-     * \' counts as part of the string.
+     * string without the prefix E, standard_conforming_strings decides whether \' ends the string. To mask the whole
+     * string in both cases, everything after \' counts as its part.
      */
     private const STRING_PATTERN = <<<'REGEX'
         ~(?:
@@ -208,7 +208,7 @@ final class SqlText
         return \strlen($sql);
     }
 
-    /** Returns the offset after a string with escapes and its parts on later lines, which have no prefix E. */
+    /** Returns the offset after a string with escapes. A later line can continue the string without the prefix E. */
     private static function escapedStringEnd(string $sql, int $at): int
     {
         $length = \strlen($sql);

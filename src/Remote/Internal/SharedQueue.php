@@ -57,7 +57,7 @@ final class SharedQueue implements LastRequests
     ) {
         $this->ownerPid = (int) getmypid();
         $this->waiters = new Waiters();
-        ProcessEnd::register($this); // before $receivedOutcomes: the last cancellations can add outcomes to drop
+        ProcessEnd::register($this); // sends before $receivedOutcomes, to which it may add outcomes
         $this->outbox = new JobOutbox($broker, $name, $mailbox);
         $this->cancellations = new JobCancellations($broker, $name);
         $this->receivedOutcomes = new ReceivedOutcomes($broker, $name, $this->outbox);
@@ -133,14 +133,14 @@ final class SharedQueue implements LastRequests
         return $ids;
     }
 
-    /** Returns whether a client in this process has created the id. If so, no other process knows the id. */
+    /** Returns whether a client in this process generated the id. If so, only this process waits for the job. */
     public function isOwn(string $id): bool
     {
         return str_starts_with($id, $this->mailbox);
     }
 
     /**
-     * Returns the items of a job, as {@see Broker::takeItems()} does.
+     * Returns values that the generator of a job has yielded, as {@see Broker::takeItems()} does.
      *
      * @return list<string>
      *
@@ -182,7 +182,7 @@ final class SharedQueue implements LastRequests
      * Cancels jobs, even if their submission is pending. Waits until the engine has confirmed all cancellations. While
      * the engine is not available, retries for $timeout seconds.
      *
-     * Cancellation: ends a pause between two attempts, or the wait for a request that another fiber has sent.
+     * $cancellation ends a pause between two attempts, or the wait for a request that another fiber has sent.
      *
      * @param list<string> $ids
      *

@@ -52,7 +52,7 @@ final class HostedContext implements Context, ContextEvents
     /** @var array<int, int> by worker: sequence number of the request to end the worker */
     private array $requestedEnds = [];
 
-    /** @var array<int, array{int, array<string, mixed>}> starts after an end request: sequence number and settings */
+    /** @var array<int, array{int, array<string, mixed>}> START frames sent after an end request: number and settings */
     private array $startsAfterEnd = [];
 
     /** Sequence number of the last request to end a worker, or to start one while another is being ended. */

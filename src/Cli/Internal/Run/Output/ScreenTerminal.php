@@ -77,7 +77,7 @@ final class ScreenTerminal
             },
         ];
         $this->watchers = SignalWatch::start($handlers);
-        if ($this->watchers !== []) { // without pcntl, readKeys() never changes the settings
+        if ($this->watchers !== []) { // without pcntl, readKeys() changes no settings that must be restored
             $this->watchSuspension($suspend);
         }
     }
@@ -142,7 +142,7 @@ final class ScreenTerminal
         return true;
     }
 
-    /** Stops reading keys, and restores the settings. In the background, the shell has already set its own. */
+    /** Stops reading keys. Restores the settings, except in the background: there, those of the shell must stay. */
     public function restore(): void
     {
         if ($this->settings !== null) {
