@@ -22,7 +22,7 @@ final class ColumnSeparator
     }
 
     /**
-     * @param int $limit largest number of columns, the last of which has the rest of the record; -1 for no limit
+     * @param int $limit largest number of columns; the last column contains the rest of the record; -1 for no limit
      *
      * @return list<string>
      *

@@ -9,7 +9,7 @@ use Spindle\Internal\Launcher\Environment;
 /** The largest command that the system runs: see execve(2), "Limits on size of arguments and environment". */
 final class CommandLimit
 {
-    /** Largest size of one argument, such as a shell line, including the byte for its end: MAX_ARG_STRLEN. */
+    /** Largest size of one argument, such as a shell line, including the NUL byte at its end: MAX_ARG_STRLEN. */
     public const ARGUMENT_BYTES = 1 << 17;
 
     /**
@@ -32,7 +32,7 @@ final class CommandLimit
 
     private function __construct() {}
 
-    /** Returns the largest size of a line that `/bin/sh -c --` runs, in bytes, including the byte for its end. */
+    /** Returns the largest size of a line that `/bin/sh -c --` runs, in bytes, including the NUL byte at its end. */
     public static function shellLineBytes(): int
     {
         $words = array_sum(array_map(\strlen(...), ['/bin/sh', '-c', '--'])) + 3 + 4 * self::POINTER_BYTES;

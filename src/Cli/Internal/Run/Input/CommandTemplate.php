@@ -149,7 +149,7 @@ final class CommandTemplate
         }
     }
 
-    /** Rejects a misspelled column. Otherwise, the command would contain that name, and all values at its end. */
+    /** Rejects a misspelled {NAME} of a column. Otherwise, it would stay in the command, with all values at the end. */
     private static function rejectUnknownColumn(string $words, ReplacementStrings $strings): void
     {
         $name = $strings->unknownColumnIn($words);

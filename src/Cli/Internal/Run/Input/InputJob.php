@@ -11,7 +11,7 @@ final class InputJob
 {
     /**
      * @param int              $sequence number of the job, starting at 1
-     * @param JobValues        $values   of all records of the job
+     * @param JobValues        $values   values of all records of the job
      * @param int              $slot     number of the job's slot; 0 if no slot numbers are needed
      * @param int|float|string $id       id of the task with --jsonl; otherwise 0
      * @param string|null      $text     command for the job log; null to log the printed command, with {%} as the slot

@@ -17,11 +17,12 @@ final class InputSources
     /** @var array<int, RecordSpool> rows of groups that have been read to the end, by the index of the group */
     private array $spools = [];
 
+    /** Whether a source has a record. Without any record, there are no rows. */
     private bool $hasRecords = false;
 
     /**
      * @param non-empty-list<non-empty-list<InputSource>> $groups
-     * @param bool $repeatsShorter true: a source that ends early starts again (--link); false: its group ends then
+     * @param bool $repeatsShorter whether a source that ends early starts again, as by --link; if not, its group ends
      * @param bool $isShuffled whether the combinations have a random order, as by --shuf
      */
     public function __construct(

@@ -21,7 +21,7 @@ interface JobFormat
     /**
      * Returns the size of a command without values.
      *
-     * @return array{int, int} number of bytes, including one for the end of each word, and number of words
+     * @return array{int, int} bytes, including the NUL byte at the end of each word, and number of words
      */
     public function baseSize(int $sequence, int $slot): array;
 

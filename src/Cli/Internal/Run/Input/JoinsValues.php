@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal\Run\Input;
 
-/** The methods of {@see JobFormat} for jobs whose joined values are one shell line. */
+/** Methods of {@see JobFormat} for formats that join a job's values into one text, which contains the shell line. */
 trait JoinsValues
 {
     public function isShellLine(): bool

@@ -14,7 +14,7 @@ final class Packing
 
     /**
      * @param int|null $maxRecords   records per job; null for as many as fit; 0 for one record, without its values
-     * @param int      $maxBytes     largest total size of the command's words, each with one byte for its end
+     * @param int      $maxBytes     largest total size of the command's words, each with the NUL byte at its end
      * @param int      $limit        limit of the system for these bytes plus a pointer to each word
      * @param bool     $isSpread     whether the last records are divided among the jobs that run at the same time
      * @param bool     $isLimited    whether $maxBytes is from -s; if not, a command with one record can be longer
@@ -81,7 +81,7 @@ final class Packing
         }
     }
 
-    /** Returns whether a command can be this long. $bytes includes one byte for the end of each word. */
+    /** Returns whether a command can be this long. $bytes includes the NUL byte at the end of each word. */
     public function fits(int $bytes, int $words): bool
     {
         return $bytes <= $this->maxBytes && $this->isAllowed($bytes, $words);

@@ -17,8 +17,8 @@ final class QuotedPlace
     private const PLAIN_CHARACTER = '[\w./:=,+%@-]';
 
     /**
-     * Patterns for the text before and after a place in an argument of a program, where no word is reserved. Between
-     * the program and the place are only plain characters and blanks.
+     * Patterns for the text before and after a place in an argument of a program. A shell has no reserved words there.
+     * Between the program and the place are only plain characters and blanks.
      */
     private const IN_ARGUMENT_PATTERN = '~(?:^|[;|&(]|(?<!\\\\)\n)[ \t]*(?!' . self::RESERVED_WORD . '[ \t])'
         . '[\w./+-]+[ \t](?:(?:' . self::PLAIN_CHARACTER . '|[ \t])*[ \t])?' . self::PLAIN_CHARACTER . '*$~D';
@@ -29,7 +29,7 @@ final class QuotedPlace
 
     /**
      * Matches text in double quotes after which a plain value needs no further quotes. The text must not end with a
-     * line feed: the shell removes a backslash and a line feed after $name, and the value would become part of it.
+     * line feed: the shell removes a backslash and a line feed after $name, so the value would continue the name.
      */
     private const BEFORE_IN_DOUBLE_PATTERN = '~[ \t"/.:=,-]\w*$~D';
 
@@ -40,6 +40,7 @@ final class QuotedPlace
      * Checks whether plain values need quotes here. Without quotes, a value could become part of a variable's name
      * or of a redirection's descriptor, or become a reserved word. Bash reads a - at the end of a redirection (>&3-) as
      * "move the descriptor". Between brackets, a - means a range. Several values of one place have blanks between them.
+     * A plain value next to a blank needs no quotes, so only the text around the place is checked.
      *
      * @param list<string|Replacement> $parts the line; the replacement is at $i
      */

@@ -12,7 +12,7 @@ final class RecordSplitter
 
     private string $rest = '';
 
-    /** @param non-empty-string $separator one byte */
+    /** @param non-empty-string $separator must be one byte for {@see pushText()} */
     public function __construct(private readonly string $separator) {}
 
     /** @return list<string> the records that are complete */

@@ -75,7 +75,7 @@ final class CommandRows
         ['show-limits showlimits', '', Meaning::Refused, 'use getconf ARG_MAX', '', 'show-limits'],
         ['Y shebang hashbang', '', Meaning::Refused, 'start spindle run in a shell script'],
         ['filter', 'EXPRESSION', Meaning::Refused, self::PERL],
-        ['embed', '', Meaning::Refused, 'a script can\'t contain spindle; install it on the machine'],
+        ['embed', '', Meaning::Refused, 'a script can\'t contain spindle; install spindle on the machine'],
     ];
 
     private function __construct() {}

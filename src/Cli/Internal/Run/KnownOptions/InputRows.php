@@ -28,7 +28,7 @@ final class InputRows
         ],
         [
             'header', ':', Meaning::Same, 'The first line of each input has the names of its columns. {NAME} stands for'
-            . ' the value in that column. With --pipe, each job reads the first lines before its block',
+            . ' the value in that column. With --pipe, the input of each job begins with the first lines',
             'Only with `--pipe`, the value can also be a number of lines or a regular expression. With this'
             . ' option, GNU parallel splits lines at tabs by default; here, give `--colsep \'\t\'` too',
         ],

@@ -10,7 +10,7 @@ use Symfony\Component\Console\Input\InputOption;
 /** One option of `spindle run`, `spindle sem`, GNU parallel or xargs, with all its spellings. */
 final class KnownOption
 {
-    /** Maximum columns of a line of the text in the help. */
+    /** Width at which the help wraps the text, in columns. */
     private const TEXT_COLUMNS = 45;
 
     /**
@@ -31,7 +31,7 @@ final class KnownOption
         public readonly string $xargsNote,
     ) {}
 
-    /** @param list<string|Meaning> $row the constructor's arguments, with each list as a text of words */
+    /** @param list<string|Meaning> $row the constructor's arguments; a list is a text with blanks between its items */
     public static function of(array $row): self
     {
         [$names, $value, $meaning, $text, $note, $xargs, $xargsNote] = $row + ['', '', Meaning::Own, '', '', '', ''];

@@ -9,9 +9,8 @@ use Spindle\Cli\Internal\UsageException;
 
 /**
  * Reads options as GNU parallel and xargs do, and rewrites them for Symfony's parser. Options end at the first word
- * that is not an option. Symfony's parser needs a `--` before this word. Each option gets the form --name or
- * --name=value with its first name in the table. Symfony's parser does not support values that begin with a dash, or
- * some options of one character, such as -0 and -P.
+ * that is not an option. A `--` is inserted before this word. Each option becomes --name or --name=value, with its
+ * first name in the table, because Symfony's parser refuses -0, -P, and -j -1: a separate value with a dash.
  */
 final class OptionParser
 {
@@ -125,7 +124,8 @@ final class OptionParser
         $withValue = self::NEEDS_VALUE[$spelling] ?? null;
         if ($withValue !== null) {
             throw new UsageException(
-                "option {$spelling}: without a value, GNU parallel and xargs differ; give it as {$withValue} VALUE",
+                "option {$spelling}: its meaning without a value differs between GNU parallel and xargs; write"
+                . " {$withValue} VALUE",
             );
         }
         if ($option->name() === 'progress') {
@@ -154,7 +154,7 @@ final class OptionParser
     }
 
     /**
-     * @param list<string> $following words after the option; a number is a value in GNU parallel, a command in xargs
+     * @param list<string> $following words after the option; GNU parallel reads a number as a value, xargs as a command
      *
      * @return list<string> the option with the value 1
      */

@@ -30,7 +30,10 @@ final class OtherRows
         ['onall', '', Meaning::Refused, self::AGENTS],
         ['nonall', '', Meaning::Refused, self::AGENTS],
         ['hgrp hostgrp hostgroup hostgroups', '', Meaning::Refused, 'use one queue for each group of machines'],
-        ['filter-hosts filterhosts filter-host', '', Meaning::Refused, 'a machine without an agent gets no jobs'],
+        [
+            'filter-hosts filterhosts filter-host', '', Meaning::Refused,
+            'leave it out: only machines where spindle work runs get jobs',
+        ],
         ['transfer', '', Meaning::Refused, self::FILES],
         ['transfer-file transferfile transfer-files transferfiles tf', 'FILE', Meaning::Refused, self::FILES],
         ['return', 'FILE', Meaning::Refused, self::FILES],

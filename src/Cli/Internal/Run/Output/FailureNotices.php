@@ -15,7 +15,7 @@ final class FailureNotices
     private const MAX_PER_SECOND = 10;
     public const MAX_COMMAND_COLUMNS = 200;
 
-    /** Time of the first notice in the current second, in seconds since the run began. */
+    /** Start of the current second, in seconds since the run began. */
     private float $secondStart = 0.0;
     private int $inSecond = 0;
     private int $unnamed = 0;

@@ -17,7 +17,7 @@ final class OutputOrder
     private const MAX_EARLY_RESULTS = 1000;
     private const MAX_EARLY_BYTES = 16 << 20;
 
-    /** Large results per temporary file. A larger number saves descriptors; a smaller number saves disk space. */
+    /** Large results per temporary file. More results save descriptors. Fewer results free disk space earlier. */
     private const MAX_RESULTS_PER_FILE = 50;
 
     /** @var \SplQueue<InputJob> jobs whose result has not been yielded yet, in the order of the input */

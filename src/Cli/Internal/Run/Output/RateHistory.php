@@ -9,7 +9,7 @@ final class RateHistory
 {
     private const MAX_INTERVALS = 120;
 
-    /** Smallest number of intervals from which a spread is estimated. */
+    /** Smallest number of intervals from which {@see spread()} makes an estimate. */
     private const MIN_INTERVALS = 3;
 
     private const BARS = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];

@@ -13,7 +13,7 @@ use Spindle\Command\CommandResult;
 interface ResultWriter
 {
     /**
-     * Returns the command of a job that is about to start. Redirects its output if the writer needs the output early.
+     * Returns the command of a job that is about to start. Redirects output that is printed while the job runs.
      *
      * @throws OutputClosedException|OutputFailedException
      */

@@ -47,7 +47,7 @@ final class ScreenKeys
         return null;
     }
 
-    /** Returns the last part of the selected job's output; null if no output must be shown. */
+    /** Returns the last part of the selected job's output; null while no output is shown. */
     public function output(): ?string
     {
         return $this->selected === null || !$this->showsOutput ? null : $this->control->outputOf($this->selected);

@@ -39,10 +39,10 @@ final class ScreenTerminal
     /** Time of the next check for the foreground, in nanoseconds of hrtime(); null in the foreground. */
     private int|float|null $nextCheck = 0;
 
-    /** Whether the settings are restored when this process ends: {@see watchEnds()}. */
+    /** Whether the terminal's settings are restored when this process ends: {@see watchEnds()}. */
     private bool $restoresSettings = false;
 
-    /** Settings before {@see readKeys()}, as `stty -g` prints them; null while they have not been changed. */
+    /** The terminal's settings before {@see readKeys()}, as `stty -g` prints them; null while they are unchanged. */
     private ?string $settings = null;
 
     /** @var resource|false|null the terminal, opened for reading; false if that failed, null before the first try */
@@ -82,7 +82,7 @@ final class ScreenTerminal
         }
     }
 
-    /** Makes this process restore the settings when it ends, even by a signal. Call this before {@see readKeys()}. */
+    /** Restores the terminal's settings when this process ends, even by a signal. Call before {@see readKeys()}. */
     public function watchEnds(): void
     {
         if ($this->watchers === []) {
@@ -142,7 +142,7 @@ final class ScreenTerminal
         return true;
     }
 
-    /** Stops reading keys. Restores the settings, except in the background: there, those of the shell must stay. */
+    /** Stops reading keys. Restores the settings, except in the background, where the shell's settings must stay. */
     public function restore(): void
     {
         if ($this->settings !== null) {

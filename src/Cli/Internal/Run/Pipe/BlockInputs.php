@@ -9,7 +9,7 @@ use Spindle\Cli\Internal\Run\Input\InputWait;
 use Spindle\Cli\Internal\Run\Input\JobInputs;
 use Spindle\Cli\Internal\Run\Input\JobValues;
 
-/** Implements --pipe. Each job reads a block of standard input from a file, so no process copies it into a pipe. */
+/** Implements --pipe. Each job reads a block of standard input from a file, so no process copies blocks into pipes. */
 final class BlockInputs implements JobInputs
 {
     use HasNumberedJobs;

@@ -17,7 +17,7 @@ final class PartInputs implements JobInputs
 
     /**
      * Runs a program that reads the header and a part of a file. A shell ignores the status of each program of a
-     * pipeline except the last one. So the file is opened before the pipeline, and the job fails if that is impossible.
+     * pipeline except the last one. So the file is opened before the pipeline, and the job fails if this open fails.
      * `exec` never runs a builtin of the shell, only a program.
      */
     private const PROGRAM = 'file=$1 header=$2 start=$3 size=$4; shift 4; exec <"$file";'

@@ -40,8 +40,8 @@ final class SemCommand extends Command
         HELP;
 
     /**
-     * Runs the command. Only this shell keeps descriptor 3, the pipe of the semaphore. The command and its background
-     * processes do not get the descriptor. `exec` never runs a builtin of the shell, only a program.
+     * Runs the command. Only this shell keeps descriptor 3, the pipe of the semaphore. So background processes that the
+     * command leaves behind do not hold the semaphore. `exec` runs only programs, never a builtin of the shell.
      */
     private const UNGROUPED = '(exec "$@") 3>&-; exit $?';
 

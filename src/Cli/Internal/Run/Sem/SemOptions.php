@@ -13,7 +13,6 @@ use Symfony\Component\Console\Input\InputInterface;
 
 final class SemOptions
 {
-    /** Name of the argument that contains the words of the command. */
     public const WORDS = 'words';
 
     /** Default of --id without a terminal, as in GNU parallel. With a terminal, the terminal's name is the default. */

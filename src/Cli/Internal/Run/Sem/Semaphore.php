@@ -9,8 +9,8 @@ use Spindle\Internal\Clock;
 
 /**
  * A counting semaphore for all processes of a user. Each holder has its own named pipe open for writing. When a holder
- * ends or is killed, the system closes its pipe. The processes that have the pipe open for reading then wake up. The
- * next process that acquires a semaphore removes the pipes without a writer.
+ * ends or is killed, the system closes its pipe. This wakes the waiting processes, which have the pipe open for
+ * reading. The next process that acquires a semaphore removes the pipes without a writer.
  */
 final class Semaphore
 {

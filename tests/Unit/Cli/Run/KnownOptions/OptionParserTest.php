@@ -69,7 +69,8 @@ final class OptionParserTest extends TestCase
         foreach (['-i' => '-I', '--replace' => '-I', '-e' => '-E', '--eof' => '-E'] as $option => $with) {
             yield "{$option} without a value" => [
                 [$option, 'x'],
-                "option {$option}: without a value, GNU parallel and xargs differ; give it as {$with} VALUE",
+                "option {$option}: its meaning without a value differs between GNU parallel and xargs; write"
+                . " {$with} VALUE",
             ];
         }
         yield '-l and a number' => [['-l', '2', 'x'], 'option -l: give the number as -L 2'];
