@@ -36,8 +36,7 @@ final class JobValues
 
     /**
      * Returns the values with NUL bytes between them. Returns null for a list, and if a value contains a NUL byte.
-     *
-     * The returned text then replaces the original text in this object, so that only one copy needs memory.
+     * The returned text replaces the original text in this object, so that only one copy needs memory.
      */
     public function joined(): ?string
     {

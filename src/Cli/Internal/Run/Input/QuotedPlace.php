@@ -33,7 +33,7 @@ final class QuotedPlace
      */
     private const BEFORE_IN_DOUBLE_PATTERN = '~[ \t"/.:=,-]\w*$~D';
 
-    /** Whether a plain value can be inserted here without quotes. */
+    /** Whether a plain value ({@see ShellQuotes::PLAIN_PATTERN}) can be inserted here without quotes. */
     private readonly bool $allowsPlain;
 
     /**

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal\Run\Input;
 
+/** Divides records among jobs. Each job gets the values of its records, but no standard input. */
 final class ValueInputs implements JobInputs
 {
     private const LOOKAHEAD = 256;
