@@ -88,7 +88,7 @@ final class TestServer
         $this->kill();
     }
 
-    /** Kills only the server's first process. Its children then exit, as after a kill by the OOM killer. */
+    /** Kills only the server's first process, as the OOM killer would. Children of PostgreSQL notice this and exit. */
     public function kill(): void
     {
         $this->signal(self::SIGKILL);

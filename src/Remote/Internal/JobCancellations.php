@@ -44,7 +44,7 @@ final class JobCancellations
         unset($this->unsent[$id]);
     }
 
-    /** Makes {@see send()} repeat the unanswered cancellations. The engine has not run them if it lacks the script. */
+    /** Makes {@see send()} repeat unanswered cancellations: an engine that lacks their Lua script has not run them. */
     public function repeatUnanswered(): void
     {
         $this->unsent += $this->sent;
@@ -72,8 +72,8 @@ final class JobCancellations
     }
 
     /**
-     * Sends the unsent cancellations. Yields for each id whether the job was removed or is unknown. Returns false when
-     * the engine is not available.
+     * Sends the unsent cancellations. Yields each id with true if the engine has removed the job or does not know it.
+     * Returns false when the engine is not available.
      *
      * @return \Generator<int, array{string, bool}, mixed, bool>
      */

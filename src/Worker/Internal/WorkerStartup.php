@@ -110,8 +110,8 @@ final class WorkerStartup
 
     /**
      * Returns a receiver for a worker whose shared memory this process cannot open. As soon as the worker is ready, the
-     * receiver ends the worker, because the pool could not see which tasks have started. If the worker fails before it
-     * is ready, it removes the memory itself, and this failure is reported.
+     * receiver ends the worker, because the pool could not see which tasks have started. A worker that fails earlier
+     * removes its memory itself, and the receiver reports its failure.
      *
      * @param \Closure(int, int, string, int, int): void $receive
      *

@@ -35,7 +35,7 @@ final class QueueCommand extends Command
           running  jobs that an agent, their owner, has claimed
           delayed  jobs that wait for their delay or their next attempt
           blocked  jobs that wait because another job with the same key runs
-          dead     jobs that failed for good; kept until retried or deleted
+          dead     dead letters: jobs that failed for good
           Then running, delayed and dead jobs are listed, up to --limit of each, the
           newest dead letters first. --status selects other jobs, such as waiting
           jobs, the oldest first. Times are in UTC, by the broker's clock.

@@ -66,7 +66,7 @@ final readonly class GuzzleOptions
         $version = $options[Guzzle::CRYPTO_METHOD] ?? null;
         if ($version !== null && !\in_array($version, self::TLS_VERSIONS, true)) {
             throw new \InvalidArgumentException(
-                'The option crypto_method must be TLS 1.0, 1.1 or 1.2 here: TLS 1.2 and 1.3 are negotiated',
+                'The option crypto_method must be TLS 1.0, 1.1 or 1.2 here. The client always uses TLS 1.2 or 1.3',
             );
         }
         $sink = $this->sink();

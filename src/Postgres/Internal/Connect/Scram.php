@@ -18,7 +18,7 @@ final class Scram
 
     public const PLUS = 'SCRAM-SHA-256-PLUS';
 
-    /** Maximum number of iterations (seconds of work), so that a malicious server can't keep the client busy. */
+    /** Maximum number of iterations. With more, a malicious server could keep the client busy for many seconds. */
     private const MAX_ITERATIONS = 10_000_000;
 
     private string $serverFirst = '';
@@ -68,7 +68,7 @@ final class Scram
         if ($credentials->channelBinding === ChannelBinding::Require) {
             throw AttemptFailedException::authentication('channel binding is required, and ' . match (true) {
                 !$credentials->tls => 'the connection is not encrypted',
-                !$canBind => "the server's certificate has no hash for it",
+                !$canBind => "the signature of the server's certificate names no hash function",
                 default => 'the server does not offer it',
             });
         }

@@ -141,7 +141,7 @@ final class PreparedStatements
         return $names;
     }
 
-    /** Keeps the statements that were prepared in the transaction, because the transaction is over. */
+    /** Keeps the remaining statements of the last transaction, because no rollback can affect them any more. */
     public function keepTentative(): void
     {
         $this->tentative = [];

@@ -172,7 +172,7 @@ final class ShellLineScanner
         }
     }
 
-    /** Scans the text after $((. If a single ) ends it, $(( began a subshell in $(...): refuses later positions. */
+    /** Scans the text after $((. If it does not end with )), it was a subshell: later positions are then refused. */
     private function stepInArithmetic(string $text, int $at): int
     {
         switch ($text[$at]) {
