@@ -34,7 +34,7 @@ $url = $urls[0];
 $check = static fn(ResponseInterface $response) => strlen((string) $response->getBody()) === 1024
     ? null
     : throw new RuntimeException('the answer is wrong');
-$client = new HttpClient(new HttpClientOptions(maxConnectionsPerOrigin: 2000));
+$client = new HttpClient(new HttpClientOptions(maxConnectionsPerHost: 2000));
 
 $get = static function (int $count) use ($client, $url, $fibers, $check): void {
     $work = static function () use ($client, $url, $check, &$count): void {

@@ -5,9 +5,9 @@ declare(strict_types=1);
 // PostgreSQL from many fibers: queries that share round trips, a transaction, a stream, COPY, notifications.
 
 use Revolt\EventLoop;
-use Spindle\Postgres\NotificationGap;
 use Spindle\Postgres\PostgresException;
 use Spindle\Postgres\PostgresPool;
+use Spindle\Postgres\Reconnected;
 use Spindle\Postgres\Testing\TemporaryPostgres;
 use Spindle\Postgres\Transaction;
 
@@ -62,7 +62,7 @@ $bell = EventLoop::repeat(0.05, static function () use ($db): void {
     $db->query('select pg_notify($1, $2)', ['items', 'sold out']);
 });
 foreach ($db->listen('items') as $told) {
-    if (!$told instanceof NotificationGap) {
+    if (!$told instanceof Reconnected) {
         printf("heard: %s\n", $told->payload);
         break;
     }

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres;
 
-/** No host could be used: each was unreachable, refused the connection, or did not match the {@see TargetSession}. */
+/** Each host was unreachable, refused the connection, or did not match the {@see TargetSessionAttrs}. */
 final class ConnectionFailedException extends \RuntimeException implements PostgresException
 {
     /** @param string|null $sqlState last SQLSTATE that a server sent, such as "53300" (too many connections) */

@@ -39,17 +39,17 @@ final class PooledConnection implements PostgresLink
     public function __construct(
         private readonly SessionPool $pool,
         private readonly PipelinedSession $session,
-        ?float $leakAfter,
+        ?float $leakDetectionThreshold,
         private readonly \Closure $warn,
     ) {
         $this->lease = new SessionLease($session);
         $this->connectionSession = new ConnectionSession($this->lease, warn: $warn);
         $this->borrowerTrace = self::stackTrace();
-        if ($leakAfter !== null) {
+        if ($leakDetectionThreshold !== null) {
             $this->leakTimer = WeakTimer::after(
-                $leakAfter,
+                $leakDetectionThreshold,
                 $this,
-                static fn(self $self) => $self->report("was not released within {$leakAfter} s"),
+                static fn(self $self) => $self->report("was not released within {$leakDetectionThreshold} s"),
             );
         }
     }

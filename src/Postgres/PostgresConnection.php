@@ -127,12 +127,12 @@ final class PostgresConnection implements Lifecycle, PostgresLink
      * Listens for notifications on channels, over a separate connection.
      *
      * The separate connection is opened when the loop over the generator starts. If that connection is lost, another
-     * connection is opened as soon as a server is available. Then the generator yields a {@see NotificationGap},
+     * connection is opened as soon as a server is available. Then the generator yields a {@see Reconnected},
      * because notifications may be missing.
      *
      * @param string|list<string> $channels
      *
-     * @return \Generator<int, Notification|NotificationGap> does not end before the cancellation, {@see close()} or
+     * @return \Generator<int, Notification|Reconnected> does not end before the cancellation, {@see close()} or
      *     {@see kill()}; ending the loop closes the separate connection
      *
      * @throws ConnectionFailedException when no server accepts the first connection

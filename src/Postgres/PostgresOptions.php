@@ -53,7 +53,8 @@ final readonly class PostgresOptions
      * @param string|null $tlsCertificate PEM file of the client's certificate
      * @param string|null $tlsKey PEM file of the client's private key, without a passphrase; null for the file of
      *     `$tlsCertificate`
-     * @param TargetSession $targetSession required kind of session, such as read-write; hosts without it are skipped
+     * @param TargetSessionAttrs $targetSessionAttrs required kind of session, such as read-write; other hosts
+     *     are skipped
      * @param float $connectTimeout maximum seconds for DNS, TCP, TLS and login, for all hosts together; INF for no
      *     limit
      * @param float|null $statementTimeout seconds until the server stops a statement; null for the server's setting
@@ -70,7 +71,7 @@ final readonly class PostgresOptions
      *     or the password
      * @param bool $persistent whether later requests of a PHP-FPM process reuse the connection when their options are
      *     equal
-     * @param int|null $maxValueBytes maximum bytes of a row that is read into memory, at least 1 MiB; null for a
+     * @param int|null $maxRowBytes maximum bytes of a row that is read into memory, at least 1 MiB; null for a
      *     quarter of memory_limit. A larger row causes a {@see ResultTooLargeException}
      * @param JsonMode $json PHP types for values of json and jsonb
      *
@@ -86,7 +87,7 @@ final readonly class PostgresOptions
         ?string $tlsCaFile = null,
         ?string $tlsCertificate = null,
         ?string $tlsKey = null,
-        public TargetSession $targetSession = TargetSession::Any,
+        public TargetSessionAttrs $targetSessionAttrs = TargetSessionAttrs::Any,
         public float $connectTimeout = 10.0,
         public ?float $statementTimeout = null,
         public ?float $readTimeout = null,
@@ -98,7 +99,7 @@ final readonly class PostgresOptions
         ?string $passwordFile = null,
         public ?LoggerInterface $logger = null,
         public bool $persistent = false,
-        public ?int $maxValueBytes = null,
+        public ?int $maxRowBytes = null,
         public JsonMode $json = JsonMode::Arrays,
     ) {
         $this->hosts = self::hosts(
@@ -256,9 +257,9 @@ final readonly class PostgresOptions
         if ($this->statementCache !== null && $this->statementCache < 0) {
             throw new \ValueError("The option statementCache must be 0 or more, not {$this->statementCache}");
         }
-        if ($this->maxValueBytes !== null && $this->maxValueBytes < SizeLimits::MIN_BYTES) {
+        if ($this->maxRowBytes !== null && $this->maxRowBytes < SizeLimits::MIN_BYTES) {
             throw new \ValueError(
-                'The option maxValueBytes must be at least ' . SizeLimits::MIN_BYTES . ", not {$this->maxValueBytes}",
+                'The option maxRowBytes must be at least ' . SizeLimits::MIN_BYTES . ", not {$this->maxRowBytes}",
             );
         }
         if ($this->authentication === []) {

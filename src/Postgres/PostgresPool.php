@@ -176,7 +176,7 @@ final class PostgresPool implements Lifecycle, PostgresLink, Statistics
     {
         $session = $this->pool->borrow($cancellation);
 
-        return new PooledConnection($this->pool, $session, $this->poolOptions->leakAfter, $this->warn);
+        return new PooledConnection($this->pool, $session, $this->poolOptions->leakDetectionThreshold, $this->warn);
     }
 
     /**
@@ -185,7 +185,7 @@ final class PostgresPool implements Lifecycle, PostgresLink, Statistics
      *
      * @param string|list<string> $channels
      *
-     * @return \Generator<int, Notification|NotificationGap> does not end before the cancellation, {@see close()} or
+     * @return \Generator<int, Notification|Reconnected> does not end before the cancellation, {@see close()} or
      *     {@see kill()}; ending the loop closes the separate connection
      */
     public function listen(string|array $channels, ?Cancellation $cancellation = null): \Generator

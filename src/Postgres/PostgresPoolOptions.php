@@ -19,8 +19,8 @@ final readonly class PostgresPoolOptions
      * @param float $maxLifetime seconds after which a connection is closed as soon as it is free; INF for never. Each
      *     connection gets a random lifetime of 90 to 100 % of this, so that not all are closed at the same time
      * @param float $validateAfter a connection that was idle for this many seconds is pinged before use
-     * @param float|null $leakAfter seconds after which a warning reports a connection from acquire() that was not
-     *     released, with the borrower's stack trace; null for never
+     * @param float|null $leakDetectionThreshold seconds after which a warning reports a connection from acquire() that
+     *     was not released, with the borrower's stack trace; null for never
      * @param (\Closure(string): mixed)|null $onWarning receives warnings, for example about a connection that was not
      *     released, a transaction that was left open, a stream that was left early and not committed, or a COMMIT
      *     without an answer; null for {@see PostgresOptions::$logger}, or for PHP's error log if there is no logger
@@ -34,14 +34,14 @@ final readonly class PostgresPoolOptions
         public float $idleTimeout = 60.0,
         public float $maxLifetime = 1_800.0,
         public float $validateAfter = 1.0,
-        public ?float $leakAfter = 60.0,
+        public ?float $leakDetectionThreshold = 60.0,
         public ?\Closure $onWarning = null,
     ) {
         NumberRange::checkTimeLimits([
             'acquireTimeout' => $acquireTimeout,
             'idleTimeout' => $idleTimeout,
             'maxLifetime' => $maxLifetime,
-            'leakAfter' => $leakAfter,
+            'leakDetectionThreshold' => $leakDetectionThreshold,
         ]);
         if (!($validateAfter >= 0)) {
             throw new \ValueError(

@@ -23,7 +23,7 @@ final class ResultTooLargeException extends \RuntimeException implements Postgre
     {
         return new self(
             "A row of {$bytes} bytes exceeds the limit of {$limit} bytes and was not read. "
-                . 'Raise maxValueBytes or memory_limit, or select parts of the value with substr()',
+                . 'Raise maxRowBytes or memory_limit, or select parts of the value with substr()',
             $limit,
         );
     }

@@ -26,7 +26,7 @@ enum SettlementKind: int
     case Refused = 6;
 
     /** The job is retried after a failed attempt, by another agent if there is one. */
-    case Elsewhere = 7;
+    case RetryElsewhere = 7;
 
     /** Returns the name of the agent's statistic that counts settlements of this kind. */
     public function counter(): string
@@ -34,7 +34,7 @@ enum SettlementKind: int
         return match ($this) {
             self::Done => 'done_total',
             self::Dead => 'dead_total',
-            self::Retry, self::Elsewhere => 'retried_total',
+            self::Retry, self::RetryElsewhere => 'retried_total',
             self::Release, self::Refused => 'released_total',
             self::Cancelled => 'cancelled_total',
         };

@@ -271,7 +271,7 @@ final class MemoryQueue
                 && $job->refusedBy !== $owner
                 ? SettlementKind::Dead
                 : $settlement->kind;
-            if ($kind === SettlementKind::Refused || $kind === SettlementKind::Elsewhere) {
+            if ($kind === SettlementKind::Refused || $kind === SettlementKind::RetryElsewhere) {
                 $job->refusedBy = $owner;
             }
             if (!\in_array($kind, [SettlementKind::Done, SettlementKind::Dead, SettlementKind::Cancelled], true)) {

@@ -105,7 +105,7 @@ final class Driver extends AbstractPostgreSQLDriver
         return self::$pools[$key] ??= new PostgresPool(
             self::options($texts),
             $maxConnections,
-            new PostgresPoolOptions(leakAfter: null),
+            new PostgresPoolOptions(leakDetectionThreshold: null),
         );
     }
 

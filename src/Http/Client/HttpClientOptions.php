@@ -11,7 +11,7 @@ use Spindle\Internal\NumberRange;
 final readonly class HttpClientOptions
 {
     /**
-     * @param int $maxConnectionsPerOrigin maximum number of connections to each origin. Further requests wait until a
+     * @param int $maxConnectionsPerHost maximum number of connections to each origin. Further requests wait until a
      *     connection is free, in the order of their calls
      * @param float $acquireTimeout maximum wait for a free connection
      * @param int $maxWaiting maximum number of requests that wait for a connection to the same origin
@@ -25,7 +25,7 @@ final readonly class HttpClientOptions
      * @throws \InvalidArgumentException when the user agent has a control character
      */
     public function __construct(
-        public int $maxConnectionsPerOrigin = 64,
+        public int $maxConnectionsPerHost = 64,
         public float $acquireTimeout = 30.0,
         public int $maxWaiting = 10_000,
         public float $idleTimeout = 60.0,
@@ -42,8 +42,8 @@ final readonly class HttpClientOptions
         if ($userAgent !== '') {
             Fields::values('User-Agent', $userAgent);
         }
-        if ($maxConnectionsPerOrigin < 1 || $maxWaiting < 0) {
-            throw new \ValueError('The option maxConnectionsPerOrigin must be 1 or more, and maxWaiting 0 or more');
+        if ($maxConnectionsPerHost < 1 || $maxWaiting < 0) {
+            throw new \ValueError('The option maxConnectionsPerHost must be 1 or more, and maxWaiting 0 or more');
         }
     }
 }

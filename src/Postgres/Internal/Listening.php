@@ -16,8 +16,8 @@ use Spindle\Postgres\ConnectionClosedException;
 use Spindle\Postgres\ConnectionLostException;
 use Spindle\Postgres\Internal\Protocol\PipelinedSession;
 use Spindle\Postgres\Notification;
-use Spindle\Postgres\NotificationGap;
 use Spindle\Postgres\PostgresException;
+use Spindle\Postgres\Reconnected;
 
 use function Amp\async;
 
@@ -36,8 +36,8 @@ final class Listening
     /** Whether each LISTEN was answered. Before that, receiving must not pause, because the answers must be read. */
     private bool $isAnswered = false;
 
-    /** The gap that has begun with the loss of the connection; null while a connection is open. */
-    private ?NotificationGap $gap = null;
+    /** Reported when a lost connection is reopened; null while a connection is open. */
+    private ?Reconnected $reconnected = null;
 
     private readonly Condition $changed;
 
@@ -53,7 +53,7 @@ final class Listening
      * @param DeferredCancellation $ending the caller cancels it to end the generator. If cancel() gets an exception,
      *     the generator throws that exception. The generator keeps the object, because its destructor would also cancel
      *
-     * @return \Generator<int, Notification|NotificationGap>
+     * @return \Generator<int, Notification|Reconnected>
      */
     public static function to(
         SessionFactory $sessionFactory,
@@ -84,8 +84,8 @@ final class Listening
                 foreach ($self->take() as $notification) {
                     yield $notification;
                 }
-                if ($self->gap !== null) {
-                    yield $self->openAgain($sessionFactory, $channels, $self->gap);
+                if ($self->reconnected !== null) {
+                    yield $self->openAgain($sessionFactory, $channels, $self->reconnected);
                 }
             }
         } catch (CancelledException|ConnectionClosedException $failure) {
@@ -110,7 +110,7 @@ final class Listening
         }
     }
 
-    /** Closes the connection. No gap is reported, because the end of the connection is intended. */
+    /** Closes the connection. No {@see Reconnected} is yielded, because the end of the connection is intended. */
     private function close(): void
     {
         $session = $this->session;
@@ -125,7 +125,7 @@ final class Listening
         $weak = \WeakReference::create($this);
         $session->onNotification(static fn(Notification $notification) => $weak->get()?->add($notification));
         $session->onClose(static fn(?\Throwable $reason) => $weak->get()?->onConnectionClosed($session, $reason));
-        $this->gap = null;
+        $this->reconnected = null;
         $this->isAnswered = false;
         foreach ($channels as $channel) {
             $session->query('LISTEN "' . str_replace('"', '""', $channel) . '"', [], $this->cancellation);
@@ -153,14 +153,14 @@ final class Listening
     }
 
     /** @param list<string> $channels */
-    private function openAgain(SessionFactory $sessionFactory, array $channels, NotificationGap $gap): NotificationGap
+    private function openAgain(SessionFactory $sessionFactory, array $channels, Reconnected $reconnected): Reconnected
     {
         $pause = new Backoff(delay: 0.05, factor: 2.0, maxDelay: 5.0, jitter: 0.5);
         for ($attempt = 1;; ++$attempt) {
             try {
                 $this->open($sessionFactory, $channels);
 
-                return $gap;
+                return $reconnected;
             } catch (AuthenticationException $failure) {
                 throw $failure;
             } catch (PostgresException) {
@@ -173,7 +173,7 @@ final class Listening
     /** @return list<Notification> all pending notifications. Suspends until there is one, or the connection is lost */
     private function take(): array
     {
-        if ($this->pending === [] && $this->gap === null) {
+        if ($this->pending === [] && $this->reconnected === null) {
             $this->changed->wait($this->cancellation, $this);
         }
         [$taken, $this->pending] = [$this->pending, []];
@@ -196,10 +196,10 @@ final class Listening
     private function onConnectionClosed(PipelinedSession $session, ?\Throwable $reason): void
     {
         if ($session === $this->session) {
-            // The gap begins when the last bytes arrived, because a loss may be detected long after it happened.
+            // Notifications may be missing since the last bytes, because a loss may be detected long after it happened.
             $ago = (hrtime(true) - $session->lastReceived()) / 1e9;
             $since = new \DateTimeImmutable(\sprintf('@%.6F', microtime(true) - $ago));
-            $this->gap = new NotificationGap($since, $reason ?? ConnectionLostException::while('it was closed'));
+            $this->reconnected = new Reconnected($since, $reason ?? ConnectionLostException::while('it was closed'));
             $this->changed->notify();
         }
     }

@@ -54,7 +54,7 @@ use Spindle\Postgres\PostgresHost;
 use Spindle\Postgres\PostgresOptions;
 use Spindle\Postgres\ProtocolException;
 use Spindle\Postgres\QueryException;
-use Spindle\Postgres\TargetSession;
+use Spindle\Postgres\TargetSessionAttrs;
 use Spindle\Postgres\TlsMode;
 
 /** Opens sessions. Sessions of the same server share the types that were loaded from that server. */
@@ -126,8 +126,8 @@ final class SessionFactory
     {
         Preload::load(...self::PRELOADED);
         $this->mustWrite = \in_array(
-            $options->targetSession,
-            [TargetSession::ReadWrite, TargetSession::Primary],
+            $options->targetSessionAttrs,
+            [TargetSessionAttrs::ReadWrite, TargetSessionAttrs::Primary],
             true,
         );
         $this->types = new Types($options->json);
@@ -159,7 +159,7 @@ final class SessionFactory
         $startedAt = hrtime(true);
         $opened = $connector->connect($cancellation);
         $roundTrip = $opened->roundTrip ?? hrtime(true) - $startedAt;
-        $setup = (new SessionSetup($options, TargetSession::Any, $opened->parameters, $opened->pid))->statements();
+        $setup = (new SessionSetup($options, TargetSessionAttrs::Any, $opened->parameters, $opened->pid))->statements();
         $log = new StatementLog($options->logger, ++$this->openedCount, $opened->pid);
         $verb = $opened->roundTrip === null ? 'Connected' : 'Reusing the connection';
         $log->log("{$verb} to {$opened->endpoint}" . ($opened->tls ? ' with TLS' : ''));
@@ -171,7 +171,7 @@ final class SessionFactory
                 $connector->cancel($opened);
             },
             $options->readTimeout,
-            new SizeLimits($options->maxValueBytes),
+            new SizeLimits($options->maxRowBytes),
             $roundTrip,
             $opened->persistent === null ? null : new Handover($opened->persistent, $opened, $setup),
         );

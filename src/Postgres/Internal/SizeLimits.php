@@ -16,13 +16,13 @@ final readonly class SizeLimits
     private const ROW_DIVISOR = 4;
     private const RESULT_DIVISOR = 2;
 
-    /** @param int|null $maxValueBytes null for a quarter of memory_limit */
-    public function __construct(private ?int $maxValueBytes = null) {}
+    /** @param int|null $maxRowBytes null for a quarter of memory_limit */
+    public function __construct(private ?int $maxRowBytes = null) {}
 
     /** Returns the maximum bytes of one row of a result or of a COPY. */
     public function row(): int
     {
-        return $this->maxValueBytes ?? max(self::MIN_BYTES, intdiv(self::memory(), self::ROW_DIVISOR));
+        return $this->maxRowBytes ?? max(self::MIN_BYTES, intdiv(self::memory(), self::ROW_DIVISOR));
     }
 
     /** Returns the maximum bytes of all rows that are in memory for one statement. */

@@ -140,7 +140,7 @@ final class SettlementFactory
             && ($isUnreadable || $thrown->isA(\Error::class));
         [$maxAttempts, $retry] = match (true) {
             // Another agent possibly has the class or function that this agent lacks.
-            $isMissingCode => [$isUnreadable ? max(2, $attempts) : $attempts, SettlementKind::Elsewhere],
+            $isMissingCode => [$isUnreadable ? max(2, $attempts) : $attempts, SettlementKind::RetryElsewhere],
             $thrown->isA(NoRetry::class) => [1, SettlementKind::Retry],
             default => [$attempts, SettlementKind::Retry],
         };

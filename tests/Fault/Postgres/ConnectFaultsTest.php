@@ -26,7 +26,7 @@ use Spindle\Postgres\Internal\Connect\OpenedConnection;
 use Spindle\Postgres\Internal\Connect\Scram;
 use Spindle\Postgres\PostgresHost;
 use Spindle\Postgres\PostgresOptions;
-use Spindle\Postgres\TargetSession;
+use Spindle\Postgres\TargetSessionAttrs;
 use Spindle\Postgres\TlsMode;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\OwnDirectory;
@@ -210,7 +210,7 @@ final class ConnectFaultsTest extends TidyTestCase
         $session = (new Connector($options->with([
             'hosts' => [new PostgresHost($silent->host, $silent->port), ...$options->hosts],
             'connectTimeout' => 36_000.0,
-            'targetSession' => TargetSession::PreferStandby,
+            'targetSessionAttrs' => TargetSessionAttrs::PreferStandby,
         ])))->connect();
 
         self::assertEquals($options->hosts[0], $session->host);
@@ -221,13 +221,17 @@ final class ConnectFaultsTest extends TidyTestCase
     public function testASlowPrimaryIsUsedInsteadOfAStandbyThatHangs(): void
     {
         $attempts = [];
-        $attempt = static function (Endpoint $endpoint, TargetSession $target, Deadline $deadline) use (&$attempts) {
+        $attempt = static function (
+            Endpoint $endpoint,
+            TargetSessionAttrs $target,
+            Deadline $deadline,
+        ) use (&$attempts) {
             $attempts[] = "{$endpoint->host->host} {$target->value}";
             if ($endpoint->host->host === '127.0.0.1') {
                 (new DeferredFuture())->getFuture()->await($deadline->asCancellation());
             }
             // The next attempt starts before this delay ends, even on a slow machine, because its timer is due earlier.
-            if ($target === TargetSession::Standby) {
+            if ($target === TargetSessionAttrs::Standby) {
                 delay(1.1);
                 throw AttemptFailedException::unsuitable('the server is a primary');
             }
@@ -237,7 +241,7 @@ final class ConnectFaultsTest extends TidyTestCase
         $options = self::options('127.0.0.1:1,127.0.0.2:1')->with([
             'hosts' => [new PostgresHost('127.0.0.1'), new PostgresHost('127.0.0.2')],
             'connectTimeout' => 36_000.0,
-            'targetSession' => TargetSession::PreferStandby,
+            'targetSessionAttrs' => TargetSessionAttrs::PreferStandby,
         ]);
 
         $session = (new HostSearch($options, $attempt))->find(new TimeoutCancellation(20));
@@ -291,7 +295,7 @@ final class ConnectFaultsTest extends TidyTestCase
     ): void {
         $attempts = [];
         [$second, $refused] = [new DeferredFuture(), new DeferredFuture()];
-        $attempt = static function (Endpoint $endpoint, TargetSession $target, Deadline $deadline) use (
+        $attempt = static function (Endpoint $endpoint, TargetSessionAttrs $target, Deadline $deadline) use (
             $refusing,
             $good,
             $hangs,

@@ -7,11 +7,11 @@ namespace Spindle\Tests\Fault\Postgres;
 use Amp\DeferredFuture;
 use Amp\TimeoutCancellation;
 use Spindle\Postgres\CommitUnknownException;
-use Spindle\Postgres\NotificationGap;
 use Spindle\Postgres\PostgresConnection;
 use Spindle\Postgres\PostgresOptions;
 use Spindle\Postgres\PostgresPool;
 use Spindle\Postgres\PostgresPoolOptions;
+use Spindle\Postgres\Reconnected;
 use Spindle\Postgres\Transaction;
 use Spindle\Tests\Async;
 use Spindle\Tests\Eventually;
@@ -246,7 +246,7 @@ final class OutlivesTest extends TidyTestCase
         $listener->next();
         $gap = $listener->current();
 
-        self::assertInstanceOf(NotificationGap::class, $gap);
+        self::assertInstanceOf(Reconnected::class, $gap);
         self::assertLessThan($after, $gap->since);
         self::assertLessThan(1.0, (float) $before->format('U.u') - (float) $gap->since->format('U.u'));
     }

@@ -711,11 +711,14 @@ final class PoolFaultsTest extends TidyTestCase
         $proxy->stop();
     }
 
-    private function pool(int $connections, ?float $leakAfter = 60.0, float $acquireTimeout = 5.0): PostgresPool
-    {
+    private function pool(
+        int $connections,
+        ?float $leakDetectionThreshold = 60.0,
+        float $acquireTimeout = 5.0,
+    ): PostgresPool {
         return new PostgresPool(Cluster::shared()->dsn(), $connections, new PostgresPoolOptions(
             acquireTimeout: $acquireTimeout,
-            leakAfter: $leakAfter,
+            leakDetectionThreshold: $leakDetectionThreshold,
             onWarning: function (string $warning): void {
                 $this->warnings[] = $warning;
             },

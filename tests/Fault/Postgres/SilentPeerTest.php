@@ -12,7 +12,6 @@ use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\Attributes\Group;
 use Revolt\EventLoop;
 use Spindle\Postgres\ConnectionLostException;
-use Spindle\Postgres\NotificationGap;
 use Spindle\Postgres\PoolTimeoutException;
 use Spindle\Postgres\PostgresConnection;
 use Spindle\Postgres\PostgresLink;
@@ -20,6 +19,7 @@ use Spindle\Postgres\PostgresOptions;
 use Spindle\Postgres\PostgresPool;
 use Spindle\Postgres\PostgresPoolOptions;
 use Spindle\Postgres\QueryCancelledException;
+use Spindle\Postgres\Reconnected;
 use Spindle\Postgres\Transaction;
 use Spindle\Tests\Async;
 use Spindle\Tests\Conformance\Postgres\Journal;
@@ -240,7 +240,7 @@ final class SilentPeerTest extends TidyTestCase
         $this->proxy->resume();
         $gap = $outcome->await();
 
-        self::assertInstanceOf(NotificationGap::class, $gap);
+        self::assertInstanceOf(Reconnected::class, $gap);
         self::assertLessThanOrEqual($silentSince, $gap->since);
     }
 
@@ -258,7 +258,7 @@ final class SilentPeerTest extends TidyTestCase
         usleep((int) (self::BRIEFLY * 1e6)); // the loop stands still
         $gap = $outcome->await();
 
-        self::assertInstanceOf(NotificationGap::class, $gap);
+        self::assertInstanceOf(Reconnected::class, $gap);
         self::assertLessThanOrEqual($lostAt, $gap->since);
     }
 

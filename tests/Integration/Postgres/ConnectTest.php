@@ -14,7 +14,7 @@ use Spindle\Postgres\Internal\Connect\Connector;
 use Spindle\Postgres\Internal\Connect\OpenedConnection;
 use Spindle\Postgres\Internal\Connect\Scram;
 use Spindle\Postgres\PostgresOptions;
-use Spindle\Postgres\TargetSession;
+use Spindle\Postgres\TargetSessionAttrs;
 use Spindle\Postgres\Testing\TemporaryPostgres;
 use Spindle\Postgres\Testing\TemporaryPostgresOptions;
 use Spindle\Postgres\TlsMode;
@@ -251,21 +251,22 @@ final class ConnectTest extends TidyTestCase
             }
         };
 
-        foreach ([TargetSession::Any, TargetSession::ReadWrite, TargetSession::Primary] as $target) {
+        foreach ([TargetSessionAttrs::Any, TargetSessionAttrs::ReadWrite, TargetSessionAttrs::Primary] as $target) {
             self::assertSame($primary->host, $connect($target->value, $primary, $standby), $target->value);
         }
         foreach ([
-            TargetSession::Any,
-            TargetSession::ReadOnly,
-            TargetSession::Standby,
-            TargetSession::PreferStandby,
+            TargetSessionAttrs::Any,
+            TargetSessionAttrs::ReadOnly,
+            TargetSessionAttrs::Standby,
+            TargetSessionAttrs::PreferStandby,
         ] as $target) {
             self::assertSame($standby->host, $connect($target->value, $standby, $primary), $target->value);
         }
-        foreach ([TargetSession::ReadWrite, TargetSession::Primary] as $target) {
+        foreach ([TargetSessionAttrs::ReadWrite, TargetSessionAttrs::Primary] as $target) {
             self::assertSame($primary->host, $connect($target->value, $standby, $primary), $target->value);
         }
-        foreach ([TargetSession::ReadOnly, TargetSession::Standby, TargetSession::PreferStandby] as $target) {
+        $targets = [TargetSessionAttrs::ReadOnly, TargetSessionAttrs::Standby, TargetSessionAttrs::PreferStandby];
+        foreach ($targets as $target) {
             self::assertSame($standby->host, $connect($target->value, $primary, $standby), $target->value);
         }
         self::assertSame($primary->host, $connect('prefer-standby', $primary));

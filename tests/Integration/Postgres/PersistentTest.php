@@ -6,7 +6,7 @@ namespace Spindle\Tests\Integration\Postgres;
 
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
-use Spindle\Postgres\TargetSession;
+use Spindle\Postgres\TargetSessionAttrs;
 use Spindle\Postgres\Testing\TemporaryPostgresOptions;
 use Spindle\Postgres\TlsMode;
 use Spindle\Tests\Eventually;
@@ -324,18 +324,18 @@ final class PersistentTest extends TidyTestCase
     public function testTheKindOfTheServerIsCheckedWhenAConnectionIsReused(): void
     {
         $this->startFpm();
-        $primary = $this->page(self::PID, targetSession: TargetSession::Primary);
+        $primary = $this->page(self::PID, targetSessionAttrs: TargetSessionAttrs::Primary);
         $pid = $this->pid($primary);
 
         self::assertSame($pid, $this->pid($primary));
-        $standby = $this->page(self::PID, targetSession: TargetSession::Standby);
+        $standby = $this->page(self::PID, targetSessionAttrs: TargetSessionAttrs::Standby);
         self::assertStringContainsString("'standby' was requested", $this->askFpm($standby));
     }
 
     public function testAConnectionWhoseServerDoesNotReportItsKindIsReplaced(): void
     {
         $this->startFpm();
-        $page = $this->page(self::PID, targetSession: TargetSession::Primary);
+        $page = $this->page(self::PID, targetSessionAttrs: TargetSessionAttrs::Primary);
         $pid = $this->pid($page);
         Eventually::holdsByItself(
             static fn(): bool => Cluster::ask(

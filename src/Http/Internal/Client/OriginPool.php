@@ -73,7 +73,7 @@ final class OriginPool
     }
 
     /**
-     * Returns a free connection, or opens one. Waits while `maxConnectionsPerOrigin` are in use.
+     * Returns a free connection, or opens one. Waits while `maxConnectionsPerHost` are in use.
      *
      * @param float $left seconds until the request must be complete
      * @param bool $mustBeNew true to open a new connection instead of reusing an idle one
@@ -108,10 +108,10 @@ final class OriginPool
             if ($connection !== null) {
                 return $connection;
             }
-            if ($isFirstInLine && $this->size() >= $this->options->maxConnectionsPerOrigin && $this->idle !== []) {
+            if ($isFirstInLine && $this->size() >= $this->options->maxConnectionsPerHost && $this->idle !== []) {
                 array_shift($this->idle)->close(); // to make room for a new connection
             }
-            if ($isFirstInLine && $this->size() < $this->options->maxConnectionsPerOrigin) {
+            if ($isFirstInLine && $this->size() < $this->options->maxConnectionsPerHost) {
                 return $this->open($request, $options, $left, $cancellation);
             }
             if ($this->waitingCount >= $this->options->maxWaiting) {
@@ -270,7 +270,7 @@ final class OriginPool
      */
     private function wakeIfFree(): void
     {
-        if ($this->idle !== [] || $this->size() < $this->options->maxConnectionsPerOrigin) {
+        if ($this->idle !== [] || $this->size() < $this->options->maxConnectionsPerHost) {
             $this->waiting->wakeFirst();
         }
     }

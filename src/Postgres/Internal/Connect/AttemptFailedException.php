@@ -13,7 +13,7 @@ final class AttemptFailedException extends NetworkException
     private const POOLER_REFUSAL = '~^no such user\b|(?:authentication failed|login rejected)$~D';
 
     /**
-     * @param bool $isUnsuitable whether the server works, but its session does not match the option `targetSession`
+     * @param bool $isUnsuitable whether the server works, but its session does not match `targetSessionAttrs`
      * @param bool $isPermanent whether a retry would fail, too; false for errors of the server, whose SQLSTATE shows it
      */
     private function __construct(

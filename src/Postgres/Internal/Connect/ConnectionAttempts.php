@@ -17,7 +17,7 @@ final class ConnectionAttempts
     /** @var list<string> addresses, each with the reason of its failure */
     private array $reasons = [];
 
-    /** @var list<Endpoint> reachable endpoints whose sessions do not match `PostgresOptions::$targetSession` */
+    /** @var list<Endpoint> reachable endpoints whose sessions do not match `PostgresOptions::$targetSessionAttrs` */
     private array $unsuitable = [];
 
     /** SQLSTATE of the last failure that has one. */
@@ -55,7 +55,7 @@ final class ConnectionAttempts
         }
     }
 
-    /** @return list<Endpoint> reachable endpoints whose sessions do not match `PostgresOptions::$targetSession` */
+    /** @return list<Endpoint> reachable endpoints whose sessions do not match `PostgresOptions::$targetSessionAttrs` */
     public function unsuitable(): array
     {
         return $this->unsuitable;

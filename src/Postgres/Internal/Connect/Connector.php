@@ -16,10 +16,10 @@ use Spindle\Postgres\Internal\Protocol\FrontendMessages;
 use Spindle\Postgres\PostgresHost;
 use Spindle\Postgres\PostgresOptions;
 use Spindle\Postgres\ProtocolException;
-use Spindle\Postgres\TargetSession;
+use Spindle\Postgres\TargetSessionAttrs;
 use Spindle\Postgres\TlsMode;
 
-/** Opens connections to the first server whose session matches `PostgresOptions::$targetSession`. */
+/** Opens connections to the first server whose session matches `PostgresOptions::$targetSessionAttrs`. */
 final class Connector
 {
     /** Maximum seconds of a cancel request, from opening its connection until the server closes that connection. */
@@ -89,7 +89,7 @@ final class Connector
         }
     }
 
-    private function attempt(Endpoint $endpoint, TargetSession $target, Deadline $deadline): OpenedConnection
+    private function attempt(Endpoint $endpoint, TargetSessionAttrs $target, Deadline $deadline): OpenedConnection
     {
         $mode = $this->options->tlsFor($endpoint->host);
         $persistent = $this->options->persistent ? PersistentStream::reserve($this->options, $endpoint) : null;
@@ -116,7 +116,7 @@ final class Connector
         ClientStream $socket,
         ?PersistentStream $persistent,
         Endpoint $endpoint,
-        TargetSession $target,
+        TargetSessionAttrs $target,
         Deadline $deadline,
     ): OpenedConnection {
         try {
@@ -154,7 +154,7 @@ final class Connector
         ClientStream $socket,
         PersistentStream $persistent,
         Endpoint $endpoint,
-        TargetSession $target,
+        TargetSessionAttrs $target,
         Deadline $deadline,
     ): ?OpenedConnection {
         $answers = Handover::answers();
@@ -167,7 +167,7 @@ final class Connector
             if ($facts === null || !$socket->hasNothingToRead()) {
                 return null;
             }
-            $leftover = $target === TargetSession::Any ? '' : $this->checkRole($socket, $target, $facts, $limit);
+            $leftover = $target === TargetSessionAttrs::Any ? '' : $this->checkRole($socket, $target, $facts, $limit);
         } catch (NetworkException|ProtocolException $failure) {
             return $failure instanceof AttemptFailedException && $failure->isUnsuitable ? throw $failure : null;
         }
@@ -196,8 +196,12 @@ final class Connector
      *
      * @throws AttemptFailedException when the server does not match `$target` any more, or does not answer
      */
-    private function checkRole(ClientStream $socket, TargetSession $target, array $facts, Deadline $deadline): string
-    {
+    private function checkRole(
+        ClientStream $socket,
+        TargetSessionAttrs $target,
+        array $facts,
+        Deadline $deadline,
+    ): string {
         $parameters = array_diff_key($facts['parameters'], array_flip(SessionSetup::ROLE_PARAMETERS));
         $setup = new SessionSetup($this->options, $target, $parameters, $facts['pid']);
         $answers = $this->query($socket, $setup->statements(), '', $deadline);

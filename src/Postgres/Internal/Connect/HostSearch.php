@@ -17,12 +17,12 @@ use Spindle\Postgres\ConnectionFailedException;
 use Spindle\Postgres\PostgresHost;
 use Spindle\Postgres\PostgresOptions;
 use Spindle\Postgres\ProtocolException;
-use Spindle\Postgres\TargetSession;
+use Spindle\Postgres\TargetSessionAttrs;
 
 use function Amp\async;
 
 /**
- * Tries the addresses of all hosts in the given order, until a session matches `PostgresOptions::$targetSession`. The
+ * Tries all addresses of all hosts in order, until a session matches `PostgresOptions::$targetSessionAttrs`. The
  * next attempt starts when one has failed, or after a delay. Earlier attempts continue until one succeeds, so a host
  * that does not answer delays the search only a little (as in RFC 8305, section 5). A failed login cancels the attempts
  * for later addresses at once, and those for earlier addresses after MAX_WAIT_AFTER_REFUSAL.
@@ -52,7 +52,7 @@ final class HostSearch
     private mixed $session = null;
 
     /**
-     * @param \Closure(Endpoint, TargetSession, Deadline): T $attempt opens a session; throws NetworkException or
+     * @param \Closure(Endpoint, TargetSessionAttrs, Deadline): T $attempt opens a session; throws NetworkException or
      *     ProtocolException, and CancelledException if the deadline is cancelled before it returns
      */
     public function __construct(private readonly PostgresOptions $options, private readonly \Closure $attempt)
@@ -64,7 +64,7 @@ final class HostSearch
     /**
      * Can be called once.
      *
-     * @return T the first session that matches `PostgresOptions::$targetSession`
+     * @return T the first session that matches `PostgresOptions::$targetSessionAttrs`
      *
      * @throws ConnectionFailedException when no host offers a session before the timeout
      * @throws AuthenticationException when a login failed, and no earlier attempt succeeded
@@ -72,17 +72,17 @@ final class HostSearch
      */
     public function find(?Cancellation $cancellation): mixed
     {
-        $target = $this->options->targetSession;
+        $target = $this->options->targetSessionAttrs;
         $searches = array_map(
             fn(PostgresHost $host): \Closure => fn(Deadline $deadline, ?DeferredCancellation $later) => $this->tryHost(
                 $host,
-                $target === TargetSession::PreferStandby ? TargetSession::Standby : $target,
+                $target === TargetSessionAttrs::PreferStandby ? TargetSessionAttrs::Standby : $target,
                 $deadline,
                 $later,
             ),
             $this->options->hosts,
         );
-        if ($target === TargetSession::PreferStandby) {
+        if ($target === TargetSessionAttrs::PreferStandby) {
             $searches[] = $this->acceptUnsuitable(...);
         }
         try {
@@ -96,7 +96,7 @@ final class HostSearch
 
     private function tryHost(
         PostgresHost $host,
-        TargetSession $target,
+        TargetSessionAttrs $target,
         Deadline $deadline,
         ?DeferredCancellation $later,
     ): void {
@@ -115,13 +115,13 @@ final class HostSearch
     private function acceptUnsuitable(Deadline $deadline): void
     {
         $this->acceptsUnsuitable = true;
-        $this->tryEndpoints($this->attempts->unsuitable(), TargetSession::Any, $deadline);
+        $this->tryEndpoints($this->attempts->unsuitable(), TargetSessionAttrs::Any, $deadline);
     }
 
     /** @param list<Endpoint> $endpoints */
     private function tryEndpoints(
         array $endpoints,
-        TargetSession $target,
+        TargetSessionAttrs $target,
         Deadline $deadline,
         ?DeferredCancellation $later = null,
     ): void {
@@ -132,7 +132,7 @@ final class HostSearch
         ), $deadline, $later);
     }
 
-    private function tryEndpoint(Endpoint $endpoint, TargetSession $target, Deadline $deadline): void
+    private function tryEndpoint(Endpoint $endpoint, TargetSessionAttrs $target, Deadline $deadline): void
     {
         try {
             $this->session = ($this->attempt)($endpoint, $target, $deadline);
@@ -140,7 +140,7 @@ final class HostSearch
         } catch (NetworkException|ProtocolException $failure) {
             $this->attempts->add($endpoint, $failure);
             if ($this->acceptsUnsuitable && $failure instanceof AttemptFailedException && $failure->isUnsuitable) {
-                $this->tryEndpoint($endpoint, TargetSession::Any, $deadline);
+                $this->tryEndpoint($endpoint, TargetSessionAttrs::Any, $deadline);
             }
         }
     }

@@ -9,7 +9,7 @@ use Spindle\Postgres\AuthenticationMethod;
 use Spindle\Postgres\ChannelBinding;
 use Spindle\Postgres\PostgresHost;
 use Spindle\Postgres\PostgresOptions;
-use Spindle\Postgres\TargetSession;
+use Spindle\Postgres\TargetSessionAttrs;
 use Spindle\Postgres\TlsMode;
 
 /**
@@ -72,7 +72,8 @@ final class Keywords
             tlsCaFile: $tls['root'],
             tlsCertificate: $values['sslcert'] ?? null,
             tlsKey: $values['sslkey'] ?? null,
-            targetSession: self::choice(TargetSession::class, 'target_session_attrs', $values) ?? TargetSession::Any,
+            targetSessionAttrs: self::choice(TargetSessionAttrs::class, 'target_session_attrs', $values)
+                ?? TargetSessionAttrs::Any,
             connectTimeout: self::timeout($values['connect_timeout'] ?? null),
             applicationName: $values['application_name'] ?? $values['fallback_application_name'] ?? '',
             settings: CommandLineOptions::settings($values['options'] ?? ''),

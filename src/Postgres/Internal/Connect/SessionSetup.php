@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Postgres\Internal\Connect;
 
 use Spindle\Postgres\PostgresOptions;
-use Spindle\Postgres\TargetSession;
+use Spindle\Postgres\TargetSessionAttrs;
 
 /**
  * Builds the statements that set up a session and query its state, and checks their answers. The settings are assigned
@@ -53,12 +53,12 @@ final class SessionSetup
     /** @param array<string, string> $parameters parameters that the server has reported */
     public function __construct(
         private readonly PostgresOptions $options,
-        private readonly TargetSession $target,
+        private readonly TargetSessionAttrs $target,
         private readonly array $parameters,
         int $pid,
     ) {
         if (
-            $target !== TargetSession::Any
+            $target !== TargetSessionAttrs::Any
             && !isset($parameters['in_hot_standby'], $parameters['default_transaction_read_only'])
         ) {
             $this->roleIndex = $this->add(self::ROLE_QUERY);
@@ -145,11 +145,11 @@ final class SessionSetup
     private function checkRole(bool $isStandby, bool $isReadOnly): void
     {
         $suits = match ($this->target) {
-            TargetSession::Any, TargetSession::PreferStandby => true,
-            TargetSession::ReadWrite => !$isStandby && !$isReadOnly,
-            TargetSession::ReadOnly => $isStandby || $isReadOnly,
-            TargetSession::Primary => !$isStandby,
-            TargetSession::Standby => $isStandby,
+            TargetSessionAttrs::Any, TargetSessionAttrs::PreferStandby => true,
+            TargetSessionAttrs::ReadWrite => !$isStandby && !$isReadOnly,
+            TargetSessionAttrs::ReadOnly => $isStandby || $isReadOnly,
+            TargetSessionAttrs::Primary => !$isStandby,
+            TargetSessionAttrs::Standby => $isStandby,
         };
         if (!$suits) {
             $is = $isStandby ? 'a standby' : 'a primary' . ($isReadOnly ? ' whose transactions are read-only' : '');

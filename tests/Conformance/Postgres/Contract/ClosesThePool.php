@@ -38,7 +38,7 @@ trait ClosesThePool
             'acquireTimeout' => static fn() => new PostgresPoolOptions(acquireTimeout: 0.0),
             'idleTimeout' => static fn() => new PostgresPoolOptions(idleTimeout: -1.0),
             'maxLifetime' => static fn() => new PostgresPoolOptions(maxLifetime: \NAN),
-            'leakAfter' => static fn() => new PostgresPoolOptions(leakAfter: 0.0),
+            'leakDetectionThreshold' => static fn() => new PostgresPoolOptions(leakDetectionThreshold: 0.0),
             'validateAfter' => static fn() => new PostgresPoolOptions(validateAfter: -0.1),
             'maxWaiting' => static fn() => new PostgresPoolOptions(maxWaiting: -1),
             'port' => static fn() => new PostgresPool('port=nonsense'),

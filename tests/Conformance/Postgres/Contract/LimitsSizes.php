@@ -36,7 +36,7 @@ trait LimitsSizes
     #[DataProvider('largeValues')]
     public function testALargeValueIsAnExceptionAndTheConnectionIsOfUse(string $sql): void
     {
-        $connection = $this->connect(maxValueBytes: 2_000_000);
+        $connection = $this->connect(maxRowBytes: 2_000_000);
         foreach ([1, 2] as $_) {
             $growth = self::growth(static function () use ($connection, $sql): void {
                 $thrown = self::thrown(
@@ -44,7 +44,7 @@ trait LimitsSizes
                     static fn(): array => $connection->query($sql)->allNumeric(),
                 );
                 self::assertSame(2_000_000, $thrown->limit);
-                self::assertStringContainsString('maxValueBytes', $thrown->getMessage());
+                self::assertStringContainsString('maxRowBytes', $thrown->getMessage());
             });
             self::assertLessThan(4 << 20, $growth);
             self::assertUsable($connection);
@@ -54,7 +54,7 @@ trait LimitsSizes
 
     public function testAStreamEndsAtALargeValueBehindTheRowsBefore(): void
     {
-        $connection = $this->connect(maxValueBytes: 2_000_000);
+        $connection = $this->connect(maxRowBytes: 2_000_000);
         $taken = [];
         self::thrown(ResultTooLargeException::class, static function () use ($connection, &$taken): void {
             foreach ($connection->stream(
@@ -69,7 +69,7 @@ trait LimitsSizes
 
     public function testWhatAStatementWithALargeResultDidIsDone(): void
     {
-        $connection = $this->connect(maxValueBytes: 2_000_000);
+        $connection = $this->connect(maxRowBytes: 2_000_000);
         $table = self::table('a text');
         self::thrown(
             ResultTooLargeException::class,
@@ -82,7 +82,7 @@ trait LimitsSizes
 
     public function testOtherStatementsAreNotConcernedByALargeValue(): void
     {
-        $connection = $this->connect(maxValueBytes: 2_000_000);
+        $connection = $this->connect(maxRowBytes: 2_000_000);
         $connection->transaction(static function (Transaction $transaction): void {
             self::thrown(
                 ResultTooLargeException::class,
@@ -94,7 +94,7 @@ trait LimitsSizes
 
     public function testALargeNoticeIsIgnoredAsOthersAre(): void
     {
-        $connection = $this->connect(maxValueBytes: 2_000_000);
+        $connection = $this->connect(maxRowBytes: 2_000_000);
         $connection->transaction(static function (Transaction $transaction): void {
             $transaction->query("DO $$ BEGIN RAISE NOTICE '%', repeat('x', 4000000); RAISE NOTICE 'y'; END $$");
             self::assertUsable($transaction);
@@ -141,7 +141,7 @@ trait LimitsSizes
 
     public function testAStreamWhoseRowsBecomeWideIsBoundedByBytes(): void
     {
-        $connection = $this->connect(maxValueBytes: 2_000_000);
+        $connection = $this->connect(maxRowBytes: 2_000_000);
         $bytes = 0;
         $growth = self::growth(static function () use ($connection, &$bytes): void {
             foreach ($connection->stream(
@@ -158,7 +158,7 @@ trait LimitsSizes
 
     public function testTheFirstRowsOfAStreamAreBoundedByBytes(): void
     {
-        $connection = $this->connect(maxValueBytes: 2_000_000);
+        $connection = $this->connect(maxRowBytes: 2_000_000);
         $growth = self::growth(static function () use ($connection): void {
             foreach ($connection->stream("SELECT repeat('x', 1000000) AS x FROM generate_series(1, 50)") as $row) {
                 unset($row);

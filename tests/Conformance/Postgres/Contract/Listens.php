@@ -9,7 +9,7 @@ use Amp\DeferredCancellation;
 use Revolt\EventLoop;
 use Spindle\Postgres\ConnectionLostException;
 use Spindle\Postgres\Notification;
-use Spindle\Postgres\NotificationGap;
+use Spindle\Postgres\Reconnected;
 use Spindle\Tests\Async;
 use Spindle\Tests\Conformance\Postgres\Observer;
 use Spindle\Tests\Conformance\Postgres\PostgresContract;
@@ -109,7 +109,7 @@ trait Listens
                 return \count($received) === 2 * $round + 1;
             }, 'the gap is shown');
             $gap = $received[2 * $round];
-            self::assertInstanceOf(NotificationGap::class, $gap);
+            self::assertInstanceOf(Reconnected::class, $gap);
             self::assertInstanceOf(ConnectionLostException::class, $gap->reason);
             self::assertSame('57P01', $gap->reason->sqlState);
             self::assertGreaterThanOrEqual($before, $gap->since);
@@ -123,7 +123,7 @@ trait Listens
         $future->await();
 
         self::assertSame(
-            [NotificationGap::class, Notification::class, NotificationGap::class, Notification::class],
+            [Reconnected::class, Notification::class, Reconnected::class, Notification::class],
             array_map(get_class(...), $received),
         );
     }

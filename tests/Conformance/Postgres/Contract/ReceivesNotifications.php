@@ -6,9 +6,9 @@ namespace Spindle\Tests\Conformance\Postgres\Contract;
 
 use Spindle\Postgres\ConnectionClosedException;
 use Spindle\Postgres\Notification;
-use Spindle\Postgres\NotificationGap;
 use Spindle\Postgres\PostgresConnection;
 use Spindle\Postgres\PostgresPool;
+use Spindle\Postgres\Reconnected;
 use Spindle\Tests\Async;
 use Spindle\Tests\Conformance\Postgres\Observer;
 use Spindle\Tests\Conformance\Postgres\PostgresContract;
@@ -116,9 +116,9 @@ trait ReceivesNotifications
     }
 
     /**
-     * @param \Generator<int, Notification|NotificationGap> $loop
+     * @param \Generator<int, Notification|Reconnected> $loop
      *
-     * @return list<Notification|NotificationGap>
+     * @return list<Notification|Reconnected>
      */
     private static function take(int $number, \Generator $loop): array
     {

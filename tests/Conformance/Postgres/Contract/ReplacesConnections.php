@@ -13,7 +13,7 @@ use Spindle\Postgres\PostgresOptions;
 use Spindle\Postgres\PostgresPool;
 use Spindle\Postgres\PostgresPoolOptions;
 use Spindle\Postgres\QueryException;
-use Spindle\Postgres\TargetSession;
+use Spindle\Postgres\TargetSessionAttrs;
 use Spindle\Postgres\Transaction;
 use Spindle\Tests\Async;
 use Spindle\Tests\Conformance\Postgres\Gate;
@@ -32,11 +32,11 @@ trait ReplacesConnections
     {
         $table = self::table('i int');
         foreach ([
-            [TargetSession::ReadWrite, 1],
-            [TargetSession::Primary, 1],
-            [TargetSession::Any, 0],
+            [TargetSessionAttrs::ReadWrite, 1],
+            [TargetSessionAttrs::Primary, 1],
+            [TargetSessionAttrs::Any, 0],
         ] as [$target, $replaced]) {
-            $pool = new PostgresPool($this->options(targetSession: $target), 1);
+            $pool = new PostgresPool($this->options(targetSessionAttrs: $target), 1);
             $insert = static fn(PostgresLink $link): int => $link->execute("INSERT INTO {$table} VALUES (1)");
             self::thrown(
                 QueryException::class,

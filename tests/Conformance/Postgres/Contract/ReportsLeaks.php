@@ -40,7 +40,7 @@ trait ReportsLeaks
 
     public function testAConnectionThatIsKeptTooLongIsReportedAndLeftAlone(): void
     {
-        $pool = $this->pool(1, leakAfter: 0.02);
+        $pool = $this->pool(1, leakDetectionThreshold: 0.02);
         $connection = self::borrow($pool, 'secret');
         Eventually::holds(fn(): bool => $this->warnings() !== [], 'it is reported');
         self::assertStringContainsString('not released within 0.02 s', $this->warnings()[0]);
@@ -57,7 +57,7 @@ trait ReportsLeaks
 
     public function testAReleasedConnectionIsNotReported(): void
     {
-        $pool = $this->pool(1, leakAfter: 0.01);
+        $pool = $this->pool(1, leakDetectionThreshold: 0.01);
         $connection = $pool->acquire();
         $connection->release();
         $pool->query('SELECT pg_sleep(0.03)');
@@ -89,7 +89,7 @@ trait ReportsLeaks
         \assert($log !== false);
         $before = ini_set('error_log', $log);
         try {
-            $pool = new PostgresPool($this->options(), 1, new PostgresPoolOptions(leakAfter: null));
+            $pool = new PostgresPool($this->options(), 1, new PostgresPoolOptions(leakDetectionThreshold: null));
             $connection = $pool->acquire();
             unset($connection);
             self::assertStringContainsString('dropped without release()', (string) file_get_contents($log));

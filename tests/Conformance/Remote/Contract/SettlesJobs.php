@@ -265,7 +265,7 @@ trait SettlesJobs
     public function testAJobThatIsToBeTriedElsewhereIsAnothersIfThereIsOne(): void
     {
         $this->submit(new Job('job', 'frame', 'key'), new Job('next', 'frame', 'key'));
-        $this->giveBack($this->join('a'), $this->claimOne('a'), SettlementKind::Elsewhere, 0, 1);
+        $this->giveBack($this->join('a'), $this->claimOne('a'), SettlementKind::RetryElsewhere, 0, 1);
         $this->join('b');
         self::assertSame(['next'], self::ids($this->claim('a')), 'the key is free for another job');
         $this->giveBack('a', new Delivery('next', 1, 0, 0, false, false, false, ''));

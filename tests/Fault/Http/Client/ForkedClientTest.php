@@ -133,7 +133,7 @@ final class ForkedClientTest extends TestCase
     /** @return array{int, mixed, mixed} exit status of the fork, and the responses in the process */
     public static function waitForAConnection(string $how, string $url): array
     {
-        $client = new HttpClient(new HttpClientOptions(maxConnectionsPerOrigin: 1));
+        $client = new HttpClient(new HttpClientOptions(maxConnectionsPerHost: 1));
         $slow = async(static fn(): string => (string) $client->get("{$url}/slow")->getBody());
         $order = async(static fn(): string => (string) $client->request('POST', "{$url}/order")->getBody());
         Eventually::holds(static fn(): bool => $client->statistics()['waiting'] === 1, 'the second request waits');

@@ -347,7 +347,7 @@ final class ServerFaultsTest extends TestCase
                 $socket->write("HTTP/1.1 302 Found\r\nContent-Length: 0\r\nLocation: {$other->url()}\r\n\r\n");
             }
         });
-        $this->client = new HttpClient(new HttpClientOptions(maxConnectionsPerOrigin: 1));
+        $this->client = new HttpClient(new HttpClientOptions(maxConnectionsPerHost: 1));
         $options = new RequestOptions(maxRedirects: 1);
         $get = fn(): string => (string) $this->client()->get($this->url(), options: $options)->getBody();
         $calls = [Async::run($get), Async::run($get), Async::run($get)];
@@ -827,7 +827,7 @@ final class ServerFaultsTest extends TestCase
                 // Nothing is answered.
             }
         });
-        $options = new HttpClientOptions(maxConnectionsPerOrigin: 1, acquireTimeout: $acquireTimeout);
+        $options = new HttpClientOptions(maxConnectionsPerHost: 1, acquireTimeout: $acquireTimeout);
         $this->client = new HttpClient($options);
         $running = Async::run(fn(): \Throwable => self::failure(fn() => $this->client()->get($this->url())));
         $requests = [];
@@ -853,7 +853,7 @@ final class ServerFaultsTest extends TestCase
             $server->readRequest($socket);
             $socket->read();
         });
-        $options = new HttpClientOptions(maxConnectionsPerOrigin: 1, acquireTimeout: 0.1, maxWaiting: 1);
+        $options = new HttpClientOptions(maxConnectionsPerHost: 1, acquireTimeout: 0.1, maxWaiting: 1);
         $this->client = new HttpClient($options);
         $first = Async::run(fn() => self::failure(fn() => $this->client()->get($this->url())));
         delay(0);
@@ -880,7 +880,7 @@ final class ServerFaultsTest extends TestCase
     {
         $listener = Streams::server();
         $url = 'http://' . stream_socket_get_name($listener, false) . '/';
-        $this->client = new HttpClient(new HttpClientOptions(maxConnectionsPerOrigin: 1, acquireTimeout: 0.1));
+        $this->client = new HttpClient(new HttpClientOptions(maxConnectionsPerHost: 1, acquireTimeout: 0.1));
         $first = Async::run(fn() => $this->client()->get($url));
         delay(0.01);
         $socket = stream_socket_accept($listener, 5);
@@ -1074,7 +1074,7 @@ final class ServerFaultsTest extends TestCase
     public function testARequestDoesNotOvertakeOneThatWaits(): void
     {
         $this->serve(ScriptedServer::answering(self::OK));
-        $this->client = new HttpClient(new HttpClientOptions(maxConnectionsPerOrigin: 1));
+        $this->client = new HttpClient(new HttpClientOptions(maxConnectionsPerHost: 1));
         $finished = '';
         $callers = [];
         foreach (['a', 'b', 'c'] as $name) {
@@ -1098,7 +1098,7 @@ final class ServerFaultsTest extends TestCase
                 $i % 3 < 2 ? $socket->write(self::OK) : $socket->close();
             }
         });
-        $this->client = new HttpClient(new HttpClientOptions(maxConnectionsPerOrigin: 3, acquireTimeout: 5));
+        $this->client = new HttpClient(new HttpClientOptions(maxConnectionsPerHost: 3, acquireTimeout: 5));
         $requests = [];
         for ($i = 0; $i < 200; ++$i) {
             $cancellation = $i % 4 === 0 ? new TimeoutCancellation(0.001 * random_int(1, 20)) : null;

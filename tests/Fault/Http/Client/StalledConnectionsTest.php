@@ -40,7 +40,7 @@ final class StalledConnectionsTest extends TestCase
 
     protected function setUp(): void
     {
-        $this->client = new HttpClient(new HttpClientOptions(maxConnectionsPerOrigin: 2));
+        $this->client = new HttpClient(new HttpClientOptions(maxConnectionsPerHost: 2));
     }
 
     protected function tearDown(): void

@@ -503,7 +503,7 @@ final class SymfonyDestructionTest extends TestCase
 
             return new Response();
         });
-        $http = new HttpClient(new HttpClientOptions(maxConnectionsPerOrigin: 1));
+        $http = new HttpClient(new HttpClientOptions(maxConnectionsPerHost: 1));
         $client = new SymfonyClient($http);
         $client->setLogger($log);
         $first = $client->request('GET', "{$this->address()}/long", ['timeout' => 20]);

@@ -95,7 +95,7 @@ final class SymfonyUnreadBodyTest extends TestCase
                 }
             }
         })()));
-        $client = new SymfonyClient(new HttpClient(new HttpClientOptions(maxConnectionsPerOrigin: 1)));
+        $client = new SymfonyClient(new HttpClient(new HttpClientOptions(maxConnectionsPerHost: 1)));
         $slow[] = $unread = $client->request('GET', $this->address());
         self::assertSame(200, $unread->getStatusCode());
         Eventually::holds(static fn(): bool => self::received($unread) === 200, 'the whole body is received');
@@ -120,7 +120,7 @@ final class SymfonyUnreadBodyTest extends TestCase
     #[TestWith([true])]
     public function testTheEndOfAnUnreadResponseReleasesItsConnection(bool $isCancelled): void
     {
-        $client = new SymfonyClient(new HttpClient(new HttpClientOptions(maxConnectionsPerOrigin: 1)));
+        $client = new SymfonyClient(new HttpClient(new HttpClientOptions(maxConnectionsPerHost: 1)));
         $this->client(false);
         $long = $this->stalled($client);
         if ($isCancelled) {

@@ -11,7 +11,7 @@ use Spindle\Postgres\ChannelBinding;
 use Spindle\Postgres\Internal\Connect\Keywords;
 use Spindle\Postgres\PostgresHost;
 use Spindle\Postgres\PostgresOptions;
-use Spindle\Postgres\TargetSession;
+use Spindle\Postgres\TargetSessionAttrs;
 use Spindle\Postgres\TlsMode;
 use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\Scale;
@@ -52,7 +52,7 @@ final class PostgresOptionsTest extends TestCase
                 . '&application_name=my%20app&channel_binding=require',
             [
                 'tls' => TlsMode::VerifyCa,
-                'targetSession' => TargetSession::ReadWrite,
+                'targetSessionAttrs' => TargetSessionAttrs::ReadWrite,
                 'connectTimeout' => 3.0,
                 'applicationName' => 'my app',
                 'channelBinding' => ChannelBinding::Require,
@@ -208,8 +208,8 @@ final class PostgresOptionsTest extends TestCase
             ],
         );
         self::assertSame(
-            [TlsMode::Require, TargetSession::Standby, ChannelBinding::Disable],
-            [$options->tls, $options->targetSession, $options->channelBinding],
+            [TlsMode::Require, TargetSessionAttrs::Standby, ChannelBinding::Disable],
+            [$options->tls, $options->targetSessionAttrs, $options->channelBinding],
         );
         self::assertSame(
             [$file, $file, $file, $file],

@@ -11,7 +11,7 @@ use Spindle\Postgres\Internal\Connect\SessionSetup;
 use Spindle\Postgres\Internal\Connect\SimpleQueries;
 use Spindle\Postgres\PostgresOptions;
 use Spindle\Postgres\ProtocolException;
-use Spindle\Postgres\TargetSession;
+use Spindle\Postgres\TargetSessionAttrs;
 use Spindle\Tests\Postgres\Message;
 
 final class SessionSetupTest extends TestCase
@@ -26,7 +26,7 @@ final class SessionSetupTest extends TestCase
 
     public function testANewServerChecksWhetherItsClientIsConnected(): void
     {
-        $setup = new SessionSetup(new PostgresOptions(user: 'u'), TargetSession::ReadWrite, self::NEW, 4711);
+        $setup = new SessionSetup(new PostgresOptions(user: 'u'), TargetSessionAttrs::ReadWrite, self::NEW, 4711);
 
         self::assertCount(1, $setup->statements());
         self::assertSame(
@@ -42,7 +42,7 @@ final class SessionSetupTest extends TestCase
     {
         self::assertSame(
             [],
-            (new SessionSetup(new PostgresOptions(user: 'u'), TargetSession::Any, self::OLD, 1))->statements(),
+            (new SessionSetup(new PostgresOptions(user: 'u'), TargetSessionAttrs::Any, self::OLD, 1))->statements(),
         );
     }
 
@@ -62,7 +62,7 @@ final class SessionSetupTest extends TestCase
                     . "pg_catalog.set_config(E'client_connection_check_interval', E'5s', false), "
                     . "pg_catalog.set_config(E'statement_timeout', E'1', false)",
             ],
-            (new SessionSetup($options, TargetSession::Any, self::NEW, 1))->statements(),
+            (new SessionSetup($options, TargetSessionAttrs::Any, self::NEW, 1))->statements(),
         );
     }
 
@@ -70,7 +70,7 @@ final class SessionSetupTest extends TestCase
     {
         $statements = (new SessionSetup(
             new PostgresOptions(user: 'u'),
-            TargetSession::Any,
+            TargetSessionAttrs::Any,
             ['server_version' => '11.2'],
             1,
         ))->statements();
@@ -78,21 +78,21 @@ final class SessionSetupTest extends TestCase
         self::assertSame(["select pg_catalog.set_config(E'extra_float_digits', E'3', false)"], $statements);
     }
 
-    /** @return iterable<string, array{TargetSession, string, string, bool}> */
+    /** @return iterable<string, array{TargetSessionAttrs, string, string, bool}> */
     public static function roles(): iterable
     {
-        foreach (TargetSession::cases() as $target) {
+        foreach (TargetSessionAttrs::cases() as $target) {
             foreach ([
                 'a primary' => ['off', 'off'],
                 'a primary that is read-only' => ['off', 'on'],
                 'a standby' => ['on', 'on'],
             ] as $what => [$standby, $readOnly]) {
                 $suits = match ($target) {
-                    TargetSession::Any, TargetSession::PreferStandby => true,
-                    TargetSession::ReadWrite => $what === 'a primary',
-                    TargetSession::ReadOnly => $what !== 'a primary',
-                    TargetSession::Primary => $what !== 'a standby',
-                    TargetSession::Standby => $what === 'a standby',
+                    TargetSessionAttrs::Any, TargetSessionAttrs::PreferStandby => true,
+                    TargetSessionAttrs::ReadWrite => $what === 'a primary',
+                    TargetSessionAttrs::ReadOnly => $what !== 'a primary',
+                    TargetSessionAttrs::Primary => $what !== 'a standby',
+                    TargetSessionAttrs::Standby => $what === 'a standby',
                 };
                 yield "{$what} for {$target->value}" => [$target, $standby, $readOnly, $suits];
             }
@@ -101,7 +101,7 @@ final class SessionSetupTest extends TestCase
 
     #[DataProvider('roles')]
     public function testTheKindOfSessionIsChecked(
-        TargetSession $target,
+        TargetSessionAttrs $target,
         string $standby,
         string $readOnly,
         bool $suits,
@@ -130,7 +130,7 @@ final class SessionSetupTest extends TestCase
     public function testARefusedSettingIsReportedButNotTheCheckInterval(): void
     {
         $options = new PostgresOptions(user: 'u', settings: ['nonsense' => '1']);
-        $setup = new SessionSetup($options, TargetSession::Any, self::NEW, 1);
+        $setup = new SessionSetup($options, TargetSessionAttrs::Any, self::NEW, 1);
         $answers = new SimpleQueries($setup->statements(), '');
         $error = Message::errorResponse('42704', 'unrecognized configuration parameter');
         $answers->receive($error . Message::readyForQuery() . $error . Message::readyForQuery() . 'rest');

@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Postgres;
 
 /** Sessions that a client accepts. Other hosts are skipped. The values are those of libpq's target_session_attrs. */
-enum TargetSession: string
+enum TargetSessionAttrs: string
 {
     case Any = 'any';
 

@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Postgres;
 
 /** The connection was lost and reopened. Notifications may be missing, so reload the data that they are about. */
-final readonly class NotificationGap
+final readonly class Reconnected
 {
     /**
      * @param \DateTimeImmutable $since when the last bytes arrived from the server, by this machine's clock;
