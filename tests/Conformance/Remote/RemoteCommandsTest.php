@@ -46,6 +46,10 @@ final class RemoteCommandsTest extends CommandPoolContract
         'testAnOpenFileGetsTheOutput' => self::STREAMS,
         'testOutputToASocketThatIsReadHereDoesNotBlock' => self::STREAMS,
         'testAFullStreamCanBeClosedWhenItsCommandWasCancelledOrKilled' => self::STREAMS,
+        'testAnInputStreamThatWasClosedFailsOnlyItsCommand' => self::STREAMS,
+        'testAnInputStreamWithAnErrorFailsOnlyItsCommand' => self::STREAMS,
+        'testAnInputStreamThatIsClosedDuringTheRunFailsOnlyItsCommand' => self::STREAMS,
+        'testAnInputStreamHasItsFormerModeWhenTheCommandHasEnded' => self::STREAMS,
         'testAStreamThatCannotBeWrittenFailsItsCommandAlone' => self::STREAMS,
         'testAStreamThatIsClosedMeanwhileFailsItsCommandAlone' => self::STREAMS,
         'testAFileIsReadFromItsCurrentPosition' => self::STREAMS,
@@ -72,6 +76,7 @@ final class RemoteCommandsTest extends CommandPoolContract
         'testAllCommandsOfARunHaveTheEnvironmentOfItsStart' => self::PLACE,
         'testACommandTooLargeForAnySystemIsAResultAndFailsNoOther' => self::PLACE,
         'testTheWorkingDirectoryIsThisProcessesUnlessGiven' => self::PLACE,
+        'testACommandDoesNotStartWhenTheWorkingDirectoryOfThisProcessWasRemoved' => self::PLACE,
         'testACommandThatIgnoresTermIsKilledAfterTheGrace' => self::LAUNCHERS,
         'testWithoutGraceACommandIsKilledAtOnce' => self::LAUNCHERS,
         'testProcessesThatACommandLeftRunningEndWithThePool' => self::LAUNCHERS,
@@ -119,6 +124,7 @@ final class RemoteCommandsTest extends CommandPoolContract
     {
         self::$queue = 'test-' . bin2hex(random_bytes(6));
         self::$agent = Host::start(AgentProgram::class . '::run', [Redis::shared()->url(), self::$queue, 32]);
+        self::$agent->setTimeout(null); // all tests together can take more than its default of 60 s
     }
 
     /** @var array<string> */

@@ -118,7 +118,7 @@ final class ManyClientsTest extends TidyTestCase
 
     public function testClientsWhoseHeadsNeverEndAreClosedWhileOthersAreServed(): void
     {
-        $server = $this->startServer(options: new HttpServerOptions(headTimeout: 2));
+        $server = $this->startServer(options: new HttpServerOptions(headTimeout: 2, maxConnectionsPerAddress: 5_000));
         $slow = array_map(
             static fn(): RawClient => $server->client()->send("GET / HTTP/1.1\r\nHost: a\r\n"),
             range(1, Scale::of(500)),
