@@ -233,7 +233,7 @@ final class RequestParser
                 return null;
             }
             $head = $this->reader->addLine(substr($this->buffer, $this->offset, $end + 1 - $this->offset));
-            $this->offset = $end + 1; // not before addLine(): if that throws, method() still reads the line
+            $this->offset = $end + 1; // not earlier: if addLine() throws, method() can still read this line
         } while ($head === null);
         $this->reader = null;
 

@@ -19,7 +19,7 @@ final class Body
         return $response instanceof Response ? $response->body() : $response->getBody();
     }
 
-    /** Returns the size in bytes. Content-Length replaces a size that is 0 or unknown. Null if both are unknown. */
+    /** Returns the size in bytes. If it is 0 or unknown, returns Content-Length; without this field, 0 or null. */
     public static function size(ResponseInterface $response): ?int
     {
         $body = self::of($response);

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Middleware;
 
-/** Weighted members of Accept or Accept-Encoding: RFC 9110, 12.4.2. Ignores malformed members, and all after 100. */
+/** Weighted members of Accept or Accept-Encoding: RFC 9110, 12.4.2. Keeps at most 100 well-formed members. */
 final readonly class Preferences
 {
     /** Clients send at most ten names. The limit is needed, because many names with colliding hashes cost CPU time. */

@@ -12,10 +12,10 @@ final class Child
     /** Number of unanswered pings after which a process is killed. */
     public const MAX_UNANSWERED_PINGS = 4;
 
-    /** Nanoseconds that a process has to report its position in the code before it is killed. */
+    /** Nanoseconds from the signal that asks a process for its position in the code until the process is killed. */
     private const REPORT_NANOSECONDS = 250_000_000;
 
-    /** For {@see ProcessRole::$tracesBlocks}: nanoseconds between two pings, and from a ping to the trace signal. */
+    /** Nanoseconds between two calls of {@see probe()}, and from its unanswered ping to the signal for a trace. */
     private const PROBE_NANOSECONDS = 100_000_000;
     private const TRACE_NANOSECONDS = 500_000_000;
 

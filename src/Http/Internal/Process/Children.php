@@ -57,14 +57,14 @@ final class Children implements \IteratorAggregate
         return $this->children === [];
     }
 
-    /** @throws ForkException in the supervisor. In the forked process, this method serves, and never returns */
+    /** @throws ForkException in the supervisor. In the forked process, this method serves HTTP and never returns */
     public function fork(Slot $slot): Child
     {
         self::endLoopFiber();
         [$supervisorEnd, $workerEnd] = Channel::pair();
         $pid = Warnings::suppressed(pcntl_fork(...));
         if ($pid === 0) {
-            // distinguishes files loaded so far from those of the application, which are loaded later and may be newer
+            // makes this the earliest load time of the application's files, instead of the start of the supervisor
             LoadedFiles::record();
             $this->disconnect($slot->role);
             $supervisorEnd->close();
@@ -180,7 +180,7 @@ final class Children implements \IteratorAggregate
         }
     }
 
-    /** Ends the suspended fiber of the event loop, if any. A fork can't replace a loop that is running. */
+    /** Ends the event loop's suspended fiber, if any. The forked process could not replace a loop that is running. */
     private static function endLoopFiber(): void
     {
         if (EventLoop::getDriver()->isRunning()) {
@@ -189,7 +189,7 @@ final class Children implements \IteratorAggregate
         }
     }
 
-    /** Closes copies of other processes' sockets and channels. An open copy would hide the supervisor's end there. */
+    /** Closes copies of other processes' sockets and channels. A copy would hide the supervisor's end from them. */
     private function disconnect(ProcessRole $role): void
     {
         array_map(fclose(...), array_diff_key($this->sockets, $role->sockets));

@@ -11,8 +11,8 @@ use Spindle\Http\Internal\Server\BlockDetector;
 use Spindle\Internal\OutputBuffers;
 
 /**
- * Delegates to another event loop driver. Sets the output buffers of a fiber aside while the fiber waits. Informs the
- * server's {@see BlockDetector} when a fiber is about to wait.
+ * Delegates to another event loop driver. While a fiber waits, sets its output buffers aside, so that other fibers do
+ * not print into them. Informs the server's {@see BlockDetector} when a fiber is about to wait.
  */
 final class FiberOutputDriver implements Driver
 {

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Process;
 
-/** Types of messages, which have a number and a payload. Processes send 1 to 13, the supervisor sends 16 to 21. */
+/** Types of messages with a number and a payload. Processes send types 1 to 13, the supervisor sends 16 to 21. */
 enum Message: int
 {
     /** The process serves. Payload: two doubles, the maximum seconds until its end after Stop and after HandOver. */
@@ -21,7 +21,7 @@ enum Message: int
     /** The process ends, although the supervisor did not ask for it. The payload is the reason. */
     case Ending = 5;
 
-    /** A question to all processes that serve the application. {@see self::Answers} gets the same number. */
+    /** A question to all processes that serve the application. Its {@see self::Answers} have the same number. */
     case Query = 6;
 
     /** The answer to the {@see self::Question} with this number. */

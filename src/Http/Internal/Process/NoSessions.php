@@ -37,7 +37,7 @@ final class NoSessions implements \SessionHandlerInterface
         return false;
     }
 
-    /** Required as a method by PHP 9, and so is {@see validateId()}. PHP 8.6 warns if one of them is missing. */
+    /** PHP 9 requires this method and {@see validateId()}. PHP 8.6 warns if one of them is missing. */
     public function create_sid(): never
     {
         RequestFunctions::refuse('session_start');

@@ -11,7 +11,7 @@ use Spindle\Internal\Warnings;
 /** Restarts this PHP program with other settings. Pid, descriptors, environment and ignored signals stay the same. */
 final class PhpRestart
 {
-    /** A setting that marks the restarted PHP. Programs that PHP starts do not inherit a setting. */
+    /** A setting that marks the restarted PHP. Child processes do not inherit it, unlike an environment variable. */
     private const RESTARTED_SETTING = 'spindle.restarted';
 
     /** Signals that may have been ignored when PHP was started. For example, nohup ignores SIGHUP. */
@@ -46,7 +46,7 @@ final class PhpRestart
             static fn(int $signal): bool => pcntl_signal_get_handler($signal) === \SIG_DFL,
         );
         foreach (IgnoredSignals::among(array_values($others)) as $signal) {
-            // PHP has set its own handler for the signal, so the restarted PHP would not ignore the signal
+            // PHP has replaced SIG_IGN by its own handler. pcntl_exec() would replace this handler by SIG_DFL.
             pcntl_signal($signal, \SIG_IGN);
         }
         [, $warning] = Warnings::of(static fn(): bool => pcntl_exec(\PHP_BINARY, $arguments));

@@ -26,16 +26,16 @@ final class ServingProcess implements SupervisorMessages
     public const STATISTICS = 'statistics';
     public const HEALTH = 'health';
 
-    /** Signal that makes a process report its position in the code, and end. Programs ignore it by default. */
+    /** Signal that makes a process report its position in the code, and end. Without a handler, it has no effect. */
     public const REPORT_SIGNAL = \SIGURG;
 
     /**
-     * Signal that makes a process report what blocks its event loop. Programs ignore this signal by default. Terminals
+     * Signal that makes a process report what blocks its event loop. Without a handler, it has no effect. Terminals
      * also send it when their size changes.
      */
     public const TRACE_SIGNAL = \SIGWINCH;
 
-    /** Minimum nanoseconds from a ping to the supervisor's {@see TRACE_SIGNAL}. An earlier signal is the terminal's. */
+    /** Minimum nanoseconds since the last answered ping. An earlier {@see TRACE_SIGNAL} comes from a terminal. */
     private const MIN_BLOCK_NANOSECONDS = 400_000_000;
 
     /** Maximum frames of a backtrace. They are enough to name a function with its callers. */
@@ -144,7 +144,7 @@ final class ServingProcess implements SupervisorMessages
     {
         $this->link = $link = new SupervisorLink($this->channel, $this);
         $this->server = $server = $this->role->createServer($link);
-        self::dieWithSupervisor(); // a change of the user or group by the application has cleared PR_SET_PDEATHSIG
+        self::dieWithSupervisor(); // the application may have changed the user or group, which clears PR_SET_PDEATHSIG
         EventLoop::setErrorHandler(
             EventLoop::getErrorHandler()
                 ?? fn(\Throwable $failure) => HandlerFailure::logUncaught($failure, $this->logger),

@@ -23,7 +23,7 @@ final class SapiBody
     /** Length in bytes; null when unknown. */
     public readonly ?int $length;
 
-    /** Whether the body is sent at all. */
+    /** Whether the body is sent; false for a response to HEAD, for example. */
     public readonly bool $isSent;
 
     private readonly StreamInterface $stream;

@@ -100,7 +100,7 @@ final class Acceptor
         for ($count = $max; $count > 0; --$count) {
             $isFull = $this->isFull();
             if ($isFull && $count < $max) {
-                return; // the event loop calls this method again only if another connection waits; then it makes room
+                return; // if another connection waits, the next call of this method makes room for it
             }
             if ($isFull && !$this->makeRoom()) {
                 $this->waitForRoom();

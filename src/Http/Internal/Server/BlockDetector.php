@@ -42,7 +42,7 @@ final class BlockDetector
         $this->requests = new RequestName($service);
     }
 
-    /** Called when a request begins after {@see $dueAt}. The request has not blocked the loop, and is not named. */
+    /** Called when a request begins after {@see $dueAt}. This request has not blocked the loop, so it is not named. */
     public function handleRequest(int $now): void
     {
         $this->timer === null ? $this->start() : $this->report($now, '');

@@ -27,7 +27,7 @@ final class BodyReader
         private readonly Service $service,
     ) {}
 
-    /** Returns the whole body if its length is known and allowed, all of it has arrived, and none was read; or null. */
+    /** Returns the whole body; null if its length is unknown or too large, or a part has not arrived or was read. */
     public function whole(ServerExchange $exchange): ?string
     {
         return !$exchange->ended

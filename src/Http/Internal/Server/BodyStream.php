@@ -69,7 +69,7 @@ final class BodyStream implements StreamInterface, BodyLimited
         $this->limit = $bytes;
     }
 
-    /** Makes the body like a body of 0 bytes. Called after a form was parsed whose body is not kept. */
+    /** Makes the body empty. Called after a form was parsed, if a body of its media type is not kept. */
     public function becomeEmpty(): void
     {
         [$this->bytes, $this->offset, $this->dropped, $this->length] = ['', 0, 0, 0];

@@ -253,7 +253,7 @@ final class Certificates
         return $faults;
     }
 
-    /** @return list<int>|null null if the file is missing, or so new that its next change may leave ctime as it is */
+    /** @return list<int>|null null if the file is missing, or so new that another change may get the same ctime */
     private static function fingerprint(string $file): ?array
     {
         $stat = Warnings::suppressed(static fn() => stat($file));

@@ -44,20 +44,20 @@ final class ConnectionLimits
      */
     private const MAX_CLOSED_PER_SEARCH = 32;
 
-    /** The server expects room soon if at least one of N connections will be closable soon. This constant is N. */
+    /** The server expects room soon if at least 1/N of all connections will soon be closable. This constant is N. */
     private const ROOM_EXPECTED_DIVISOR = 16;
 
     /** Nanoseconds of a pause after a search that closed nothing, and after {@see closeSlowConnections()}. */
     private const SEARCH_PAUSE_NANOSECONDS = 50_000_000;
 
-    /** A series of waits for room that lasts this long makes the server full; maximum gap within a series. */
+    /** Duration of a series of waits for room after which the server is full; maximum gap between two waits of it. */
     private const FULL_AFTER_NANOSECONDS = 1_000_000_000;
     private const REPEAT_WITHIN_NANOSECONDS = 300_000_000;
 
     /** @var array<string, int> number of connections, by the client's network */
     private array $connectionCounts = [];
 
-    /** @var array<string, string> networks of proxies that are exempt from the limit of their network, by address */
+    /** @var array<string, string> by a trusted proxy's address: its network, whose limit does not apply to the proxy */
     private array $proxies = [];
 
     /** @var array<string, int> by network ('' for all networks): earliest time of the next search by hrtime() */
@@ -70,7 +70,7 @@ final class ConnectionLimits
     private int $waitingSince = 0;
     private int $lastWaitAt = 0;
 
-    /** Whether, in the last search of all networks that closed nothing, enough connections were closable soon. */
+    /** Whether the last unsuccessful search of all networks found enough connections that would soon be closable. */
     private bool $roomExpected = false;
 
     /** Number of descriptors that the system's limit leaves for connections and uploaded files. */

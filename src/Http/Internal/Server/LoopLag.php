@@ -48,7 +48,7 @@ final class LoopLag
         EventLoop::cancel($this->timer);
         $this->timer = null;
         if ($this->now() > $this->due) {
-            $this->measure(); // the code that blocked the loop may have ended the last connection too
+            $this->measure(); // the code that closed the last connection may have blocked the loop
         }
     }
 

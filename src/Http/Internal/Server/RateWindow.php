@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Server;
 
-/** Checks whether a client sends a body fast enough. Adds up the server's waits for bytes of the same request. */
+/** Checks whether a client sends a body fast enough. Only the time counts in which the server waits for it. */
 final class RateWindow
 {
     /** Bytes that the transport had received and sent when the window began. */
@@ -31,7 +31,7 @@ final class RateWindow
      *
      * @param int $request number of the request, unique per connection
      *
-     * @return int now by hrtime(), minus the time that the server has waited in this window so far
+     * @return int time by hrtime() at which the window would have begun if the server had waited without a break
      */
     public function startWait(int $request): int
     {

@@ -6,7 +6,7 @@ namespace Spindle\Http\Internal\Server;
 
 use Spindle\Http\Internal\Message\Head;
 
-/** Names the request that caused an event. Searches for this request only then: a list would slow each request. */
+/** Names the request that caused an event. Keeps no record of current requests, because that would slow each one. */
 final readonly class RequestName
 {
     private const MAX_TARGET_BYTES = 200;

@@ -165,7 +165,7 @@ final class Responder
         return $keepAlive;
     }
 
-    /** Releases an answered request after the iterator of the response body, which may use uploads, has ended. */
+    /** Releases an answered request. First waits until the response body's iterator ends: it may use uploads. */
     public function release(ServerExchange $exchange): void
     {
         [$body, $this->endingBody] = [$this->endingBody, null];

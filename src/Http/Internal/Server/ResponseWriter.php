@@ -177,7 +177,7 @@ final class ResponseWriter
         return preg_match('/^\d{1,18}$/D', $given) === 1 ? (int) $given : null;
     }
 
-    /** Returns the head of another library's response, without Date and Content-Length; or null: see headLines(). */
+    /** Returns another library's response head without Date and Content-Length; null if headLines() has to build it. */
     private function reusableHead(ResponseInterface $response, int $length): ?string
     {
         $status = $response->getStatusCode();

@@ -30,7 +30,7 @@ final class Service implements FileDescriptors
     /** Minimum nanoseconds from a check of all deadlines to the next one, unless an earlier deadline is added. */
     private const MIN_CHECK_NANOSECONDS = 100_000_000;
 
-    /** Seconds after which a connection whose server side has ended is closed, if the client sends nothing. */
+    /** Seconds for which the server, after it has ended its side, waits for bytes or the end of the client's side. */
     private const LINGER_SECONDS = 2.0;
 
     /** @var array<int, Connection> */
@@ -213,8 +213,8 @@ final class Service implements FileDescriptors
      * Kills this process if a handler has forked it. Otherwise the fork would serve too: it would answer requests of
      * other clients, and keep the port in use. A process that was forked before the first connection may serve.
      *
-     * Called when code of the application has returned, because a fork that suspends later would read other requests.
-     * Also called by callbacks of the event loop, because the application may suspend in the fork.
+     * Called when code of the application has returned. If the fork suspended later, its event loop would read requests
+     * of other clients. Also called by callbacks of the event loop, because the application may suspend in the fork.
      */
     public function killIfForked(): void
     {

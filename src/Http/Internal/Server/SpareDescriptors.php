@@ -15,7 +15,7 @@ final class SpareDescriptors
     private array $streams = [];
 
     /**
-     * Reserves all descriptors or none. Returns true without them if the null device is out of reach (open_basedir).
+     * Reserves all descriptors or none. Reserves none and returns true if open_basedir forbids the null device.
      *
      * @return bool false if too few descriptors are free
      */

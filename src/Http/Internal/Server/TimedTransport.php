@@ -195,7 +195,7 @@ final class TimedTransport
         }
     }
 
-    /** Starts the deadline of {@see Phase::Write} if the client does not receive a streamed response fast enough. */
+    /** Starts the deadline of {@see Phase::Write} if the kernel has not accepted all bytes of a streamed response. */
     private function startWriteDeadline(): void
     {
         if ($this->phase === Phase::Stream && $this->transport->sending) {
@@ -263,7 +263,7 @@ final class TimedTransport
             : $this->abort(ClientDisconnectedException::tooSlow());
     }
 
-    /** Returns the time, by hrtime(), from which a connection without a running handler can be evicted, or null. */
+    /** Returns the time by hrtime() from which the connection can be evicted; null during a request or a write. */
     public function evictableFrom(): ?int
     {
         $minWait = match ($this->phase) {

@@ -121,8 +121,8 @@ final class Transport
         }
         if ($bytes === false || $bytes === '') {
             $ended = feof($this->stream);
-            // The regular end of a plain connection was handled above. The regular end of TLS causes no warning. An
-            // alert about an error causes one. Then nothing can be sent (RFC 8446, 6.2).
+            // The regular end of a plain connection was handled above. The regular end of TLS causes no warning. A TLS
+            // alert about an error causes a warning. After such an alert, nothing can be sent (RFC 8446, 6.2).
             $this->broken = $this->broken || $ended && (!$this->secure || $warning !== '' || $this->wasReset());
 
             return $ended ? '' : null;
