@@ -66,7 +66,7 @@ final class StreamSize
         }
     }
 
-    /** @throws \LengthException unless the stream is a file that has grown since its size was read */
+    /** @throws \LengthException unless the stream is a file that has grown; then its first $size bytes are sent */
     public static function throwUnlessGrown(StreamInterface $stream, int $size): void
     {
         if ($stream->getMetadata('stream_type') === 'STDIO' && self::hasGrown($stream, $size)) {

@@ -28,7 +28,7 @@ final class Child
     /** Whether the supervisor has asked the process to end, or has killed it during its start. */
     public bool $stopRequested = false;
 
-    /** Time at which a replacement is started, although this process still answers its last requests. */
+    /** Time at which a replacement is started, even if this process still answers its last requests. */
     public int $replaceAt = \PHP_INT_MAX;
 
     /** Answer to {@see killWithReport()}: file, line and request of the running code; '' without an answer. */

@@ -20,7 +20,7 @@ final class EndedProcessTotals
         $this->totals = new Totals(self::MAX_ROUTES);
     }
 
-    /** @param string $statistics report of a running process, {@see HttpServerStatistics::toJson()} */
+    /** @param string $statistics report of a running process, whose routes are added with counts of 0 */
     public function reserveRoutes(string $statistics): void
     {
         self::read($statistics, $this->totals->reserveRoutes(...));

@@ -11,7 +11,7 @@ use Revolt\EventLoop;
 use Spindle\Http\Internal\Admin\Totals;
 
 /**
- * Sends and receives the messages of a process in its event loop, over the channel to the supervisor.
+ * Sends messages to the supervisor and receives its messages, in the event loop of a process.
  *
  * @phpstan-type Answers array{answers: list<string>, silent: list<string|null>, ended: Totals|null}
  */

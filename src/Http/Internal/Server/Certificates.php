@@ -263,7 +263,7 @@ final class Certificates
             : null;
     }
 
-    /** Returns why PHP can't use the files, or null. Makes PHP load the files for a socket that is not connected. */
+    /** Makes PHP load the files for a socket that is not connected. Returns why PHP can't use them; null if it can. */
     private static function fault(string $certificate, string $key): ?string
     {
         // No key has the passphrase "\n", so OpenSSL rejects each encrypted key here. Later, OpenSSL would ask at the

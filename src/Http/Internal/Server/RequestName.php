@@ -6,7 +6,7 @@ namespace Spindle\Http\Internal\Server;
 
 use Spindle\Http\Internal\Message\Head;
 
-/** Names the request that caused an event. Keeps no record of current requests, because that would slow each one. */
+/** Names the request that caused an event. Keeps no record of open requests, because that would slow each of them. */
 final readonly class RequestName
 {
     private const MAX_TARGET_BYTES = 200;

@@ -7,7 +7,7 @@ namespace Spindle\Http\Internal\Server;
 /** Measures whether a client transfers bytes fast enough to keep its connection while the server is full. */
 final class SlowClientCheck
 {
-    /** A client is too slow after this many nanoseconds below FACTOR * minRate. */
+    /** A client is too slow after this many nanoseconds at a rate below FACTOR * minRate. */
     private const MIN_NANOSECONDS = 3_000_000_000;
     private const FACTOR = 20;
 
