@@ -9,7 +9,7 @@ use Spindle\Postgres\Internal\ServerError;
 /** A connection was lost. A call in progress is not retried, because its statement may have been executed. */
 class ConnectionLostException extends \RuntimeException implements PostgresException
 {
-    /** @param string|null $sqlState SQLSTATE with which the server ended the connection; null when it sent none */
+    /** @param string|null $sqlState SQLSTATE that the server sent when it ended the connection; null if it sent none */
     final private function __construct(string $message, public readonly ?string $sqlState, ?\Throwable $previous)
     {
         parent::__construct($message, 0, $previous);
@@ -31,7 +31,7 @@ class ConnectionLostException extends \RuntimeException implements PostgresExcep
         return new self("Nothing was sent: {$loss->getMessage()}", $loss->sqlState, $loss);
     }
 
-    /** @internal Returns the exception without the words of earlier(), for a call that had sent its statement. */
+    /** @internal Undoes {@see earlier()}, for a call that had sent its statement before the loss. */
     final public function afterSending(): self
     {
         $previous = $this->getPrevious();

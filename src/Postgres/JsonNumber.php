@@ -23,9 +23,9 @@ final readonly class JsonNumber implements \JsonSerializable, \Stringable
     }
 
     /**
-     * Returns the value for json_encode(). When the client encodes a parameter, the number keeps all its digits. If
-     * other code calls json_encode(), also within a jsonSerialize() for the client, the number becomes a JSON string,
-     * because PHP would drop digits of a JSON number. Do not keep this value: use `$text`.
+     * Returns the value for json_encode(). When the client encodes a parameter, the number keeps all its digits. When
+     * other code calls json_encode(), even code that the client calls, the number becomes a JSON string, because PHP
+     * would drop digits of a JSON number. Do not store the returned value: use `$text`.
      */
     public function jsonSerialize(): string
     {

@@ -125,8 +125,8 @@ interface PostgresLink
      * @param int $retries maximum number of further calls of the function after a deadlock or a serialization failure
      *     (SQLSTATE 40P01, 40001); must be 0 within a transaction
      * @param Cancellation|null $cancellation ends the wait for a connection, for the BEGIN or for the next attempt.
-     *     Before the function returns, it causes a rollback. After the COMMIT was sent, it limits the wait for the
-     *     answer. It does not cancel statements of the function
+     *     A cancellation before the function returns causes a rollback. A cancellation after the COMMIT was sent limits
+     *     the wait for the answer. Statements of the function are not cancelled
      *
      * @return T
      *

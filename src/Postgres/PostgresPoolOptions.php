@@ -17,7 +17,7 @@ final readonly class PostgresPoolOptions
      * @param float $idleTimeout seconds after which an idle connection is closed, unless minConnections requires it;
      *     INF for never
      * @param float $maxLifetime seconds after which a connection is closed as soon as it is free; INF for never. Each
-     *     connection gets a random lifetime of 90 to 100 % of this, so that not all are closed at the same time
+     *     connection gets a random lifetime of 90 to 100 % of this number, so that not all are closed at the same time
      * @param float $validateAfter a connection that was idle for this many seconds is pinged before use
      * @param float|null $leakDetectionThreshold seconds after which a warning reports a connection from acquire() that
      *     was not released, with the borrower's stack trace; null for never

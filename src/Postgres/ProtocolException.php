@@ -24,7 +24,7 @@ final class ProtocolException extends \RuntimeException implements PostgresExcep
         return new self("The server violated PostgreSQL's protocol: {$what}");
     }
 
-    /** @internal `$type` is one byte, and `$when` is a clause such as "during the login". */
+    /** @internal `$type` is the byte of the type. `$when` is the end of the sentence, such as "during the login". */
     public static function unexpected(string $type, string $when): self
     {
         return new self(

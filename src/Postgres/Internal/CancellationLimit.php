@@ -9,7 +9,7 @@ use Amp\CancelledException;
 use Revolt\EventLoop;
 use Spindle\Postgres\ConnectionClosedException;
 
-/** Closes the session if a wait, such as that for the answer to a COMMIT, is not over SECONDS after a cancellation. */
+/** Closes the session if a wait, for example for an answer to COMMIT, continues for SECONDS after a cancellation. */
 final class CancellationLimit
 {
     /** Maximum seconds that the wait continues after a cancellation. {@see TransactionRun} uses this number, too. */
@@ -52,7 +52,7 @@ final class CancellationLimit
         }
     }
 
-    /** Starts the timer, unless the wait is over. A cancellation calls this method some time after it is requested. */
+    /** Starts the timer, unless the wait has ended since the cancellation was requested. */
     private function start(): void
     {
         if (!$this->isOver) {

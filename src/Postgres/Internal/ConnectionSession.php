@@ -39,7 +39,7 @@ final class ConnectionSession implements SessionLender
 
     private bool $isUseEnded = false;
 
-    /** @var (\Closure(): void)|null called by {@see release()}; not null while another fiber ends the transaction */
+    /** @var (\Closure(): void)|null called by {@see release()}; set while another fiber ends the transaction */
     private ?\Closure $onRelease = null;
 
     /** Whether the server has begun the transaction. Always false if {@see $isTransaction} is false. */
@@ -193,7 +193,7 @@ final class ConnectionSession implements SessionLender
     }
 
     /**
-     * Calls $then now, or after {@see release()} if another fiber ends the borrower's transaction.
+     * Calls $then now; while another fiber is ending the borrower's transaction, calls it after {@see release()}.
      *
      * @param \Closure(): void $then
      */
@@ -288,7 +288,7 @@ final class ConnectionSession implements SessionLender
     public static function transactionEnded(): \LogicException
     {
         return new \LogicException(
-            'A statement within the transaction has ended the transaction, or was refused because it would have. '
+            'A statement within the transaction has ended the transaction, or was refused because it would end it. '
                 . 'Return from the function to commit, or throw an exception to roll back',
         );
     }

@@ -9,7 +9,7 @@ final class ErrorPlace
 {
     private const SYNTAX_ERROR = '42601';
 
-    /** Maximum bytes of a statement in which a place is shown. A regular expression can't skip more characters. */
+    /** Maximum bytes of a statement in which a place is shown. Regular expressions allow no larger repetition count. */
     private const MAX_BYTES = 65_535;
 
     /** Maximum characters that are shown on each side of the place. */

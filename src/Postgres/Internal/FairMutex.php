@@ -16,7 +16,7 @@ final class FairMutex
     /** Whether {@see $fiber} is the holder. If false, the holder is unknown, and acquire() waits in every fiber. */
     private bool $hasKnownHolder = false;
 
-    /** @var \WeakReference<\Fiber<mixed, mixed, mixed, mixed>>|null fiber of the known holder; null outside fibers */
+    /** @var \WeakReference<\Fiber<mixed, mixed, mixed, mixed>>|null fiber that is the known holder; null for {main} */
     private ?\WeakReference $fiber = null;
 
     private readonly FiberQueue $waiting;

@@ -7,8 +7,8 @@ namespace Spindle\Postgres\Internal;
 use Spindle\Postgres\UnexpectedResultException;
 
 /**
- * Creates objects from rows. A column is passed to the constructor's parameter of the same name. If there is none, the
- * parameter that has this name in camelCase gets the column.
+ * Creates objects from rows. A column is passed to the constructor's parameter of the same name, or else to the
+ * parameter with this name in camelCase.
  *
  * @template T of object
  */

@@ -17,7 +17,7 @@ final readonly class ServerError
     /** Parameter values of at least this many bytes are hidden anywhere in a message, shorter ones only in quotes. */
     private const MIN_DISTINCTIVE_BYTES = 4;
 
-    /** In these errors, the server shows bytes of values in hexadecimal, and quotes only names of encodings. */
+    /** Encoding errors. Their messages show bytes of values in hexadecimal, and quote only names of encodings. */
     private const ENCODING_STATES = ['22021', '22P05'];
 
     private const BYTES_PATTERN = '/0x[0-9a-f]{2}(?: 0x[0-9a-f]{2})*+/';
@@ -144,7 +144,7 @@ final readonly class ServerError
         return $this->sqlState() === '25006';
     }
 
-    /** Returns whether the prepared statement may be out of date. A function in it can also raise such an error. */
+    /** Returns whether the prepared statement may be out of date. A function that it calls can raise the same error. */
     public function isStale(): bool
     {
         return $this->concernsStatementName() || match ($this->sqlState()) {

@@ -52,7 +52,7 @@ interface Session
     /** Returns the number of statements in flight, including those whose callers no longer wait. */
     public function inFlight(): int;
 
-    /** Begins a transaction. `$sql` is BEGIN with its options, which is sent immediately or with the next statement. */
+    /** Begins a transaction. `$sql` is BEGIN with options. BEGIN is sent immediately or with the next statement. */
     public function begin(string $sql, ?Cancellation $cancellation): void;
 
     /** Discards a BEGIN that was not sent yet. Returns whether a BEGIN was waiting. */

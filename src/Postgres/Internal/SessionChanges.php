@@ -16,7 +16,7 @@ final class SessionChanges
 
     /**
      * Matches the text after SET if the change lasts only until the transaction ends. The keyword must be followed by
-     * space: in "SET local.tenant = 1", local is the beginning of a setting's name.
+     * a space: in "SET local.tenant = 1", local is the beginning of a setting's name.
      */
     private const TRANSACTION_LOCAL = '\s+(?:LOCAL|TRANSACTION|CONSTRAINTS)\s+[\w"]';
 
@@ -138,7 +138,7 @@ final class SessionChanges
         $this->meaningMayDiffer = $this->meaningMayDiffer || self::mayChangeMeaning($sql);
     }
 
-    /** Records one or more statements. Only the first is examined. So several are assumed to change meaning. */
+    /** Records one or more statements. Only the first one is examined, so several are assumed to change meanings. */
     public function recordScript(string $sql): void
     {
         $this->record($sql);

@@ -13,12 +13,12 @@ interface SessionLender
     public function acquire(?Cancellation $cancellation): Session;
 
     /**
-     * Always releases the session of the failed attempt, even if this method throws. After `$pause` seconds, lends a
+     * Releases the session of the failed attempt, even if this method throws. After `$pause` seconds, lends a
      * session for the next attempt, even if the lender was closed since the first attempt.
      */
     public function acquireAgain(Session $session, float $pause, ?Cancellation $cancellation): Session;
 
-    /** Declares that any fiber may release the session. After this call, the borrower's fiber may wait in acquire(). */
+    /** Declares that any fiber may release the session. After that, acquire() waits even in the borrower's fiber. */
     public function detachFromFiber(Session $session): void;
 
     public function release(Session $session): void;

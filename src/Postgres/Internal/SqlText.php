@@ -38,7 +38,7 @@ final class SqlText
     /**
      * Matches a string in three parts: the opening quote, the text, and the closing quote, which may be missing. In a
      * string without the prefix E, standard_conforming_strings decides whether \' ends the string. To mask the whole
-     * string in both cases, everything after \' counts as its part.
+     * string in both cases, everything after \' counts as part of the string.
      */
     private const STRING_PATTERN = <<<'REGEX'
         ~(?:

@@ -131,7 +131,7 @@ final class TransactionRun
         $transactionSession = new ConnectionSession($session, isTransaction: true, warn: $lender->warn(...));
         $hasSavepoint = $isOver = false;
         try {
-            // A stopped SAVEPOINT would make the whole transaction fail.
+            // A cancelled SAVEPOINT would make the whole transaction fail.
             self::queryUnstopped($session, "SAVEPOINT {$name}", $cancellation);
             $hasSavepoint = true;
             $cancellation?->throwIfRequested();
@@ -143,7 +143,7 @@ final class TransactionRun
                 throw TransactionAbortedException::atCommit();
             }
             $cancellation?->throwIfRequested();
-            // After a stopped RELEASE, it would be unknown whether the savepoint exists.
+            // After a cancelled RELEASE, it would be unknown whether the savepoint exists.
             try {
                 self::queryUnstopped($session, "RELEASE SAVEPOINT {$name}", $cancellation);
             } catch (ConnectionLostException $lost) {
@@ -239,7 +239,7 @@ final class TransactionRun
         CancellationLimit::during($transactionSession->session, $cancellation, $end);
     }
 
-    /** Executes a statement. A cancellation does not stop it, but closes the session after some seconds. */
+    /** Executes a statement. A cancellation does not stop the statement, but limits the wait for its answer. */
     private static function queryUnstopped(Session $session, string $sql, ?Cancellation $cancellation): void
     {
         CancellationLimit::during($session, $cancellation, static fn(): Result => $session->query($sql));

@@ -31,8 +31,8 @@ final class TemporaryPostgresException extends \RuntimeException implements Spin
     public static function noUser(string $reasons): self
     {
         return new self(
-            'PostgreSQL does not run as root, and this process can not start it as another user. '
-                . 'Run this process as another user',
+            'PostgreSQL refuses to run as root, and this process can not start it as another user. '
+                . 'Run this process as a user other than root',
             $reasons,
         );
     }

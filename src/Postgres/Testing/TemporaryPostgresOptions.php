@@ -10,7 +10,7 @@ use Spindle\Internal\NumberRange;
 final class TemporaryPostgresOptions
 {
     /**
-     * @param list<string> $hba first lines of pg_hba.conf. The server's own lines follow: they trust all users on the
+     * @param list<string> $hba first lines of pg_hba.conf. The lines after them trust all users on the
      *     Unix socket, and require the password (scram-sha-256) on 127.0.0.1
      * @param string|null $certificate PEM file of the server's certificate, which enables TLS; the file is copied
      * @param string|null $key PEM file of the server's private key, without a passphrase; the file is copied

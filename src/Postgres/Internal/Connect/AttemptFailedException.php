@@ -14,7 +14,7 @@ final class AttemptFailedException extends NetworkException
 
     /**
      * @param bool $isUnsuitable whether the server works, but its session does not match `targetSessionAttrs`
-     * @param bool $isPermanent whether a retry would fail, too; false for errors of the server, whose SQLSTATE shows it
+     * @param bool $isPermanent whether a retry would fail, too; false if there is an SQLSTATE, which decides instead
      */
     private function __construct(
         string $message,

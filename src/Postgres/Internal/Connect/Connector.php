@@ -25,7 +25,7 @@ final class Connector
     /** Maximum seconds of a cancel request, from opening its connection until the server closes that connection. */
     private const CANCEL_TIMEOUT = 5.0;
 
-    /** Maximum seconds to check the session of an earlier HTTP request: whether it was reset, and the server's role. */
+    /** Maximum seconds to check that the session of an earlier HTTP request was reset and has the requested role. */
     private const RESET_TIMEOUT = 1.0;
 
     private readonly SaltedPasswords $salted;
@@ -144,7 +144,7 @@ final class Connector
     }
 
     /**
-     * Returns the session that an earlier HTTP request left on the stream. Sends nothing before the reset is proved.
+     * Returns the session that an earlier HTTP request left on the stream. Sends nothing before its reset is proved.
      *
      * @return OpenedConnection|null null when the session can't be used; the caller must close the stream
      *
@@ -243,7 +243,7 @@ final class Connector
         return $socket;
     }
 
-    /** Must follow each wait without an open socket, because a fork also resumes the fibers of its parent. */
+    /** Detects a fork, which resumes its parent's waiting fibers, too. Must follow each wait without an open socket. */
     private function ensureSameProcess(): void
     {
         if ($this->ownerPid !== getmypid()) {

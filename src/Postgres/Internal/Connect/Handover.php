@@ -33,11 +33,11 @@ final readonly class Handover
      * @param resource $stream
      * @param int $roundTrip nanoseconds of the shortest round trip so far
      *
-     * @return bool false when the stream can't be kept, and must be closed
+     * @return bool whether all bytes were sent. If false, the caller must close the stream
      */
     public function send($stream, int $roundTrip): bool
     {
-        // A pooler could send these queries to a session that was not used, and the used one would not be reset.
+        // A pooler could run these queries in another session. Then the session that was used would not be reset.
         if ($this->opened->isPooled) {
             return false;
         }
@@ -50,7 +50,7 @@ final readonly class Handover
             'roundTrip' => $roundTrip,
         ]));
         $proof = hash_hmac(self::HASH, $facts, $secret);
-        // The statements of one query form a transaction, in which DISCARD ALL fails. So it is a separate query.
+        // The statements of one query form a transaction, in which DISCARD ALL fails. So DISCARD ALL is sent alone.
         $bytes = FrontendMessages::query('DISCARD ALL')
             . FrontendMessages::query(
                 implode('; ', [SessionChanges::newSeed(), ...$this->setup, "select '{$facts}', '{$proof}'"]),
@@ -96,7 +96,7 @@ final readonly class Handover
         return $read;
     }
 
-    /** Masks or unmasks the key for cancel requests. A query contains the key, and the server may log the query. */
+    /** Masks or unmasks the key for cancel requests, because the server may log the query that contains the key. */
     private static function mask(#[\SensitiveParameter] string $key, #[\SensitiveParameter] string $secret): string
     {
         $mask = hash_hmac(self::HASH, 'key for cancel requests', $secret, true);

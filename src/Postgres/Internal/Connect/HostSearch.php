@@ -22,16 +22,16 @@ use Spindle\Postgres\TargetSessionAttrs;
 use function Amp\async;
 
 /**
- * Tries all addresses of all hosts in order, until a session matches `PostgresOptions::$targetSessionAttrs`. The
- * next attempt starts when one has failed, or after a delay. Earlier attempts continue until one succeeds, so a host
- * that does not answer delays the search only a little (as in RFC 8305, section 5). A failed login cancels the attempts
- * for later addresses at once, and those for earlier addresses after MAX_WAIT_AFTER_REFUSAL.
+ * Tries all addresses of all hosts in order, until a session matches `PostgresOptions::$targetSessionAttrs`. The next
+ * attempt starts when one has failed, or after a delay, while earlier attempts continue. So a host that does not answer
+ * delays the search only a little (as in RFC 8305, section 5). A failed login cancels the attempts for later addresses
+ * at once, and the attempts for earlier addresses after MAX_WAIT_AFTER_REFUSAL.
  *
  * @template T
  */
 final class HostSearch
 {
-    /** Maximum seconds until the next address is tried in parallel. RFC 8305 has 0.25 s, but without a login. */
+    /** Maximum seconds until the next address is tried in parallel. RFC 8305 recommends 0.25 s, but without a login. */
     private const ATTEMPT_DELAY = 1.0;
 
     /** Maximum seconds to wait for earlier attempts after a later server has refused the login. */
@@ -39,13 +39,13 @@ final class HostSearch
 
     private readonly ConnectionAttempts $attempts;
 
-    /** Cancelled as soon as the search has a session, or was interrupted. */
+    /** Cancels all attempts when the search has a session or is interrupted, or some time after a refused login. */
     private readonly DeferredCancellation $end;
 
     /** Timer that cancels $end after a refused login; null before the first refusal. */
     private ?string $endTimer = null;
 
-    /** Whether any session is accepted. With PreferStandby, this is so once the attempts for all hosts have started. */
+    /** Whether PreferStandby accepts any server. True once the search for a standby has started on all hosts. */
     private bool $acceptsUnsuitable = false;
 
     /** @var T|null */

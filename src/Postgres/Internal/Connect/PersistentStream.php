@@ -13,7 +13,7 @@ use Spindle\Postgres\PostgresOptions;
  */
 final class PersistentStream
 {
-    /** Number of hexadecimal digits of the name. 15 digits have 60 bits, so the name also fits into an integer. */
+    /** Number of hexadecimal digits of the name. 15 digits also fit into the integer that {@see open()} needs. */
     private const NAME_DIGITS = 15;
 
     private const HASH = 'sha256';
@@ -24,7 +24,7 @@ final class PersistentStream
     /** @var array<string, true> names of the reserved streams */
     private static array $reserved = [];
 
-    /** Name of the stream, unique in this process and not secret. PHP finds the stream by a key that contains it. */
+    /** Name of the stream, unique in this process and not secret. PHP finds the stream by a key with this name. */
     private readonly string $name;
 
     private readonly \SensitiveParameterValue $secret;

@@ -28,7 +28,7 @@ final class SessionSetup
     /** Expression for the time at which the server was started: seconds since 1970, independent of TimeZone. */
     private const START_TIME_EXPRESSION = "pg_catalog.date_part('epoch', pg_catalog.pg_postmaster_start_time())";
 
-    /** Settings that may make results or parameters wrong: an SQL condition that bad values meet, and a good value. */
+    /** For each setting that can make results or parameters wrong: a condition for bad values, and a good value. */
     private const SETTING_CORRECTIONS = [
         'IntervalStyle' => ["in ('sql_standard', 'postgres_verbose')", 'postgres'],
         'extra_float_digits' => ["in ('0') or pg_catalog.current_setting('extra_float_digits') like '-%'", '1'],

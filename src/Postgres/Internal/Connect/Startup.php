@@ -50,7 +50,7 @@ final class Startup
 
     private bool $ready = false;
 
-    /** Bytes received so far. The end of the authentication sets this number to 1. */
+    /** Bytes received so far. Counting starts again at the end of the authentication. */
     private int $receivedBytes = 0;
 
     private bool $hasReceivedMessage = false;

@@ -17,10 +17,10 @@ final class HoldingFibers
 
     private int $mainConnectionCount = 0;
 
-    /** @var \WeakMap<\Fiber<mixed, mixed, mixed, mixed>, int> number of connections */
+    /** @var \WeakMap<\Fiber<mixed, mixed, mixed, mixed>, int> number of connections that each fiber holds */
     private \WeakMap $fibers;
 
-    /** @var array<int, \WeakReference<\Fiber<mixed, mixed, mixed, mixed>>|null> by session id; null outside fibers */
+    /** @var array<int, \WeakReference<\Fiber<mixed, mixed, mixed, mixed>>|null> by session object id; null: {main} */
     private array $holders = [];
 
     public function __construct()

@@ -20,10 +20,10 @@ final class PooledSession
     /** Interval at which the pool calls {@see checkStall()} while queries share a session, in nanoseconds. */
     public const CHECK_NANOSECONDS = 10_000_000;
 
-    /** After this many idle checks, plus {@see $roundTripChecks}, no further query may share the session. */
+    /** After this many {@see $idleChecks}, plus {@see $roundTripChecks}, no further query may share the session. */
     private const MAX_IDLE_CHECKS = 2;
 
-    /** After this many idle checks, plus {@see $roundTripChecks}, a query is postponed for the first time. */
+    /** After this many {@see $idleChecks}, plus {@see $roundTripChecks}, a query is postponed for the first time. */
     private const POSTPONE_AFTER_CHECKS = 20;
 
     /** Maximum number of times that the number of checks until a postponement doubles. */

@@ -107,7 +107,7 @@ final class PooledSessions
         return $isShared;
     }
 
-    /** Drops free sessions that are too old. Beyond `$minConnections`, also drops those that were idle too long. */
+    /** Drops free sessions that are too old. Above `$minConnections`, also drops those that were idle too long. */
     public function dropExpired(float $idleTimeout, int $minConnections): void
     {
         foreach ($this->free() as $pooled) {

@@ -59,7 +59,7 @@ final class SessionOpener
         }
     }
 
-    /** Sets whether a pause keeps the event loop running. It must do so while a fiber waits for a session. */
+    /** Sets whether a pause keeps the event loop running. This is necessary while a fiber waits for a session. */
     public function keepLoopRunning(bool $on): void
     {
         if ($this->pauseTimer !== null) {

@@ -107,7 +107,7 @@ final class SessionPool implements SessionLender
         return $session;
     }
 
-    /** Lends a session that the caller may keep. {@see acquire()} lends it only for a call such as transaction(). */
+    /** Lends a session. Unlike in {@see acquire()}, the fiber does not count as a caller that may use a closed pool. */
     public function borrow(?Cancellation $cancellation): PipelinedSession
     {
         FiberSwitch::ensurePossible();
@@ -413,7 +413,7 @@ final class SessionPool implements SessionLender
         $pooled = $this->acquirePooled(true, 0, $cancellation);
         if (!$this->belongsToThisProcess()) {
             $this->takeBackExclusive($pooled);
-            throw self::usedInFork(); // the fiber began to wait in the parent, where it gets the session, too
+            throw self::usedInFork(); // the fork copied this waiting fiber; in the parent, the fiber gets the session
         }
         $this->lent[spl_object_id($pooled->session)] = $pooled;
         $this->holders->add($pooled->session);

@@ -22,7 +22,7 @@ final class WaitQueue
     /** Timer for the waiter that times out next. One timer is enough, as waiters time out in the order of arrival. */
     private ?string $timer = null;
 
-    /** When the wait that {@see $timer} limits began, by hrtime(). */
+    /** Start of the wait that {@see $timer} limits, by hrtime(). */
     private int $timerSince = 0;
 
     /** Whether there are waiters, so that the event loop must keep running. Only this class writes the property. */

@@ -6,7 +6,7 @@ namespace Spindle\Postgres\Internal\Pool;
 
 use Spindle\Postgres\Internal\Protocol\Exchange;
 
-/** A fiber that waits for a session. If it has a statement, the pool sends the statement when it lends the session. */
+/** A fiber that waits for a session. If `$sql` is set, the pool sends this statement when it lends the session. */
 final class WaitingFiber
 {
     /** Key of this waiter in {@see WaitingFibers}. */

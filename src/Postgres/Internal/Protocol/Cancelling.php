@@ -54,7 +54,7 @@ final class Cancelling
         private readonly \Closure $onDone,
     ) {}
 
-    /** Stops an exchange in flight. If it is not being answered yet, call {@see requestLater()} when it is. */
+    /** Stops an exchange in flight. If earlier ones are not answered, call {@see requestLater()} when they are. */
     public function stop(#[\SensitiveParameter] Exchange $exchange): void
     {
         $this->blocksSending = true;
@@ -95,7 +95,7 @@ final class Cancelling
         async($this->send(...), $pause, $closesOnFailure)->ignore();
     }
 
-    /** Sends a request if the exchange is current after `$seconds`. If `$seconds` is too long, ends the connection. */
+    /** If the exchange is current after `$seconds`, sends a request (above MAX_PAUSE_SECONDS: ends the connection). */
     public function requestLater(
         #[\SensitiveParameter]
         Exchange $exchange,

@@ -59,7 +59,7 @@ final class Conversation
     /** Number of cancel requests that have stopped no exchange, and may still stop one: {@see markSuspects()}. */
     public int $unusedRequestCount = 0;
 
-    /** Whether the last cancel request is recent. The server sends two signals for it, which may stop two exchanges. */
+    /** Whether the last cancel request is recent. One request causes two signals, which may stop two exchanges. */
     public bool $isRequestRecent = false;
 
     /** Whether rows were received that are so large that copying them takes time. */

@@ -169,7 +169,7 @@ final class CopyRunner
                 && $this->pipeline->unwrittenBytes() > self::MAX_UNWRITTEN_BYTES
             ) {
                 $this->pipeline->await($exchange, $cancellation);
-                // await() may return in the same turn of the loop. The next turn reads errors and runs fibers.
+                // await() may return in the same turn. Only the next turn reads errors and runs other fibers.
                 LoopTurn::await();
             }
             if ($exchange->done || $exchange->serverError !== null) {

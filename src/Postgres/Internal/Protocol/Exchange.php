@@ -35,7 +35,7 @@ final class Exchange
     /** Whether the caller takes rows while further rows arrive. */
     public bool $isStreamed = false;
 
-    /** Why rows were dropped; null if none were. */
+    /** Why rows were dropped; null if no rows were dropped. */
     public ?ResultTooLargeException $tooLarge = null;
 
     /** Whether values have the formats of {@see Columns::$formats}; otherwise all values are text. */

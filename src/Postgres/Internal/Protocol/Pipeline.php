@@ -43,8 +43,8 @@ final class Pipeline
     public int $lastReceived;
 
     /**
-     * Start of the read timeout by hrtime(), unless bytes were received later. A write restarts the timeout only if the
-     * bytes had to wait or belong to a COPY. Otherwise, further statements would hide that the server is silent.
+     * Start of the read timeout by hrtime(), unless bytes were received later. A write restarts the timeout only if its
+     * bytes waited for a full stream or belong to a COPY. Otherwise, further statements would hide a silent server.
      */
     private int $readTimeoutStart = 0;
 
@@ -52,7 +52,7 @@ final class Pipeline
 
     /**
      * @var (\Closure(list<Exchange>): void)|null called with exchanges that progressed, before their callers resume.
-     *     Not called for a single exchange without {@see Exchange::$cost}
+     *     Not called for a single exchange whose {@see Exchange::$cost} is negative
      */
     public ?\Closure $onAnswered = null;
 
@@ -90,7 +90,7 @@ final class Pipeline
     /** Whether the outbox has bytes that the stream did not accept at the last write. */
     private bool $isAwaitingWritable = false;
 
-    /** Whether only one exchange was in flight at the last write. If so, the next one may be written immediately. */
+    /** Whether only one exchange was in flight at the last write. If so, the next exchange may be written at once. */
     private bool $hadOneExchange = false;
 
     private bool $isPaused = false;
@@ -121,7 +121,7 @@ final class Pipeline
     /**
      * @param resource $stream non-blocking
      * @param bool $hasStreamBuffer whether the stream has a buffer that the event loop does not see, as with TLS
-     * @param \Closure(): void $sendCancelRequest returns when the server has closed the request's own connection
+     * @param \Closure(): void $sendCancelRequest returns when the server has closed the connection of the request
      * @param float|null $readTimeout maximum seconds without a byte while an answer is due; then the connection ends
      * @param int $roundTrip upper bound of a round trip in nanoseconds, measured while connecting
      * @param Handover|null $handover leaves the session for a later HTTP request; null if the stream is not persistent
@@ -194,8 +194,8 @@ final class Pipeline
 
     /**
      * Sends an exchange as soon as no exchange has to be stopped and no other fiber runs a COPY. An exchange that
-     * begins a transaction, or must not be sent twice, waits until all exchanges before it are answered. Otherwise a
-     * late cancel request for an earlier exchange could stop it.
+     * begins a transaction, or must not be sent twice, waits until all earlier exchanges are answered. Otherwise a late
+     * cancel request for an earlier exchange could stop the new one.
      *
      * @param non-empty-list<string> $parts messages of the exchange
      */

@@ -24,7 +24,7 @@ use Spindle\Postgres\Result;
  */
 final class PipelinedSession implements Session
 {
-    /** Whether {@see query()} measures times for {@see lastQueryNanoseconds()}. That makes queries slightly slower. */
+    /** Whether {@see query()} measures times for {@see lastQueryNanoseconds()}, which makes queries slightly slower. */
     public bool $isTimed = false;
 
     /** @var array<string, string> messages that execute a BEGIN, by its SQL text */
@@ -129,8 +129,8 @@ final class PipelinedSession implements Session
     }
 
     /**
-     * Returns the result of a query that {@see send()} sent. Sends the query again if the prepared statement was out of
-     * date, so that the server did not execute it, or if a cancel request stopped the query by mistake.
+     * Returns the result of a query that {@see send()} sent. Sends the query again if the server did not execute it
+     * because the prepared statement was out of date, or if a cancel request stopped the query by mistake.
      *
      * @param list<mixed> $parameters
      */
@@ -162,8 +162,8 @@ final class PipelinedSession implements Session
     }
 
     /**
-     * Cancels the current statement, so that the ones behind it are executed first. If all effects of the statement
-     * were undone, the session sends it again at the end. If the request can't be sent, the statement continues.
+     * Cancels the current statement, so that later statements are executed first. If all effects of the statement were
+     * undone, the session sends it again after them. If the cancel request can't be sent, the statement continues.
      */
     public function postpone(): void
     {

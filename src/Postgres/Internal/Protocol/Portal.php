@@ -15,7 +15,7 @@ final readonly class Portal
 {
     private const FIRST_ROWS = 50;
 
-    /** Bytes that each later fetch should return. The number of rows follows from the last average row size. */
+    /** Bytes that each later fetch should return. The rows of the last fetch show how many rows that is. */
     private const FETCH_BYTES = 0x4_0000;
 
     private const MAX_ROWS = 5_000;

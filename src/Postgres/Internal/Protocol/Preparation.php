@@ -77,9 +77,9 @@ final class Preparation
     }
 
     /**
-     * Returns a described statement, even if its execution failed, and adds it to the cache. A statement with types
-     * that could not be queried is not added: this time, values of these types are strings. A statement is also not
-     * added if another generation has started since it was sent: its text may have another meaning now.
+     * Returns a statement that the server has described, even if its execution failed, and adds it to the cache. If
+     * some types could not be queried, it is not added, and values of these types are strings this time. It is also not
+     * added if another generation has started since it was sent, because its text may have another meaning now.
      *
      * @param Exchange $exchange exchange with the server's description of the statement
      */

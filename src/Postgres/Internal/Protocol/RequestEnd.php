@@ -12,7 +12,7 @@ use Spindle\Internal\Shutdown;
  */
 final class RequestEnd
 {
-    /** PHP skips this object's destructor after a fatal error. error_get_last() may show only a later error. */
+    /** Shows a fatal error: PHP then skips its destructor. error_get_last() is not used: it may show a later error. */
     private static ?self $probe = null;
 
     private static bool $areDestructorsCalled = false;
@@ -39,7 +39,7 @@ final class RequestEnd
         self::$pipelines = $pipelines;
     }
 
-    /** Ends connections that can't be reused. If PHP calls no destructors, ends all; reusable streams stay open. */
+    /** Ends connections that can't be reused. If PHP calls no destructors, ends all, but reusable streams stay open. */
     private static function endAll(): void
     {
         self::$probe = null;

@@ -21,7 +21,7 @@ final class ServerTime
     /** Value of {@see BusyTime::until()} at the last answer. */
     private int $busyAtAnswer = 0;
 
-    /** Number after the last exchange of a write: the earliest write whose exchanges are not all answered. */
+    /** Number after the last exchange of the earliest write whose exchanges are not all answered. */
     private int $writeTail = 0;
 
     private int $writtenAt = 0;
@@ -68,7 +68,7 @@ final class ServerTime
         $nanoseconds = $now - $this->writtenAt - $this->roundTrip;
         $busy = $this->busyAtWrite;
         if ($this->writtenAt >= $this->answeredAt) {
-            // Nothing was in flight at the time of the write, so the whole time is one round trip.
+            // Nothing was in flight at the time of the write, so the time from write to answer is one round trip.
             $this->roundTrip = min($this->roundTrip, $now - $this->writtenAt);
             $nanoseconds -= self::WAKEUP_NANOSECONDS;
         } elseif ($now - $this->answeredAt < $nanoseconds) {

@@ -8,7 +8,7 @@ use Spindle\Postgres\ProtocolException;
 
 /**
  * Converts arrays with up to six dimensions to and from nested lists. Lower bounds of indexes are dropped. If the
- * element type is JSON, a multirange or a domain over an array, arrays have one dimension: a nested list is an element.
+ * element type is JSON, a multirange or a domain over an array, arrays have one dimension: nested lists are elements.
  *
  * @see https://www.postgresql.org/docs/current/arrays.html#ARRAYS-IO
  */

@@ -56,13 +56,13 @@ final class BuiltInTypes
         6152 => 4533, 6153 => 4534, 6155 => 4535, 6157 => 4536,
     ];
 
-    /** Name and OID of the bounds' type, by OID of the range type. */
+    /** Name of the range type and OID of its bounds' type, by OID of the range type. */
     public const RANGES = [
         3904 => ['int4range', 23], 3906 => ['numrange', 1700], 3908 => ['tsrange', 1114], 3910 => ['tstzrange', 1184],
         3912 => ['daterange', 1082], 3926 => ['int8range', 20],
     ];
 
-    /** Name and OID of the range type, by OID of the multirange type. */
+    /** Name of the multirange type and OID of its range type, by OID of the multirange type. */
     public const MULTIRANGES = [
         4451 => ['int4multirange', 3904], 4532 => ['nummultirange', 3906], 4533 => ['tsmultirange', 3908],
         4534 => ['tstzmultirange', 3910], 4535 => ['datemultirange', 3912], 4536 => ['int8multirange', 3926],

@@ -8,7 +8,7 @@ use Spindle\Postgres\JsonNumber;
 
 /**
  * Preserves JSON numbers that neither int nor float can represent exactly. PHP's JSON functions would change such a
- * number. So they get a string instead: a random prefix (the mark), and the number.
+ * number. So these functions get a string instead: a random prefix (the mark), and the number.
  */
 final class JsonMarks
 {
@@ -31,7 +31,7 @@ final class JsonMarks
         return $token[0] === '"' || self::isExact($token) ? $token : '"' . self::prefix() . "{$token}\"";
     }
 
-    /** Returns the string for json_encode(): the number, after the mark if {@see encode()} has called json_encode(). */
+    /** Returns the string for json_encode(): the number, after the mark if {@see encode()} calls json_encode(). */
     public static function forJsonEncode(string $number): string
     {
         return self::$encodings > 0 && self::isCalledByEncode() ? self::prefix() . $number : $number;

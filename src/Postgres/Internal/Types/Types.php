@@ -19,8 +19,8 @@ use Spindle\Postgres\ResultTooLargeException;
 final class Types
 {
     /**
-     * Kind of values that remain strings in PHP. With the kinds, callers can decode frequent types faster than with
-     * {@see self::decode()}, which decodes all kinds.
+     * Kind of values that remain strings in PHP. Callers use the kinds to decode frequent types themselves, because a
+     * call of {@see self::decode()} takes longer.
      */
     public const TEXT = 0;
 
@@ -104,8 +104,8 @@ final class Types
     }
 
     /**
-     * Returns whether the encoding of a value depends on the type of its parameter. null, integers and floats are sent
-     * with the same text for all types, except that lossless JSON writes 1.0 and refuses NAN and INF. For booleans,
+     * Returns whether the encoding of a value depends on the type of its parameter. null, integers and floats have the
+     * same text for all types, except that lossless JSON writes 1.0 instead of 1 and refuses NAN and INF. For booleans,
      * numeric types need 0 or 1, and JSON needs false or true.
      */
     public function needsType(#[\SensitiveParameter] mixed $value): bool

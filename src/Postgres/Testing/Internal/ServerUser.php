@@ -72,7 +72,7 @@ final class ServerUser
         throw TemporaryPostgresException::noUser(trim($reasons));
     }
 
-    /** @return list<list<string>> setpriv first: it turns into the command, but runuser and su can stay as parents */
+    /** @return list<list<string>> setpriv is first, as it becomes the command. runuser and su can stay as parents */
     private static function switchCommands(string $name, string $user, string $group): array
     {
         return [
