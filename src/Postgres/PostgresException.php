@@ -6,5 +6,5 @@ namespace Spindle\Postgres;
 
 use Spindle\SpindleException;
 
-/** Implemented by all exception classes of this namespace. Cancellations throw a CancelledException instead. */
+/** Implemented by all exception classes of the PostgreSQL client. Cancellations throw a CancelledException instead. */
 interface PostgresException extends SpindleException {}
