@@ -9,7 +9,7 @@ use Spindle\SpindleException;
 /** A command has failed. {@see CommandResult::orThrow()} throws this exception. */
 final class CommandFailedException extends \RuntimeException implements SpindleException
 {
-    /** Maximum number of bytes in the message from the end of standard error. */
+    /** The message contains at most this number of bytes from the end of standard error. */
     private const TAIL_BYTES = 2000;
 
     private function __construct(public readonly CommandResult $result, string $message)

@@ -285,9 +285,9 @@ final class CommandPool implements Lifecycle, Statistics
      * Ends the launchers and all processes that commands have started. Current runs and {@see execute()} calls fail
      * with LauncherException.
      *
-     * Blocks until the processes have ended. A process that ignores SIGTERM is killed after half a second, or after the
-     * grace of the pool if that is shorter. With a transport, suspends until the transport has ended the commands. If a
-     * destructor calls this method, and PHP is older than 8.4, the method does not wait for the transport.
+     * Blocks until the processes have ended. A process that ignores SIGTERM is killed after half a second, or after
+     * {@see CommandPoolOptions::$grace} if that is shorter. With a transport, suspends until the transport has ended
+     * the commands. If a destructor calls this method before PHP 8.4, the method does not wait for the transport.
      */
     public function kill(): void
     {

@@ -94,7 +94,7 @@ final class CommandResult
         return $this->succeeded() ? $this : throw CommandFailedException::of($this);
     }
 
-    /** @internal Returns a copy with an error about its output. */
+    /** @internal Returns a copy with an error about the command's input or output. */
     public function withError(string $error): self
     {
         return new self(

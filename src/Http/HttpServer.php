@@ -264,7 +264,7 @@ final class HttpServer implements Lifecycle
     }
 
     /**
-     * @internal Closes this server while other processes serve the same sockets, and accept the connections that wait.
+     * @internal Closes this server while other processes accept the waiting and new connections of the same sockets.
      * Each handler still has its full handlerTimeout, even for the last request that arrives.
      *
      * @param float $idleGrace replaces the option idleGrace, but is at most idleTimeout and at most stopTimeout

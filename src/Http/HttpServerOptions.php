@@ -35,7 +35,7 @@ final readonly class HttpServerOptions
      *                                   client's body; 503 beyond
      * @param int   $minRate             minimum bytes per second of a request body, on average over $rateWindow; 408
      *                                   below; 0 for no minimum
-     * @param float $rateWindow          period over which the server measures $minRate
+     * @param float $rateWindow          period over which the server averages the rate for $minRate
      * @param float $writeTimeout        how long a client may receive no byte of its response. The kernel reports
      *                                   received bytes in steps of up to 64 KB, so a very slow client can exceed this
      *                                   time although it receives bytes

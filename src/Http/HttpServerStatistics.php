@@ -41,7 +41,7 @@ final readonly class HttpServerStatistics
      * @param int $abandonedRequests requests that got no response, because the client or the server closed the
      *     connection
      * @param list<int> $durationCounts histogram of the time from a request's head to its response: the number of
-     *     responses in each bucket. Each response is in one bucket: the first whose bound is not below its time
+     *     responses in each bucket. Each response is in one bucket: the first whose bound is at least its time
      * @param float $totalDuration sum of the times of all responses, in seconds
      * @param array<string, array{int, float, int}> $routes by name: number of responses, sum of their times in seconds,
      *     number of responses with a status of 500 or above

@@ -52,7 +52,7 @@ final class Response implements ResponseInterface
 
     private string $reason = '';
 
-    /** @var string|false|null result of {@see makeReusableHead()}; false before its first call */
+    /** @var string|false|null result of {@see makeReusableHead()}; false before its call for the current head */
     private string|false|null $reusableHead = false;
 
     /**

@@ -36,8 +36,8 @@ use Spindle\Lifecycle;
  *
  * SIGINT, SIGTERM and SIGQUIT close the supervisor. SIGHUP does the same if the terminal was closed. A second SIGINT,
  * SIGTERM or SIGQUIT has the effect of {@see kill()}. SIGUSR1 and SIGUSR2 are ignored. When the supervisor's process is
- * killed, the other processes are killed too. Without ext-ffi, a process whose event loop is blocked continues
- * until its handler waits or returns.
+ * killed, the other processes are killed too. Without ext-ffi, a process whose event loop is blocked ends only
+ * when its handler waits or returns.
  *
  * A handler that calls session_start() gets an {@see UnsupportedFunctionException}. The same holds for header(),
  * setcookie() and http_response_code() if PHP was started with these functions in disable_functions. `spindle
@@ -110,8 +110,8 @@ final class Supervisor implements Lifecycle
      * Serves the application, and returns after a signal, {@see close()} or {@see kill()}. Without ext-pcntl, there are
      * no worker processes, and this process serves the application.
      *
-     * Runs the event loop. Worker processes are forks of this process, but do not run callbacks of its event loop.
-     * So call this method outside of a fiber, and before opening files or connections that must not be shared.
+     * Runs the event loop, so call this method outside of a fiber. Worker processes are forks of this process, but do
+     * not run callbacks of its event loop. Before the call, open no files or connections that forks must not share.
      *
      * @return int 0, or the number of the second signal, which has ended all processes immediately
      *

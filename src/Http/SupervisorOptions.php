@@ -28,8 +28,8 @@ final readonly class SupervisorOptions
      * @param array<string, string> $certificates paths of PEM files with another chain and its key, by the name that
      *                                            a client requests (SNI). The certificates of the application's
      *                                            HttpServerOptions are added
-     * @param int|null    $maxRequests  requests after which a process is replaced; null for no limit. For each
-     *                                  process, the number is reduced by up to a tenth at random
+     * @param int|null    $maxRequests  requests after which a process is replaced; null for no limit. So that not all
+     *                                  are replaced at once, each number is reduced by up to a tenth at random
      * @param int|null    $maxMemory    bytes in use by PHP at which a process is replaced; null for no limit
      * @param float       $startTimeout seconds in which a process has to load the application, at least 0.1
      * @param float       $blockTimeout seconds for which a process's event loop may be blocked before the process is

@@ -39,7 +39,7 @@ final class QueueTest extends TestCase
               delayed  1
               blocked  0
               dead  2
-              in all   7 submitted, 0 done, 2 died, 0 cancelled; 0 retried, 0 lost with their agent
+              in all   7 submitted, 0 done, 2 died, 0 cancelled; 0 retried, 0 requeued from lost agents
             running
               id         owner              since                 crashes  failures
               running-1  host:1:\\\\033\[31mab  {$time}  0        0

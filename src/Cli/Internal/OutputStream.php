@@ -14,8 +14,8 @@ use Spindle\Internal\Warnings;
  * Standard output or standard error, unbuffered: when {@see write()} returns, all bytes are written.
  *
  * A write to a pipe is split into pieces. Before each piece, the fiber waits in the event loop until the stream is
- * writable. So signals and timers are handled while the reader is slow. The stream stays in blocking mode, because
- * O_NONBLOCK would affect all processes that share the open file, even after this process is killed. A terminal is
+ * writable. So signals and timers are handled while the reader is slow. The stream stays in blocking mode: O_NONBLOCK
+ * would affect all processes that share the open file, and would stay set if this process was killed. A terminal is
  * opened a second time, in non-blocking mode, because a write of any size to a terminal can block.
  */
 final class OutputStream
@@ -112,8 +112,8 @@ final class OutputStream
     {
         $name = stream_isatty($stream) && \function_exists('posix_ttyname') ? posix_ttyname($stream) : false;
         $open = static fn(string $path): mixed => Warnings::suppressed(static fn(): mixed => fopen($path, 'r+ne'));
-        // /dev/tty opens only if this process has a controlling terminal. If it has none, $name is not opened, because
-        // that could make $name the controlling terminal.
+        // /dev/tty opens only if this process has a controlling terminal. Without one, fopen($name) could make $name
+        // the controlling terminal, so $name is not opened.
         $terminal = $name !== false && $open('/dev/tty') !== false ? $open($name) : false;
 
         return \is_resource($terminal) ? $terminal : null;

@@ -24,7 +24,7 @@ final class StandardErrorLog extends AbstractLogger
     ];
     private const RED = '31';
 
-    /** Maximum bytes of a message or an exception. Clients can cause long texts, and a write blocks all requests. */
+    /** Maximum bytes of a message or an exception. Clients can cause long texts, and all requests wait for a write. */
     private const MAX_TEXT_BYTES = 16_384;
 
     /** Maximum number of logged exceptions of a chain. */

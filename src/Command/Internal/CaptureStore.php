@@ -29,7 +29,7 @@ final class CaptureStore
     /** @var \WeakReference<SharedFile>|null the newest shared file; only results keep it open */
     private ?\WeakReference $shared = null;
 
-    /** Directory of the files. Absolute unless getcwd() fails, because the launcher has another working directory. */
+    /** Directory of the files, if possible absolute, because the launcher has another working directory. */
     public readonly string $directory;
 
     /** @param string|null $directory null for the system's temporary directory */

@@ -22,7 +22,7 @@ interface CommandBackend
     /**
      * Accepts a command. The command is sent with the next {@see flush()}, or earlier, and runs when a slot is free.
      *
-     * @throws LauncherException when a launcher can't be started, or credentials differ from those of the first attempt
+     * @throws LauncherException when a launcher can't be started, or credentials have changed since the first attempt
      * @throws \ValueError       when a transport can't encode the command
      */
     public function assign(PendingCommand $pending): void;

@@ -187,7 +187,7 @@ final class CommandDispatcher implements AttemptEvents
         $this->backend->flush();
     }
 
-    /** @param array<int, PendingCommand> $commands commands to end, or to not start; undelivered output is dropped */
+    /** @param array<int, PendingCommand> $commands commands to end or never to start; undelivered output is dropped */
     public function cancel(array $commands): void
     {
         // Cancels the newest command first: otherwise, a waiting command could start in the slot of a cancelled one.
@@ -307,7 +307,7 @@ final class CommandDispatcher implements AttemptEvents
         $this->delivering[$pending->id] = $pending;
         $pending->whenDelivered(function () use ($pending, $result): void {
             if (!isset($this->delivering[$pending->id])) {
-                return; // the pool was closed
+                return; // the pool was killed
             }
             unset($this->delivering[$pending->id]);
             $this->retryOrSettle(

@@ -12,7 +12,7 @@ use Spindle\Internal\WorkingDirectory;
 /** Encodes commands as RUN frames: the messages that make a launcher start a command. */
 final class CommandRequest
 {
-    /** Maximum bytes of strings in a frame. Limits the use of memory; Linux refuses more than 6 MiB (execve(2)). */
+    /** Maximum bytes of strings in a frame, to limit memory. Linux starts no command above 6 MiB (execve(2)). */
     private const MAX_STRINGS_BYTES = 8 << 20;
 
     /** Bytes of the pointer to each string. Linux includes the pointers in its limit. */

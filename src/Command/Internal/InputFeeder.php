@@ -12,7 +12,7 @@ use Spindle\Internal\FileType;
 use Spindle\Internal\Launcher\LauncherProtocol;
 use Spindle\Internal\Warnings;
 
-/** Sends a command's input in pieces. Waits while the launcher has not acknowledged INPUT_WINDOW bytes or more. */
+/** Sends a command's input in pieces. Waits while INPUT_WINDOW or more sent bytes are not acknowledged. */
 final class InputFeeder
 {
     private const MAX_PIECE_BYTES = 1 << 16;

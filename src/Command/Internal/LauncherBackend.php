@@ -127,7 +127,7 @@ final class LauncherBackend implements CommandBackend
         $this->launchers->close();
     }
 
-    /** Does nothing, because {@see close()} has waited. */
+    /** Does nothing, because {@see close()} has waited until the launchers had ended. */
     public function awaitEnd(): void {}
 
     /** Handles a frame of a launcher, see {@see LauncherEvents::onFrame()}. */

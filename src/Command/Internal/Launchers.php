@@ -26,7 +26,7 @@ final class Launchers
     /** Maximum deaths per launcher since the last end of a command. After more, commands of dead launchers fail. */
     private const MAX_DEATHS_PER_LAUNCHER = 3;
 
-    /** Maximum failed starts (deaths before READY) per launcher in the window. After more, their commands fail. */
+    /** Maximum failed starts (deaths before READY) per launcher in START_WINDOW. After more, their commands fail. */
     private const MAX_FAILED_STARTS_PER_LAUNCHER = 5;
     private const START_WINDOW_NANOSECONDS = 10_000_000_000;
 
@@ -184,7 +184,7 @@ final class Launchers
         return LauncherException::tooManyAtOnce($concurrency, $maxConcurrency, $this->startMethod);
     }
 
-    /** Records that a command has started. If a free launcher was to get this command, it gets another one. */
+    /** Records that a command has started. If the command was to move to a free launcher, another command moves. */
     public function commandStarted(PendingCommand $pending): void
     {
         $pending->launcher?->started($pending);

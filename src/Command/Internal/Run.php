@@ -77,7 +77,7 @@ final class Run implements PendingCommandOwner, InputConsumer
     ) {
         $this->changed = new Condition();
         $this->input = new InputPump($this, $commands);
-        $this->lane = $dispatcher->open($this); // may call the logger, and the logger may call methods of the pool
+        $this->lane = $dispatcher->open($this); // last: this may call the logger, and the logger may use the pool
     }
 
     /** @return \Generator<mixed, CommandResult, mixed, RunSummary> cancels all commands if the caller stops reading */
@@ -98,7 +98,7 @@ final class Run implements PendingCommandOwner, InputConsumer
             $this->abandoned = true;
             $this->dispatcher->cancel($this->commands);
             $this->input->release();
-            $this->results = []; // The input refers to this object, and this object to the input.
+            $this->results = []; // frees them now: a reference cycle with the input keeps this object in memory
             if ($this->cancellation !== null && $subscription !== null) {
                 $this->cancellation->unsubscribe($subscription);
             }

@@ -32,7 +32,7 @@ final class CookieJar implements \Countable
     private const MAX_NAME_AND_VALUE_BYTES = 4096;
     private const MAX_ATTRIBUTE_BYTES = 1024;
 
-    /** Maximum bytes of the Cookie field's value. A host gets its own cookies and up to 50 of each parent domain. */
+    /** Maximum bytes of the Cookie field's value. All cookies of a host and its parent domains can have more. */
     private const MAX_FIELD_BYTES = 65_536;
 
     /** @var array<string, Cookie> by domain, path and name, in the order in which the cookies were stored */
@@ -221,7 +221,7 @@ final class CookieJar implements \Countable
         $this->cookies = array_filter($this->cookies, static fn(array $cookie): bool => $cookie['expires'] > $now);
         $siblings = array_filter($this->cookies, static fn(array $cookie): bool => $cookie['domain'] === $domain);
         if (\count($siblings) > self::MAX_COOKIES_OF_DOMAIN) {
-            // Cookies without `Secure` go first, because an attacker can add many of these to plain HTTP.
+            // Cookies without `Secure` go first, because an attacker can add many to responses over plain HTTP.
             $insecure = array_filter($siblings, static fn(array $cookie): bool => !$cookie['isSecure']);
             unset($this->cookies[array_key_first($insecure) ?? array_key_first($siblings)]);
         } elseif (\count($this->cookies) > self::MAX_COOKIES) {

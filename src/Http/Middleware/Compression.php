@@ -96,7 +96,7 @@ final readonly class Compression implements MiddlewareInterface
             && !self::wasRead(Body::of($response));
     }
 
-    /** Returns whether a body was read and can't be read again. Compressed, such a body would be valid, but empty. */
+    /** Returns whether a body was read and can't be read again. Compression would turn it into a valid, empty body. */
     private static function wasRead(string|StreamInterface $body): bool
     {
         return !\is_string($body) && !$body->isSeekable() && $body->eof();

@@ -13,7 +13,7 @@ use Spindle\Http\Response;
 
 /**
  * Lets web pages of other origins read responses. Answers preflight requests with 204, and adds the header fields that
- * browsers require. Replaces or removes such fields of a handler.
+ * browsers require. If a handler has set these fields, they are replaced or removed.
  *
  * The middleware does not prevent requests from other origins. Put this middleware before {@see ErrorHandler}.
  * Otherwise, responses to exceptions do not have these header fields.

@@ -70,7 +70,7 @@ final readonly class TrustedProxies implements MiddlewareInterface
         return $handler->handle($request->withAttribute('client-ip', $client));
     }
 
-    /** @return array{string, Hop|null} the last known address; the entry at which the search ended (null for none) */
+    /** @return array{string, Hop|null} address of the client, and the last examined entry (null for no entry) */
     private function findClient(string $known, ServerRequestInterface $request): array
     {
         $last = null;

@@ -308,7 +308,7 @@ final class BenchCommand extends Command
     /** @param list<string> $command */
     private static function runScript(array $command, OutputInterface $output): int
     {
-        // The script inherits descriptor 2. If STDERR is a file, listing it here would move its write position.
+        // The script inherits descriptor 2. If STDERR is a file, and was in this list, PHP would move its position.
         $process = proc_open($command, [1 => ['pipe', 'w']], $pipes);
         if ($process === false || !isset($pipes[1])) {
             throw new \RuntimeException("{$command[0]} could not be started");

@@ -32,7 +32,7 @@ final class QueueCommand extends Command
 
         <comment>Output of show</comment>
           waiting  jobs that an agent can claim, and the age of the oldest
-          running  jobs that an agent, their owner, has claimed
+          running  jobs that an agent has claimed; this agent is their owner
           delayed  jobs that wait for their delay or their next attempt
           blocked  jobs that wait because another job with the same key runs
           dead     dead letters: jobs that failed for good

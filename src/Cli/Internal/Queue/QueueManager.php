@@ -61,7 +61,7 @@ final class QueueManager
     }
 
     /**
-     * Removes at most the number of jobs that are waiting at the start, so that new jobs don't prolong the purge.
+     * Removes waiting jobs, but not more than were waiting at the start: new jobs must not prolong the purge.
      *
      * @return int number of removed jobs
      *

@@ -94,7 +94,7 @@ final class QueueReport
             ...$lines,
             "  in all   {$statistic('submitted_total')} submitted, {$statistic('done_total')} done, "
                 . "{$statistic('died_total')} died, {$statistic('cancelled_total')} cancelled; "
-                . "{$statistic('retried_total')} retried, {$statistic('lost_total')} lost with their agent",
+                . "{$statistic('retried_total')} retried, {$statistic('lost_total')} requeued from lost agents",
         ];
     }
 

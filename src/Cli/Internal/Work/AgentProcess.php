@@ -55,7 +55,7 @@ final class AgentProcess
 
     private readonly Release $release;
 
-    /** A server that is never started. {@see Admin} shows its statistics of the agents, and its check of the broker. */
+    /** A server that is never started. It holds the agents and the broker's health check that {@see Admin} shows. */
     private readonly HttpServer $monitored;
 
     public function __construct(private readonly WorkOptions $options, private readonly LoggerInterface $log)
