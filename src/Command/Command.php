@@ -97,7 +97,7 @@ final class Command
     }
 
     /**
-     * Sets the seconds without captured or streamed output after which the command is ended; null for no limit.
+     * Sets how long the command may write no captured or streamed output, in seconds; null for no limit.
      *
      * @throws \ValueError when the number is not positive or not finite
      */

@@ -14,7 +14,7 @@ use Spindle\Internal\NumberRange;
  */
 final class HaltPolicy
 {
-    /** A share ends the run only after this number of failures, or of successes. */
+    /** Even if the share is reached, a run ends only after this number of failures, or of successes. */
     private const MIN_EVENTS = 3;
 
     /** Exactly one of $count and $share is null. */

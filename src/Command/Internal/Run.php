@@ -168,7 +168,7 @@ final class Run implements PendingCommandOwner, InputConsumer
         $this->numbers[$pending->id] = $this->readCount++;
         $this->unreadBytes += self::sizeOf($command);
         ++$this->unreadCount;
-        // Commands with a free slot are sent immediately, because the input may block. Other commands go together.
+        // Commands with a free slot are sent immediately, because the input may block. Others are sent together.
         if (\count($this->commands) <= $this->dispatcher->concurrency() || $this->dispatcher->unsentBytes() > 1 << 15) {
             $this->dispatcher->flush();
         }

@@ -18,8 +18,8 @@ use Spindle\Http\Response;
  * Answers GET and HEAD with the files of a directory, as {@see Response::file()} does. Requests with other methods, and
  * requests for which no file is served, go to the next handler.
  *
- * Names that begin with a dot are not served. If the prefix is "/", "/.well-known/" is the only exception. Links that
- * lead out of the directory, and files without read permission, are not served either. The URI path is decoded once.
+ * Names that begin with a dot are not served, except "/.well-known/" if the prefix is "/". Links that lead out of the
+ * directory, and files without read permission, are not served either. The URI path is decoded once.
  * A path with empty names, encoded slashes, backslashes, control bytes or invalid UTF-8 is ambiguous and not served.
  *
  * Files with a name of PHP source code are not served, nor are links to such files. Examples are "index.php",

@@ -93,7 +93,7 @@ final class QueueManager
             return array_sum(array_map($action, array_chunk($ids, self::MAX_BATCH_JOBS)));
         }
         [$changed, $seen] = [0, []];
-        // A list begins with the newest dead letters. If all of the list was handled before, a longer list is read.
+        // The newest dead letters come first. If all of them are retried jobs that died again, a longer list is read.
         for ($limit = self::MAX_BATCH_JOBS; ; $limit += self::MAX_BATCH_JOBS * (int) ($new === [])) {
             $dead = self::ids($this->broker->listJobs($this->queue, JobStatus::Dead, $limit));
             // A retried job that has died again is not retried a second time.

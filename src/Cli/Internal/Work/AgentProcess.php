@@ -48,7 +48,7 @@ final class AgentProcess
     /** Exit status after the agents have stopped. The second signal kills the agents, and changes this status. */
     private int $status = ExitStatus::OK;
 
-    /** @var DeferredFuture<int> completed with the exit status by the third signal: this process exits immediately */
+    /** @var DeferredFuture<int> the third signal completes it with the exit status: this process exits immediately */
     private readonly DeferredFuture $immediateExit;
 
     private readonly Terminal $terminal;
