@@ -44,8 +44,8 @@ final readonly class AccessLogEntry
     }
 
     /**
-     * Creates the entry of a request, with the id from the middleware RequestId. The client's address comes from the
-     * middleware TrustedProxies. Without this middleware, it is the address of the connection.
+     * Creates the entry of a request. The middleware RequestId sets the request id; TrustedProxies sets the client's
+     * address. Without TrustedProxies, the client's address is that of the connection.
      *
      * @param ResponseInterface|null $response null when only the status is known
      * @param float                  $duration seconds

@@ -7,9 +7,9 @@ namespace Spindle\Http\Internal\Admin;
 use Psr\Http\Message\ServerRequestInterface;
 
 /**
- * Host names that requests to an admin address may contain. Another web site can let its own name resolve to the admin
- * address (DNS rebinding). Pages of that site can then make a browser send requests to the admin address. The Host
- * field of these requests is the site's name, never an IP address.
+ * Host names that the Host field of requests to an admin address may have. Another web site can let its own name
+ * resolve to the admin address (DNS rebinding). Pages of that site can then make a browser send requests to the admin
+ * address. The Host field of these requests is the site's name, never an IP address.
  */
 final readonly class AllowedHosts
 {

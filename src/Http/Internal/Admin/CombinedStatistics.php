@@ -14,7 +14,7 @@ final readonly class CombinedStatistics
     /**
      * @param list<HttpServerStatistics> $processes one for each process that has answered
      * @param Totals $others last known counters of all other processes, even of ended ones. Without these, totals could
-     *     decrease. Prometheus would count a restart (https://prometheus.io/docs/concepts/metric_types/#counter)
+     *     decrease, which Prometheus treats as a restart (https://prometheus.io/docs/concepts/metric_types/#counter)
      */
     public function __construct(public array $processes, Totals $others = new Totals())
     {

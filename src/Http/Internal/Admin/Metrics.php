@@ -86,7 +86,7 @@ final class Metrics
         $this->single(
             'spindle_http_connections_rejected_total',
             'counter',
-            'Connections that were closed at once because their IPv4 address or IPv6 /64 network had too many.',
+            'Connections that were closed at once because their IPv4 address or IPv6 /64 network had too many open.',
             $this->totals->rejected,
         );
         $this->single(
@@ -167,7 +167,7 @@ final class Metrics
             $this->exposition->metric(
                 $name,
                 str_ends_with($name, '_total') ? 'counter' : 'gauge',
-                'A value of the statistics that the application registered under the name in the label pool.',
+                'A value of statistics that the application registered. The label pool is the name of the statistics.',
             );
             foreach ($values as $pool => $value) {
                 $this->exposition->sample($name, $value, ['pool' => $pool]);

@@ -52,7 +52,7 @@ final class Totals
         $this->addPools($server, false);
     }
 
-    /** Adds only the counters of a server that has ended or does not answer: its current state is unknown. */
+    /** Adds only counters. Values of the current state are unknown if the server has ended or does not answer. */
     public function addCounters(HttpServerStatistics $server): void
     {
         $this->accepted += $server->acceptedConnections;
@@ -73,7 +73,7 @@ final class Totals
         $this->addPools($server, true);
     }
 
-    /** Adds the names of a server's routes with counts of 0, until there are `$maxRoutes` routes. */
+    /** Adds a server's routes with counts of 0, up to `$maxRoutes` routes. Only these routes get their own counts. */
     public function reserveRoutes(HttpServerStatistics $server): void
     {
         foreach ($server->routes as $name => $_) {

@@ -13,8 +13,8 @@ use Spindle\Internal\Async\Condition;
 use Spindle\Internal\Async\Coroutine;
 
 /**
- * A response body of server-sent events. The iterator runs in a fiber of its own, and produces an event only after the
- * previous event was read. If no event arrives within the heartbeat, the reader gets a comment.
+ * A response body of server-sent events. Their iterator runs in a fiber of its own, and produces an event only after
+ * the previous event was read. If no event arrives within the heartbeat interval, the reader gets a comment.
  *
  * When the stream is closed, a suspended reader resumes and finds the end of the stream.
  *
@@ -40,7 +40,7 @@ final class EventStream implements StreamInterface
 
     private ?\Throwable $failure = null;
 
-    /** Unread bytes. They begin with a comment, which shows the client immediately that the stream is open. */
+    /** Unread bytes. The first event follows a comment, which shows the client immediately that the stream is open. */
     private string $unread = self::COMMENT;
 
     private int $position = 0;

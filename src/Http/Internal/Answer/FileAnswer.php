@@ -45,7 +45,7 @@ final class FileAnswer
         };
     }
 
-    /** Returns the whole file unless exactly one part is requested. Returns 416 if the file has no requested part. */
+    /** Returns the whole file unless exactly one part is requested. Returns 416 if no requested part is in the file. */
     private static function content(
         Response $response,
         OpenFile $file,

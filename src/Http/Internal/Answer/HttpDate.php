@@ -86,7 +86,7 @@ final class HttpDate
         return $time === false ? null : $time;
     }
 
-    /** Returns the year of this century with these last digits, or 100 years earlier if it is over 50 years ahead. */
+    /** Adds the current century to a two-digit year. Subtracts 100 if the result is over 50 years in the future. */
     private static function fullYear(int $year, int $current): int
     {
         $year += $current - $current % 100;

@@ -12,10 +12,10 @@ use Spindle\Internal\Warnings;
 /** A regular file open for reading. Its properties describe this file, even if another file gets the same path. */
 final readonly class OpenFile
 {
-    /** "n": opening a pipe does not wait for a writer. "e": programs of handlers do not inherit the descriptor. */
+    /** "n": opening a pipe does not wait for a writer. "e": programs that a handler starts do not inherit the file. */
     private const OPEN_MODE = 'rne';
 
-    /** Age in seconds up to which a modification is recent: another one could leave the modification time unchanged. */
+    /** A modification is recent for this many seconds: a further change could still get the same modification time. */
     public const RECENT_SECONDS = 1;
 
     /**
@@ -76,7 +76,7 @@ final readonly class OpenFile
 
     /**
      * Returns the ETag (RFC 9110, 8.8.3). Modification times are in whole seconds. After a recent modification, another
-     * change could have the same time. So for a recent modification, the ETag is weak, and differs from the later one.
+     * change could have the same time. So the ETag is weak at first, and differs from the strong ETag that follows.
      */
     public function etag(int $now): string
     {
@@ -85,7 +85,7 @@ final readonly class OpenFile
         return $this->isRecent($now) ? "W/\"{$tag}-recent\"" : "\"{$tag}\"";
     }
 
-    /** Returns the time for Last-Modified; 1 s less for a recent modification, so that it does not match later. */
+    /** Returns the time for Last-Modified; 1 s less for a recent modification, so that clients load the file again. */
     public function lastModified(int $now): int
     {
         return min($this->modified, $now) - (int) $this->isRecent($now);

@@ -42,7 +42,7 @@ final readonly class Validators
             return !str_starts_with($condition, 'W/');
         }
 
-        // For a recent modification, the time from OpenFile::lastModified() is at most this many seconds old.
+        // A time of at most this age can be of a recent modification: OpenFile::lastModified() returns 1 s less.
         $recentSeconds = OpenFile::RECENT_SECONDS + 1;
 
         return $this->modified !== null

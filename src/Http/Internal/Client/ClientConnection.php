@@ -27,7 +27,7 @@ final class ClientConnection
     private const MAX_READ_BYTES = 512_000;
     private const READ_FACTOR = 8;
 
-    /** Seconds without a read after which a client that is being closed ends a response. */
+    /** While a client closes, it ends a response that no fiber has read for this many seconds. */
     private const UNREAD_TIMEOUT = 10.0;
 
     /** Unsent bytes above which {@see send()} waits. */
@@ -36,7 +36,7 @@ final class ClientConnection
     /** Received bytes that were not consumed. */
     public string $received = '';
 
-    /** Whether a response was received before. The server may close such a connection while a request is being sent. */
+    /** Whether a request was answered. The server may close such a connection while the next request is being sent. */
     public bool $hasServedRequest = false;
 
     public bool $isReusable = true;
@@ -152,7 +152,7 @@ final class ClientConnection
         $this->sentAt = hrtime(true);
         $this->unsent->add($bytes);
         $this->flush();
-        if ($this->unsent->size > 0) { // the deadline of a wait in receive() may be later than readTimeout from now
+        if ($this->unsent->size > 0) { // receive() may be waiting with a later deadline than unsent bytes have
             $this->advanceDeadline();
         }
     }
@@ -207,7 +207,7 @@ final class ClientConnection
      *
      * @param string $for purpose of the wait, such as "the response", for messages
      * @param string $option name of the option in {@see RequestOptions} that set `$seconds`, for messages
-     * @param bool $isFirst true right after the request was sent: no byte can have arrived, so skip the first read
+     * @param bool $isFirst true right after the request was sent: no byte can have arrived, so waits at once
      *
      * @return bool false when the connection has ended
      *
@@ -216,7 +216,7 @@ final class ClientConnection
     public function receive(string $for, float $seconds, string $option, bool $isFirst = false): bool
     {
         if (!$isFirst) {
-            // The timer and the cancellation can only end a wait. If bytes are always available, there is no wait.
+            // The timer and the cancellation only end a wait. There is no wait if bytes are always available.
             $this->cancellation?->throwIfRequested();
             if (!$this->isWithinLimit()) {
                 throw TimedOutException::ofRequest($this->options, $for);
@@ -249,7 +249,7 @@ final class ClientConnection
         return hrtime(true) < $this->totalDeadline;
     }
 
-    /** Ends the current wait, unless the server has accepted bytes, so that the deadline is now later. */
+    /** Called at the deadline. Ends the current wait, unless accepted bytes have made the deadline later. */
     public function expire(): void
     {
         $this->deadline = $this->waitEnds();
@@ -319,7 +319,7 @@ final class ClientConnection
         }
         if ($this->isSecure) {
             [$bytes, $this->readFailure] = Warnings::readWithReason($this->stream, $this->readBytes);
-        } else { // faster than fread(), without warnings, and '' only at the end
+        } else { // faster than fread(), gives no warnings, and returns '' only at the end
             $bytes = stream_socket_recvfrom($this->stream, $this->readBytes);
         }
         if ($bytes !== false && $bytes !== '') {
@@ -334,8 +334,8 @@ final class ClientConnection
     }
 
     /**
-     * Detects the end of a connection with TLS. PHP does not report a FIN without close_notify (RFC 9112, 9.8), which
-     * many servers send, so such an end is accepted. feof() is not used: it reads, and drops the error of that read.
+     * Detects the end of a connection with TLS. Many servers send FIN without close_notify (RFC 9112, 9.8). PHP reports
+     * no error then, so such an end is accepted. feof() is not used: it reads, and drops the error of its read.
      */
     private function detectTlsEnd(string|false $bytes): void
     {
@@ -374,8 +374,8 @@ final class ClientConnection
 
     /**
      * Returns the deadline of the current wait. While bytes are unsent, this is `readTimeout` after the last accepted
-     * byte. Otherwise, the limit starts when the wait began, or at the last accepted byte if that is later. During an
-     * upload, this limit is `readTimeout`. After the upload, it is the limit of the wait.
+     * byte. Otherwise, a limit applies from the start of the wait, or from the last accepted byte if that came later.
+     * During an upload, this limit is `readTimeout`. After the upload, it is the limit of the wait.
      */
     private function waitEnds(): int
     {

@@ -97,7 +97,7 @@ final class ClientExchange
         return $first === '' ? 0 : null;
     }
 
-    /** Returns the Content-Length of the caller. Ignores 0, because an upload of 0 bytes would not read the body. */
+    /** Returns the caller's Content-Length field. Ignores 0, because an upload of 0 bytes would not read the body. */
     private function declaredSize(): ?int
     {
         $values = $this->request->fields['content-length'][1] ?? [];

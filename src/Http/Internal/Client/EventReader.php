@@ -69,7 +69,7 @@ final class EventReader
     }
 
     /**
-     * @return \Generator<int, ServerSentEvent> the events whose last line is in `$bytes`
+     * @return \Generator<int, ServerSentEvent> the events that `$bytes` completes
      *
      * @throws MalformedResponseException when an event is too long
      */

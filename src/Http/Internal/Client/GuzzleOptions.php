@@ -10,7 +10,7 @@ use Psr\Http\Message\RequestInterface;
 use Spindle\Http\Client\Proxy;
 use Spindle\Http\Client\RequestOptions;
 
-/** The options of Guzzle that concern a handler. Guzzle's middleware handles all other options. */
+/** The request options that a Guzzle handler must apply. Guzzle's middleware applies all other options. */
 final readonly class GuzzleOptions
 {
     /** Options that cause an exception, because this handler can't apply them. The texts are hints for the message. */

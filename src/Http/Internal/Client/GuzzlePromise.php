@@ -17,8 +17,8 @@ use function Amp\async;
 use function Amp\Future\await;
 
 /**
- * A promise for Guzzle whose callbacks may suspend, and for which several fibers can wait. The promises of `then()` are
- * of this class too. Guzzle's own class rejects a promise that is still pending after Guzzle's task queue has run once.
+ * A promise for Guzzle whose callbacks may suspend, and for which several fibers can wait. `then()` returns
+ * such promises, too. In Guzzle's class, wait() rejects a promise that is pending after Guzzle's task queue has run.
  */
 final class GuzzlePromise implements PromiseInterface
 {
@@ -41,8 +41,8 @@ final class GuzzlePromise implements PromiseInterface
 
     /**
      * @param (\Closure(): void)|null $onCancel
-     * @param PromiseInterface|null $source the promise that this one depends on: first the one that `then()` was called
-     *     on, later the one that the callback has returned
+     * @param PromiseInterface|null $source the promise that this promise depends on: first the promise whose `then()`
+     *     created this promise, later the promise that a callback has returned
      */
     public function __construct(private ?\Closure $onCancel, private ?PromiseInterface $source = null) {}
 
@@ -100,7 +100,7 @@ final class GuzzlePromise implements PromiseInterface
     }
 
     /**
-     * With `$unwrap` false, as called by Guzzle's own promises, also waits for callbacks that are running.
+     * If `$unwrap` is false, also waits for running callbacks. Guzzle's own promises call wait() in this way.
      *
      * @throws CannotWaitException when PHP can't suspend the caller
      */
@@ -195,7 +195,7 @@ final class GuzzlePromise implements PromiseInterface
         if (\count($callbacks) === 1) {
             $callbacks[0]();
         } elseif ($callbacks !== []) {
-            await(array_map(async(...), $callbacks)); // at the same time, because one may wait for another's promise
+            await(array_map(async(...), $callbacks)); // concurrently: one may wait for what another settles
         }
         $this->isFinished = true;
         $this->finished?->complete();
@@ -209,8 +209,8 @@ final class GuzzlePromise implements PromiseInterface
     }
 
     /**
-     * Runs the callbacks of Guzzle's own promises in the next tick of the event loop. Fibers that wait for these
-     * promises wake earlier, and run the callbacks themselves. A callback that suspends then suspends such a fiber.
+     * Runs the callbacks of Guzzle's own promises in the next tick of the event loop. A fiber that waits for such a
+     * promise wakes earlier, and runs the callbacks itself. Then a callback that suspends also suspends this fiber.
      */
     private static function scheduleQueue(): void
     {

@@ -30,11 +30,11 @@ final class InflatedBody implements StreamInterface
     /** State of the current member; null before the first member, and after the end of each. */
     private ?\InflateContext $member = null;
 
-    /** Whether bytes that are no gzip member follow the last member. They are ignored. */
+    /** Whether the last member has ended, and bytes follow that are no gzip member. Such bytes are ignored. */
     private bool $isComplete = false;
     private bool $hasMember = false;
 
-    /** Decompressed bytes of all steps, up to MAX_KEPT_BYTES; of a longer body, only those of the last step. */
+    /** Decompressed bytes of all steps. Once these reach MAX_KEPT_BYTES, only the bytes of the last step. */
     private string $output = '';
     private int $offset = 0;
 

@@ -42,7 +42,7 @@ final class OriginPool
 
     private readonly int $ownerPid;
 
-    /** Requested by {@see kill()}, to end the opening of connections. */
+    /** Cancellation that {@see kill()} requests, to end all attempts to connect. */
     private readonly PoolKill $killed;
 
     public function __construct(
@@ -73,7 +73,7 @@ final class OriginPool
     }
 
     /**
-     * Returns a free connection, or opens one. Waits while `maxConnectionsPerHost` are in use.
+     * Returns a free connection, or opens one. Waits while `maxConnectionsPerHost` connections are in use.
      *
      * @param float $left seconds until the request must be complete
      * @param bool $mustBeNew true to open a new connection instead of reusing an idle one

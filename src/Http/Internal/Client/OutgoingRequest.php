@@ -102,7 +102,7 @@ final readonly class OutgoingRequest
     }
 
     /**
-     * Rewinds a body that an earlier request or a log has read.
+     * Rewinds a body that an earlier request or a logger has read.
      *
      * @throws UnreadableBodyException also when the body is an {@see IterableStream} that an earlier request has read
      */

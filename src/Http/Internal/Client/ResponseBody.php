@@ -30,7 +30,7 @@ final class ResponseBody implements StreamInterface
 
     private const READ_BYTES = 65_536;
 
-    /** Received bytes: of all pieces if they are kept, otherwise of the last piece. */
+    /** Received bytes: all of them, or only those of the last piece once earlier bytes were discarded. */
     private string $bytes = '';
     private int $offset = 0;
 
@@ -50,7 +50,7 @@ final class ResponseBody implements StreamInterface
     /** Exception that each further read throws. */
     private ?\Throwable $failure = null;
 
-    /** @param ClientConnection|null $connection null once the whole body was received */
+    /** @param ClientConnection|null $connection null once the body is complete or closed, or has failed */
     public function __construct(
         private ?ClientConnection $connection,
         private readonly OriginPool $pool,

@@ -10,8 +10,8 @@ use Symfony\Component\HttpClient\Exception\TransportException;
 use Symfony\Component\HttpClient\Response\StreamableInterface;
 
 /**
- * The body of a request for Symfony. After a redirect, it is sent again from its beginning. For that, the bytes of a
- * closure, pipe, socket or user-space stream are kept up to MAX_KEPT_BYTES.
+ * The body of a request for Symfony. After a redirect, the body is sent again from its beginning. Therefore, up to
+ * MAX_KEPT_BYTES that were read from a closure, pipe, socket or user-space stream are kept.
  */
 final class SymfonyBody
 {
@@ -28,15 +28,15 @@ final class SymfonyBody
     /** Stream of a resource that is seekable, and whose reads can't suspend; null for other bodies. */
     private readonly ?SymfonyFile $file;
 
-    /** Bytes that were read from any other resource or a closure; null if they are not kept. */
+    /** Bytes that were read from a closure, or from a resource without `$file`; null if these are not kept. */
     private ?string $kept;
 
-    /** Number of bytes that were read from a closure, or from a resource without `$file`. */
+    /** Number of bytes that {@see read()} has returned, whether they are kept or not. */
     private int $readCount = 0;
 
     private bool $hasEnded = false;
 
-    /** Whether a fiber is in {@see read()}. It may be the upload of an earlier request that was redirected. */
+    /** Whether a fiber is in {@see read()}. This may be the upload of an earlier request that was redirected. */
     private bool $isReading = false;
 
     /** Exception that each further read throws. */
@@ -53,7 +53,7 @@ final class SymfonyBody
         private readonly bool $canBeCopied,
         bool $isRepeatable,
     ) {
-        // Another request would seek in the stream. In a user-space stream, PHP must not do this during a read.
+        // Requests that share the resource seek in it. In a user-space stream, PHP must not seek during a read.
         $isSeekable = \is_resource($body)
             && !self::maySuspend($body)
             && stream_get_meta_data($body)['seekable']
@@ -62,7 +62,7 @@ final class SymfonyBody
         $this->kept = $isRepeatable ? '' : null;
     }
 
-    /** Returns whether reading a resource or form may call PHP code, such as that of Symfony's `toStream()`. */
+    /** Returns whether reading a resource or form may suspend in PHP code, such as that of Symfony's `toStream()`. */
     public static function maySuspend(mixed $body): bool
     {
         if ($body instanceof StreamableInterface) {
@@ -198,7 +198,7 @@ final class SymfonyBody
         if ($offset < $this->readCount && $this->kept === null) {
             throw new TransportException(
                 "The redirect can't be followed: the body can't be sent again, because it is longer than "
-                    . self::MAX_KEPT_BYTES . ' bytes. Pass a string or a seekable file, or the URL after the redirect.',
+                    . self::MAX_KEPT_BYTES . ' bytes. Pass a string or a seekable file, or request the new URL.',
             );
         }
 

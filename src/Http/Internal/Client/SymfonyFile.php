@@ -41,7 +41,7 @@ final class SymfonyFile implements StreamInterface
     {
         $position = (int) ftell($resource);
         [$start, $left] = self::$reads[get_resource_id($resource)] ?? [$position, $position];
-        // If another request has moved the position to here, both bodies begin at the same place.
+        // If a read of another request's body has moved the position to here, this body begins where that body begins.
         $this->start = $position === $left ? $start : $position;
     }
 

@@ -20,7 +20,7 @@ use function Amp\async;
 
 /**
  * Receives a response for Symfony in a separate fiber. The fiber holds no reference to the {@see SymfonyResponse}. So
- * PHP destroys the SymfonyResponse when the caller drops it. The destructors call {@see detach()} or {@see end()}.
+ * PHP destroys that object when the caller drops it. Its destructors then call {@see detach()} or {@see end()}.
  *
  * @phpstan-type Info array{
  *     response_headers: list<string>,
@@ -50,14 +50,14 @@ final class SymfonyReceiver
 
     /**
      * @var DeferredFuture<null>|null completed when the head has arrived; has an error if the request failed before.
-     *      Null after {@see end()}, to free a failure, which refers to the request, its body and this object's methods
+     *      Null after {@see end()}, because a failure would keep the request, its body and this object in memory
      */
     private ?DeferredFuture $head;
 
-    /** @var Future<null>|null the wait for the head of a detached request; null before {@see continueDetached()} */
+    /** @var Future<null>|null wait for the head of a destroyed response; null before {@see continueDetached()} */
     private ?Future $detached = null;
 
-    /** Notified when half of the unread bytes were taken. */
+    /** {@see receive()} waits on this condition while the buffer is full. Notified when at most half of it is used. */
     private readonly Condition $taken;
 
     /** Exception that on_progress has thrown. Kept here, because the upload wraps it in an error of the body. */
@@ -70,7 +70,7 @@ final class SymfonyReceiver
      * @param SymfonyTransfer|null $transfer set to null when the request has ended
      * @param Info $info
      * @param array<string, list<string>> $headers
-     * @param float $pausedUntil set by pause_handler, in seconds by hrtime()
+     * @param float $pausedUntil end of the pause that pause_handler has set, in seconds by hrtime()
      * @param Condition $pauseChanged notified by pause_handler
      */
     public function __construct(

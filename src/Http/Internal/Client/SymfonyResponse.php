@@ -117,8 +117,8 @@ final class SymfonyResponse implements ResponseInterface, StreamableInterface
     }
 
     /**
-     * Returns an object that ends the request when PHP frees the response. Decorators may call the destructor of the
-     * response before that. In a garbage cycle, PHP may destroy this object while that destructor waits.
+     * Returns an object that ends the request when PHP frees the response. The response's destructor can't do
+     * this: decorators call it earlier too. In a garbage cycle, PHP may destroy this object while the destructor waits.
      *
      * @param array<mixed> $info
      */

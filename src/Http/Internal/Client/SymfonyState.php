@@ -29,8 +29,8 @@ final class SymfonyState extends ClientState
     private array $awaited = [];
 
     /**
-     * Stores parts of a response in Symfony's format: bytes of the body, or a chunk. The last two parts of a response
-     * are null, and then an exception or, without a failure, null. Ignores a response that the caller has dropped.
+     * Stores parts of a response in Symfony's format: bytes of the body, or a chunk. The last two parts of a
+     * response are null and its failure (null for a success). Ignores a response that the caller has dropped.
      */
     public function add(string $id, mixed ...$activities): void
     {
@@ -58,7 +58,7 @@ final class SymfonyState extends ClientState
         }
     }
 
-    /** Returns how many bytes of a body can be added now; 0 after 1 MiB that the caller has not read. */
+    /** Returns how many bytes of a body can be added now; 0 while 1 MiB is stored that the caller has not read. */
     public function freeBytes(string $id): int
     {
         $parts = $this->parts($id);
@@ -106,7 +106,7 @@ final class SymfonyState extends ClientState
     }
 
     /**
-     * Suspends until the next activity of a response of {@see expect()}. Returns false after `$seconds` without one.
+     * Suspends until a response given to {@see expect()} has an activity. Returns false after `$seconds` without one.
      *
      * @throws TransportException when PHP can't suspend the caller
      */

@@ -25,7 +25,7 @@ final class Upload
         private readonly ?int $size,
     ) {}
 
-    /** @param int|null $size bytes of the body; null if unknown, so that the body is sent in chunks */
+    /** @param int|null $size bytes of the body; null if unknown; the body is then sent in chunks */
     public static function begin(ClientConnection $connection, StreamInterface $body, ?int $size): self
     {
         $upload = new self($connection, $body, $size);
@@ -95,7 +95,7 @@ final class Upload
         $this->isComplete = true;
     }
 
-    /** Returns whether the body must not be read. After the connection has ended, another request may read it. */
+    /** Returns whether to stop reading the body. Once the connection has ended, another request may read the body. */
     private function hasStopped(): bool
     {
         return $this->isAborted || $this->connection->hasEnded();

@@ -21,7 +21,7 @@ final readonly class BodyParser
 {
     private const READ_BYTES = 65_536;
 
-    /** Maximum bytes of a body that is kept for a second read. Forms and JSON differ: {@see maxKeptBytes()}. */
+    /** Minimum of {@see maxKeptBytes()}, for all types except multipart forms. */
     private const MAX_KEPT_BYTES = 65_536;
 
     /** Maximum bytes of JSON that is decoded without a check of the free memory. */
@@ -81,7 +81,7 @@ final readonly class BodyParser
         };
     }
 
-    /** Returns an empty file for a whole body. */
+    /** Returns an empty {@see Spool}, in which the caller can store a whole body. */
     public function spool(): Spool
     {
         return new Spool($this->directory, $this->files);

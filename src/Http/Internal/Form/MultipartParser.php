@@ -9,8 +9,8 @@ use Spindle\Http\HttpException;
 /**
  * Parses a body of multipart/form-data, and passes the parts to a sink. The parser uses no stream, event loop or clock.
  *
- * The caller can split the body into calls of {@see push()} in any way. This changes only the sizes of the sink's
- * pieces. The parser buffers at most one boundary or the header of one part. It can't be used after an exception.
+ * The caller can split the body into calls of {@see push()} in any way. This changes only the sizes of the pieces that
+ * the sink gets. The parser buffers at most one boundary or part header. It can't be used after an exception.
  *
  * Refuses bodies that another parser might split differently. Such a body has a boundary after a bare LF, other text in
  * the line of a boundary, or a boundary after the closing boundary.
@@ -29,7 +29,7 @@ final class MultipartParser
 
     private readonly string $boundary;
 
-    /** Unparsed bytes. A line end precedes the body, because the parser finds a boundary only after a line end. */
+    /** Unparsed bytes. At first a line end, because the parser finds even the first boundary only after a line end. */
     private string $buffer = "\r\n";
 
     private int $offset = 0;
@@ -151,7 +151,7 @@ final class MultipartParser
 
             return true;
         }
-        // Does not skip the empty line. In a part without data, its line end also precedes the next boundary.
+        // Keeps the line end of the empty line. If the part has no data, the next boundary follows this line end.
         $this->offset = $end - 1;
         $this->sink->begin($part);
         $this->enter(MultipartState::Data);

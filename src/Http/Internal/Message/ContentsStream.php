@@ -58,7 +58,7 @@ final class ContentsStream implements StreamInterface
         $this->source->close();
     }
 
-    /** @throws \LengthException when the stream is longer than its size */
+    /** @throws \LengthException when the stream is longer than its getSize() */
     private function contents(): string
     {
         $size = $this->getSize();

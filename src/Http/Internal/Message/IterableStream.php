@@ -7,7 +7,7 @@ namespace Spindle\Http\Internal\Message;
 use Psr\Http\Message\StreamInterface;
 use Spindle\Http\ClientDisconnectedException;
 
-/** A body produced while it is sent. A read returns the next piece, or as many of its bytes as requested. */
+/** A body produced while it is sent. A read returns at most one piece, even if more bytes were requested. */
 final class IterableStream implements StreamInterface
 {
     use ReadOnlyStream;
