@@ -89,7 +89,7 @@ final class ClientConnection
     /** Time by hrtime() when the current wait began. */
     private int $waitsSince = 0;
 
-    /** Time by hrtime() at which the server last accepted bytes. */
+    /** Time by hrtime() of the last progress of sending: bytes were added or accepted, or the upload ended. */
     private int $sentAt = 0;
 
     /** Whether an {@see Upload} will send further bytes of the request's body. */
@@ -373,9 +373,9 @@ final class ClientConnection
     }
 
     /**
-     * Returns the deadline of the current wait. While bytes are unsent, this is `readTimeout` after the last accepted
-     * byte. Otherwise, a limit applies from the start of the wait, or from the last accepted byte if that came later.
-     * During an upload, this limit is `readTimeout`. After the upload, it is the limit of the wait.
+     * Returns the deadline of the current wait. While bytes are unsent, this is `readTimeout` after the last progress
+     * ({@see $sentAt}). Otherwise, a limit applies from the start of the wait, or from the last progress if that came
+     * later. During an upload, the limit is `readTimeout`. After the upload, it is `$seconds` of the wait.
      */
     private function waitEnds(): int
     {

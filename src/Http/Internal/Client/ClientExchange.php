@@ -142,7 +142,7 @@ final class ClientExchange
     /**
      * Receives the head of the final response. Skips interim responses, such as 103 (Early Hints): RFC 9110, 15.2.
      *
-     * @param bool $awaitsContinue whether to return also a response 100 (Continue)
+     * @param bool $awaitsContinue true to return a response 100 (Continue) as well
      */
     private function finalHead(float $timeout, bool $awaitsContinue): ResponseHead
     {

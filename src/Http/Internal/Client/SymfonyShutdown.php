@@ -46,7 +46,7 @@ final class SymfonyShutdown
         }
     }
 
-    /** Returns whether the wait at the script's end included a request. Destructors may begin further requests later. */
+    /** Returns whether the wait at the script's end included a request. Destructors may begin new requests later. */
     public static function hasWaitedFor(SymfonyReceiver $receiver): bool
     {
         return self::$isWaitOver && isset(self::$receivers[$receiver]);

@@ -7,7 +7,7 @@ namespace Spindle\Http\Internal\Form;
 final readonly class Form
 {
     /**
-     * @param array<mixed>|null $fields nested as their names say ({@see NameTree}), or JSON; null if neither
+     * @param array<mixed>|null $fields nested as their names say ({@see NameTree}), or decoded JSON; null if neither
      * @param array<mixed>      $files  nested in the same way; each file is an {@see UploadedFile}
      */
     public function __construct(
