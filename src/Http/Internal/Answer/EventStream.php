@@ -26,7 +26,7 @@ final class EventStream implements StreamInterface
 
     private const COMMENT = ":\n\n";
 
-    /** @var \Generator<mixed, ServerSentEvent|string>|null the only reference to the generator; null after its end */
+    /** @var \Generator<mixed, ServerSentEvent|string>|null null after the end of the generator, to free it */
     private ?\Generator $events;
 
     private readonly Coroutine $producer;

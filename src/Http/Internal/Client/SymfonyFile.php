@@ -45,7 +45,7 @@ final class SymfonyFile implements StreamInterface
         $this->start = $position === $left ? $start : $position;
     }
 
-    /** Returns the same body for a second reader. */
+    /** Returns a second stream of this body, which has its own position. */
     public function secondReader(): self
     {
         $copy = clone $this;

@@ -68,8 +68,7 @@ final class SymfonyResponse implements ResponseInterface, StreamableInterface
         $headers = $options['normalized_headers'];
         $this->inflate = !\is_array($headers) || !isset($headers['accept-encoding']);
         $this->id = $id = 'spindle-' . ++self::$lastId;
-        // The closures below do not reference this object. So when it is dropped, PHP destroys it, and the request
-        // ends.
+        // The closures below do not reference this object. So PHP destroys it and ends the request once it is dropped.
         $this->initializer = static fn(self $response): bool => !$response->receiver->hasHead;
         $pausedUntil = &$this->pauseExpiry;
         $pauseChanged = new Condition();
@@ -117,8 +116,8 @@ final class SymfonyResponse implements ResponseInterface, StreamableInterface
     }
 
     /**
-     * Returns an object that ends the request when PHP frees the response. The response's destructor can't do
-     * this: decorators call it earlier too. In a garbage cycle, PHP may destroy this object while the destructor waits.
+     * Returns an object that ends the request when PHP frees the response. The response's destructor can't do this,
+     * because decorators also call it earlier. But if it still waits, as in a garbage cycle, it ends the request.
      *
      * @param array<mixed> $info
      */
