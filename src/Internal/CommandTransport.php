@@ -24,7 +24,7 @@ interface CommandTransport
      * @param Cancellation $withdrawal   prevents the start of a waiting command, and has no effect on a running one
      * @param Cancellation $cancellation prevents the start of a waiting command, and ends a running one; the outcome
      *                                   of the ended command is returned. isRequested() returns true as soon as
-     *                                   the caller of the pool has requested its cancellation
+     *                                   the caller of the pool has cancelled the command
      *
      * @return string outcome as {@see \Spindle\Command\PortableCommand::encodeResult()} returns it
      *

@@ -45,7 +45,7 @@ final class FileSizeLimit
         return $fileBytes <= self::maxBytes();
     }
 
-    /** Makes writes beyond the limit fail instead of ending this process. Programs that it starts are still ended. */
+    /** Makes writes beyond the limit fail instead of ending this process. Its child programs are still ended. */
     public static function handleSignal(): void
     {
         $isLimited = self::maxBytes() !== \PHP_INT_MAX && \function_exists('pcntl_signal');

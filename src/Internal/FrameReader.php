@@ -17,7 +17,7 @@ final class FrameReader
 
     private bool $feeding = false;
 
-    /** Bytes before the length field of each frame; '' for none. */
+    /** Bytes with which each frame must begin, so that foreign bytes are noticed; '' for none. */
     private string $magic = '';
 
     /**
@@ -26,7 +26,7 @@ final class FrameReader
      */
     public function __construct(public int $maxFrameBytes = \PHP_INT_MAX, private readonly int $maxType = 0xFF) {}
 
-    /** Requires `$magic` before the length field of each later frame. The handler may call this method. */
+    /** Requires `$magic` at the beginning of each later frame. The handler may call this method. */
     public function expect(string $magic): void
     {
         $this->magic = $magic;
@@ -36,9 +36,9 @@ final class FrameReader
     /**
      * Adds bytes, and passes each complete frame to the handler, in order. If the handler of an earlier call is
      * suspended, this call only stores the bytes, and the earlier call passes the frames on. If the handler throws, the
-     * next call continues with the next frame.
+     * next call continues with the next frame. After a malformed frame, the reader is unusable.
      *
-     * @throws MalformedFrameException when a frame is malformed, after the earlier frames; then the reader is unusable
+     * @throws MalformedFrameException when a frame is malformed; all earlier frames were handled
      */
     public function feed(string $bytes, FrameHandler $handler): void
     {

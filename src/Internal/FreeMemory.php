@@ -14,7 +14,7 @@ final readonly class FreeMemory
 
     private const MAX_GAP_BYTES = 0x2_0000;
 
-    /** If values use at most this share of the usable memory, the rest is free between them, or not yet allocated. */
+    /** Maximum share of the usable memory that values may use, so that gaps of free memory between them are likely. */
     private const MAX_USAGE_WITH_GAPS = 0.75;
 
     /** Maximum share of the usable memory for one request. */
@@ -65,7 +65,7 @@ final readonly class FreeMemory
         return $bytes <= $this->usable * self::MAX_REQUEST_SHARE;
     }
 
-    /** Returns whether so few bytes very probably fit into memory that is free between other values. */
+    /** Returns whether the bytes are so few that a gap of free memory between other values very probably has room. */
     private function hasGap(int $bytes): bool
     {
         return $bytes <= self::MAX_GAP_BYTES

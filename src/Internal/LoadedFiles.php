@@ -7,7 +7,7 @@ namespace Spindle\Internal;
 use Spindle\Internal\Launcher\Process\Files;
 
 /**
- * Finds out whether a file may have changed since PHP loaded it, and keeps the text of files that PHP loads once.
+ * Finds out whether a file may have changed since PHP loaded it, and keeps the loaded text of chosen files.
  * PHP reports which files are loaded, but not when it loaded them. So this class uses the earliest possible time: the
  * last call of {@see record()} that did not find the file loaded, or the start of the process.
  *

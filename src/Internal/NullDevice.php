@@ -17,7 +17,7 @@ final class NullDevice
         return $stream === false ? null : $stream;
     }
 
-    /** Returns whether too many files are open. If PHP can't open a file, its warning does not always say so. */
+    /** Returns whether too many files are open. PHP's warning about a failed open does not always have this reason. */
     public static function lacksDescriptor(): bool
     {
         return self::open() === null && Warnings::suppressed(static fn(): bool => is_readable(self::PATH));

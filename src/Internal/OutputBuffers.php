@@ -46,7 +46,7 @@ final class OutputBuffers
         }
     }
 
-    /** Returns whether the caller is {main} or a fiber of the loop, which own all buffers that are not shared. */
+    /** Returns whether the caller is {main} or a fiber of the loop. Other fibers may have buffers of their starter. */
     private static function isOfTheLoop(): bool
     {
         $inner = [];

@@ -8,8 +8,8 @@ use Composer\Autoload\ClassLoader;
 
 /**
  * Changes the working directory of this process after a deployment, when the application's symbolic links lead to
- * another release than at the start. A process that is started then loads the code of the new release. But it inherits
- * the working directory of this process, and a fork also inherits the Composer autoloader.
+ * another release than at the start. New child processes load the code of the new release, but inherit the working
+ * directory of this process. A fork also inherits the Composer autoloader.
  */
 final readonly class Release
 {
@@ -39,7 +39,7 @@ final readonly class Release
         $release = $missing = null;
         foreach ($this->paths as $name => $before) {
             $now = realpath($name);
-            if ($now === false && $name !== $before) { // not for a path without links: its release may be removed
+            if ($now === false && $name !== $before) { // a path without links may have been removed with its release
                 $missing ??= $name;
             }
             if ($now !== false && $now !== $before) {

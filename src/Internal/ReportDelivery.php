@@ -10,7 +10,7 @@ final class ReportDelivery
     private function __construct() {}
 
     /**
-     * Writes a report that cannot be decoded to PHP's error log, and drops it.
+     * Decodes and delivers a report. If decoding fails, drops the report, and logs the reason with error_log().
      *
      * @param \Closure(): mixed      $decode
      * @param \Closure(mixed): mixed $onReport

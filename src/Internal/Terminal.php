@@ -15,7 +15,7 @@ final class Terminal
         $this->initial = self::descriptors();
     }
 
-    /** Returns whether the terminal was closed. If so, a SIGHUP reports this, and is not a request of a user. */
+    /** Returns whether the terminal was closed. If so, a SIGHUP was caused by that, not sent by a user. */
     public function isClosed(): bool
     {
         return array_diff($this->initial, self::descriptors()) !== [];

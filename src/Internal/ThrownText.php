@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Internal;
 
-/** Reads exceptions whose message or code is not what PHP's own classes guarantee. */
+/** Reads the message and code of an exception, to which a subclass may have assigned values of any type. */
 final class ThrownText
 {
     private function __construct() {}

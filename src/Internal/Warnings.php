@@ -68,8 +68,8 @@ final class Warnings
     }
 
     /**
-     * Reads as {@see read()} does, but does not set an error handler, for code that is called so often that this would
-     * cost too much. So PHP may call the application's handler in spite of `@`. Exceptions of that handler are dropped.
+     * Reads as {@see read()} does, but sets no error handler, because frequent reads must be cheap. So PHP may call the
+     * application's handler in spite of `@`. Exceptions of that handler are dropped.
      *
      * @param resource     $stream
      * @param positive-int $bytes

@@ -7,7 +7,7 @@ namespace Spindle\Internal;
 /** The working directory of this process, and paths that are relative to it. */
 final class WorkingDirectory
 {
-    /** Returns the directory with symbolic links, from PWD; getcwd() resolves them. Returns '' if it was removed. */
+    /** Returns the directory from PWD with its symbolic links, which getcwd() would resolve; '' if it was removed. */
     public static function named(): string
     {
         $pwd = (string) getenv('PWD');

@@ -16,8 +16,8 @@ use Spindle\Postgres\PostgresException;
 use Spindle\Postgres\PostgresPool;
 
 /**
- * Borrows a connection from the pool, and returns it when this object is destroyed. Doctrine's close() drops its
- * reference, and so destroys the object. Without close(), an EntityManager keeps the object until PHP collects cycles.
+ * Borrows a connection from the pool, and returns it when this object is destroyed. Doctrine's close() drops
+ * Doctrine's reference to this object. Without close(), an EntityManager keeps it until PHP collects reference cycles.
  *
  * A Doctrine connection counts its open transactions, so each fiber needs its own one. From the call of
  * beginTransaction() until the end of the transaction, statements of another fiber throw a \LogicException.
@@ -27,13 +27,13 @@ final class Connection implements DriverConnection
     /** SQLSTATE of lastval() when the session has used no sequence: object_not_in_prerequisite_state. */
     private const NO_SEQUENCE_USED = '55000';
 
-    /** Statements after which parameters of other statements may have other types. */
+    /** Statements that may change the types of parameters and columns of prepared statements. */
     private const CHANGES_SCHEMA = '~^\s*+(?:ALTER|CREATE|DROP)\b~i';
 
-    /** Statements that end a transaction, or begin or end a savepoint. Without one, Doctrine's count becomes wrong. */
+    /** Statements that end a transaction, or set or end a savepoint. If one is refused, Doctrine's count is wrong. */
     private const TRANSACTION_CONTROL = '~^(?:\s|/\*.*?\*/)*+(?:COMMIT|ROLLBACK|SAVEPOINT|RELEASE)\b~is';
 
-    /** Seconds from one collection of cycles to the next, while a fiber waits for a connection. */
+    /** Seconds between two collections of reference cycles, while a fiber waits for a connection. */
     private const COLLECT_INTERVAL = 0.1;
 
     /**
@@ -57,7 +57,7 @@ final class Connection implements DriverConnection
     private static ?\WeakMap $versions = null;
 
     /**
-     * Borrowed connections by process and object id of the borrower. PHP destroys the objects of a cycle, or of a
+     * Borrowed connections by process and object id of the borrower. PHP destroys objects of a reference cycle, or of a
      * script that ends, in undefined order. The references here ensure that each connection is released before PHP
      * destroys it. Otherwise the connection would report that it was not released.
      *
@@ -70,7 +70,7 @@ final class Connection implements DriverConnection
     /** Number of fibers that wait for a connection. */
     private static int $waiting = 0;
 
-    /** Timer that collects cycles while a fiber waits for a connection. */
+    /** Id of the timer that collects reference cycles; null while no fiber waits for a connection. */
     private static ?string $collector = null;
 
     private readonly PooledConnection $connection;
@@ -317,14 +317,14 @@ final class Connection implements DriverConnection
     }
 
     /**
-     * Returns the server's version, and checks that the pool sends a string for JSON as it is.
+     * Returns the server's version, and checks that the pool does not encode strings as JSON.
      *
      * @throws \LogicException when the pool encodes strings as JSON
      */
     private function inspectServer(): string
     {
         try {
-            // Unwraps the JSON string "json". A pool that encodes strings has sent it with two more quotes.
+            // Decodes the parameter, the JSON string "json". A pool that encodes strings adds another pair of quotes.
             $sql = "SELECT current_setting('server_version'), $1::jsonb #>> '{}'";
             [[$version, $text]] = $this->connection->query($sql, ['"json"'])->allNumeric();
             if ($text !== 'json') {
@@ -376,13 +376,13 @@ final class Connection implements DriverConnection
             throw Exception::scriptEnded();
         }
         if ($this->owner?->isCurrent() === false) {
-            // For example, a shutdown function may roll back after exit() in a fiber.
+            // Any fiber may roll back after the owner has ended, such as a shutdown function after exit() in the owner.
             $hasOwnerEnded = $this->owner->hasEnded();
             if ($hasOwnerEnded && str_starts_with($sql, 'ROLLBACK')) {
                 return;
             }
             if ($hasOwnerEnded && !$this->isCounted) {
-                $this->owner = null; // No rollBack() can follow, so ROLLBACK is sent before the next statement.
+                $this->owner = null; // Doctrine can't call rollBack(), so ROLLBACK is sent before the next statement.
 
                 return;
             }

@@ -12,7 +12,7 @@ use Spindle\Postgres\PostgresPoolOptions;
 /**
  * Connects Doctrine DBAL to PostgreSQL through a {@see PostgresPool}, so that a query suspends only its fiber.
  *
- * The driver option "pool" is the pool to use, or its name for {@see registerPool()}. The pool must have
+ * The driver option "pool" is the pool to use, or the name that {@see registerPool()} gave it. The pool must have
  * {@see \Spindle\Postgres\JsonMode::Arrays}. Without this option, all Doctrine connections of a process with the same
  * host, hostaddr, port, user, password, dbname, sslmode, sslrootcert, sslcert, sslkey and application_name share a
  * pool. {@see PostgresOptions::fromDsn()} defines the values and defaults of these parameters, except that dbname
@@ -51,7 +51,7 @@ final class Driver extends AbstractPostgreSQLDriver
 
     /**
      * @throws Exception also when a parameter has a value that is not allowed
-     * @throws \InvalidArgumentException when a driver option has a value of another type, or no pool has the name
+     * @throws \InvalidArgumentException when a driver option has a value of the wrong type, or no pool has the name
      */
     public function connect(#[\SensitiveParameter] array $params): Connection
     {

@@ -30,7 +30,7 @@ final class Exception extends AbstractException
     {
         [$message, $state] = match (true) {
             $failure instanceof QueryException => [$failure->getMessage(), $failure->sqlState],
-            // Without an SQLSTATE, because Doctrine would take 40001 for a deadlock on a connection that it can use.
+            // Without an SQLSTATE: Doctrine would treat 40001 as a deadlock, after which the connection is usable.
             $failure instanceof ConnectionLostException,
             $failure instanceof ConnectionClosedException => [self::LOST . ": {$failure->getMessage()}", null],
             $failure instanceof AuthenticationException,
@@ -85,7 +85,7 @@ final class Exception extends AbstractException
         );
     }
 
-    /** @internal Doctrine no longer counts the transaction, so a call of rollBack() would fail. */
+    /** @internal The advice is not rollBack(): Doctrine no longer counts the transaction, so the call would fail. */
     public static function endedByAnotherFiber(): self
     {
         return new self(
@@ -94,7 +94,7 @@ final class Exception extends AbstractException
         );
     }
 
-    /** @internal Doctrine no longer counts the transaction, so a call of rollBack() would fail. */
+    /** @internal The advice is not rollBack(): Doctrine no longer counts the transaction, so the call would fail. */
     public static function ownerEnded(): self
     {
         return new self(
@@ -103,7 +103,7 @@ final class Exception extends AbstractException
         );
     }
 
-    /** @internal Doctrine no longer counts the transaction, so a call of rollBack() would fail. */
+    /** @internal The advice is not rollBack(): Doctrine no longer counts the transaction, so the call would fail. */
     public static function rolledBack(): self
     {
         return new self(

@@ -6,7 +6,7 @@ namespace Spindle\Doctrine;
 
 use Revolt\EventLoop\FiberLocal;
 
-/** The fiber that has begun a transaction, and the function that it ran then. No other function can use it. */
+/** Identifies the fiber and the function that began a transaction. Only this function can use the transaction. */
 final class TransactionOwner
 {
     /**

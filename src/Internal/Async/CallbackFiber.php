@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Internal\Async;
 
-/** Records the fiber that runs a function of the application, so that close() can refuse to wait for its own fiber. */
+/** Records the fiber that runs a function of the application, so that close() can refuse a call in this fiber. */
 final class CallbackFiber
 {
     /** @var \WeakReference<\Fiber<mixed, mixed, mixed, mixed>>|null */

@@ -6,7 +6,7 @@ namespace Spindle\Internal\Async;
 
 use Revolt\EventLoop;
 
-/** Runs steps, such as those of a generator, in one fiber, so that fiber-local values and connections are kept. */
+/** Runs steps, such as those of a generator, in one fiber, so that they share fiber-local values and connections. */
 final class Coroutine
 {
     /** Resumes the fiber of the steps with the next step; null before the first step and after the last. */

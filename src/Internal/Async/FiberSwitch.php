@@ -25,7 +25,7 @@ final class FiberSwitch
     }
 
     /**
-     * Does the same as {@see ensurePossible()} for a call that has begun. The message says that it may have an effect.
+     * Does the same as {@see ensurePossible()}, but the message says that the call may have had an effect already.
      *
      * @throws CannotWaitException
      */

@@ -26,7 +26,7 @@ interface InputConsumer
 
     /**
      * Called when the pump stops reading in a callback of the event loop: there is no more room, the time of the
-     * callback is over, or the input has ended. This method may suspend. The pump reads nothing until it returns.
+     * callback is over, or the input has ended. This method may suspend. Until it returns, the pump reads nothing.
      */
     public function onPaused(): void;
 }

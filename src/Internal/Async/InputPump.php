@@ -28,7 +28,7 @@ final class InputPump
     /** @var \Generator<int, null, mixed, void>|null reads the values, and yields at the end of each callback */
     private ?\Generator $reading;
 
-    /** Null for an array, which runs no code. */
+    /** Runs the code of the input in one fiber; null if the input is an array, which has no code. */
     private ?Coroutine $reader;
 
     /** Number of values of an array that were not yet passed to the consumer; negative for any other iterable. */
@@ -143,7 +143,7 @@ final class InputPump
             $this->reading = null; // a `finally` block of the input may throw
         } finally {
             if (!$this->isReading) {
-                // Destroys the reader's fiber now. If PHP did so during a throw, no block could catch the exception.
+                // Destroys the reader's fiber now. During a throw, no block could catch an exception of that fiber.
                 $this->consumer = $this->reader = null;
             }
         }

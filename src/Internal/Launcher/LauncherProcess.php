@@ -49,7 +49,7 @@ final class LauncherProcess
     /** Bytes to write; the first $written of them have been written. */
     private string $unsent = '';
 
-    /** Number of written bytes in $unsent. Removed only when they are half of it, because a removal copies the rest. */
+    /** Number of written bytes in $unsent. They stay there until they are half of it: a removal copies the rest. */
     private int $written = 0;
 
     private bool $closed = false;
@@ -72,7 +72,7 @@ final class LauncherProcess
         $this->child = LauncherChild::start($php, $startMethod, $temporaryFilePrefix);
         $this->ownerPid = (int) getmypid();
         $this->frames = new FrameReader(self::MAX_FRAME_BYTES);
-        // Loads the classes that a wait for space in the pipe needs.
+        // Loads the classes for a wait for space in the pipe now. Later, PHP may have no free descriptor for them.
         EventLoop::cancel(EventLoop::onWritable($this->child->stdin, static fn() => null));
         $weak = \WeakReference::create($this);
         $read = static function () use ($weak): void {
@@ -99,7 +99,7 @@ final class LauncherProcess
         return $this->ownerPid === getmypid();
     }
 
-    /** Returns whether the pipes are closed. At the end of a script, PHP may destroy this object before the pool. */
+    /** Returns whether the pipes are closed. At the end of a script, that may happen before the pool is closed. */
     public function isClosed(): bool
     {
         return $this->closed;

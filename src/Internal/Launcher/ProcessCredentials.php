@@ -41,7 +41,7 @@ final class ProcessCredentials
         return str_starts_with($credentials, '0:');
     }
 
-    /** Returns whether the effective user and group are the real ones; false if unknown. Some shells reset them. */
+    /** Returns whether effective and real ids are equal; false if unknown. Some shells reset the effective ids. */
     public static function areReal(): bool
     {
         return (self::$isKnown ??= self::isKnown())

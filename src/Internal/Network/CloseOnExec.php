@@ -20,9 +20,9 @@ final class CloseOnExec
     private function __construct() {}
 
     /**
-     * Calls a closure that opens sockets, and marks these sockets. PHP has no function for that, nor for the number of
-     * a descriptor. But the kernel assigns the lowest free numbers, so they are known before the call. Without FFI,
-     * only calls the closure.
+     * Calls a closure that opens sockets, and marks the sockets as close-on-exec. PHP can't return the descriptor of a
+     * socket. But the kernel assigns the lowest free descriptors, so they are known before the call. Without FFI, only
+     * calls the closure.
      *
      * @template T
      *

@@ -40,7 +40,7 @@ interface Backend
     /** Writes to the pool without blocking. Returns the bytes for which the pipe has no space. */
     public function send(string $bytes): string;
 
-    /** Writes the job's input without blocking. Closes its pipe after the end of the input. */
+    /** Writes the job's input without blocking. Closes the pipe after the end of the input. */
     public function feed(LauncherJob $job): void;
 
     /** Starts or stops reading the job's output. */

@@ -130,7 +130,7 @@ final class JobScheduler implements FrameHandler
         }
     }
 
-    /** Reports that the job's pipe has taken bytes of its input, so that the pool sends more. */
+    /** Reports how many bytes of input the job's pipe has accepted, so that the pool sends more. */
     public function inputAccepted(LauncherJob $job, int $bytes): void
     {
         if (($job->flags & LauncherProtocol::INPUT_FOLLOWS) !== 0) {

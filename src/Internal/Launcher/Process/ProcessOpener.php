@@ -7,8 +7,8 @@ namespace Spindle\Internal\Launcher\Process;
 use Spindle\Internal\Launcher\LauncherProtocol;
 
 /**
- * Starts processes with proc_open, after the checks that exec would make.
- * All processes are in the launcher's process group. So an orphan can be found only by the marker in its environment.
+ * Starts processes with proc_open, after the checks that exec would make. All processes are in the launcher's process
+ * group. So an orphan of a job can be found only by {@see LauncherProtocol::MARKER} in its environment.
  */
 final class ProcessOpener
 {
@@ -181,7 +181,7 @@ final class ProcessOpener
         }
     }
 
-    /** Returns a quarter of the stack limit (8 MiB if unlimited or unknown) in bytes, at most 6 MiB, minus a page. */
+    /** Returns exec's limit in bytes: a quarter of the stack limit (8 MiB if unknown), at most 6 MiB, minus a page. */
     private function sizeLimit(): int
     {
         $stack = \function_exists('posix_getrlimit') ? (posix_getrlimit()['soft stack'] ?? null) : null;

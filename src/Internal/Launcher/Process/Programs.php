@@ -82,8 +82,8 @@ final class Programs
     }
 
     /**
-     * Changes the working directory of the launcher; the next process inherits it. That process could not report a
-     * missing directory. Each start of a job calls this, because the path may now refer to another directory.
+     * Changes the working directory of the launcher, which the next process inherits. So the launcher can report a
+     * missing directory. Each start of a job calls this method, because the path may now lead to another directory.
      *
      * @param string $directory '' if the calling process's own directory is needed and was removed
      *
