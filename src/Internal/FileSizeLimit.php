@@ -83,7 +83,7 @@ final class FileSizeLimit
             return self::allows($offset + $bytes);
         }
 
-        // PHP did not open the file itself: it may be in append mode, and other processes may share its position.
+        // PHP did not open this file, so $offset may be wrong: append mode or other processes may move the position.
         return self::allows(max($offset, $stat['size']) + $bytes)
             || self::allows((self::inheritedOffset($meta['uri'], $stat) ?? $stat['size']) + $bytes);
     }

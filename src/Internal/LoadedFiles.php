@@ -80,7 +80,7 @@ final class LoadedFiles
     }
 
     /**
-     * Returns after how many seconds each new request to a web server loads the new version of a changed file. From
+     * Returns the seconds from a change of the file until each new request to a web server loads the new version. From
      * then on, {@see changedSinceLoad()} returns null. Returns null if only a new process loads the new version.
      */
     public static function reloadDelay(string $file): ?int
@@ -152,7 +152,7 @@ final class LoadedFiles
         return \is_float($first) ? $first : 0.0;
     }
 
-    /** Returns the earliest time of compilation of the loaded code. With an opcode cache, it may precede `$loaded`. */
+    /** Returns the earliest time at which PHP may have compiled the code that it has loaded at `$loaded` or later. */
     private static function earliestCompileTime(string $file, float $loaded): float
     {
         if (!self::usesOpcodeCache()) {

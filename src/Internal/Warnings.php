@@ -110,7 +110,7 @@ final class Warnings
 
     /**
      * Reads from a stream of the application. If the stream's wrapper is code of the application, it may suspend this
-     * fiber. All fibers share the error handler, so this method then sets none. `@` applies only to this fiber.
+     * fiber. All fibers share the error handler, so this method sets none then. `@` applies only to this fiber.
      *
      * @param resource     $stream
      * @param positive-int $bytes

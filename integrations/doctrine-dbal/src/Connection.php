@@ -19,8 +19,8 @@ use Spindle\Postgres\PostgresPool;
  * Borrows a connection from the pool, and returns it when this object is destroyed. Doctrine's close() drops
  * Doctrine's reference to this object. Without close(), an EntityManager keeps it until PHP collects reference cycles.
  *
- * A Doctrine connection counts its open transactions, so each fiber needs its own one. From the call of
- * beginTransaction() until the end of the transaction, statements of another fiber throw a \LogicException.
+ * A Doctrine connection counts its open transactions, so each fiber needs its own connection. From
+ * beginTransaction() to the end of the transaction, statements of another fiber throw a \LogicException.
  */
 final class Connection implements DriverConnection
 {
@@ -38,8 +38,8 @@ final class Connection implements DriverConnection
 
     /**
      * Whether Doctrine's count of transactions and savepoints is wrong, because a statement was refused and not sent.
-     * While Doctrine counts an open transaction, statements throw. After Doctrine has ended it, ROLLBACK is sent before
-     * the next statement.
+     * In this case, statements throw until Doctrine ends its transaction. Then ROLLBACK is sent before the next
+     * statement.
      */
     private bool $isAborted = false;
 
@@ -77,7 +77,7 @@ final class Connection implements DriverConnection
 
     private readonly string $version;
 
-    /** Pid of the process that may release the connection. A fork has a copy. */
+    /** Pid of the process that may release the connection. The copy of this object in a fork must not release it. */
     private readonly int $pid;
 
     /**
@@ -177,7 +177,7 @@ final class Connection implements DriverConnection
             $this->rollBackIfAborted();
             $this->send('BEGIN', [], isCounted: true);
         } catch (\Throwable $failure) {
-            // If the earlier transaction is still open, statements of the new one must not become a part of it.
+            // While the earlier transaction is still open, the owner stays set, so that statements are refused.
             if (!$this->isAborted) {
                 $this->owner = null;
             }

@@ -24,7 +24,7 @@ final class Driver extends AbstractPostgreSQLDriver
     private const DEFAULT_MAX_CONNECTIONS = 10;
 
     /**
-     * Parameters of Doctrine that libpq has. {@see PostgresOptions::fromDsn()} refuses those that it does not support,
+     * Parameters of Doctrine that libpq also has. {@see PostgresOptions::fromDsn()} refuses some of them,
      * such as sslcrl. Parameters that are not listed, such as charset, do not concern the connection.
      */
     private const POOL_PARAMETERS = [

@@ -149,7 +149,7 @@ final class InputPump
         }
     }
 
-    /** Returns whether values may be left. */
+    /** Reads values in one callback of the event loop. Returns whether the input may have more values. */
     private function pull(): bool
     {
         $turn = $this->reader === null ? null : EventLoop::defer($this->suspended(...));

@@ -55,7 +55,7 @@ final class LauncherChild
         $this->pid = $status['pid'];
     }
 
-    /** @throws LauncherException when PHP lacks one of these functions, or one that a launcher or its parent needs */
+    /** @throws LauncherException when PHP lacks a function of `$others`, or one that a launcher or its parent needs */
     public static function checkFunctions(string ...$others): void
     {
         $missing = array_filter(

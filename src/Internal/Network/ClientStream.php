@@ -298,7 +298,7 @@ final class ClientStream
     {
         $tls = $this->tls ?? throw new \LogicException('The stream was opened without settings for TLS');
         if ($tls->certificate !== null) {
-            clearstatcache(true); // PHP caches for minutes where the symbolic links in a path lead
+            clearstatcache(true); // PHP caches targets of symbolic links for minutes, but the certificate may be new
         }
         while (true) {
             $stream = $this->stream();

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Internal\Testing;
 
-/** Removes temporary servers of one kind. The guardian process calls it, without Composer's autoloader. */
+/** Removes temporary servers of one kind. The guardian process loads this class without Composer's autoloader. */
 interface Removal
 {
     /** Ends the server of the directory, whatever its state, and removes everything that belongs to the server. */

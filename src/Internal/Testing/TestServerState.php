@@ -26,7 +26,7 @@ final class TestServerState
     public function __construct(public readonly string $directory, private readonly string $programs) {}
 
     /**
-     * Finds the server's processes, including orphans: their command line or working directory names the directory.
+     * Finds the server's processes, including orphans. Their command line or working directory contains `$directory`.
      *
      * @return array<int, string> names of programs, by pid; empty without /proc
      */

@@ -181,7 +181,7 @@ final class ProcessOpener
         }
     }
 
-    /** Returns exec's limit in bytes: a quarter of the stack limit (8 MiB if unknown), at most 6 MiB, minus a page. */
+    /** Returns exec's limit: a quarter of the stack limit (8 MiB if none or unknown), at most 6 MiB, minus a page. */
     private function sizeLimit(): int
     {
         $stack = \function_exists('posix_getrlimit') ? (posix_getrlimit()['soft stack'] ?? null) : null;
@@ -201,7 +201,7 @@ final class ProcessOpener
         $file = $arguments[0];
         if (!str_contains($file, '/')) {
             $file = Programs::find($file, $path ?? Programs::DEFAULT_PATH);
-            // If PATH is set, exec searches it again, so argv[0] can be the name as given.
+            // If PATH is set, exec searches PATH again, so argv[0] can be the name as given.
             $arguments[0] = $path === null ? $file : $arguments[0];
         }
         $file = Programs::localPath($file);

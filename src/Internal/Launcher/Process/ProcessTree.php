@@ -9,9 +9,9 @@ use Spindle\Internal\Launcher\LauncherProtocol;
 /**
  * Finds in /proc the live processes that descend from commands.
  *
- * A process belongs to a command if the command's marker is in its environment, if it is in the command's process
- * group, or if its parent belongs to the command. Without marker and group, a process is found only while its parent
- * exists, or if it was found before. A launcher with FFI adopts such processes, and ends them when the pool ends.
+ * A process belongs to a command if its environment has the command's {@see LauncherProtocol::MARKER}, if it is in the
+ * command's process group, or if its parent belongs to the command. Without marker and group, it is found only while
+ * its parent exists, or if it was found before. A launcher with FFI adopts such processes, and ends them with the pool.
  */
 final class ProcessTree
 {
