@@ -6,7 +6,7 @@ namespace Spindle\Internal\Launcher\Process;
 
 use Spindle\Internal\Launcher\LauncherProtocol;
 
-/** Frames for the pool that were not sent. While jobs wait for slots, frames are held back for a moment. */
+/** Frames that wait to be sent to the pool. While jobs wait for slots, frames are held back for a moment. */
 final class OutgoingFrames
 {
     /** {@see $areFull} is true above this number of unsent bytes. */
@@ -18,7 +18,7 @@ final class OutgoingFrames
     /** Frames are not held back if they have this number of bytes or more. */
     private const BURST_BYTES = 1 << 16;
 
-    /** Whether no job may be started and no output read, because the pool does not read its frames. */
+    /** Whether the launcher must start no job and read no output, because the pool does not read its frames. */
     public bool $areFull = false;
 
     /** Time at which frames that are held back are sent, in nanoseconds of the monotonic clock; 0 if there are none. */
