@@ -92,7 +92,7 @@ final class CanonicalQuotes
      * @param array<string|null> $token
      *
      * @return array{string, string}|null the token's form, and its text for MEANINGFUL_QUOTES_PATTERN: each quoted
-     *     character has a mark before it, quotes with a variable are one mark; null if the form is not certain
+     *     character after QUOTED, or "..." with a variable as one such character; null if the form is not certain
      */
     private static function canonicalParts(array $token): ?array
     {

@@ -22,7 +22,7 @@ final class MachineLimits
     /** Nanoseconds over which swapping is measured. */
     private const SWAP_INTERVAL = 1_000_000_000;
 
-    /** Seconds without a running job after which the reason is reported; minimum seconds between two reports. */
+    /** Seconds without a running job after which a report says why none starts; minimum seconds between two reports. */
     private const REPORT_DELAY = 5.0;
     private const REPORT_INTERVAL = 60.0;
 
@@ -82,7 +82,7 @@ final class MachineLimits
         return $limits;
     }
 
-    /** Waits until another job may start, and counts that job. If no job runs for a while, reports the reason once. */
+    /** Waits until another job may start, and counts that job. If no job runs for a while, reports why, once. */
     public function awaitRoom(InputWait $wait, RunStatistics $statistics, ProgressConsole $console): void
     {
         $idleSince = Clock::now();

@@ -5,8 +5,8 @@ declare(strict_types=1);
 namespace Spindle\Cli\Internal\Run;
 
 /**
- * Computes the median of runtimes, with an error of at most one per cent. Only the number of runtimes in each class is
- * kept, so a long run needs no more memory. Each class is one per cent wider than the class below.
+ * Computes the median of runtimes, with an error of at most one per cent. Runtimes are divided into classes; each class
+ * is one per cent above the one below. Only a number per class is kept, so a long run needs no more memory.
  */
 final class MedianRuntime
 {

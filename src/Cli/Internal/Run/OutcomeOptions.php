@@ -46,7 +46,7 @@ final class OutcomeOptions
 
         $halt = HaltRule::parse($given->text('halt'));
         if ($halt?->isPercentage === true && $given->flag('pipe') && !$given->flag('tee')) {
-            throw new UsageException('option --halt: with --pipe, the number of all jobs is not known; give a number');
+            throw new UsageException('option --halt: with --pipe, the number of all jobs is unknown; use no percentage');
         }
 
         return new self(

@@ -13,7 +13,7 @@ final class ProgressOptions
 {
     /**
      * @param bool        $colours      whether the command line allows colours on a terminal
-     * @param bool        $hasKeys      false if `-` or `/dev/stdin` is given, because the terminal may be the input
+     * @param bool        $hasKeys      whether keys control the run; false if the terminal may be the input (`-`)
      * @param string|null $againCommand command that runs the failed jobs of the job log again; null without a job log
      *                                  or if the run can't be resumed
      */

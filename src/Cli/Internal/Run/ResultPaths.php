@@ -21,8 +21,8 @@ final class ResultPaths
     private const SUFFIXES = ['stdout' => '', 'stderr' => '.err', 'seq' => '.seq'];
 
     /**
-     * Escape sequences in names of folders, for characters of a value or of a column's name. Unlike GNU parallel, the
-     * names of columns are escaped too. So are the names `.` and `..`, which would lead to another folder.
+     * Escape sequences in names of folders, for characters of a value or of a column's name. Unlike in GNU parallel,
+     * the names of columns are escaped too. So are the names `.` and `..`, which would lead to another folder.
      */
     private const ESCAPES = ['\\' => '\\\\', '/' => '\_', "\t" => '\t', "\0" => '\0'];
 
@@ -53,7 +53,7 @@ final class ResultPaths
         return $this->template->usesSlot();
     }
 
-    /** @return array{string, string|null} the job's folder; and again if only this job uses the folder, else null */
+    /** @return array{string, string|null} the job's folder; and the same folder if only this job uses it, else null */
     public function folders(InputJob $job): array
     {
         if ($this->root !== null) {

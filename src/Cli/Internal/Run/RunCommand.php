@@ -54,7 +54,7 @@ final class RunCommand extends Command
           as the user of that process and in its folder. SPINDLE_KEY_FILE names the
           file with the signing keys.
           -j limits the jobs in the queue, waiting or running. The default is 256.
-          If spindle work or its machine is lost, its jobs run again on another one.
+          If spindle work or its machine fails, its jobs run again on another machine.
 
         <comment>Signals</comment>
           INT        Ctrl-C: start no more jobs and let running ones finish. A second
@@ -119,7 +119,7 @@ final class RunCommand extends Command
 
     protected function execute(InputInterface $input, OutputInterface $output): int
     {
-        // OptionParser has replaced each -v after `run`, so this -v is before it. SHELL_VERBOSITY alone is no mistake.
+        // OptionParser has replaced each -v after `run`, so this -v is before `run`. SHELL_VERBOSITY is no error.
         if (!$output->isDebug() && $input->hasParameterOption(['-v', '-vv', '--verbose'], true)) {
             throw new UsageException('option -v: give it after run, to print each command before its output');
         }

@@ -149,7 +149,7 @@ final class CommandTemplate
         }
     }
 
-    /** Rejects a misspelled {NAME} of a column. Otherwise, it would stay in the command, with all values at the end. */
+    /** Rejects {NAME} if no column has this name. It would stay in the command, before all values at the end. */
     private static function rejectUnknownColumn(string $words, ReplacementStrings $strings): void
     {
         $name = $strings->unknownColumnIn($words);

@@ -116,7 +116,7 @@ final class InputSource
         return $header;
     }
 
-    /** Counts the arguments, or the records of a regular file. Returns null for other streams and longer separators. */
+    /** Counts the arguments, or the records of a regular file. Returns null for other streams or long separators. */
     public function count(): ?int
     {
         if ($this->stream === null) {

@@ -17,7 +17,7 @@ final class InputSources
     /** @var array<int, RecordSpool> rows of groups that have been read to the end, by the index of the group */
     private array $spools = [];
 
-    /** Whether a source has a record. Without any record, there are no rows. */
+    /** Whether any source has a record. If no source has one, there are no rows. */
     private bool $hasRecords = false;
 
     /**
@@ -48,7 +48,7 @@ final class InputSources
         return $source === null ? 'job' : $source->recordName;
     }
 
-    /** Returns whether a record can have several values. */
+    /** Returns whether a row can have several values. */
     public function hasColumns(): bool
     {
         return $this->fields->hasColumns() || \count($this->groups) > 1 || \count($this->groups[0]) > 1;

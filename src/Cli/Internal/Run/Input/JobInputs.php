@@ -7,7 +7,7 @@ namespace Spindle\Cli\Internal\Run\Input;
 use Spindle\Cli\Internal\OutputFailedException;
 use Spindle\Cli\Internal\UsageException;
 
-/** Divides the input of a run into jobs: the values of each job, and the input that its command reads. */
+/** Divides the input of a run among jobs: as values for their commands, or as bytes that their commands read. */
 interface JobInputs
 {
     /** Returns the number of jobs; null if it is unknown until the input is read. */

@@ -35,7 +35,7 @@ final class JobValues
     }
 
     /**
-     * Returns the values with NUL bytes between them. Returns null for a list, and if a value contains a NUL byte.
+     * Returns the values with NUL bytes between them. Returns null for a list, or if a value contains a NUL byte.
      * The returned text replaces the original text in this object, so that only one copy needs memory.
      */
     public function joined(): ?string

@@ -35,7 +35,7 @@ final class ProgramTemplate implements TemplateBody
         return Command::of(...($words === [] ? [''] : $words));
     }
 
-    /** Quotes each value (e'a b' for e{}), or a word whose fixed text needs quotes. GNU parallel quotes only values. */
+    /** Quotes each value (e'a b' for e{}), or the whole word if its fixed text needs it. GNU parallel quotes only values. */
     public function text(array $values, int $sequence, string $slot): string
     {
         return implode(' ', $this->words($values, $sequence, $slot, isQuoted: true));

@@ -39,8 +39,8 @@ final class QuotedPlace
     /**
      * Checks whether plain values need quotes here. Without quotes, a value could become part of a variable's name
      * or of a redirection's descriptor, or become a reserved word. Bash reads a - at the end of a redirection (>&3-) as
-     * "move the descriptor". Between brackets, a - means a range. Several values of one place have blanks between them.
-     * A plain value next to a blank needs no quotes, so only the text around the place is checked.
+     * "move the descriptor". Between brackets, a - means a range. Several values of one place are separated by blanks,
+     * next to which plain values need no quotes. So only the text around the place is checked.
      *
      * @param list<string|Replacement> $parts the line; the replacement is at $i
      */

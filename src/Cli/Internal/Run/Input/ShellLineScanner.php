@@ -16,7 +16,7 @@ namespace Spindle\Cli\Internal\Run\Input;
  */
 final class ShellLineScanner
 {
-    // Constructs that can be open. Each value is the text that begins the construct. PARENTHESIS is a ( in $((...)).
+    // Constructs that can be open. A value is the text that begins the construct, but PARENTHESIS is a ( in $((...)).
     private const SINGLE_QUOTES = "'";
     private const DOUBLE_QUOTES = '"';
     private const COMMENT = '#';
@@ -172,7 +172,7 @@ final class ShellLineScanner
         }
     }
 
-    /** Scans the text after $((. If it does not end with )), it was a subshell: later positions are then refused. */
+    /** Scans the text after $((. If ) ends the text, and not )), $( began a subshell; later positions are refused. */
     private function stepInArithmetic(string $text, int $at): int
     {
         switch ($text[$at]) {
@@ -299,7 +299,7 @@ final class ShellLineScanner
         return 1;
     }
 
-    /** Scans a backslash. The shell removes a backslash and a line feed after it before it splits the line. */
+    /** Scans a backslash. The shell joins lines at a backslash with a line feed before it splits them into words. */
     private function readEscapeInCode(string $text, int $at, bool $wasWordStart): int
     {
         if (($text[$at + 1] ?? '') !== "\n") {

@@ -163,7 +163,7 @@ final class ShellTemplate implements TemplateBody
     }
 
     /**
-     * Rejects a list in an assignment, redirection or comment: its second value would become a command or an argument.
+     * Rejects a list ({}) in an assignment, redirection or comment. Its second value would be a command or an argument.
      *
      * @param list<string|Replacement> $parts
      */

@@ -50,7 +50,7 @@ final class TextTemplate
     {
         if (str_contains($this->text($job), "\0")) {
             throw new BadRecordException(
-                "option {$this->option}: the path contains a NUL byte, which the system cannot open",
+                "option {$this->option}: the path contains a NUL byte, so the system can't open it",
             );
         }
     }

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal\Run\KnownOptions;
 
-/** Options that change the command: its replacement strings, and how many inputs one command has. */
+/** Options that change the command: its replacement strings, and the number of inputs that one command gets. */
 final class CommandRows
 {
     private const PERL = 'Perl code is not run, because spindle run has no Perl; use a shell line, such as'
@@ -26,7 +26,7 @@ final class CommandRows
         ['slotreplace', 'R', Meaning::Same, 'Use R instead of {%}'],
         [
             'max-args n maxargs', 'N', Meaning::Same, 'Insert up to N inputs into one command', '',
-            'max-args n', 'Lines are the inputs, and not words; use -d or tr(1) to split at blanks',
+            'max-args n', 'Each line is an input; in xargs, each word is one. Use -d or tr(1) to split lines at blanks',
         ],
         [
             'args N max-replace-args maxreplaceargs', 'N', Meaning::Same,
@@ -51,8 +51,8 @@ final class CommandRows
         [
             'max-chars s maxchars', 'N', Meaning::Same, 'With -m, -X, -n, -N or -L, make no command longer than N bytes'
             . ' [default: 131072 for -m and -X, else the limit of the system]',
-            'Each argument counts with one more byte. Quotes, which GNU parallel adds to values, do not count. The'
-            . ' default of GNU parallel is about half as long',
+            'The NUL byte at the end of each argument counts. Quotes, which GNU parallel adds to values, do not count.'
+            . ' The default of GNU parallel is about half as long',
             'max-chars s', 'The default of xargs is always 131072',
         ],
         [
@@ -61,7 +61,7 @@ final class CommandRows
         ],
         [
             'quote q', '', Meaning::Same, 'No shell reads the command, even if it is one word',
-            'Several words are never read by a shell, with or without this option',
+            'Even without this option, no shell reads a command of several words',
         ],
         ['rpl', 'STRING', Meaning::Refused, self::PERL],
         ['parens', 'PARENS', Meaning::Refused, self::PERL],

@@ -28,7 +28,7 @@ final class InputRows
         ],
         [
             'header', ':', Meaning::Same, 'The first line of each input has the names of its columns. {NAME} stands for'
-            . ' the value in that column. With --pipe, the input of each job begins with the first lines',
+            . ' the value in that column. With --pipe, the input of each job begins with this line',
             'Only with `--pipe`, the value can also be a number of lines or a regular expression. With this'
             . ' option, GNU parallel splits lines at tabs by default; here, give `--colsep \'\t\'` too',
         ],
@@ -47,7 +47,7 @@ final class InputRows
         ],
         [
             'no-run-if-empty r norunifempty', '', Meaning::Same, 'Skip empty and blank lines', '',
-            'no-run-if-empty r', 'Without input, nothing runs with or without this option',
+            'no-run-if-empty r', 'Even without this option, no command runs if there is no input',
         ],
         ['arg-sep argsep', 'WORD', Meaning::Same, 'Use WORD instead of :::'],
         ['arg-file-sep argfilesep', 'WORD', Meaning::Same, 'Use WORD instead of ::::'],

@@ -10,7 +10,7 @@ use Spindle\Cli\Internal\UsageException;
 /**
  * Reads options as GNU parallel and xargs do, and rewrites them for Symfony's parser. Options end at the first word
  * that is not an option. A `--` is inserted before this word. Each option becomes --name or --name=value, with its
- * first name in the table, because Symfony's parser refuses -0, -P, and -j -1: a separate value with a dash.
+ * first name in the table, because Symfony's parser refuses -0, -P and a separate value with a dash (-j -1).
  */
 final class OptionParser
 {

@@ -15,7 +15,7 @@ final class OutcomeRows
             'halt halt-on-error haltonerror', 'WHEN', Meaning::Same, 'Stop early. soon,fail=1 starts no more jobs'
             . ' after one failure; now,fail=1 also ends running jobs. Other conditions: fail=N%, success=N, success=N%,'
             . ' done=N, done=N% [default: never]',
-            'A condition that can never be true, such as `fail=0` or `fail=200%`, is refused',
+            'A number of 0 or a percentage above 100 is refused, such as `fail=0` and `fail=200%`',
         ],
         ['H', 'N', Meaning::Refused, 'use --halt soon,fail=1 or --halt now,fail=1'],
         [
@@ -37,8 +37,8 @@ final class OutcomeRows
         [
             'results result res', 'DIR', Meaning::Same, 'Save outputs in files instead of printing them, in a subfolder'
             . ' of DIR for each job. If DIR has replacement strings, it names the folder or file of each job',
-            'The folder of a job has two files that GNU parallel does not write: `command` and `exitval`. *DIR* gets'
-            . ' the file `.spindle-results`, which marks it. Files that Spindle has not written are not replaced.'
+            'The folder of a job has two files that GNU parallel does not write: `command` and `exitval`. In *DIR*,'
+            . ' Spindle writes the marker file `.spindle-results`. Files that Spindle has not written are not replaced.'
             . ' `.csv`, `.tsv` and `.json` are refused',
         ],
         ['strict', '', Meaning::Own, 'Start no more jobs after an input line that is not a valid command'],

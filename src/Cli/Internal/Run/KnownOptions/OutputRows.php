@@ -31,7 +31,8 @@ final class OutputRows
             'color-failed colour-failed colorfailed colourfailed color-fail colour-fail colorfail colourfail cf', '',
             Meaning::Refused, self::COLOR,
         ],
-        ['ungroup u', '', Meaning::Same, 'Let jobs write their output themselves, so that outputs can mix'],
+        ['ungroup u', '', Meaning::Same, 'Let jobs write directly to the output of spindle run. Outputs of'
+            . ' several jobs can mix'],
         [
             'line-buffer line-buffered linebuffer linebuffered lb', '', Meaning::Same,
             'Print each line of output as soon as it is complete',

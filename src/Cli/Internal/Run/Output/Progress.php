@@ -11,19 +11,19 @@ use Spindle\Command\CommandResult;
 /** Shows the progress of a run on standard error. */
 interface Progress
 {
-    /** Reports the result of a job, before its output is written. */
+    /** Called with the result of each job, before the output of the job is written. */
     public function finished(InputJob $job, CommandResult $result, RunStatistics $statistics): void;
 
-    /** Reports changed statistics. Called after each group of output; not every call shows them. */
+    /** Called after each job's output, when the statistics have changed. Not every call shows the statistics. */
     public function update(RunStatistics $statistics): void;
 
     /** Returns the bytes that clear the progress from the terminal. The caller writes them before other output. */
     public function clearingBytes(): string;
 
-    /** Reports that other output was written to the terminal. */
+    /** Called after other output was written to the terminal. */
     public function wrote(string $bytes): void;
 
-    /** Shows the statistics, changed or not. Called every second. */
+    /** Shows the statistics. Called every second. */
     public function show(RunStatistics $statistics): void;
 
     /** Shows the final statistics of the run. */

@@ -37,7 +37,7 @@ final class RateHistory
     }
 
     /**
-     * Returns the standard deviation of the remaining time. The time is uncertain because intervals vary, and because
+     * Returns the standard deviation of the remaining time. The time is uncertain because the counts vary, and because
      * the mean of few past intervals is only an estimate for future intervals.
      *
      * @return float|null seconds; null while it can't be estimated

@@ -18,7 +18,7 @@ final class RunningJobs
     /**
      * @param list<InputJob> $running
      * @param float          $now     seconds since the run began
-     * @param bool           $starts  whether jobs may start; if not, ignores new jobs, because $running is an estimate
+     * @param bool           $starts  false if no job may start: then new jobs are ignored, as $running is an estimate
      */
     public function update(array $running, float $now, bool $starts): void
     {

@@ -16,7 +16,7 @@ final class ScreenProgress implements Progress
     private const MIN_FRAME_NANOSECONDS = 100_000_000;
     private const MAX_FRAME_NANOSECONDS = 1_000_000_000;
 
-    /** Minimum pause after a frame, as a multiple of the frame's duration. So drawing takes about 1 % of the time. */
+    /** Minimum pause after drawing, as a multiple of the drawing time. So drawing takes about 1 % of the time. */
     private const PAUSE_FACTOR = 100;
 
     /** Columns that the rate and a margin need in the line of the sparkline. */
@@ -32,7 +32,7 @@ final class ScreenProgress implements Progress
     private readonly JobReport $report;
     private readonly FailureNotices $notices;
 
-    /** Earliest time of the next frame in nanoseconds of hrtime(). */
+    /** Earliest time to draw again, in nanoseconds of hrtime(). */
     private int $nextFrame = 0;
 
     private ?RunStatistics $statistics = null;
@@ -110,7 +110,7 @@ final class ScreenProgress implements Progress
             $this->draw($statistics, false);
         }
         $end = hrtime(true);
-        // The first frame is not measured, because it also loads classes.
+        // The first drawing does not count, because it also loads classes.
         $pause = $this->nextFrame === 0 ? 0 : ($end - $begin) * self::PAUSE_FACTOR;
         $this->nextFrame = $end + max(self::MIN_FRAME_NANOSECONDS, min(self::MAX_FRAME_NANOSECONDS, $pause));
     }

@@ -47,7 +47,7 @@ final class BlockQueue
         $this->changed->notify();
     }
 
-    /** @return \Generator<int, string> the blocks, until the queue is closed */
+    /** @return \Generator<int, string> the blocks, until the queue is empty and closed */
     public function read(): \Generator
     {
         while (true) {

@@ -6,7 +6,7 @@ namespace Spindle\Cli\Internal\Run\Pipe;
 
 use Spindle\Cli\Internal\UsageException;
 
-/** Splits bytes, in pieces of any size, into blocks of whole records, at the same places as GNU parallel. */
+/** Splits input that arrives in pieces of any size into blocks of whole records, at the same places as GNU parallel. */
 final class BlockSplitter
 {
     /** Largest size of a block in bytes, as in GNU parallel. */
