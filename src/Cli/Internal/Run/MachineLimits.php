@@ -34,7 +34,7 @@ final class MachineLimits
     /** Number of jobs that were started after the load was read. */
     private int $started = 0;
 
-    /** @var array{int, int}|null pages that were swapped in and out until $swapTime */
+    /** @var array{int, int}|null numbers of pages swapped in and out since the boot, read at $swapTime */
     private ?array $swapped = null;
     private int $swapTime = 0;
     private bool $isSwapping = true;
@@ -82,7 +82,7 @@ final class MachineLimits
         return $limits;
     }
 
-    /** Waits until another job may start, and counts that job. If no job runs for a while, reports why, once. */
+    /** Waits until another job may start, and counts that job. If no job runs for a while, reports once why. */
     public function awaitRoom(InputWait $wait, RunStatistics $statistics, ProgressConsole $console): void
     {
         $idleSince = Clock::now();

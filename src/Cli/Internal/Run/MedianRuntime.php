@@ -6,7 +6,7 @@ namespace Spindle\Cli\Internal\Run;
 
 /**
  * Computes the median of runtimes, with an error of at most one per cent. Runtimes are divided into classes; each class
- * is one per cent above the one below. Only a number per class is kept, so a long run needs no more memory.
+ * is one per cent wider than the class below. Only their counts are kept, so a long run needs no more memory.
  */
 final class MedianRuntime
 {

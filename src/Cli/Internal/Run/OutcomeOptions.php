@@ -46,7 +46,9 @@ final class OutcomeOptions
 
         $halt = HaltRule::parse($given->text('halt'));
         if ($halt?->isPercentage === true && $given->flag('pipe') && !$given->flag('tee')) {
-            throw new UsageException('option --halt: with --pipe, the number of all jobs is unknown; use no percentage');
+            throw new UsageException(
+                'option --halt: with --pipe, the number of all jobs is not known; give a number, such as soon,fail=3',
+            );
         }
 
         return new self(

@@ -119,7 +119,7 @@ final class RunCommand extends Command
 
     protected function execute(InputInterface $input, OutputInterface $output): int
     {
-        // OptionParser has replaced each -v after `run`, so this -v is before `run`. SHELL_VERBOSITY is no error.
+        // OptionParser has replaced each -v after `run`, so this -v is before `run`. SHELL_VERBOSITY is allowed.
         if (!$output->isDebug() && $input->hasParameterOption(['-v', '-vv', '--verbose'], true)) {
             throw new UsageException('option -v: give it after run, to print each command before its output');
         }

@@ -59,7 +59,7 @@ final class RunOptions
         $this->outcome->results?->template->checkPath($job);
     }
 
-    /** Returns whether jobs can't be created in advance, because they depend on earlier jobs or their start time. */
+    /** Returns whether each job must be created when it starts, because it depends on earlier jobs or on the time. */
     public function dependsOnStartTime(): bool
     {
         return $this->usesSlot()

@@ -58,7 +58,7 @@ final class Runner
     /** Exit status after --halt has stopped the run; null before. */
     private ?int $haltStatus = null;
 
-    /** Earliest time to create the next job with --delay, in nanoseconds of hrtime(). The pool delays retries. */
+    /** Earliest time to create the next job with --delay, in hrtime() nanoseconds. The pool itself delays retries. */
     private int $nextStart = 0;
 
     private int $lastReread = 0;

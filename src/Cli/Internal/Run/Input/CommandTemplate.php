@@ -9,8 +9,8 @@ use Spindle\Command\Command;
 
 /**
  * A command with GNU parallel's replacement strings: {} is the input, {.} the input without its extension, {/} its base
- * name, {//} its folder, and {/.} its base name without extension. {#} is the job's number, {%} its slot's number.
- * {1} and {-1} are the first and the last value of a job with several values.
+ * name, {//} its folder, and {/.} its base name without extension. {#} is the job's number, {%} its slot: the lowest
+ * number that no other running job has. {1} and {-1} are the first and the last value of a job with several values.
  *
  * Several words are a program and its arguments; no shell reads them. A single word with white space or a character
  * that is special to a shell is a shell line, in which inserted values are quoted.
@@ -149,7 +149,7 @@ final class CommandTemplate
         }
     }
 
-    /** Rejects {NAME} if no column has this name. It would stay in the command, before all values at the end. */
+    /** Rejects a misspelled {NAME} of a column. Otherwise, {NAME} would stay in the command, before all values. */
     private static function rejectUnknownColumn(string $words, ReplacementStrings $strings): void
     {
         $name = $strings->unknownColumnIn($words);

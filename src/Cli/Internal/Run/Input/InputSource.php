@@ -116,7 +116,7 @@ final class InputSource
         return $header;
     }
 
-    /** Counts the arguments, or the records of a regular file. Returns null for other streams or long separators. */
+    /** Counts arguments or records of a regular file. Returns null for other streams and for multi-byte separators. */
     public function count(): ?int
     {
         if ($this->stream === null) {

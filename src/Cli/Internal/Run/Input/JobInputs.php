@@ -40,7 +40,7 @@ interface JobInputs
     /**
      * Releases the input of a job that has ended or does not run. With --round-robin, sets {@see InputJob::$sent}.
      *
-     * @throws UsageException when the input has changed, so that the job may have read other bytes
+     * @throws UsageException when the input was changed during the run, so the job may have read other bytes
      */
     public function finished(InputJob $job): void;
 

@@ -35,7 +35,7 @@ final class ProgramTemplate implements TemplateBody
         return Command::of(...($words === [] ? [''] : $words));
     }
 
-    /** Quotes each value (e'a b' for e{}), or the whole word if its fixed text needs it. GNU parallel quotes only values. */
+    /** Quotes the values (e'a b' for e{}), as GNU parallel, but the whole word if its fixed text needs quotes too. */
     public function text(array $values, int $sequence, string $slot): string
     {
         return implode(' ', $this->words($values, $sequence, $slot, isQuoted: true));

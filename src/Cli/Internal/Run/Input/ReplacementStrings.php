@@ -35,7 +35,7 @@ final class ReplacementStrings
     private readonly array $columns;
 
     /**
-     * @param array<array-key, string> $spellings spellings that differ from the default, by part
+     * @param array<array-key, string> $spellings spellings that replace the default, by {@see Replacement::$part}
      * @param list<string>             $columns   names of the columns; an empty name can't be used
      */
     public function __construct(array $spellings = [], array $columns = [])
@@ -74,7 +74,7 @@ final class ReplacementStrings
         return preg_match(self::UNSUPPORTED_PATTERN, $rest, $match) === 1 ? $match[0] : null;
     }
 
-    /** Returns the first {text} that looks like a column's name but is none; null for no such text or no header. */
+    /** Returns the first {text} that looks like a column's name but is none; null if there is none, or no header. */
     public function unknownColumnIn(string $text): ?string
     {
         $rest = (string) preg_replace($this->pattern($text), ' ', $text);

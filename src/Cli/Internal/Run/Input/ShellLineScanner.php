@@ -172,7 +172,7 @@ final class ShellLineScanner
         }
     }
 
-    /** Scans the text after $((. If ) ends the text, and not )), $( began a subshell; later positions are refused. */
+    /** Scans the text after $((. If only one ) ends the text, $(( begins a subshell; later positions are refused. */
     private function stepInArithmetic(string $text, int $at): int
     {
         switch ($text[$at]) {

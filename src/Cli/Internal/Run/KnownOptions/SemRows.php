@@ -20,8 +20,8 @@ final class SemRows
         ['fg', '', Meaning::Same, 'Wait for the end of the command, and exit with its status'],
         ['wait', '', Meaning::Same, 'Start nothing; wait until all commands of the name have ended'],
         [
-            'st semaphore-timeout semaphoretimeout', 'T', Meaning::Same, 'Wait at most T seconds, or a time such as'
-            . ' 10m, and then start the command anyway. With - before T, start nothing and exit with 1',
+            'st semaphore-timeout semaphoretimeout', 'T', Meaning::Same, 'Wait at most T (seconds, or a time such as'
+            . ' 10m), and then start the command anyway. With - before T, start nothing and exit with 1',
         ],
         ['ungroup u', '', Meaning::Same, 'Print output immediately, and not when the command has ended'],
         ['pipe semaphore', '', Meaning::Ignored, 'The command reads standard input anyway'],

@@ -17,8 +17,8 @@ final class FailureNotices
 
     /** Start of the current second, in seconds since the run began. */
     private float $secondStart = 0.0;
-    private int $inSecond = 0;
-    private int $unnamed = 0;
+    private int $printedInSecond = 0;
+    private int $notPrinted = 0;
 
     public function __construct(private readonly ProgressConsole $console) {}
 
@@ -29,12 +29,12 @@ final class FailureNotices
             return; // JobRecorder prints the error after the output of the job.
         }
         $this->summarise($now);
-        if ($this->inSecond >= self::MAX_PER_SECOND) {
-            ++$this->unnamed;
+        if ($this->printedInSecond >= self::MAX_PER_SECOND) {
+            ++$this->notPrinted;
 
             return;
         }
-        ++$this->inSecond;
+        ++$this->printedInSecond;
         $this->console->writeLine(\sprintf(
             'spindle: %s failed: %s after %.1f s: %s',
             TerminalText::escape($job->name()),
@@ -50,10 +50,10 @@ final class FailureNotices
         if ($now - $this->secondStart < 1.0) {
             return;
         }
-        if ($this->unnamed > 0) {
-            $this->console->writeLine('spindle: ' . Plural::of($this->unnamed, 'more job') . ' failed');
+        if ($this->notPrinted > 0) {
+            $this->console->writeLine('spindle: ' . Plural::of($this->notPrinted, 'more job') . ' failed');
         }
-        [$this->secondStart, $this->inSecond, $this->unnamed] = [$now, 0, 0];
+        [$this->secondStart, $this->printedInSecond, $this->notPrinted] = [$now, 0, 0];
     }
 
     /** Returns how a failed job ended. */

@@ -23,7 +23,7 @@ interface Progress
     /** Called after other output was written to the terminal. */
     public function wrote(string $bytes): void;
 
-    /** Shows the statistics. Called every second. */
+    /** Shows the statistics. Called about every second. */
     public function show(RunStatistics $statistics): void;
 
     /** Shows the final statistics of the run. */

@@ -77,7 +77,7 @@ final class ScreenTerminal
             },
         ];
         $this->watchers = SignalWatch::start($handlers);
-        if ($this->watchers !== []) { // without pcntl, readKeys() changes no settings that must be restored
+        if ($this->watchers !== []) { // only with pcntl, readKeys() changes settings to restore
             $this->watchSuspension($suspend);
         }
     }

@@ -30,7 +30,7 @@ final class BlockFiles
     /** @var array<int, int> bytes by number of the job */
     private array $sizes = [];
 
-    /** @param bool $areWritten false for --dry-run: paths are assigned, but no file is written */
+    /** @param bool $areWritten whether files are written; false for --dry-run, which only assigns paths */
     public function __construct(public readonly bool $areWritten = true)
     {
         // The path is absolute, because jobs can run in another folder.
