@@ -67,8 +67,8 @@ final class RunCommand extends Command
           0          All jobs succeeded, or --halt success=... was reached.
           1-100      The number of failed jobs; their percentage with --halt ...=N%.
           101        More than 100 jobs failed.
-          any        With --halt ...,fail=1 or done=1, or a percentage of all jobs
-                     that is one job: the status of the job that stopped the run.
+          any        With --halt ...,fail=1 or done=1 (or a percentage that equals
+                     one job): the status of the job that stopped the run.
           130        Interrupted by Ctrl-C (INT).
           141        The reader of standard output closed it.
           143        Ended by TERM.

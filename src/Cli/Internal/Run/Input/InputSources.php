@@ -22,7 +22,7 @@ final class InputSources
 
     /**
      * @param non-empty-list<non-empty-list<InputSource>> $groups
-     * @param bool $repeatsShorter whether a source that ends early starts again, as by --link; if not, its group ends
+     * @param bool $repeatsShorter whether a source that ends early starts again, as by --link; if not, the group ends
      * @param bool $isShuffled whether the combinations have a random order, as by --shuf
      */
     public function __construct(

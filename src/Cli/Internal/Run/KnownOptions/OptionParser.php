@@ -14,7 +14,7 @@ use Spindle\Cli\Internal\UsageException;
  */
 final class OptionParser
 {
-    /** Spellings that GNU parallel and xargs read differently without a value, with the spelling to use instead. */
+    /** Spellings that, without a value, differ between GNU parallel and xargs; and the spelling to use instead. */
     private const NEEDS_VALUE = ['-i' => '-I', '--replace' => '-I', '-e' => '-E', '--eof' => '-E'];
 
     public function __construct(private readonly OptionTable $table) {}

@@ -10,14 +10,14 @@ use Spindle\Cli\Internal\Run\TemporaryFile;
 use Spindle\Command\CommandResult;
 use Spindle\Command\StreamException;
 
-/** The option --keep-order. A result is early, and is kept, while an earlier job has no result. */
+/** The option --keep-order. Keeps an early result until all jobs before it in the input have results. */
 final class OutputOrder
 {
     /** Limits of {@see isFull()}: number of early results, and bytes of their inputs and commands. */
     private const MAX_EARLY_RESULTS = 1000;
     private const MAX_EARLY_BYTES = 16 << 20;
 
-    /** Large results per temporary file. More results save descriptors. Fewer results free disk space earlier. */
+    /** Maximum large results in one temporary file. A higher number saves descriptors, a lower one disk space. */
     private const MAX_RESULTS_PER_FILE = 50;
 
     /** @var \SplQueue<InputJob> jobs whose result has not been yielded yet, in the order of the input */
