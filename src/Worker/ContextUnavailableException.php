@@ -6,7 +6,7 @@ namespace Spindle\Worker;
 
 use Spindle\SpindleException;
 
-/** PHP cannot run workers of the requested {@see WorkerContext}: an extension is missing. */
+/** PHP lacks an extension or functions that workers of the requested {@see WorkerContext} need. */
 final class ContextUnavailableException extends \RuntimeException implements SpindleException
 {
     private function __construct(string $message)

@@ -22,8 +22,8 @@ use Spindle\Lifecycle;
  * produces a limited number of items before the caller reads them. The worker runs no other task until this task has
  * ended or the caller's generator was destroyed.
  *
- * {@see close()} waits for all submitted tasks. A running map() call reads no more values. It yields the results of the
- * values that it has read, and then throws ExecutorClosedException, unless its input had ended.
+ * {@see close()} waits for all submitted tasks. A running map() call then reads no more values. It yields the results
+ * of the values that it has read, and then throws ExecutorClosedException, unless it had read the whole input.
  */
 interface Executor extends Lifecycle
 {
@@ -72,7 +72,7 @@ interface Executor extends Lifecycle
 
     /**
      * Does the same as {@see self::map()}, but yields each result as soon as it arrives. A {@see WorkerPool} sends the
-     * results of tiny tasks together. Results of the last 100 µs before a long task arrive after that task.
+     * results of tiny tasks together. Results from the 100 µs before a long task starts arrive when that task ends.
      *
      * @template TKey
      * @template TValue

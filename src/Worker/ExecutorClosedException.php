@@ -6,7 +6,7 @@ namespace Spindle\Worker;
 
 use Spindle\SpindleException;
 
-/** Thrown after close() or kill(), in a fork of the executor's process, and for tasks whose results are not read. */
+/** Thrown after close() or kill(), in a fork of the executor's process, and for tasks of a loop that was left. */
 final class ExecutorClosedException extends \RuntimeException implements SpindleException
 {
     private function __construct(string $message)

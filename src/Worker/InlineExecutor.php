@@ -21,7 +21,7 @@ use Spindle\Worker\Internal\TaskCode;
  *
  * Tasks, arguments and results are serialized as for a {@see WorkerPool}, so both executors refuse the same values with
  * the same exception. A call of map() runs one task at a time, so {@see mapUnordered()} also keeps the order of the
- * input. While a submitted task is suspended, others run. A generator is at most one item ahead of its reader.
+ * input. While a submitted task is suspended, other tasks run. A generator task is at most one item ahead of the reader.
  *
  * Tasks are not isolated. A task that blocks also blocks the rest of the process. exit() or a fatal error in a task
  * ends the process. Tasks share the globals and the output of the process. There are no retries and no time limit. A
@@ -94,8 +94,8 @@ final class InlineExecutor implements Executor
 
     /**
      * Refuses new tasks, and waits until all tasks have ended. For a generator task, close() waits until the caller has
-     * read all items or destroyed the generator. A map() yields the result of its running task, and then throws
-     * ExecutorClosedException, unless its input is an array and this task had the last value.
+     * read all items or destroyed the generator. A running map() yields the result of its current task. Then it throws
+     * ExecutorClosedException, unless the input is an array and this task had the last value.
      *
      * Cancellation: does the same as {@see kill()}.
      *

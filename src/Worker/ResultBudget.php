@@ -14,7 +14,7 @@ use Spindle\Internal\WeakTimer;
  *
  * If more than 64 KiB of a worker's result are unread, the pool reads them only when they fit into the unused part of
  * the budget. While no byte of the budget is used, a result of any size fits. When the application receives a result,
- * the bytes are released. The application can count them again with {@see forceAcquire()}.
+ * the bytes are released. If it keeps the result, it can count them again with {@see forceAcquire()}.
  */
 final class ResultBudget
 {
@@ -68,7 +68,7 @@ final class ResultBudget
     /**
      * Counts bytes as used now if there is room, otherwise as soon as there is room.
      *
-     * @param \Closure(): bool $later called when the bytes are counted after a wait; returns whether they are needed
+     * @param \Closure(): bool $later called when the bytes are counted after a wait; returns whether it needs them
      *
      * @return bool whether the bytes were counted now
      */

@@ -59,7 +59,7 @@ final class Backlog
         return false;
     }
 
-    /** Takes up to `$maxTasks` tasks of the first batch that may run. Gives blocked batches back to {@see MapRun}. */
+    /** Takes up to `$maxTasks` tasks of the first batch that may run. Earlier batches go back to their map. */
     public function shift(int $maxTasks): ?Batch
     {
         if ($this->waiting === []) {
@@ -207,7 +207,7 @@ final class Backlog
         }
     }
 
-    /** Gives blocked batches back to their maps, until the first batch of the queue may run. */
+    /** Gives batches back to their maps, until {@see MapRun::mayRun()} is true for the first batch of the queue. */
     private function returnBlocked(): void
     {
         while (!$this->batches->isEmpty()) {

@@ -7,7 +7,7 @@ namespace Spindle\Worker\Internal;
 /**
  * Computes from the durations of tasks how many tasks to put into a batch. A batch should take about 1 ms. This is long
  * compared to the cost of sending a batch, but too short to be noticed. The typical duration is a moving average of
- * logarithms, so that rare long tasks have little influence. {@see TaskTimeouts} takes back tasks after a long one.
+ * logarithms, so that rare long tasks have little influence. {@see TaskTimeouts} takes back tasks behind a long one.
  */
 final class BatchSizing
 {

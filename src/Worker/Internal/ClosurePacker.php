@@ -78,7 +78,7 @@ final class ClosurePacker
         $this->sent[$closure] = $sent; // set first, because the closure may have captured itself
         $this->check($sent->object, "{$path}'s \$this", $depth + 1);
         // getStaticVariables() evaluates the initial values of static variables, so it is called only if necessary. The
-        // captured values are read twice: if a variable kept them, its references would make all of them look shared.
+        // captured values are read twice: a variable that kept the first array would make each reference look shared.
         $mayShare = str_contains($source->code, '&') && self::hasReference($source->captured($function));
         /** @var array<string, mixed> $shared captured variables, as references only if other code shares them */
         $shared = $mayShare ? $function->getStaticVariables() : [];

@@ -49,7 +49,7 @@ final class ClosureReader
         return $closures;
     }
 
-    /** Stores the indices of `class` or another keyword, of the brace after it, and of the last token. */
+    /** Stores the indices of a class's keyword (`class`, `trait`, …), opening brace and last token. */
     private function addClass(int $at): void
     {
         $begin = $at;
@@ -63,7 +63,7 @@ final class ClosureReader
         ];
     }
 
-    /** Returns the closure whose `fn` or `function` has this index; null for a named function or an import. */
+    /** Returns the closure whose `fn` or `function` has this index; null for a named function or `use function`. */
     private function closure(int $at): ?ClosureSource
     {
         $isArrow = $this->tokens[$at]->is(\T_FN);
@@ -193,7 +193,7 @@ final class ClosureReader
     /**
      * @param array<int, \PhpToken> $tokens
      *
-     * @return array<string, string> names, by the lower-case name. Only the first part of a qualified name
+     * @return array<string, string> names, or first parts of qualified names, by the lower-case name
      */
     private static function words(array $tokens): array
     {

@@ -148,7 +148,7 @@ final class ClosureSource
         };
     }
 
-    /** Returns whether the closure can have this source. The check is sufficient for the only closure on a line. */
+    /** Returns whether the closure can have this source. This check is sufficient if its line has no other closure. */
     public function couldBe(\ReflectionFunction $closure): bool
     {
         return $closure->isStatic() === $this->isStatic
@@ -183,7 +183,7 @@ final class ClosureSource
         return $this->uses === null ? $variables : array_intersect_key($variables, array_flip($this->uses));
     }
 
-    /** Returns whether PHP reports the same properties for the closure as for this source. */
+    /** Returns whether PHP reports the same properties for the closure as for one made from this source. */
     public function matches(\ReflectionFunction $closure): bool
     {
         if ($this->signature === null) {

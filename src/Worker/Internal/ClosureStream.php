@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Worker\Internal;
 
 /**
- * Compiles the source of a received closure under a name that ends with the original file, and at the original line.
+ * Compiles the source of a received closure at its original line, under a file name that ends with the original name.
  * PHP's messages contain this name. {@see SourceFiles} uses the name to find the source of a nested closure. PHP does
  * not free all memory of a compilation, so each source is compiled only once, as a function that creates closures.
  */

@@ -20,15 +20,15 @@ interface Context
      */
     public function start(int $id, #[\SensitiveParameter] array $settings): void;
 
-    /** Ends a worker and, unless it is a thread, all processes of its tasks. Kills them after the grace period. */
+    /** Ends a worker and the processes that its tasks started (not for threads). Kills them after the grace period. */
     public function end(int $id): void;
 
     /** Called when the socket of a worker was closed. Makes the context check soon how the worker ended. */
     public function onDisconnected(int $id): void;
 
     /**
-     * Accepts the connection of the host that this context expects. Returns false for any other process, even if that
-     * process knows the secret. `$data` is the rest of the greeting, after nonce and proof.
+     * Accepts the connection of this context's host, the process whose forks or threads are workers. Returns false for
+     * any other process, even if it knows the secret. `$data` is the rest of the greeting, after nonce and proof.
      */
     public function onConnected(WorkerLink $link, int $type, string $data): bool;
 

@@ -39,7 +39,7 @@ final class InheritedState
     }
 
     /**
-     * Returns the changes since an earlier state. Always includes the directory: the host may have to enter it again.
+     * Returns the changes since an earlier state. Always includes the directory: the host may have failed to enter it.
      *
      * @return array{
      *     directory: string, moved: bool, umask: int|null, set: array<array-key, string>, unset: list<int|string>,

@@ -90,7 +90,7 @@ final class ItemStream
                 if ($budgeted === 0) {
                     $this->acknowledge($size);
                 } else {
-                    // Deferred: a reader that keeps the item calls forceAcquire() before other results use the bytes.
+                    // Later, so that a reader that keeps the item can call forceAcquire() before others use the bytes.
                     EventLoop::defer(fn() => $this->budget->release($budgeted));
                 }
                 $item = $this->source->decode($bytes);

@@ -21,7 +21,7 @@ final class LateBinding
 
     private const MAX_CACHED_ANSWERS = 256;
 
-    /** @var array<string, bool> whether a method depends on the class, by class and method */
+    /** @var array<string, bool> whether a method depends on the class of `static`, by class and method */
     private static array $answers = [];
 
     /** Returns whether a token is `static` as a class name, a callable string, or one of the {@see FUNCTIONS}. */

@@ -116,7 +116,7 @@ final class MapInput implements InputConsumer
         $this->pump->refuse($refusal);
     }
 
-    /** Returns whether no further batch will be made. A batch may still wait for a worker. */
+    /** Returns whether the last batch was made. This batch may still wait for a worker. */
     public function isOver(): bool
     {
         return $this->pump->isOver() && $this->tasks === [];

@@ -142,7 +142,7 @@ final class OutcomeHandler
         $worker->batches = [];
     }
 
-    /** Requeues each task in its own batch. If such a batch is too large for another worker, only this task fails. */
+    /** Requeues each task in its own batch. Then a task that is too large for the memory of a worker fails alone. */
     private function requeueEach(Batch $batch): void
     {
         for ($index = 0; $index < $batch->limit; ++$index) {

@@ -20,13 +20,13 @@ final class SerializabilityCheck
     /** Value of $deepest if serialize() calls a method that may suspend the fiber. */
     public const MAY_SUSPEND = \PHP_INT_MAX - 1;
 
-    /** Like MAY_SUSPEND, for a method of Serializable: its calls of serialize() share the table of the outer call. */
+    /** Like MAY_SUSPEND, for a method of Serializable. Its serialize() calls use the object table of the outer call. */
     public const MAY_SHARE = \PHP_INT_MAX;
 
     /** @var array<string, SerializationKind> kind of objects, by class */
     private static array $kinds = [];
 
-    /** @var array<class-string, \ReflectionClass<object>> by class; empty before PHP 8.4, which has no lazy objects */
+    /** @var array<class-string, \ReflectionClass<object>> by class; used since PHP 8.4, which has lazy objects */
     private static array $classes = [];
 
     /** @var array<string, \ReflectionMethod> methods that serialize() calls, by class */
@@ -135,8 +135,8 @@ final class SerializabilityCheck
     }
 
     /**
-     * Calls serialize() for an object that may suspend its fiber. The call initializes a lazy object, because an
-     * (array) cast of an uninitialized one would be incomplete. SKIP_INITIALIZATION_ON_SERIALIZE prevents this.
+     * Calls serialize() for an object that may suspend its fiber. The call initializes a lazy object, unless the object
+     * has SKIP_INITIALIZATION_ON_SERIALIZE. An (array) cast of an uninitialized object would be incomplete.
      *
      * @throws UnserializableException when the initializer throws, or when the call suspends its fiber
      */

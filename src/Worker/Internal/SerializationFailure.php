@@ -12,7 +12,7 @@ final class SerializationFailure
     /** @var array<int|string, true> examined objects and references, by id */
     private array $seen = [];
 
-    /** Exception for the first part in a cycle, whose refused parts were all examined before. */
+    /** Exception for the first part whose refused parts were all examined before, as in a cycle of references. */
     private ?UnserializableException $cycle = null;
 
     private function __construct() {}

@@ -7,8 +7,8 @@ namespace Spindle\Worker\Internal;
 /**
  * Runs code that may suspend its fiber inside of serialize(). PHP has a global table of repeated objects for nested
  * calls of serialize(), and another one for unserialize(). If other fibers used the table of a suspended call, PHP
- * could crash. During an __unserialize(), PHP holds a lock, and calls inside of it get separate tables. So this class
- * runs the code in an __unserialize(): the lock is held when the code begins and when it ends.
+ * could crash. During an __unserialize(), PHP holds a lock, and new calls get separate tables. So this class runs the
+ * code in an __unserialize().
  */
 final class SerializeLock
 {
@@ -26,8 +26,8 @@ final class SerializeLock
      *
      * @return T
      *
-     * @throws \LogicException while a Serializable::unserialize() runs or is suspended. This call would use its table,
-     *     so that its references would be wrong
+     * @throws \LogicException while a Serializable::unserialize() runs or is suspended. Both would use one table, so that
+     *     references would be wrong
      */
     public static function hold(\Closure $work): mixed
     {

@@ -32,8 +32,8 @@ final class SharedFlags
     public const LIMIT_CHECK_NANOSECONDS = 20_000;
 
     /**
-     * The lower 31 bits of a key are the name of the memory. The bits above are a number of extra bytes. So memory of
-     * another program with this name has another size. (The owner at offset 32 may not be written yet.)
+     * The lower 31 bits of a key are the name of the memory. The bits above are a random number of extra bytes: the
+     * size shows whether another program owns memory of this name, even before the owner (offset 32) is written.
      */
     private const NAME_MASK = 0x7FFF_FFFF;
     private const MAX_EXTRA_BYTES = 4000;

@@ -43,7 +43,7 @@ final class StaticCalls
     }
 
     /**
-     * Returns whether the `::` at this index is part of a call of a method. It is not in `A::{$name}` or `A::$$name`.
+     * Returns whether the `::` at this index is part of a method call. `A::{$name}` and `A::$$name` are no calls.
      *
      * @param list<\PhpToken> $tokens without spaces and comments
      */

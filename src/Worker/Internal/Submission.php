@@ -9,10 +9,10 @@ use Amp\DeferredFuture;
 /** A submitted task, with the future for its outcome. */
 final class Submission extends EncodedValue
 {
-    /** Reason of a cancellation. The task fails with it when the task has ended or can no longer start. */
+    /** Exception of a cancellation. The task fails with this exception when it has ended or can no longer start. */
     public ?\Throwable $cancelled = null;
 
-    /** Whether the task was never in a batch for a worker. */
+    /** Whether the task waits for its first batch. */
     public bool $isWaiting = true;
 
     /** @var (\Closure(): void)|null called when the task is over */
@@ -21,7 +21,7 @@ final class Submission extends EncodedValue
     /** Whether the outcome is a generator that has not ended. */
     private bool $isStreaming = false;
 
-    /** @param DeferredFuture<mixed>|null $deferred null after the outcome: a future keeps a generator alive */
+    /** @param DeferredFuture<mixed>|null $deferred null after the outcome, so that no generator is kept alive */
     public function __construct(string $code, int $kind, private ?DeferredFuture $deferred)
     {
         parent::__construct($code, $kind);

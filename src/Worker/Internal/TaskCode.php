@@ -12,7 +12,7 @@ use Spindle\Worker\UnserializableException;
  */
 final class TaskCode
 {
-    /** Callback for {@see ValueSerializer::unserialize()}. */
+    /** Callback of {@see ValueSerializer::unserialize()} for a class that does not exist. */
     public const MISSING = self::class . '::missingClass';
 
     private const FUNCTION = 'f';

@@ -148,8 +148,8 @@ final class ValueSerializer
 
     /**
      * Unserializes a value that may contain objects. If their methods suspend the fiber, DetachedCall::start() returns,
-     * and `unserialize_callback_func` is reset before other fibers run. PHP no longer needs this setting then: it calls
-     * `__unserialize()` and `__wakeup()` after all look-ups of classes. But after a suspension in an autoloader or in
+     * and `unserialize_callback_func` is reset before other fibers run. By then, PHP has looked up all classes, because
+     * it calls `__unserialize()` and `__wakeup()` afterwards. But after a suspension in an autoloader or in
      * Serializable::unserialize(), a missing class gives an incomplete object.
      *
      * @param callable-string $missing

@@ -192,7 +192,7 @@ final class WorkerHandle
         return $options->idleTimeout - (hrtime(true) - $this->idleSince) / 1e9;
     }
 
-    /** Ends the worker when it has no tasks. Must be called again when its current tasks are done. */
+    /** Ends the worker if it has no tasks. Otherwise, must be called again when its current tasks are done. */
     public function stop(): void
     {
         $this->beginToEnd();
@@ -257,7 +257,7 @@ final class WorkerHandle
         return null;
     }
 
-    /** With shared memory, prevents the start of further tasks of a batch. Returns how many the worker keeps. */
+    /** Takes back the unstarted tasks of a batch, if there is a mark. Returns how many tasks the worker keeps. */
     public function takeBack(Batch $batch): int
     {
         $started = $this->sharedFlags === null

@@ -12,7 +12,7 @@ use Spindle\Worker\WorkerPoolOptions;
 
 final class WorkerSettings
 {
-    /** Default limit of a result in bytes without a memory_limit; with one, the default is a quarter of it. */
+    /** Default limit of a result in bytes if PHP has no memory_limit. Otherwise, the default is a quarter of it. */
     private const DEFAULT_MAX_RESULT_BYTES = 1 << 30;
     private const MEMORY_LIMIT_DIVISOR = 4;
 

@@ -37,7 +37,7 @@ final class ForkHost
     /** @var array<int, resource> by worker: pipe with the worker's standard error */
     private array $stderrs = [];
 
-    /** Gives each fork a separate standard error; null without ext-ffi. Then forks use the host's standard error. */
+    /** Gives each fork a separate standard error; null without ext-ffi: forks then share the host's. */
     private readonly ?Libc $libc;
 
     private readonly InheritedChanges $changes;
@@ -56,8 +56,8 @@ final class ForkHost
     public function run(): ?array
     {
         set_error_handler(null); // a handler of the bootstrap file may throw, in spite of `@`
-        // A SIGCHLD just before stream_select() does not end the wait. But the end of a worker's standard error does,
-        // and a REAP frame, which the pool sends when the worker's socket is closed. If another process has both open,
+        // A SIGCHLD just before stream_select() does not end the wait. The end of the worker's standard error then does,
+        // or the REAP frame that the pool sends when the worker's socket is closed. If another process keeps both open,
         // the wait ends after CHECK_INTERVAL.
         pcntl_async_signals(true);
         pcntl_signal(\SIGCHLD, static fn() => null, false);

@@ -13,9 +13,9 @@ use Revolt\EventLoop\Internal\DriverCallback;
 
 /**
  * Removes callbacks that a task leaves in the event loop, so that they do not make the next task fail. Cancels only
- * timers and deferred callbacks that would keep the loop running. Libraries may still need unreferenced callbacks, such
- * as for open connections. Spindle's own timers stay, because the next tasks can use the same objects, such as a pool.
- * Runs queued calls, such as of `Amp\async()`, until each call has ended or waits.
+ * timers and deferred callbacks that would keep the loop running. Unreferenced callbacks stay, because libraries may
+ * need them, such as for open connections. Spindle's own timers stay, because the next tasks can use the same objects,
+ * such as a pool. Runs queued calls, such as of `Amp\async()`, until each call has ended or waits.
  */
 final class LoopCallbacks
 {
@@ -30,7 +30,7 @@ final class LoopCallbacks
     /** @var array<string> identifiers of the callbacks that stay */
     private array $known = [];
 
-    /** Reference to the identifier that the driver gives to the next callback; null without such a property. */
+    /** Reference to the identifier that the driver gives to the next callback; null if it has no such property. */
     private ?string $nextId = null;
 
     /** Value of $nextId when the known callbacks were read. */
@@ -116,7 +116,7 @@ final class LoopCallbacks
         return $read($driver);
     }
 
-    /** @return bool whether timers were cancelled; fibers that waited for them may have set others while ending */
+    /** @return bool whether timers were cancelled. If so, fibers that waited for them may have set new timers */
     private function cancelTimers(): bool
     {
         $left = array_diff($this->driver->getIdentifiers(), $this->known);
@@ -126,8 +126,8 @@ final class LoopCallbacks
         }
         try {
             array_map($this->driver->cancel(...), $ids);
-            // Destroys the fibers that waited for the timers. Otherwise PHP would destroy these reference cycles
-            // during another task.
+            // Destroys the fibers that waited for the timers. They are in reference cycles, which PHP would otherwise
+            // destroy during another task.
             gc_collect_cycles();
         } catch (\Throwable $thrown) {
             self::report($thrown);

@@ -146,7 +146,7 @@ final class PoolLink implements FrameHandler
             : $this->write($header) && $this->write($payload);
     }
 
-    /** Closes the socket. Called in a fork of the host, which uses another connection. */
+    /** Closes the host's socket in a fork. The fork uses a connection of its own. */
     public function close(): void
     {
         fclose($this->socket);

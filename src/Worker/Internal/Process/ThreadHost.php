@@ -13,7 +13,7 @@ use Spindle\Worker\Internal\WorkerProtocol;
  * The host: the process whose threads are workers. It loads no code of the application. It only starts threads, ends
  * threads and waits. In ext-parallel 1.2, a Future reads freed memory if its closure ended by exit() or an exception.
  * So this class uses no Future. It passes two closures to each thread. The first closure is the worker. The second
- * runs when the first has ended in any way, and reports that end through a socket. No ended Runtime is used again.
+ * runs when the first has ended in any way, and reports that end through a socket. Each Runtime runs only one worker.
  */
 final class ThreadHost
 {

@@ -51,7 +51,7 @@ final class Worker
     /** @var array<int, string> encoded callable of each map() call, by the id of the call */
     private array $codes = [];
 
-    /** @var array<int|string, \Closure> callables of map() calls by id, of submitted stateless tasks by code */
+    /** @var array<int|string, \Closure> callables: of map() calls by id, of stateless submitted tasks by code */
     private array $callables = [];
 
     /**
@@ -59,7 +59,7 @@ final class Worker
      * @param bool   $timed whether to record in the shared memory when each task starts
      * @param int|null $maxMemoryGrowth bytes of memory growth after which no further task of a batch is started
      * @param bool   $restoresState whether to restore {@see InitialState} after each task
-     * @param bool   $isThread whether this is a thread. A thread gets no signals and runs shutdown functions too late
+     * @param bool   $isThread whether this is a thread, see {@see WorkerLifecycle}
      */
     public function __construct(
         private readonly PoolLink $link,
@@ -227,7 +227,7 @@ final class Worker
         }
         $duration = (int) (hrtime(true) - $startedAt);
         $this->results->recordDuration($duration);
-        if ($duration > SharedFlags::LIMIT_CHECK_NANOSECONDS) { // a shorter task cannot have loaded the loop
+        if ($duration > SharedFlags::LIMIT_CHECK_NANOSECONDS) { // a shorter task cannot have loaded the event loop
             $this->findLoop();
         }
         $this->lifecycle->state = WorkerLifecycle::RUNNING_OWN_CODE;
@@ -245,7 +245,7 @@ final class Worker
             if ($now - $this->results->flushedAt > $maxDelay) {
                 $now = $this->flushBefore($index);
             }
-            $this->findLoop(); // no task is missed: loading the loop takes longer than the check interval
+            $this->findLoop(); // after each task that loads the loop, because that takes longer than the check interval
         }
         $limit = $this->readLimit($limit);
         if ($index > 0 && $this->hasGrown()) {
@@ -352,7 +352,7 @@ final class Worker
         }
     }
 
-    /** Sends results, while the mark names the previous task. Returns the start time of the task `$index`. */
+    /** Sends results. Until they are sent, the mark names the previous task. Returns the start of the task `$index`. */
     private function flushBefore(int $index): int
     {
         if ($this->sharedMemory !== null) {

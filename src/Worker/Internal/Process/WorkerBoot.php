@@ -17,7 +17,7 @@ final class WorkerBoot
     /** Number of nested pools around this process: 1 in a worker of the outermost pool. */
     private static int $depth = 0;
 
-    /** Product of the sizes of the pools around this process. A pool here divides the CPUs by it. */
+    /** Product of the sizes of the pools around this process. A pool here divides the number of CPUs by it. */
     private static int $siblings = 1;
 
     private ?PoolLink $link = null;

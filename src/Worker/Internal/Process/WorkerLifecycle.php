@@ -52,12 +52,12 @@ final class WorkerLifecycle
     /** Number of output buffers while the worker's buffer is the innermost one; NO_BUFFER after a task has ended it. */
     private int $bufferLevel = self::NO_BUFFER;
 
-    /** @var string|null unused bytes. Their release gives memory to the exit report when PHP has no other memory */
+    /** @var string|null bytes to release before the exit report, because a fatal error may have left no memory */
     private ?string $reserve; // @phpstan-ignore property.onlyWritten
 
     /**
      * @param int  $sharedMemoryKey key of the shared memory, see {@see SharedFlags}; 0 for none
-     * @param bool $isThread whether this is a thread. A thread gets no signals and runs shutdown functions too late
+     * @param bool $isThread whether this is a thread. It gets no signals, and its host calls {@see reportExit()}
      */
     public function __construct(
         private readonly PoolLink $link,
@@ -77,7 +77,7 @@ final class WorkerLifecycle
             register_shutdown_function($this->reportExit(...));
             if (\function_exists('pcntl_signal')) {
                 pcntl_async_signals(true);
-                // `false`: SIGTERM interrupts the wait for a frame. Otherwise the handler would run after the next one.
+                // `false`: SIGTERM interrupts the wait for a frame. Otherwise the handler would run after that frame.
                 pcntl_signal(self::SIGTERM, $this->terminate(...), false);
             }
         }

@@ -2,7 +2,7 @@
 
 declare(strict_types=1);
 
-// Loads the classes of a worker, because no autoloader exists yet. Each further class would delay its start.
+// Loads the classes of a worker, because no autoloader exists yet. Each further class would delay the worker's start.
 
 require_once dirname(__DIR__, 3) . '/SpindleException.php';
 require_once dirname(__DIR__, 3) . '/Internal/Warnings.php';
