@@ -21,7 +21,7 @@ use Spindle\Worker\Internal\TaskCode;
  *
  * Tasks, arguments and results are serialized as for a {@see WorkerPool}, so both executors refuse the same values with
  * the same exception. A call of map() runs one task at a time, so {@see mapUnordered()} also keeps the order of the
- * input. While a submitted task is suspended, other tasks run. A generator task is at most one item ahead of the reader.
+ * input. While a submitted task waits, other tasks run. A generator task is at most one item ahead of its reader.
  *
  * Tasks are not isolated. A task that blocks also blocks the rest of the process. exit() or a fatal error in a task
  * ends the process. Tasks share the globals and the output of the process. There are no retries and no time limit. A

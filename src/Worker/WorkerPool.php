@@ -156,8 +156,8 @@ final class WorkerPool implements Executor, Statistics
      *
      * A running map() still yields the results of the values that it has read. Then it throws ExecutorClosedException,
      * unless it had reached the end of the input before close(). (A closed pool does not ask an iterator whether more
-     * values follow.) If a loop over results calls close(), the pool keeps all further results of this loop in memory. For a
-     * generator task, close() waits until the task has ended or the caller's generator was destroyed.
+     * values follow.) If a loop over results calls close(), the pool keeps all further results of this loop in memory.
+     * For a generator task, close() waits until the task has ended or the caller's generator was destroyed.
      *
      * Cancellation: ends the workers and the remaining tasks as {@see kill()} does.
      *

@@ -26,7 +26,7 @@ final class SerializeLock
      *
      * @return T
      *
-     * @throws \LogicException while a Serializable::unserialize() runs or is suspended. Both would use one table, so that
+     * @throws \LogicException while a Serializable::unserialize() runs or is suspended. Both would use one table, and
      *     references would be wrong
      */
     public static function hold(\Closure $work): mixed

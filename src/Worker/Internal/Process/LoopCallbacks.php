@@ -30,7 +30,7 @@ final class LoopCallbacks
     /** @var array<string> identifiers of the callbacks that stay */
     private array $known = [];
 
-    /** Reference to the identifier that the driver gives to the next callback; null if it has no such property. */
+    /** Reference to the identifier that the driver gives to the next callback; null if the driver has no $nextId. */
     private ?string $nextId = null;
 
     /** Value of $nextId when the known callbacks were read. */
