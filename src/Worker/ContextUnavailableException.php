@@ -17,8 +17,8 @@ final class ContextUnavailableException extends \RuntimeException implements Spi
     public static function forks(): self
     {
         return new self(
-            'Fork workers need ext-pcntl and ext-posix in the command-line PHP. Install them, remove their functions'
-                . ' from disable_functions in php.ini, or use WorkerContext::Process',
+            'Fork workers need ext-pcntl and ext-posix in the command-line PHP. Install both and list none of their'
+                . ' functions in disable_functions of php.ini, or use WorkerContext::Process',
         );
     }
 

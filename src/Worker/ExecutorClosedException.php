@@ -44,8 +44,8 @@ final class ExecutorClosedException extends \RuntimeException implements Spindle
     public static function unconfirmed(): self
     {
         return new self(
-            'The executor was killed before the engine had confirmed the job. A submitted job is cancelled. A'
-                . ' dispatched job is possibly in the queue',
+            'The executor was killed before the engine had confirmed the job. A job of submit() is cancelled. A job'
+                . ' of dispatch() is possibly in the queue',
         );
     }
 

@@ -29,7 +29,7 @@ final class WorkerStartException extends \RuntimeException implements SpindleExc
         $tail = trim($stderr);
 
         return new self(
-            "A worker ended before it was ready ({$how})"
+            "A worker ended before it began a task ({$how})"
                 . ($tail === '' ? '' : "; its standard error ended with:\n{$tail}"),
         );
     }

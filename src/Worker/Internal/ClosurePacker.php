@@ -110,7 +110,7 @@ final class ClosurePacker
         }
         $class = $function->getClosureScopeClass();
         $scope = $class?->getName();
-        // A closure outside of classes that is bound to an object has the scope Closure. bindTo() restores this scope.
+        // If a closure outside of classes is bound to an object, its scope is Closure. bindTo() restores this scope.
         $isScopeless = $class?->isInternal() === true
             || ($object === null && !$source->usesItsClass && str_contains((string) $scope, "@anonymous\0"));
 

@@ -251,7 +251,7 @@ final class ClosureReader
     }
 
     /**
-     * Returns the code of a closure. Replaces constants that depend on the position of the code with literals.
+     * Returns the code of a closure. Replaces constants that depend on the place, such as __LINE__, with literals.
      *
      * @param array<int, \PhpToken> $own
      */
@@ -273,7 +273,7 @@ final class ClosureReader
     }
 
     /**
-     * Returns the literal for a constant that depends on the position of the code, such as __LINE__; null for others.
+     * Returns the literal for a constant such as __LINE__; null for any other token.
      *
      * @param int|null $begin index of the closure's first token; null if the token is in a class inside the closure
      */

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Worker\Internal;
 
-/** Source code of a closure. PHP reports only the line of a closure object, so {@see matches()} compares more. */
+/** Source code of a closure. PHP reports only the lines of a closure, so {@see matches()} compares other properties. */
 final class ClosureSource
 {
     private static int $count = 0;

@@ -52,10 +52,10 @@ final class HostedContext implements Context, ContextEvents
     /** @var array<int, int> by worker: sequence number of the request to end the worker */
     private array $requestedEnds = [];
 
-    /** @var array<int, array{int, array<string, mixed>}> START frames sent after an end request: number and settings */
+    /** @var array<int, array{int, array<string, mixed>}> START frames that may be unread: number and settings */
     private array $startsAfterEnd = [];
 
-    /** Sequence number of the last request to end a worker, or to start one while another is being ended. */
+    /** Last sequence number. Requests to end a worker, and START frames that follow such a request, have numbers. */
     private int $sequence = 0;
     private ?WorkerStartException $failure = null;
     private string $stderr = '';

@@ -31,7 +31,7 @@ final class UnfinishedTasks
         foreach (self::$watched ?? [] as $submissions => $process) {
             $tasks += $process === getmypid() ? $submissions->lostCount() : 0;
         }
-        // After a fatal error, a report would distract from the error.
+        // After a fatal error, this report would distract from that error.
         if ($tasks === 0 || FatalError::last() !== null) {
             return;
         }

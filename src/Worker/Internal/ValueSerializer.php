@@ -13,7 +13,7 @@ use Spindle\Worker\UnserializableException;
  */
 final class ValueSerializer
 {
-    /** An enum case in the format of serialize(), or text in a string that is the same by chance. */
+    /** Matches an enum case in the format of serialize(). By chance, a string may contain the same text. */
     private const ENUM_PATTERN = '/(?<![^;{])E:\d+:"([^":]+):([^":]+)";/';
 
     /** Levels of nesting for which any fiber's stack is large enough. Each level needs up to 2 KB of stack. */

@@ -257,7 +257,7 @@ final class WorkerHandle
         return null;
     }
 
-    /** Takes back the unstarted tasks of a batch, if there is a mark. Returns how many tasks the worker keeps. */
+    /** Takes back unstarted tasks of a batch, if memory is shared. Returns how many tasks the worker keeps. */
     public function takeBack(Batch $batch): int
     {
         $started = $this->sharedFlags === null

@@ -342,7 +342,7 @@ final class Worker
         return self::$indexes;
     }
 
-    /** Records a task's duration. After a possible fork, kills this process if it is the fork, and repairs output. */
+    /** Records a task's duration. If the task may have forked, kills this process in the fork. Repairs output. */
     private function recordDuration(int $nanoseconds): void
     {
         $this->results->recordDuration($nanoseconds);

@@ -57,7 +57,7 @@ final class WorkerLifecycle
 
     /**
      * @param int  $sharedMemoryKey key of the shared memory, see {@see SharedFlags}; 0 for none
-     * @param bool $isThread whether this is a thread. It gets no signals, and its host calls {@see reportExit()}
+     * @param bool $isThread whether this is a thread, without signals. {@see WorkerBoot::endThread()} reports its exit
      */
     public function __construct(
         private readonly PoolLink $link,
