@@ -11,7 +11,7 @@ final class TaskContext
 {
     private static ?self $current = null;
 
-    /** @var \WeakMap<\Fiber<mixed, mixed, mixed, mixed>, self>|null contexts of tasks in fibers of this process */
+    /** @var \WeakMap<\Fiber<mixed, mixed, mixed, mixed>, self>|null contexts of tasks of an {@see InlineExecutor} */
     private static ?\WeakMap $ofFibers = null;
 
     /**

@@ -21,7 +21,7 @@ use Spindle\Worker\MapOutcome;
  *
  * While the arguments and results in the window have {@see OutcomeQueue::MAX_BYTES} or more, no input is read. When the
  * results alone reach this size, tasks that have not started are taken back from the workers. These tasks wait until
- * half of this size is left.
+ * the results have half of this size or less.
  *
  * @phpstan-import-type Outcome from OutcomeQueue
  * @phpstan-import-type Chunk from OutcomeQueue

@@ -35,7 +35,7 @@ final class SerializeLock
         $lock = unserialize('O:' . \strlen(self::class) . ':"' . self::class . '":0:{}');
         self::$next = null;
         if (!$lock instanceof self || !$lock->isOver) { // PHP has postponed __unserialize()
-            throw new \LogicException('This value cannot be serialized while a Serializable::unserialize() restores an object');
+            throw new \LogicException('Cannot serialize values while a Serializable::unserialize() restores an object');
         }
 
         /** @var T */

@@ -20,7 +20,7 @@ use Spindle\Internal\Warnings;
  * Before each task, a worker writes the mark (offsets 0 to 7) and reads the clock. If it last read the limit (offset 16
  * or 24) more than LIMIT_CHECK_NANOSECONDS ago, it reads the limit again. To take tasks back, the pool writes the
  * limit, waits for more than LIMIT_CHECK_NANOSECONDS, and reads the mark. From then on, the worker starts no task that
- * is both after the marked task and beyond the limit: the worker has read the new limit, or reads it before this task.
+ * is both after the marked task and beyond the limit: the worker has read the new limit, or will read it first.
  * A processor needs less time than this wait to make its writes visible to other processors.
  *
  * Without ext-shmop there is no mark. In this case, a worker sends each result before it starts the next task. So the

@@ -112,7 +112,7 @@ final class TaskOutcome
         $exception = $original;
         while ($exception !== null && $thrown !== null) {
             $class = $exception instanceof \Error ? \Error::class : \Exception::class;
-            // __wakeup() of these classes unsets a code that is not an integer, and a message that is not a string.
+            // Restores what __wakeup() of these classes unsets: a code that is no integer, a message that is no string.
             foreach (['message' => $thrown->message, 'code' => $thrown->code] as $name => $value) {
                 $property = new \ReflectionProperty($class, $name);
                 if (!$property->isInitialized($exception)) {

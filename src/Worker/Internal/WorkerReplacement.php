@@ -22,7 +22,7 @@ final class WorkerReplacement
         $this->ownerPid = (int) getmypid();
     }
 
-    /** Replaces the workers if the user or the autoloaders have changed. Must be called before tasks are added. */
+    /** Replaces the workers if the user or autoloaders have changed. Tasks that were added before may then fail. */
     public function replaceOutdated(): void
     {
         $group = $this->workers->group();
