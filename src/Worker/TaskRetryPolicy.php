@@ -19,7 +19,7 @@ final class TaskRetryPolicy
      * @param int                                 $retries   maximum retries of a task; 0 for none
      * @param bool                                $onCrash   whether to retry a task whose worker crashed; at most once
      * @param bool                                $onTimeout whether to retry a task that exceeded its time limit
-     * @param bool|list<class-string<\Throwable>> $onThrow   retry after any exception, after none, or after these classes
+     * @param bool|list<class-string<\Throwable>> $onThrow   retry after any exception, none, or these classes
      * @param float                               $delay     seconds before the first retry; 0 for no pause
      * @param float                               $factor    factor by which the delay grows with each retry
      * @param float                               $maxDelay  largest delay in seconds
