@@ -68,7 +68,7 @@ final class ResultBudget
     /**
      * Counts bytes as used now if there is room, otherwise as soon as there is room.
      *
-     * @param \Closure(): bool $later called when the bytes are counted after a wait; returns whether it needs them
+     * @param \Closure(): bool $later called when bytes are counted after a wait; returns whether to keep them counted
      *
      * @return bool whether the bytes were counted now
      */

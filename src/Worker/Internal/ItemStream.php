@@ -90,7 +90,7 @@ final class ItemStream
                 if ($budgeted === 0) {
                     $this->acknowledge($size);
                 } else {
-                    // Later, so that a reader that keeps the item can call forceAcquire() before other items use them.
+                    // Later: a reader that keeps the item calls forceAcquire() before other results get its bytes.
                     EventLoop::defer(fn() => $this->budget->release($budgeted));
                 }
                 $item = $this->source->decode($bytes);

@@ -284,7 +284,7 @@ final class MapRun implements Source
         $this->changed->notify();
     }
 
-    /** Returns whether all tasks have outcomes and the input has ended. If abandoned: whether no worker has a task. */
+    /** Returns whether all tasks have outcomes and the input has ended. If abandoned: whether no worker has tasks. */
     public function isSettled(): bool
     {
         return $this->abandoned

@@ -34,7 +34,7 @@ final class OutcomeHandler
         private readonly ?ResultBudget $budget,
     ) {}
 
-    /** @return bool|null whether the worker's first batch is done; null if the results are not those that follow */
+    /** @return bool|null whether the worker's first batch is done; null if the frame has unexpected results */
     public function receive(WorkerHandle $worker, string $bytes, int $at, int $length): ?bool
     {
         $batch = $worker->firstBatch();

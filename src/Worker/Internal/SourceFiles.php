@@ -148,7 +148,7 @@ final class SourceFiles
         return self::$files[$file] = [new SourceFile($file, $text), $identity, microtime(true)];
     }
 
-    /** Returns whether the closures of a line are certainly as in the stored version, although the file has changed. */
+    /** Returns whether PHP has certainly loaded the stored version of a line's closures, although the file changed. */
     private static function isLoaded(SourceFile $captured, string $file, int $line): bool
     {
         $identity = LoadedFiles::identity($file);

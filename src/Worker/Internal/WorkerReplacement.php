@@ -22,7 +22,7 @@ final class WorkerReplacement
         $this->ownerPid = (int) getmypid();
     }
 
-    /** Replaces the workers if the user or autoloaders have changed. Tasks that were added before may then fail. */
+    /** Replaces the workers if the user or autoloaders have changed. Tasks that the pool already has may then fail. */
     public function replaceOutdated(): void
     {
         $group = $this->workers->group();

@@ -57,7 +57,7 @@ final class WorkerLifecycle
 
     /**
      * @param int  $sharedMemoryKey key of the shared memory, see {@see SharedFlags}; 0 for none
-     * @param bool $isThread whether this is a thread, without signals. {@see WorkerBoot::endThread()} reports its exit
+     * @param bool $isThread whether this is a thread: no signals, and {@see WorkerBoot::endThread()} reports the exit
      */
     public function __construct(
         private readonly PoolLink $link,
