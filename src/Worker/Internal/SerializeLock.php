@@ -8,7 +8,7 @@ namespace Spindle\Worker\Internal;
  * Runs code that may suspend its fiber inside of serialize(). PHP has a global table of repeated objects for nested
  * calls of serialize(), and another one for unserialize(). If other fibers used the table of a suspended call, PHP
  * could crash. During an __unserialize(), PHP holds a lock, and new calls get separate tables. So this class runs the
- * code in an __unserialize().
+ * code in an __unserialize(). The lock is held when the code begins and when it ends, so PHP frees the right table.
  */
 final class SerializeLock
 {

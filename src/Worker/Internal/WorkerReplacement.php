@@ -22,7 +22,7 @@ final class WorkerReplacement
         $this->ownerPid = (int) getmypid();
     }
 
-    /** Replaces the workers if the user or autoloaders have changed. Tasks that the pool already has may then fail. */
+    /** Replaces workers if user or autoloaders have changed. Must be called before tasks are added: they could fail. */
     public function replaceOutdated(): void
     {
         $group = $this->workers->group();
