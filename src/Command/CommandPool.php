@@ -229,7 +229,7 @@ final class CommandPool implements Lifecycle, Statistics
      *
      * @return array{string, string} standard output and standard error so far
      */
-    public function outputSoFar(mixed $key, int $maxBytes): array
+    public function partialOutput(mixed $key, int $maxBytes): array
     {
         $pending = $this->runningCommand($key);
         $pending?->requestOutput();

@@ -313,11 +313,11 @@ final class HttpServer implements Lifecycle
      * @internal Sets the function that closes output buffers which a handler has left open. A process that captures all
      * output in one buffer needs such a function.
      *
-     * @param \Closure(): void $tidy called after a handler has returned, if the number of buffers is not 1
+     * @param \Closure(): void $close called after a handler has returned, if the number of buffers is not 1
      */
-    public function tidyOutputWith(\Closure $tidy): void
+    public function closeOutputBuffersWith(\Closure $close): void
     {
-        $this->service->tidyOutput = $tidy;
+        $this->service->closeOutputBuffers = $close;
     }
 
     /** @internal */

@@ -301,8 +301,8 @@ final class Supervisor implements Lifecycle
         RequestFunctions::define();
         $servers = new ServerFactory($this->app, $this->options, $this->logger);
         $server = $this->server = $servers->application($sockets);
-        $output->tidy(); // closes buffers that the application has left open while it was loaded
-        $server->tidyOutputWith($output->tidy(...));
+        $output->closeBuffers(); // closes buffers that the application has left open while it was loaded
+        $server->closeOutputBuffersWith($output->closeBuffers(...));
         $server->serve($sockets, false);
         if ($admin !== []) {
             $this->admin = $servers->admin($admin, Admin::of($server));

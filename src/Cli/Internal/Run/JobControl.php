@@ -62,7 +62,7 @@ final class JobControl implements RunControl
 
     public function outputOf(InputJob $job): string
     {
-        return implode('', $this->pool->outputSoFar($job, self::MAX_OUTPUT_BYTES));
+        return implode('', $this->pool->partialOutput($job, self::MAX_OUTPUT_BYTES));
     }
 
     /** Returns whether {@see end()} has ended the job. Forgets this, so a second call for the job returns false. */

@@ -64,7 +64,7 @@ final class Totals
         $this->abandoned += $server->abandonedRequests;
         $this->durationCounts = array_values(self::sum($this->durationCounts, $server->durationCounts));
         $this->totalDuration += $server->totalDuration;
-        $this->reserveRoutes($server);
+        $this->addRoutes($server);
         foreach ($server->routes as $name => [$answers, $seconds, $failed]) {
             $name = isset($this->routes[$name]) ? $name : 'other';
             $before = $this->routes[$name] ?? [0, 0.0, 0];
@@ -74,7 +74,7 @@ final class Totals
     }
 
     /** Adds a server's routes with counts of 0, up to `$maxRoutes` routes. Only these routes get their own counts. */
-    public function reserveRoutes(HttpServerStatistics $server): void
+    public function addRoutes(HttpServerStatistics $server): void
     {
         foreach ($server->routes as $name => $_) {
             if (\count($this->routes) < $this->maxRoutes) {

@@ -76,7 +76,7 @@ final readonly class BodyParser
 
         return match (true) {
             $type === self::MULTIPART => 0, // files may exceed the memory; PHP-FPM does not keep such bodies either
-            $type === self::URLENCODED, self::isJson($type) => max($this->limits->text, self::MAX_KEPT_BYTES),
+            $type === self::URLENCODED, self::isJson($type) => max($this->limits->maxTextBytes, self::MAX_KEPT_BYTES),
             default => self::MAX_KEPT_BYTES,
         };
     }
@@ -110,10 +110,10 @@ final readonly class BodyParser
     private function parseUrlencoded(StreamInterface $body): Form
     {
         $text = rtrim($this->readText($body), '&');
-        if ($text !== '' && substr_count($text, '&') >= $this->limits->fields) {
-            throw BodyErrors::tooMuch("The form has more than {$this->limits->fields} fields");
+        if ($text !== '' && substr_count($text, '&') >= $this->limits->maxFields) {
+            throw BodyErrors::tooMuch("The form has more than {$this->limits->maxFields} fields");
         }
-        $fields = new NameTree($this->limits->depth);
+        $fields = new NameTree($this->limits->maxDepth);
         foreach (explode('&', $text) as $pair) {
             [$name, $value] = explode('=', $pair, 2) + [1 => ''];
             $fields->set(urldecode($name), urldecode($value));
@@ -149,7 +149,7 @@ final readonly class BodyParser
         if ($text === '') {
             return new Form(null);
         }
-        $members = $this->limits->members;
+        $members = $this->limits->maxJsonMembers;
         if (JsonMembers::exceeds($text, $members)) {
             throw BodyErrors::tooMuch(
                 'The JSON has too many members: all objects with more than ' . JsonMembers::MAX_UNCOUNTED_MEMBERS
@@ -161,10 +161,10 @@ final readonly class BodyParser
         }
         try {
             // json_decode() counts a scalar as a level of nesting
-            $value = json_decode($text, true, $this->limits->depth + 1, \JSON_THROW_ON_ERROR);
+            $value = json_decode($text, true, $this->limits->maxDepth + 1, \JSON_THROW_ON_ERROR);
         } catch (\JsonException $exception) {
             throw $exception->getCode() === \JSON_ERROR_DEPTH
-                ? BodyErrors::tooMuch("The JSON is nested deeper than {$this->limits->depth} levels", $exception)
+                ? BodyErrors::tooMuch("The JSON is nested deeper than {$this->limits->maxDepth} levels", $exception)
                 : BodyErrors::malformed("The body is not JSON: {$exception->getMessage()}", $exception);
         }
 
@@ -184,7 +184,7 @@ final readonly class BodyParser
 
     private function readText(StreamInterface $body): string
     {
-        $limit = $this->limits->text;
+        $limit = $this->limits->maxTextBytes;
         $position = $body->tell();
         if (max($body->getSize(), $position) > $limit) {
             throw self::tooLong($limit);

@@ -31,8 +31,8 @@ final class FormCollector implements MultipartSink
         private readonly string $directory,
         private readonly ?DiskFiles $diskFiles = null,
     ) {
-        $this->fields = new NameTree($limits->depth);
-        $this->files = new NameTree($limits->depth);
+        $this->fields = new NameTree($limits->maxDepth);
+        $this->files = new NameTree($limits->maxDepth);
         $this->part = new Part('', null, null);
     }
 
@@ -44,11 +44,11 @@ final class FormCollector implements MultipartSink
         $this->spool = null;
         $this->countText(\strlen($part->name));
         if ($part->filename === null || $part->filename === '') {
-            $this->checkCount('fields', ++$this->fieldCount, $this->limits->fields);
+            $this->checkCount('fields', ++$this->fieldCount, $this->limits->maxFields);
 
             return;
         }
-        $this->checkCount('files', ++$this->fileCount, $this->limits->files);
+        $this->checkCount('files', ++$this->fileCount, $this->limits->maxFiles);
         // PHP would drop a file with unmatched brackets in its field's name, and all later files.
         if (preg_match('/^[^[\]]*+(?:\[[^[\]]*+\])*+$/D', $part->name) !== 1) {
             throw BodyErrors::malformed('The field name of a file has brackets that do not match');
@@ -107,8 +107,8 @@ final class FormCollector implements MultipartSink
     private function countText(int $bytes): void
     {
         $this->textBytes += $bytes;
-        if ($this->textBytes > $this->limits->text) {
-            throw BodyErrors::tooMuch("The fields of the form are longer than {$this->limits->text} bytes");
+        if ($this->textBytes > $this->limits->maxTextBytes) {
+            throw BodyErrors::tooMuch("The fields of the form are longer than {$this->limits->maxTextBytes} bytes");
         }
     }
 }

@@ -18,7 +18,7 @@ final class JsonMembers
     /** Matches everything except braces and colons outside of strings. An unterminated string extends to the end. */
     private const NON_STRUCTURE_PATTERN = '/(?:[^{}:"]++|"(?:[^"\\\\]++|\\\\.)*+"?+)++/s';
 
-    /** Depth of objects at which counting stops. json_decode() refuses such a text: FormLimits::$depth is lower. */
+    /** Depth of objects at which counting stops. json_decode() refuses such a text: FormLimits::$maxDepth is lower. */
     private const MAX_DEPTH = 10_001;
 
     /** Maximum bytes of memory for each part of the decoded value. An object becomes an array with string keys. */

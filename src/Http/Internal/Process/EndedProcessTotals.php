@@ -21,9 +21,9 @@ final class EndedProcessTotals
     }
 
     /** @param string $statistics report of a running process, whose routes are added with counts of 0 */
-    public function reserveRoutes(string $statistics): void
+    public function addRoutes(string $statistics): void
     {
-        self::read($statistics, $this->totals->reserveRoutes(...));
+        self::read($statistics, $this->totals->addRoutes(...));
     }
 
     /** @param string $statistics last report of an ended process, {@see HttpServerStatistics::toJson()} */

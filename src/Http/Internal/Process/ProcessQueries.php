@@ -76,7 +76,7 @@ final class ProcessQueries
         $this->open[$question]['answers'][$child->pid] = $answer;
         if ($this->open[$question]['question'] === ServingProcess::STATISTICS) {
             $child->lastStatistics = $answer;
-            $this->endedTotals->reserveRoutes($answer);
+            $this->endedTotals->addRoutes($answer);
         }
         if (!$isPreliminary) {
             unset($this->open[$question]['missing'][$child->pid]);

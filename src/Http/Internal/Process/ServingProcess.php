@@ -156,8 +156,8 @@ final class ServingProcess implements SupervisorMessages
             }]);
         }
         if ($this->role->runsApplication) {
-            $this->output->tidy(); // closes buffers that the application has left open while it was loaded
-            $server->tidyOutputWith($this->output->tidy(...));
+            $this->output->closeBuffers(); // closes buffers that the application has left open while it was loaded
+            $server->closeOutputBuffersWith($this->output->closeBuffers(...));
             $loop->blocks = $server->blocks();
         }
         $server->serve($this->role->sockets, true);

@@ -14,7 +14,7 @@ use Spindle\Internal\Warnings;
  * Logs what handlers print: echo, var_dump(), PHP's warnings with display_errors. Such output is not part of any
  * response, and standard output may have no reader. So the outermost output buffer captures the output.
  *
- * Output in buffers of handlers (ob_start()) is not logged. {@see tidy()} drops buffers that a handler has left open.
+ * Output in buffers of handlers (ob_start()) is not logged. {@see closeBuffers()} drops buffers that were left open.
  */
 final class StrayOutput
 {
@@ -66,7 +66,7 @@ final class StrayOutput
     }
 
     /** Closes buffers that a handler left open, and opens this object's buffer again if a handler closed it. */
-    public function tidy(): void
+    public function closeBuffers(): void
     {
         $own = $this->capturing ? 1 : 0;
         $open = ob_get_level() - $own;
@@ -123,7 +123,7 @@ final class StrayOutput
         if (($phase & \PHP_OUTPUT_HANDLER_FINAL) !== 0) {
             $this->capturing = false; // a handler has closed all buffers, or the process ends
             OutputBuffers::$sharedLevel = 0;
-            EventLoop::queue($this->tidy(...));
+            EventLoop::queue($this->closeBuffers(...));
         }
         if ($this->reporting) {
             return $bytes; // the logger prints this during a report

@@ -364,8 +364,8 @@ final class Connection implements TransportEvents
             $isUnwanted = $response === null;
         } finally {
             --$service->inFlight;
-            if ($service->tidyOutput !== null && ob_get_level() !== 1) {
-                ($service->tidyOutput)();
+            if ($service->closeOutputBuffers !== null && ob_get_level() !== 1) {
+                ($service->closeOutputBuffers)();
             }
         }
         if ($exchange->ended) { // the server has answered, because the handler took too long or the server stops

@@ -76,7 +76,7 @@ final class Service implements FileDescriptors
     public \Closure $onConnectionEnd;
 
     /** @var (\Closure(): void)|null called after a handler returns, if the number of output buffers is not 1 */
-    public ?\Closure $tidyOutput = null;
+    public ?\Closure $closeOutputBuffers = null;
 
     /** @var \WeakMap<self, true>|null services that {@see onShutdown()} handles; null before the first */
     private static ?\WeakMap $answeredOnExit = null;

@@ -149,10 +149,10 @@ trait IsControlled
             'b' => Command::of('sh', '-c', 'head -c 300000 /dev/zero | tr "\\0" x; sleep 1; echo end'),
         ];
         $run = Async::run(static fn(): array => iterator_to_array($pool->run($commands)));
-        Eventually::holds(static fn(): bool => $pool->outputSoFar('a', 100) === ["one\n", "two\n"], 'a has printed');
-        self::assertSame(["e\n", "o\n"], $pool->outputSoFar('a', 2));
-        Eventually::holds(static fn(): bool => $pool->outputSoFar('b', 400_000) === [$large, ''], 'b has printed');
-        self::assertSame(['', ''], $pool->outputSoFar('c', 10));
+        Eventually::holds(static fn(): bool => $pool->partialOutput('a', 100) === ["one\n", "two\n"], 'a has printed');
+        self::assertSame(["e\n", "o\n"], $pool->partialOutput('a', 2));
+        Eventually::holds(static fn(): bool => $pool->partialOutput('b', 400_000) === [$large, ''], 'b has printed');
+        self::assertSame(['', ''], $pool->partialOutput('c', 10));
         $pool->cancel('a');
         $pool->cancel('c');
         $results = $run->await();

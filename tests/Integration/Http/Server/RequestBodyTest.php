@@ -832,7 +832,7 @@ final class RequestBodyTest extends HttpServerTestCase
                     md5((string) $body),
                 ],
             );
-        }, new HttpServerOptions(forms: new FormLimits(text: 1_000)));
+        }, new HttpServerOptions(forms: new FormLimits(maxTextBytes: 1_000)));
         $bytes = str_repeat('x', $size);
         if (str_contains($type, 'json')) {
             $bytes = str_pad('', 64_536) . $bytes; // bodies below 64 KiB are kept for every type

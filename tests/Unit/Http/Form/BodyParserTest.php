@@ -260,15 +260,17 @@ final class BodyParserTest extends TidyTestCase
             => self::multipart(array_fill(0, $count, ['a[]', $name, '1']));
         $more = 'The form has more than';
         yield 'urlencoded fields' => [
-            new FormLimits(fields: 3),
+            new FormLimits(maxFields: 3),
             self::URLENCODED,
             'a=1&b=2&c=3&',
             'a=1&b=2&c=3&d=4',
             "{$more} 3 fields",
         ];
-        yield 'not one urlencoded field' => [new FormLimits(fields: 0), self::URLENCODED, '', 'a', "{$more} 0 fields"];
-        yield 'fields' => [new FormLimits(fields: 3), self::MULTIPART, $fields(3), $fields(4), "{$more} 3 fields"];
-        yield 'files' => [new FormLimits(files: 3), self::MULTIPART, $files(3, 'x'), $files(4, 'x'), "{$more} 3 files"];
+        $none = new FormLimits(maxFields: 0);
+        yield 'not one urlencoded field' => [$none, self::URLENCODED, '', 'a', "{$more} 0 fields"];
+        yield 'fields' => [new FormLimits(maxFields: 3), self::MULTIPART, $fields(3), $fields(4), "{$more} 3 fields"];
+        $three = new FormLimits(maxFiles: 3);
+        yield 'files' => [$three, self::MULTIPART, $files(3, 'x'), $files(4, 'x'), "{$more} 3 files"];
         yield 'files that were not chosen are fields' => [
             new FormLimits(3, 0),
             self::MULTIPART,
@@ -277,21 +279,21 @@ final class BodyParserTest extends TidyTestCase
             "{$more} 3 fields",
         ];
         yield 'not one file' => [
-            new FormLimits(files: 0),
+            new FormLimits(maxFiles: 0),
             self::MULTIPART,
             $fields(3),
             $files(1, 'x'),
             "{$more} 0 files",
         ];
         yield 'depth' => [
-            new FormLimits(depth: 2),
+            new FormLimits(maxDepth: 2),
             self::URLENCODED,
             'a[b][c]=1',
             'a[b][c][d]=1',
             'has more than 2 brackets',
         ];
         yield 'depth of a field' => [
-            new FormLimits(depth: 2), self::MULTIPART, self::multipart([[
+            new FormLimits(maxDepth: 2), self::MULTIPART, self::multipart([[
                 'a[b][]',
                 null,
                 '1',
@@ -299,7 +301,7 @@ final class BodyParserTest extends TidyTestCase
             'has more than 2 brackets',
         ];
         yield 'depth of a file' => [
-            new FormLimits(depth: 2), self::MULTIPART, self::multipart([[
+            new FormLimits(maxDepth: 2), self::MULTIPART, self::multipart([[
                 'a[b][]',
                 'x',
                 '1',
@@ -307,7 +309,7 @@ final class BodyParserTest extends TidyTestCase
             'has more than 2 brackets',
         ];
         yield 'depth of JSON' => [
-            new FormLimits(depth: 3),
+            new FormLimits(maxDepth: 3),
             'application/json',
             '[{"a":[1]}]',
             '[{"a":[{}]}]',
@@ -316,7 +318,7 @@ final class BodyParserTest extends TidyTestCase
         $object = static fn(int $members): string
             => '[{' . implode(',', array_map(static fn(int $i): string => "\"{$i}\":0", range(1, $members))) . '}]';
         yield 'members of JSON' => [
-            new FormLimits(members: 150), 'application/json', $object(150), $object(151),
+            new FormLimits(maxJsonMembers: 150), 'application/json', $object(150), $object(151),
             'all objects with more than 100 members may together have at most 150 members',
         ];
         yield 'members of JSON, as the default has them' => [
@@ -327,21 +329,21 @@ final class BodyParserTest extends TidyTestCase
             'at most 2000 members',
         ];
         yield 'text of a urlencoded form' => [
-            new FormLimits(text: 10),
+            new FormLimits(maxTextBytes: 10),
             self::URLENCODED,
             'a=12345678',
             'a=123456789',
             'longer than the 10 bytes',
         ];
         yield 'text of JSON' => [
-            new FormLimits(text: 10),
+            new FormLimits(maxTextBytes: 10),
             'application/json',
             '["123456"]',
             '["1234567"]',
             'longer than the 10 bytes',
         ];
         yield 'text of a field' => [
-            new FormLimits(text: 10), self::MULTIPART, self::multipart([[
+            new FormLimits(maxTextBytes: 10), self::MULTIPART, self::multipart([[
                 'a',
                 null,
                 '123456789',
@@ -349,7 +351,7 @@ final class BodyParserTest extends TidyTestCase
             'The fields of the form are longer than 10 bytes',
         ];
         yield 'text of many fields and names' => [
-            new FormLimits(text: 10), self::MULTIPART, self::multipart(
+            new FormLimits(maxTextBytes: 10), self::MULTIPART, self::multipart(
                 [['a', null, '1234'], ['abc', 'f', '99'], ['', null, '12']],
             ),
             self::multipart(
@@ -370,12 +372,12 @@ final class BodyParserTest extends TidyTestCase
         self::assertRefused(413, $why, $type, $refused, $limits);
     }
 
-    #[TestWith([-1, 0, 1, 0, 'The limit fields must be 0 or more, not -1'])]
-    #[TestWith([0, -1, 1, 0, 'The limit files must be 0 or more, not -1'])]
-    #[TestWith([0, 0, 0, 0, 'The limit depth must be from 1 to 10000, not 0'])]
-    #[TestWith([0, 0, 10_001, 0, 'The limit depth must be from 1 to 10000, not 10001'])]
-    #[TestWith([0, 0, 1, -1, 'The limit text must be 0 or more, not -1'])]
-    #[TestWith([0, 0, 1, 0, 'The limit members must be 0 or more, not -1', -1])]
+    #[TestWith([-1, 0, 1, 0, 'The limit maxFields must be 0 or more, not -1'])]
+    #[TestWith([0, -1, 1, 0, 'The limit maxFiles must be 0 or more, not -1'])]
+    #[TestWith([0, 0, 0, 0, 'The limit maxDepth must be from 1 to 10000, not 0'])]
+    #[TestWith([0, 0, 10_001, 0, 'The limit maxDepth must be from 1 to 10000, not 10001'])]
+    #[TestWith([0, 0, 1, -1, 'The limit maxTextBytes must be 0 or more, not -1'])]
+    #[TestWith([0, 0, 1, 0, 'The limit maxJsonMembers must be 0 or more, not -1', -1])]
     public function testALimitOutOfItsRangeIsRefused(
         int $fields,
         int $files,
@@ -509,7 +511,7 @@ final class BodyParserTest extends TidyTestCase
         $body = Stream::create(str_repeat('x', 11));
         $body->rewind();
         try {
-            (new BodyParser(new FormLimits(text: 10)))->read('application/json', $body);
+            (new BodyParser(new FormLimits(maxTextBytes: 10)))->read('application/json', $body);
             self::fail('It was parsed');
         } catch (HttpException $refusal) {
             self::assertSame([413, 0], [$refusal->status, $body->tell()]);

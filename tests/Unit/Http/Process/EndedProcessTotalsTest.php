@@ -80,8 +80,8 @@ final class EndedProcessTotalsTest extends TestCase
         $past = new EndedProcessTotals();
         $first = FixedOverview::process(pid: 1, routes: $routes('a'));
         $second = FixedOverview::process(pid: 2, routes: $routes('b'));
-        $past->reserveRoutes($first->toJson());
-        $past->reserveRoutes($second->toJson());
+        $past->addRoutes($first->toJson());
+        $past->addRoutes($second->toJson());
         $before = (new CombinedStatistics([$first, $second], $past->totals()))->totals->routes;
         $past->add($second->toJson());
 
@@ -105,7 +105,7 @@ final class EndedProcessTotalsTest extends TestCase
     public function testMalformedStatisticsAreIgnored(string $counted): void
     {
         $past = new EndedProcessTotals();
-        $past->reserveRoutes($counted);
+        $past->addRoutes($counted);
         $past->add($counted);
 
         self::assertSame([[], []], [$past->totals()->answered, $past->totals()->routes]);
