@@ -49,7 +49,7 @@ final class Agent implements Lifecycle, Statistics
     /** Limit for all results together if PHP has no memory_limit, in bytes; at least AgentOptions::$maxResult. */
     private const DEFAULT_RESULTS_BYTES = 128 << 20;
 
-    /** Number of bytes that a worker may return in addition to the result. */
+    /** Bytes by which the encoded answer of a worker may be larger than the result inside it. */
     private const RESULT_OVERHEAD_BYTES = 1024;
 
     private readonly AgentPools $pools;
@@ -116,7 +116,7 @@ final class Agent implements Lifecycle, Statistics
     }
 
     /**
-     * Creates a memory limit for results. Agents share the limit if they use the object as WorkerPoolOptions::$budget.
+     * Creates a memory limit for results. Agents with the same object in WorkerPoolOptions::$budget share the limit.
      *
      * @internal
      */
@@ -260,7 +260,7 @@ final class Agent implements Lifecycle, Statistics
             );
             try {
                 if ($formerOwner !== null) {
-                    // The agent has ended the jobs of its previous lease, so they must not count as crashed.
+                    // The jobs of the previous lease have ended. Without this release, they could count as crashed.
                     $this->broker->releaseLease($this->queue, $formerOwner);
                     $formerOwner = null;
                 }

@@ -116,12 +116,12 @@ interface Broker
 
     /**
      * Takes or renews an owner's lease, by the engine's clock. Each call also makes a limited number of jobs claimable:
-     * those whose delay, or whose owner's lease, has ended. Each call also drops a limited number of old dead letters.
+     * jobs whose delay is over, and jobs of leases that have ended. It also drops a limited number of old dead letters.
      *
-     * If no agent has renewed a lease for $lease seconds, the engine was probably not available. Then this call revives
-     * the leases of other owners that have ended in this time: they last for another $lease / 2 seconds. So agents that
-     * still run can end their jobs and call {@see releaseLease()}, and these jobs do not count as crashed. A revived
-     * lease is not revived a second time before its owner has renewed it.
+     * If no agent has renewed a lease for $lease seconds, the engine was probably not available. Other owners' leases
+     * that ended during these seconds then continue for $lease / 2 seconds. So agents that still run can end their jobs
+     * and call {@see releaseLease()}, and these jobs do not count as crashed. After this extension, a lease is not
+     * extended again before its owner renews it.
      *
      * @param float  $lease               seconds until the lease ends
      * @param bool   $isNew               true to take a new lease, false to renew the owner's lease
@@ -145,8 +145,8 @@ interface Broker
     ): ?float;
 
     /**
-     * Settles jobs and claims others, in one request. The first jobs to be claimed are those that waited for their
-     * exclusive key, that another owner has lost, or that were returned without a delay. An owner that gets fewer than
+     * Settles jobs and claims others, in one request. Claims these jobs first: jobs that waited for an exclusive key,
+     * jobs that another owner has lost, and jobs that were returned without a delay. An owner that gets fewer than
      * $maxClaims jobs receives a message when more jobs are available.
      *
      * The owner numbers its claimed jobs in the order of their claims. These sequence numbers are not claim numbers.
@@ -203,7 +203,7 @@ interface Broker
      * @param int          $offset      number of items that were stored before these
      * @param list<string> $frames      the items. An empty list with offset 0 only notifies the mailboxes again
      *
-     * @return int|null number of stored items that were not taken. Null if no more items are wanted: the owner's claim
+     * @return int|null number of stored items that no reader has taken. Null if no more items are wanted: the claim
      *                  has ended, the job was cancelled, {@see stopTakingItems()} was called, or the mailboxes that
      *                  have listened for the items have been disconnected for 10 seconds
      *

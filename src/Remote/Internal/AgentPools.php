@@ -79,7 +79,7 @@ final class AgentPools
         );
     }
 
-    /** Cancels the commands that have not begun. Also cancels such tasks, if their executor is a {@see WorkerPool}. */
+    /** Cancels commands that have not begun, and also tasks, if their executor is a {@see WorkerPool}. */
     public function cancelWaiting(): void
     {
         $this->commands?->cancelWaiting();

@@ -278,7 +278,7 @@ final class AgentRun
         }
     }
 
-    /** Asks for claimed jobs that the agent does not know, because an answer was lost. Then repairs the queue. */
+    /** Asks which jobs the agent has claimed, because an answer may have been lost. Then repairs the queue. */
     private function repair(): void
     {
         $this->exchange->recheck();

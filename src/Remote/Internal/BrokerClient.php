@@ -18,7 +18,7 @@ final class BrokerClient
 
     private readonly string $mailbox;
 
-    /** Id of this client's process. A fork creates another client, so that it reads no messages of its parent. */
+    /** Id of this client's process. A fork creates another client, so that the fork reads no messages of its parent. */
     private readonly int $ownerPid;
 
     /** @var array<string, SharedQueue> by name */
@@ -26,7 +26,7 @@ final class BrokerClient
 
     private int $lastJobNumber = 0;
 
-    /** @var (\Closure(): void)|null closes the mailbox */
+    /** @var (\Closure(): void)|null closes the mailbox; null before {@see openMailbox()} */
     private ?\Closure $closeMailbox = null;
 
     private function __construct(public readonly Broker $broker)

@@ -7,7 +7,7 @@ namespace Spindle\Remote\Internal;
 use Amp\CancelledException;
 use Spindle\Internal\Clock;
 
-/** Stores the items of a generator task in the engine. Waits while the reader has MAX_UNTAKEN_ITEMS items to take. */
+/** Stores the items of a generator task in the engine. Waits while MAX_UNTAKEN_ITEMS stored items are not taken. */
 final class ItemStore
 {
     private const MAX_UNTAKEN_ITEMS = 32;
@@ -85,7 +85,7 @@ final class ItemStore
         }
     }
 
-    /** @return int number of stored items that were not taken */
+    /** @return int number of stored items that no reader has taken */
     private function putItem(string $item): int
     {
         $size = \strlen($item);
@@ -98,8 +98,8 @@ final class ItemStore
     }
 
     /**
-     * Stores frames, and returns the number of stored items that were not taken. While the engine is not available,
-     * retries until the job is cancelled. The loss of the lease also cancels the job.
+     * Stores frames, and returns the number of stored items that no reader has taken. While the engine is not
+     * available, retries until the job is cancelled. The loss of the lease also cancels the job.
      *
      * @param list<string> $frames empty to announce the stored items again, in case the message about them was lost
      */

@@ -18,7 +18,7 @@ final class JobBody
     /** A task's encoded outcome begins with this number of bytes, which contain its kind. The result follows. */
     public const KIND_BYTES = 1;
 
-    /** Values of the byte after `$code`. After WITH_ARGUMENT follows the encoded argument; the others end the body. */
+    /** Values of the byte after `$code`. WITH_ARGUMENT precedes the encoded argument; the others end the body. */
     private const NO_ARGUMENT = 0;
     private const WITH_ARGUMENT = 1;
     private const COMMAND = 2;

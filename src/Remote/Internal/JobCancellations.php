@@ -16,7 +16,7 @@ final class JobCancellations
 {
     private const MAX_JOBS_PER_REQUEST = 1000;
 
-    /** @var array<string, bool> unsent cancellations by job id; true to end the job even if it is claimed */
+    /** @var array<string, bool> unsent cancellations by job id; false to cancel only an unclaimed job */
     private array $unsent = [];
 
     /** @var array<string, bool> unanswered cancellations, as in $unsent */
@@ -44,7 +44,7 @@ final class JobCancellations
         unset($this->unsent[$id]);
     }
 
-    /** Makes {@see send()} repeat unanswered cancellations: an engine that lacks their Lua script has not run them. */
+    /** Makes {@see send()} repeat unanswered cancellations, because the engine perhaps lacked their Lua script. */
     public function repeatUnanswered(): void
     {
         $this->unsent += $this->sent;
@@ -72,7 +72,7 @@ final class JobCancellations
     }
 
     /**
-     * Sends the unsent cancellations. Yields each id with true if the engine has removed the job or does not know it.
+     * Sends the unsent cancellations. For each id, yields whether the engine has removed the job or does not know it.
      * Returns false when the engine is not available.
      *
      * @return \Generator<int, array{string, bool}, mixed, bool>

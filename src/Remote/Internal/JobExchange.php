@@ -79,7 +79,7 @@ final class JobExchange
         return $this->settlementBytes === 0 || !$this->run->pools->budget->isFull();
     }
 
-    /** Returns the number of jobs whose end the engine has confirmed since the last call, without released jobs. */
+    /** Returns the number of jobs whose end the engine has confirmed since the last call. Released jobs don't count. */
     public function takeFinishedCount(): int
     {
         [$count, $this->finishedCount] = [$this->finishedCount, 0];
@@ -152,7 +152,7 @@ final class JobExchange
                     if ($this->mayHaveMissedMessages) {
                         $this->isRequested = true;
                         $this->mayHaveMissedMessages = false;
-                        $this->recoverClaims(); // a failure may occur during this wait, so the loop checks for it first
+                        $this->recoverClaims(); // the run may fail during this call, so the loop checks for that
                     } else {
                         $this->settleAndClaim();
                         $failures = 0;
@@ -217,7 +217,7 @@ final class JobExchange
         }
     }
 
-    /** @return list<Settlement> the first ones, with at most MAX_REQUEST_BYTES together, or one that is larger */
+    /** @return list<Settlement> the first of $pending: at most MAX_REQUEST_BYTES in total, or a single larger one */
     private function takeSettlements(): array
     {
         $size = 0;
@@ -255,7 +255,7 @@ final class JobExchange
         }
     }
 
-    /** Adds jobs of lost answers, and ends jobs whose cancellation was lost. No claim may be unanswered at the call. */
+    /** Adds jobs of lost answers, and ends jobs whose cancellation was lost. All earlier claims must have ended. */
     private function recoverClaims(): void
     {
         // A job can be in both lists: $this->jobs has its current claim, and $this->pending settles an earlier one.

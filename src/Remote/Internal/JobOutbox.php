@@ -23,16 +23,16 @@ final class JobOutbox
     private const MAX_BATCH_JOBS = 1000;
     private const MAX_BATCH_BYTES = 4 << 20;
 
-    /** @var array<array-key, list<array{QueueClient, list<Job>, bool, OneShot<int>}>> unsent calls, by timeout */
+    /** @var array<array-key, list<array{QueueClient, list<Job>, bool, OneShot<int>}>> unsent send() calls by timeout */
     private array $submissions = [];
 
-    /** @var array<array-key, list<array{QueueClient, list<Job>, bool, OneShot<int>}>> unanswered calls, by timeout */
+    /** @var array<array-key, list<array{QueueClient, list<Job>, bool, OneShot<int>}>> unanswered calls by timeout */
     private array $sent = [];
 
     /** @var array<string, true> ids of jobs whose submission is pending, as keys */
     private array $pendingIds = [];
 
-    /** Fibers that wait until no request is pending; null before the first one. */
+    /** Fibers that wait until no request is pending; null before the first wait. */
     private ?FiberQueue $flushing = null;
 
     public function __construct(

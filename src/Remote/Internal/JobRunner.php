@@ -57,7 +57,7 @@ final class JobRunner
     /** Number of claimed jobs that the agent wants to have. */
     private int $capacity;
 
-    /** Highest sequence number of a job that the pool has received; after a lost answer, the highest possible one. */
+    /** Highest sequence number of a job that the pool has received; after a lost answer, the highest reserved one. */
     private int $lastPooledNumber = 0;
 
     private bool $isStopping = false;
@@ -127,7 +127,7 @@ final class JobRunner
         $claims = $finished / $this->run->options->heartbeat * self::CLAIM_SECONDS;
         $this->capacity = (int) max($this->run->workers, min(self::MAX_CLAIMED_JOBS, $claims));
         $pooled = \count($this->jobs) - \count($this->waiting);
-        // Other agents can be idle. So waiting jobs beyond the new capacity, or behind slow jobs, are given back.
+        // Idle agents could run jobs that exceed the new capacity or wait behind slow jobs, so these are given back.
         foreach (\array_slice($this->waiting, max(0, $this->capacity - $pooled), null, true) as $job) {
             $this->settle($job, $this->settlements->released($job->delivery));
         }
@@ -170,7 +170,7 @@ final class JobRunner
     {
         $job = $this->jobs[$id] ?? null;
         if ($job === null) {
-            $this->cancelled[$id] = $claimNumber; // perhaps the message has arrived before the answer with the job
+            $this->cancelled[$id] = $claimNumber; // perhaps the cancellation has arrived before the job
         } elseif ($job->delivery->claimNumber === $claimNumber) {
             isset($this->waiting[$id])
                 ? $this->settle($job, $this->settlements->cancelled($job->delivery))

@@ -8,13 +8,13 @@ namespace Spindle\Remote\Internal;
 interface LastRequests
 {
     /**
-     * Records which jobs the application has cancelled. Called after its shutdown functions and before its destructors:
-     * the destructor of Amp's DeferredCancellation requests a cancellation that the application may not want.
+     * Records which jobs the application has cancelled. Called between the application's shutdown functions
+     * and its destructors: the destructor of Amp's DeferredCancellation requests a cancellation that may be unwanted.
      */
     public function noteCancellations(): void;
 
     /**
-     * Returns the unsent requests, when the process ends. Each closure sends a request, and does not await the answer.
+     * Returns the requests that are unsent when the process ends. Each closure sends one, and awaits no answer.
      *
      * @return list<\Closure(): mixed>
      */

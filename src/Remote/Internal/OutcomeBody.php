@@ -23,7 +23,7 @@ final class OutcomeBody
     private const ITEMS = 6;
     private const PAYLOAD_TOO_LARGE = 7;
 
-    /** @param int|null $itemCount number of stored items of a generator */
+    /** @param int|null $itemCount number of stored items of a generator; null for other tasks */
     public static function ofTask(int $attempts, ?int $itemCount, string $bytes): string
     {
         return ($itemCount === null ? pack('CV', self::TASK, $attempts) : pack(

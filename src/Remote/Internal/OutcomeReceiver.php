@@ -19,8 +19,8 @@ interface OutcomeReceiver
     public function wantsOutcome(): bool;
 
     /**
-     * Returns whether the caller has cancelled the job, even if the event loop has not called back yet. At the end of
-     * the process, ignores cancellations that a destructor may have requested ({@see ProcessEnd::isSending()}).
+     * Returns whether the caller has cancelled the job, even if the cancellation has not called its subscribers. At the
+     * end of the process, ignores cancellations that a destructor may have requested ({@see ProcessEnd::isSending()}).
      */
     public function isCancelled(): bool;
 
@@ -43,6 +43,6 @@ interface OutcomeReceiver
     /** Called when the executor is being closed. A loop over results then reads no more of its input. */
     public function close(): void;
 
-    /** Ends the work with $reason as its outcome. Its jobs are then cancelled, and no further message follows. */
+    /** Ends the work with $reason as its outcome. The client then cancels the jobs. No further message follows. */
     public function kill(ExecutorClosedException $reason): void;
 }

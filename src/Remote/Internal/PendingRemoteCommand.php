@@ -24,7 +24,7 @@ final class PendingRemoteCommand implements OutcomeReceiver
 {
     private const FULL_QUEUE_PAUSE_SECONDS = 0.1;
 
-    /** Seconds between two cancellations of the job. They are repeated, because a message to the agent can be lost. */
+    /** Seconds after which the cancellation is repeated, because a message to the agent can be lost. */
     private const CANCEL_INTERVAL = 1.0;
 
     private const ABANDONED = 'cancelled while the broker was not available, '
@@ -50,7 +50,7 @@ final class PendingRemoteCommand implements OutcomeReceiver
      * @param Cancellation $withdrawal   cancels the command unless an agent has claimed it
      * @param Cancellation $cancellation ends the command
      *
-     * @throws CancelledException      when the command did not start
+     * @throws CancelledException      when the command was cancelled before it started
      * @throws ExecutorClosedException
      */
     public function run(Cancellation $withdrawal, Cancellation $cancellation): string

@@ -18,10 +18,10 @@ final class ProcessEnd
     /** @var list<self> objects whose destructors PHP calls when the process ends; empty before {@see register()} */
     private static array $objects = [];
 
-    /** @var \WeakMap<LastRequests, true>|null null before {@see register()} */
+    /** @var \WeakMap<LastRequests, true>|null registered objects; null before the first call of {@see register()} */
     private static ?\WeakMap $senders = null;
 
-    /** @var array<int, LastRequests> senders of {@see keepDuring()} */
+    /** @var array<int, LastRequests> senders of the {@see keepDuring()} calls that have not returned */
     private static array $kept = [];
 
     private static bool $isSending = false;
@@ -31,7 +31,7 @@ final class ProcessEnd
     public function __destruct()
     {
         if (!$this->wasCreatedAtEnd) {
-            // At the end, PHP calls destructors in the order of object handles. A new object has the last handle.
+            // PHP now calls destructors in the order of object handles. A new object has the highest, so it is last.
             self::$objects[] = new self(true);
         } elseif (!self::$isSending) {
             self::$isSending = true;
@@ -103,7 +103,7 @@ final class ProcessEnd
                     // process. $fibers keeps suspended fibers until all requests are sent.
                     FiberSwitch::obstacle() === null ? ($fibers[] = new \Fiber($request))->start() : $request();
                 } catch (\Throwable) {
-                    // Without the request, the engine keeps data until its retention ends, and runs cancelled tasks.
+                    // Without the request, data stays until its retention ends, and agents run cancelled tasks.
                 }
             }
         }

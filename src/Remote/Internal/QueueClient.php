@@ -59,7 +59,7 @@ final class QueueClient
      */
     public function head(string $code): string
     {
-        $this->mustBeOpen(); // also replaces the client in a fork; job() omits this, because getmypid() is slow
+        $this->mustBeOpen(); // also replaces the client in a fork; job() omits this call, because getmypid() is slow
 
         return $this->codec->head($code);
     }
@@ -154,7 +154,7 @@ final class QueueClient
         /** @var Future<T> $answer */
         $answer = async($this->activity->request(...), $request)->ignore();
         try {
-            // close() waits for both: for this wait until $answer has started, and for $answer after a cancellation.
+            // close() waits for both calls: $answer may not have started yet, and this one ends after a cancellation.
             return $this->activity->request(static fn(): mixed => $answer->await($cancellation));
         } catch (\FiberError $blocked) {
             throw CannotWaitException::because($blocked);
@@ -209,7 +209,7 @@ final class QueueClient
         });
     }
 
-    /** @param list<string> $ids ids of jobs; the waiters of a job are notified when it is removed or has ended */
+    /** @param list<string> $ids ids of jobs; waiters of a job are notified when the job is removed or has ended */
     public function cancel(array $ids): void
     {
         $this->activity->request(fn() => $this->shared()?->cancel($ids, true));
@@ -299,7 +299,7 @@ final class QueueClient
 
     /**
      * Refuses new jobs. Waits until all outcomes have arrived, and the engine has answered all requests. Then waits for
-     * the engine to confirm cancellations, but only `$brokerRetryTimeout` or CONFIRMATION_TIMEOUT, whichever is longer.
+     * the engine to confirm cancellations, at most `$brokerRetryTimeout` or CONFIRMATION_TIMEOUT, whichever is longer.
      * Finally waits at most CONFIRMATION_TIMEOUT until the engine has dropped the outcomes that were received, and
      * closes the mailbox, unless other executors use it.
      *

@@ -24,7 +24,7 @@ use function Amp\async;
  */
 final class ReceivedOutcomes implements LastRequests
 {
-    /** Number of outcomes, or their size in bytes, at which the request is sent without a delay. */
+    /** Number of outcomes to drop, or their size in bytes, at which the request is sent without a delay. */
     private const SEND_AT_COUNT = 500;
     private const SEND_AT_BYTES = 4 << 20;
 
@@ -35,7 +35,7 @@ final class ReceivedOutcomes implements LastRequests
     /** Id of the process that created this object. A fork of that process must not send requests. */
     private readonly int $ownerPid;
 
-    /** @var list<string> ids of the jobs */
+    /** @var list<string> ids of the jobs whose outcomes the next request drops */
     private array $ids = [];
     private int $bytes = 0;
 
@@ -64,7 +64,7 @@ final class ReceivedOutcomes implements LastRequests
         $this->bytes += $bytes;
         // Until the request, the timer keeps this object in memory. It does not keep the event loop running.
         $this->timer ??= EventLoop::unreference(EventLoop::delay(self::DELAY_SECONDS, $this->dropAll(...)));
-        // If there are more ids, requests have failed, and only the timer repeats them.
+        // The count is larger only after failed requests, which only the timer repeats.
         if (\count($this->ids) === self::SEND_AT_COUNT || $this->bytes >= self::SEND_AT_BYTES) {
             $this->dropAll();
         }

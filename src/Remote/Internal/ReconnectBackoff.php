@@ -23,12 +23,12 @@ final class ReconnectBackoff
      * @template T
      *
      * @param float             $seconds seconds for which the request is retried
-     * @param \Closure(bool): T $request gets false in the first call, and true in a retry: perhaps the engine has
-     *                                   done what an earlier call requested
+     * @param \Closure(bool): T $request gets false in the first call. Gets true in a retry: the engine has perhaps
+     *                                   executed the earlier request
      *
      * @return T
      *
-     * @throws BrokerUnavailableException when the next retry would begin after this time
+     * @throws BrokerUnavailableException when a retry would begin more than $seconds after the call
      */
     public static function retry(float $seconds, \Closure $request): mixed
     {

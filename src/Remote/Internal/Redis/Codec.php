@@ -12,7 +12,7 @@ use Spindle\Remote\Settlement;
 use Spindle\Remote\SubmitResult;
 
 /**
- * Encodes arguments of the scripts and decodes their answers. A batch of records is one string, in which integers are
+ * Encodes arguments of Lua scripts and decodes their answers. A batch of records is one string, in which integers are
  * little-endian and strings have their length before them. All methods that decode throw a
  * {@see MalformedAnswerException} if the string has another format.
  */
@@ -107,7 +107,7 @@ final class Codec
         return $statistics;
     }
 
-    /** @return array{int, string, string} number of repaired jobs, next step, and cursor of this step */
+    /** @return array{int, string, string} number of repaired jobs, next step of the repair, and cursor in that step */
     public static function decodeRepair(string $text): array
     {
         [$repaired, $step, $cursor] = explode(' ', $text, 3) + ['', '', ''];

@@ -291,8 +291,8 @@ final class EngineClient
     }
 
     /**
-     * Loads the scripts that the engine does not know. Otherwise, {@see run()} would send the request of such a script
-     * a second time, so later requests could overtake it.
+     * Loads the scripts that the engine does not know. Otherwise, {@see run()} would send a request for such a script
+     * twice, and later requests could overtake the second one.
      */
     private static function load(RedisConnection $connection): void
     {

@@ -35,7 +35,7 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
     /** @var \WeakMap<self, true>|null all streams; null before the first one */
     private static ?\WeakMap $streams = null;
 
-    /** @var array<int, array{resource, int}> open sockets by resource id, each with the id of its process */
+    /** @var array<int, array{resource, int}> open sockets by resource id, with the id of the process that opened it */
     private static array $sockets = [];
 
     private string $buffer = '';
@@ -58,7 +58,7 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
     /** Id of the process that opened the stream. A fork of that process shares the socket, but must not use it. */
     private readonly int $ownerPid;
 
-    /** Whether a request is unanswered. */
+    /** Whether {@see read()} keeps the event loop running, because a request is unanswered. */
     private bool $keepsLoopRunning = false;
 
     /** Watchers of the event loop; empty before they are needed. */
@@ -141,7 +141,7 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
         }
     }
 
-    /** Returns whether the engine has neither sent bytes nor accepted waiting ones since $time (of Clock::now()). */
+    /** Returns false if the engine has sent bytes or accepted waiting ones after $time of {@see Clock::now()}. */
     public function isSilentSince(float $time): bool
     {
         return $this->lastProgress <= $time;
@@ -274,7 +274,7 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
         }
     }
 
-    /** Drops the bytes that {@see read()} has returned from the buffer. Then waits for more bytes. */
+    /** Removes from the buffer the bytes that {@see read()} has returned. Then waits for more bytes. */
     private function awaitBytes(): void
     {
         $this->buffer = $this->offset === \strlen($this->buffer) ? '' : substr($this->buffer, $this->offset);
