@@ -21,7 +21,8 @@ final class InvalidSignatureException extends \RuntimeException implements Spind
             "The agent could verify none of the jobs that it claimed from the queue {$queue}. "
                 . 'It has given them back and stops. '
                 . 'Add the key that signs the jobs to the file that SPINDLE_KEY_FILE names, '
-                . "and run the version of Spindle that submits them. The last failure: {$last->getMessage()}",
+                . 'and run the same version of Spindle as the process that submits the jobs. '
+                . "The last failure: {$last->getMessage()}",
             0,
             $last,
         );

@@ -13,12 +13,12 @@ final class JobRetryPolicy
 
     /**
      * @param int   $maxAttempts number of failed attempts after which the job becomes a dead letter (is kept for
-     *                           inspection); 1 for no retry. An attempt fails if the task throws or is too slow
-     * @param int   $maxCrashes  number of crashes of the job's worker or agent after which it becomes a dead letter
+     *                           inspection); 1 for no retry. An attempt fails if the task throws or exceeds its timeout
+     * @param int   $maxCrashes  number of crashes of the job's worker or agent after which the job is a dead letter
      * @param float $delay       seconds after which the second attempt can start. The job then joins the end of the
      *                           queue, so the attempt starts later if other jobs are waiting
      * @param float $factor      factor by which each delay is longer than the delay before
-     * @param float $maxDelay    maximum delay in seconds. The wait at the end of the queue comes in addition
+     * @param float $maxDelay    maximum delay in seconds, without the wait in the queue
      * @param float $jitter      random part of each delay: at 0.5, a delay is between half and its full length
      *
      * @throws \ValueError when a number is out of its range
@@ -32,7 +32,7 @@ final class JobRetryPolicy
         public readonly float $jitter = 0.5,
     ) {
         if ($maxAttempts < 1 || $maxCrashes < 1 || $maxAttempts > 1000 || $maxCrashes > 1000) {
-            throw new \ValueError('The attempts and the crashes of a job must be from 1 to 1,000');
+            throw new \ValueError('The maximum attempts and the maximum crashes of a job must be from 1 to 1,000');
         }
         $this->backoff = new Backoff($delay, $factor, $maxDelay, $jitter);
     }

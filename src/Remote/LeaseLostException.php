@@ -6,7 +6,7 @@ namespace Spindle\Remote;
 
 use Spindle\SpindleException;
 
-/** The lease of an agent (its time-limited right to the jobs that it has claimed) has ended. Others can claim them. */
+/** The lease of an agent (its time-limited right to its claimed jobs) has ended. Other agents can claim the jobs. */
 final class LeaseLostException extends \RuntimeException implements SpindleException
 {
     public static function of(string $owner): self

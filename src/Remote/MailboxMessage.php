@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Remote;
 
-/** A message in a mailbox. An agent's mailbox has the agent's owner name. A caller's mailbox has a random name. */
+/** A message in a mailbox. An agent's mailbox has its $owner name, see {@see Broker}. A caller's has a random name. */
 final class MailboxMessage
 {
     /**
@@ -12,7 +12,7 @@ final class MailboxMessage
      * @param array<string, string> $outcomes      frames by job id; '' for a frame that is too large for a message
      * @param array<string, int>    $cancelled     claim numbers of cancelled jobs, by job id
      * @param list<string>          $items         ids of generator tasks with new items
-     * @param list<string>          $taken         ids of generator tasks whose reader has taken items or stopped
+     * @param list<string>          $taken         ids of generator tasks whose reader took items or stopped reading
      * @param array<string, string> $reports       frames of tasks' reports, by job id
      * @param float|null            $nextDueIn     seconds until a delayed job can be claimed; null in other messages
      */

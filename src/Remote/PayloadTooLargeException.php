@@ -7,9 +7,9 @@ namespace Spindle\Remote;
 use Spindle\SpindleException;
 
 /**
- * A task with its argument, or a command, has more bytes than {@see RemoteOptions::$maxPayload}. Nothing was sent.
+ * A task with its argument, or a command, has more bytes than {@see RemoteOptions::$maxPayload}, and was not sent.
  *
- * If the memory_limit of the agents is too small to read a job, this exception is the outcome of the job.
+ * Also the outcome of a job that was sent, but is too large for the memory_limit of the agents.
  */
 final class PayloadTooLargeException extends \RuntimeException implements SpindleException
 {

@@ -18,8 +18,8 @@ use Spindle\TlsOptions;
 /**
  * Stores queues in the engine: a Redis server of version 7.0 or newer, or a Valkey server, with an append-only file.
  *
- * Needs predis/predis 3.0 or newer. All fibers share one connection of a broker object. Each mailbox has a separate
- * connection.
+ * Needs predis/predis 3.0 or newer. All fibers share one connection of a broker object. Each mailbox (a channel for
+ * messages from the engine) has a separate connection.
  *
  * A queue consists mainly of Redis hashes, and of Redis streams with a consumer group. If a hash and a stream disagree,
  * the hash is right. Each Lua script in Internal/Redis/scripts changes a queue atomically. The file prelude.lua in that
@@ -29,19 +29,19 @@ final class RedisBroker implements Broker
 {
     use NotCopyable;
 
-    /** If a renewal has no answer after this fraction of the lease, it is sent again, on another connection. */
+    /** A renewal without an answer after this fraction of the lease is sent again, on another connection. */
     private const RENEWAL_RETRY_FRACTION = 0.125;
 
     /** The engine gets this number instead of a larger number of seconds or dead letters. */
     private const UNLIMITED = 10 ** 11;
 
-    /** While unanswered reports use more memory, new ones are dropped. Tasks can be faster than the engine. */
+    /** While unanswered reports use more memory than this, new reports are dropped. Tasks can outpace the engine. */
     private const MAX_PENDING_REPORT_BYTES = 1 << 20;
 
     /** Estimated memory of the fiber that sends a report, in bytes. */
     private const REPORT_OVERHEAD_BYTES = 1024;
 
-    /** Answer of a script when the owner's lease has ended. */
+    /** Answer of a script when the agent's lease has ended. */
     private const LEASE_ENDED = 'lease ended';
 
     private readonly EngineClient $engine;
@@ -49,7 +49,7 @@ final class RedisBroker implements Broker
     private int $pendingReportBytes = 0;
 
     /**
-     * Does not connect. The first request opens the connection. Each mailbox opens another connection.
+     * Does not connect: the first request opens the connection.
      *
      * @param string                $address redis://user:password@host:port/database, with rediss:// in place of
      *                                       redis:// for TLS, or unix://user:password@/path/of/the/socket
@@ -108,8 +108,8 @@ final class RedisBroker implements Broker
         if ($answer === 'late') {
             throw BrokerUnavailableException::at(
                 (string) $this->engine->address,
-                'it received the jobs after a later request that this process had sent over a newer connection, so it '
-                    . 'did not add them',
+                'it did not add the jobs, because they arrived after a request that this process sent later over a '
+                    . 'newer connection',
             );
         }
 
@@ -320,7 +320,7 @@ final class RedisBroker implements Broker
     /**
      * @param list<string> $ids
      *
-     * @return list<string> as from {@see cancel()}; empty if the process is ending: then no answer is awaited
+     * @return list<string> as from {@see cancel()}; empty at the end of the process, when no answer is awaited
      */
     private function sendCancellation(string $queue, array $ids, string ...$arguments): array
     {
@@ -390,7 +390,7 @@ final class RedisBroker implements Broker
         }
     }
 
-    /** Returns the answer of a script. Throws an exception if the owner's lease has ended. */
+    /** Returns the answer of a script. Throws an exception if the agent's lease has ended. */
     private static function requireLease(string $owner, string $answer): string
     {
         return $answer === self::LEASE_ENDED ? throw LeaseLostException::of($owner) : $answer;

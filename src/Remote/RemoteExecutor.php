@@ -213,7 +213,7 @@ final class RemoteExecutor implements Executor
      * of this executor. Dispatched tasks stay in the queue.
      *
      * A running map() yields the results of the values that it has read. Then map() throws ExecutorClosedException,
-     * unless its input is an array and map() has read all its values. For a generator task, close() waits until the
+     * unless the input is an array that map() has read completely. For a generator task, close() waits until the
      * generator has ended on its agent. The generator's items can be read even after close().
      *
      * Then waits at most a second until the engine has dropped the outcomes that were received.

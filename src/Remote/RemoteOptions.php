@@ -10,15 +10,15 @@ use Spindle\Internal\NumberRange;
 final class RemoteOptions
 {
     /**
-     * @param float|null $timeout maximum run time of a task in seconds; null for no limit. For a generator, waits for
-     *     the reader of its items do not count
+     * @param float|null $timeout maximum run time of a task in seconds; null for no limit. The time that a
+     *     generator waits for the reader of its items does not count
      * @param int $maxJobs maximum number of jobs without an outcome in the queue; more jobs are refused
      * @param int $maxPayload maximum size in bytes of a task with its argument, or of a command. Each agent of the
      *     queue needs a memory_limit of six times this size. A job that is too large for the agents becomes a dead
      *     letter
      * @param float $brokerRetryTimeout seconds for which submissions and requests for items are retried while the
-     *     engine is not available. If a task is cancelled during this time, its future fails after
-     *     $brokerRetryTimeout seconds. The agent ends the task when the engine is available again
+     *     engine is not available. If a task is cancelled then, its future fails $brokerRetryTimeout seconds
+     *     later. The agent ends the task when the engine is available again
      * @param (\Closure(mixed): mixed)|null $onReport receives what tasks send with
      *     {@see \Spindle\Worker\TaskContext::report()}; reports can be lost
      *
@@ -41,7 +41,7 @@ final class RemoteOptions
         }
         if ($maxJobs < 1 || $maxPayload < 1) {
             throw new \ValueError(
-                "The limits of jobs and of a job's bytes must be 1 or more, not {$maxJobs} and {$maxPayload}",
+                "The limits \$maxJobs and \$maxPayload must be 1 or more, not {$maxJobs} and {$maxPayload}",
             );
         }
     }

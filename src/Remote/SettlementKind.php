@@ -22,7 +22,7 @@ enum SettlementKind: int
     /** The job was cancelled. The cancellation is its outcome. */
     case Cancelled = 5;
 
-    /** The agent can't read or verify the frame. Another agent gets the job. After its refusal, the job is dead. */
+    /** The agent can't read or verify the frame. Another agent gets the job. If both refuse it, it is dead. */
     case Refused = 6;
 
     /** The job is retried after a failed attempt, by another agent if there is one. */

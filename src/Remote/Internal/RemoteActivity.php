@@ -96,7 +96,7 @@ final class RemoteActivity
         }
     }
 
-    /** Refuses new work. Ends all open work: its outcome is $reason. Ends the wait of {@see close()}. */
+    /** Refuses new work. Ends all unfinished work with $reason as its outcome. Ends the wait of {@see close()}. */
     public function kill(ExecutorClosedException $reason): void
     {
         $this->isClosed = true;

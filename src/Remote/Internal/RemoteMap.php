@@ -36,7 +36,7 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
 
     private const FULL_QUEUE_PAUSE_SECONDS = 0.1;
 
-    /** @var array<string, array{int, mixed, int}> by job id: number, key and bytes of each job without an outcome */
+    /** @var array<string, array{int, mixed, int}> by job id: input position, key and bytes of a pending job */
     private array $pending = [];
 
     /** Outcomes for the caller's loop, in the order of the input. For mapUnordered(), in the order of arrival. */
@@ -58,21 +58,21 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
     /** Whether the executor is being closed, so that no more values are accepted. */
     private bool $isClosed = false;
 
-    /** @var array<string, BrokerRefusedException> by job id: errors of jobs whose outcome the engine did not return */
+    /** @var array<string, BrokerRefusedException> by job id: errors of jobs whose outcomes the engine refused */
     private array $refused = [];
 
-    /** Reason of a cancellation or of kill(), thrown once no job is pending. The loop gets no further outcomes. */
+    /** Set by a cancellation or kill(). The caller's loop yields no more results. Thrown once no job is pending. */
     private ?\Throwable $abortReason = null;
 
     /** Condition on which the caller's loop waits. */
     private readonly Condition $changed;
 
-    /** Input of the map. Also has the failure of a submission. A failure is thrown after the last outcome. */
+    /** Reads the map's input. A failure of the input or of a submission is thrown after the last outcome. */
     private readonly InputPump $input;
 
     private readonly string $head;
 
-    /** Queue from which the caller can read items of generator tasks, even after the executor was closed. */
+    /** Kept here, so that items of generator tasks can be read even after the executor was closed. */
     private SharedQueue $queue;
 
     /**
@@ -131,7 +131,7 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
             }
             $this->abandon();
             foreach (array_keys($this->pending) as $id) {
-                if (!$this->queue->outbox->isPending($id)) { // if pending, kill() or send() cancels the job later
+                if (!$this->queue->outbox->isPending($id)) { // send() or kill() cancels a job that is being sent
                     $this->queue->removeWaiters($id);
                 }
             }
@@ -154,7 +154,7 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
     }
 
     /**
-     * @param string|\Generator<mixed, mixed, mixed, mixed>|null $outcome a frame, items, or null if there is none
+     * @param string|\Generator<mixed, mixed, mixed, mixed>|null $outcome a frame or items; null if the job has none
      *
      * @return MapOutcome<mixed>
      */
@@ -170,7 +170,7 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
         return $this->refused[$id] ?? JobLostException::unknown($id, $this->client->queue);
     }
 
-    /** Stops reading the input. Does not wait for a running read, because the input itself may have called close(). */
+    /** Stops reading the input. Does not wait for a running read, which may have called close() itself. */
     public function close(): void
     {
         $this->isClosed = true;
@@ -196,7 +196,7 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
         return !$this->isAbandoned;
     }
 
-    /** Returns true at the end of the process, too: a fatal error has ended the loop, but PHP does not destroy it. */
+    /** Also returns true at the process's end, because after a fatal error, no `finally` block cancels the jobs. */
     public function isCancelled(): bool
     {
         return $this->isAbandoned || ProcessEnd::isSending();
@@ -225,7 +225,7 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
         $this->addOutcome($id, $stream->items());
     }
 
-    /** @param string|\Generator<mixed, mixed, mixed, mixed>|null $outcome a frame, items, or null if there is none */
+    /** @param string|\Generator<mixed, mixed, mixed, mixed>|null $outcome a frame or items; null if the job has none */
     private function addOutcome(string $id, string|\Generator|null $outcome): void
     {
         [$number, $key, $bytes] = $this->pending[$id] ?? [-1, null, 0];
@@ -277,7 +277,7 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
         }
     }
 
-    /** Returns whether no more outcomes will arrive. A closed executor does not wait for a suspended read. */
+    /** Returns whether no more outcomes will arrive. After close(), ignores a suspended read of the input. */
     private function isOver(): bool
     {
         return $this->input->isOver() && $this->pending === [] && ($this->isClosed || !$this->input->isReading());
@@ -377,7 +377,7 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
         return $this->isAbandoned;
     }
 
-    /** Drops the input and the outcomes, also in the engine, and cancels the pending jobs. */
+    /** Stops reading the input, drops the outcomes here and in the engine, and cancels the pending jobs. */
     private function abandon(): void
     {
         if ($this->isAbandoned) {

@@ -81,7 +81,7 @@ final class SettlementFactory
 
     /**
      * Refuses a job whose frame is too large, or can't be verified although this agent has verified other jobs. After
-     * MAX_REFUSALS failures, or if another agent has already refused the job, the job is dead.
+     * MAX_REFUSALS failures, the job is dead. If another agent has refused it before, the engine makes it dead now.
      */
     public function refused(
         Delivery $delivery,
@@ -242,7 +242,7 @@ final class SettlementFactory
     /**
      * Retries a job after a failed attempt, or makes it a dead letter.
      *
-     * @param int $maxAttempts number of attempts after which the job is dead
+     * @param int $maxAttempts number of failed attempts after which the job is dead
      */
     private function failedAttempt(
         ClaimedJob $job,

@@ -57,7 +57,7 @@ final class SharedQueue implements LastRequests
     ) {
         $this->ownerPid = (int) getmypid();
         $this->waiters = new Waiters();
-        ProcessEnd::register($this); // sends before $receivedOutcomes, to which it may add outcomes
+        ProcessEnd::register($this); // first, because its last requests add ids to $receivedOutcomes
         $this->outbox = new JobOutbox($broker, $name, $mailbox);
         $this->cancellations = new JobCancellations($broker, $name);
         $this->receivedOutcomes = new ReceivedOutcomes($broker, $name, $this->outbox);
@@ -167,8 +167,8 @@ final class SharedQueue implements LastRequests
     }
 
     /**
-     * Adds cancellations. The next call of {@see cancel()} or {@see flush()} sends the request. Ignores jobs that only
-     * another process awaits, such as jobs of the parent process of this fork.
+     * Adds cancellations. The next call of {@see cancel()} or {@see flush()} sends the request. Ignores jobs that
+     * this process does not await, such as, in a fork, the jobs of the parent process.
      *
      * @param list<string> $ids
      */

@@ -11,8 +11,8 @@ use Spindle\Remote\JobLostException;
 use Spindle\Worker\ExecutorClosedException;
 
 /**
- * Reads the items of a generator task. If no other process can read them, the destructor ends a running task, and makes
- * the engine drop the stored items.
+ * Reads the items of a generator task. If no other process can read the items, the destructor ends the task, and
+ * makes the engine drop the stored items.
  */
 final class StoredItems
 {
@@ -23,7 +23,7 @@ final class StoredItems
     /** Whether the engine may have items that were not fetched. */
     private bool $mayHaveMore = true;
 
-    /** Whether this object need not drop items: none is left, another reader takes them, or the request was sent. */
+    /** Whether end() does nothing: no item is left, another reader takes them, reading failed, or end() has run. */
     private bool $isReleased = false;
 
     /** Frame of the task's outcome; null until it arrives. */
@@ -51,7 +51,7 @@ final class StoredItems
     /** Drops the stored items and ends a running task, unless another process may read the items. */
     private function end(): void
     {
-        // Other processes may read the items of a dispatched task, unless it is running and this object has taken some.
+        // Other processes may read the items of a dispatched task, unless the task runs and this object took items.
         $isRunning = $this->outcome === null && $this->failure === null;
         $isOnlyReader = $isRunning && $this->takenCount > 0 || $this->queue->isOwn($this->id);
         if (!$this->isReleased && $isOnlyReader) {
@@ -94,12 +94,12 @@ final class StoredItems
                 throw $this->failure;
             } elseif ($this->outcome !== null) {
                 $outcome = $this->outcome;
-                $this->isReleased = $frames === []; // the engine keeps the last items until a further request
+                $this->isReleased = $frames === []; // the engine keeps returned items until the next request
                 $this->end();
 
                 return $this->client->codec->generatorReturn($this->id, $outcome, $this->key, $this->takenCount);
             } else {
-                $this->changed->wait(owner: $this); // the wait references this object; perhaps nothing else does
+                $this->changed->wait(owner: $this); // the wait keeps this object in memory
             }
         }
     }

@@ -21,7 +21,7 @@ use Spindle\Remote\Testing\Internal\TestRedisClient;
  * A temporary Redis or Valkey server for tests. It runs the installed program in a private directory.
  *
  * {@see stop()} kills the server and removes its files. The same happens when PHP destroys this object or the process
- * exits, even after SIGKILL.
+ * ends, even by SIGKILL.
  *
  * The server listens on 127.0.0.1 and on a Unix socket, and requires a password on both.
  *

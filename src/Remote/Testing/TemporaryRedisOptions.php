@@ -6,7 +6,7 @@ namespace Spindle\Remote\Testing;
 
 use Spindle\Internal\NumberRange;
 
-/** Options of a temporary Redis besides its settings. The defaults suit most tests. */
+/** Options of a temporary Redis besides the settings in redis.conf. The defaults suit most tests. */
 final class TemporaryRedisOptions
 {
     /**

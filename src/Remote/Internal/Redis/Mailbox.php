@@ -19,13 +19,13 @@ final class Mailbox
     /** Seconds between two PING commands, which detect a broken connection. */
     private const PING_INTERVAL = 5.0;
 
-    /** Seconds between attempts to open a mailbox that the engine refuses. A request to the engine tries earlier. */
+    /** Seconds between attempts to open a refused mailbox. A request to the engine starts an attempt earlier. */
     private const REFUSED_PAUSE_SECONDS = 30.0;
 
     private ?RedisConnection $connection = null;
     private bool $isClosed = false;
 
-    /** Number of failed attempts (without refusals) and broken connections since the mailbox was last opened. */
+    /** Number of failed attempts and broken connections since the mailbox was last open. Refusals do not count. */
     private int $failureCount = 0;
 
     private string $retryTimer = '';
@@ -34,7 +34,7 @@ final class Mailbox
     private readonly Backoff $backoff;
     private readonly string $pingTimer;
 
-    /** @var DeferredFuture<null>|null completed when the current attempt to open the mailbox has ended; then null */
+    /** @var DeferredFuture<null>|null completed when an attempt to open the mailbox ends; null between attempts */
     private ?DeferredFuture $attempt = null;
 
     private bool $isFirstAttempt = true;
@@ -44,7 +44,7 @@ final class Mailbox
 
     /**
      * @param \Closure(MailboxMessage): void $onMessage
-     * @param \Closure(bool): void           $onOpen    called after each connect, with true if messages may be lost
+     * @param \Closure(bool): void           $onOpen    called after each connect; true if messages may have been lost
      */
     public function __construct(
         private readonly EngineClient $engine,
@@ -60,8 +60,8 @@ final class Mailbox
     }
 
     /**
-     * Waits until the first attempt to open the mailbox has ended. Makes another attempt if the last one was refused.
-     * Called before each request to the engine, because the outcomes of submitted jobs arrive only through the mailbox.
+     * Waits for the current attempt to open the mailbox. If the last attempt was refused, starts another attempt first.
+     * Called before requests to the engine, because the outcomes of submitted jobs arrive only through the mailbox.
      *
      * @throws BrokerRefusedException when the engine refuses the mailbox
      */
@@ -108,7 +108,7 @@ final class Mailbox
         } catch (BrokerException|EngineError $failure) {
             if (!$this->isClosed()) {
                 $refusal = $failure instanceof BrokerRefusedException ? $failure : null;
-                $this->attemptEnded($refusal); // the next request reports any other failure that persists
+                $this->attemptEnded($refusal); // if another failure persists, the next request reports it
                 $this->retryIn($refusal === null
                     ? $this->backoff->after(++$this->failureCount)
                     : self::REFUSED_PAUSE_SECONDS);

@@ -51,7 +51,7 @@ final class RedisConnection
     }
 
     /**
-     * @param float $timeout seconds to connect; also for how long the engine may be silent while an answer is due
+     * @param float $timeout seconds to connect, and seconds that the engine may be silent while a command is pending
      *
      * @throws BrokerException
      */
@@ -295,7 +295,7 @@ final class RedisConnection
         }
     }
 
-    /** Returns advice for an operator, because the engine's user lacks a permission. */
+    /** Returns advice on how to give the engine's user the missing permission. */
     private function missingPermission(string $error): string
     {
         $isCommand = preg_match("/permissions to run the '([^']+)' command/", $error, $command) === 1;
