@@ -61,7 +61,7 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
     /** @var array<string, BrokerRefusedException> by job id: errors of jobs whose outcomes the engine refused */
     private array $refused = [];
 
-    /** Set by a cancellation or kill(). The caller's loop yields no more results. Thrown once no job is pending. */
+    /** Set by a cancellation or kill(): no more results are yielded, and this is thrown once no job is pending. */
     private ?\Throwable $abortReason = null;
 
     /** Condition on which the caller's loop waits. */
@@ -72,7 +72,7 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
 
     private readonly string $head;
 
-    /** Kept here, so that items of generator tasks can be read even after the executor was closed. */
+    /** Kept here, so that the items of generator tasks can be read even after the executor was closed. */
     private SharedQueue $queue;
 
     /**
@@ -385,7 +385,7 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
         }
         $this->isAbandoned = true;
         $this->input->stop();
-        $ids = [...array_keys($this->pending), ...$this->arrived->clear()]; // ended generators may have stored items
+        $ids = [...array_keys($this->pending), ...$this->arrived->clear()]; // also ended generators with stored items
         if ($ids !== []) {
             $this->client->cancelLater($ids);
         }

@@ -19,7 +19,7 @@ final class RemoteSubmission implements OutcomeReceiver
     /** @var DeferredFuture<mixed>|null null once completed, so that PHP can destroy a generator that is the result */
     private ?DeferredFuture $deferred;
 
-    /** @var Future<mixed>|null null once {@see self::future()} has returned it, so that PHP can destroy its result */
+    /** @var Future<mixed>|null null once {@see self::future()} has returned it, so that PHP can destroy the result */
     private ?Future $future;
 
     /** Receives the items and the outcome of a generator task; null until the task has stored an item. */
@@ -33,7 +33,7 @@ final class RemoteSubmission implements OutcomeReceiver
 
     private bool $isFinished = false;
 
-    /** @param Cancellation|null $cancellation of the caller; {@see cancelWhenRequested()} subscribes to it */
+    /** @param Cancellation|null $cancellation the caller's; {@see cancelWhenRequested()} subscribes to it */
     public function __construct(
         private readonly QueueClient $client,
         public readonly string $id,

@@ -44,7 +44,7 @@ final class SharedQueue implements LastRequests
     /** @var list<string> ids to look up in the next turn of the loop */
     private array $idsToLookUp = [];
 
-    /** @var list<string> ids of jobs whose outcomes are too large for a message */
+    /** @var list<string> ids of jobs whose outcomes must be fetched, because they are too large for a message */
     private array $largeOutcomes = [];
 
     private ?string $lookupTimer = null;
@@ -263,7 +263,7 @@ final class SharedQueue implements LastRequests
         }
     }
 
-    /** @return bool false when the engine is not available, and in a fork */
+    /** @return bool true if the engine has answered; false if it is not available, and in a fork */
     private function sendCancellations(): bool
     {
         if ($this->ownerPid !== getmypid()) {
@@ -289,7 +289,7 @@ final class SharedQueue implements LastRequests
         try {
             $frames = $this->takeItems($id, 0, 1);
         } catch (BrokerException) {
-            return; // The waiter fetches the items with the outcome.
+            return; // the waiter fetches the items when the outcome arrives
         }
         if ($frames !== []) {
             ($this->waiters->of($id)[0] ?? null)?->onItems($id);
