@@ -46,7 +46,7 @@ final class Agent implements Lifecycle, Statistics
     /** All results together may use memory_limit divided by this number: the agent copies each result several times. */
     private const MEMORY_DIVISOR = 8;
 
-    /** Limit for all results together if PHP has no memory_limit, in bytes; at least AgentOptions::$maxResult. */
+    /** Limit in bytes for all results together if PHP has no memory_limit. AgentOptions::$maxResult can raise it. */
     private const DEFAULT_RESULTS_BYTES = 128 << 20;
 
     /** Bytes by which the encoded answer of a worker may be larger than the result inside it. */
@@ -72,7 +72,7 @@ final class Agent implements Lifecycle, Statistics
 
     private ?AgentRun $run = null;
 
-    /** Whether the engine has answered a claim of this agent, under any lease. */
+    /** Whether the engine has answered any claim. Until then, {@see run()} throws if the engine refuses a request. */
     private bool $hasClaimed = false;
 
     /**
@@ -187,7 +187,7 @@ final class Agent implements Lifecycle, Statistics
 
     /**
      * Ends the running jobs and returns all claimed jobs to the queue, without counting an attempt or a crash. But a
-     * generator task becomes a dead letter if a reader may have seen items. Does not wait until {@see run()} returns.
+     * generator task becomes a dead letter if a reader may have read items. Does not wait until {@see run()} returns.
      *
      * Has no effect in a fork of the process that runs the agent.
      */

@@ -65,9 +65,9 @@ interface Broker
     public function attach(string $queue, array $ids, string $mailbox): array;
 
     /**
-     * Cancels jobs. An unclaimed job is removed. The owner of a claimed job receives a request to cancel the job. If
-     * the id begins with the name of the submitter's mailbox, no other process knows the id. The broker may then keep
-     * the outcome for a shorter time.
+     * Cancels jobs. An unclaimed job is removed. The owner of a claimed job receives a request to cancel the job. An
+     * id that begins with the name of the submitter's mailbox is unknown to other processes. So the broker may keep the
+     * outcome of such a job for a shorter time.
      *
      * @param list<string> $ids at most 4,000
      *
@@ -105,7 +105,7 @@ interface Broker
      * connection. Its argument is true if messages may have been lost. Then the caller can fetch outcomes with
      * {@see attach()}. If the argument is false, the caller should not fetch them, because attach() could return an
      * outcome before the mailbox delivers earlier reports of the same job. For the first connection, the argument is
-     * usually false: the broker sends no request before it has tried to open that connection.
+     * usually false: requests wait until the broker has tried to open that connection, so no message was lost.
      *
      * @param \Closure(MailboxMessage): void $onMessage
      * @param \Closure(bool): void           $onOpen
@@ -233,9 +233,9 @@ interface Broker
 
     /**
      * Declares that no more items of a running job will be taken. {@see putItems()} then returns null, so the agent
-     * ends the task. Unlike {@see cancel()}, this method has no effect on an unclaimed job. If the id begins with the
-     * name of the submitter's mailbox, no other process knows the id. The broker may then drop the stored items and,
-     * if the job has ended, its outcome.
+     * ends the task. Unlike {@see cancel()}, this method has no effect on an unclaimed job. An id that begins with the
+     * name of the submitter's mailbox is unknown to other processes. So the broker may drop the stored items of such a
+     * job and, if the job has ended, its outcome.
      *
      * @throws BrokerException
      */

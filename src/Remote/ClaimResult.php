@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Remote;
 
-/** The answer of {@see Broker::settleAndClaim()}: the claimed jobs, and the settlements without effect. */
+/** The answer of {@see Broker::settleAndClaim()}: the claimed jobs, and the jobs whose settlements had no effect. */
 final class ClaimResult
 {
     /**

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Remote;
 
-/** How an agent's claim of a job ends. Done, Dead and Cancelled set an outcome. Other kinds return the job. */
+/** How a claim of a job ends. Done, Dead and Cancelled set an outcome. Other kinds return the job to the queue. */
 enum SettlementKind: int
 {
     /** The task has returned a result, or the command has ended. */

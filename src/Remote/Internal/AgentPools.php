@@ -11,7 +11,7 @@ use Spindle\Worker\Executor;
 use Spindle\Worker\ResultBudget;
 use Spindle\Worker\WorkerPool;
 
-/** The pools that run an agent's tasks and commands, and the agent's counters. All leases of the agent share them. */
+/** The pools that run an agent's tasks and commands, and the agent's counters. A new lease keeps the same pools. */
 final class AgentPools
 {
     /** @var array<string, int> totals since the start of the agent */

@@ -38,7 +38,7 @@ final class JobExchange
     /** Bytes of the frames of all settlements that the engine has not confirmed. */
     private int $settlementBytes = 0;
 
-    /** Number of jobs whose end the engine has confirmed since {@see takeFinishedCount()}. */
+    /** Number of jobs whose end the engine has confirmed since the last call of {@see takeFinishedCount()}. */
     private int $finishedCount = 0;
 
     private bool $isRunning = false;
@@ -55,7 +55,7 @@ final class JobExchange
 
     private float $dueAt = 0.0;
 
-    /** Last used sequence number of a job. Each request reserves a number for each job that it may claim. */
+    /** Last reserved sequence number. Each request reserves a number for each job that it may claim. */
     private int $lastReservedNumber = 0;
 
     /** The last result of {@see JobRunner::lastStartableNumber()} that the broker has received. */

@@ -31,7 +31,7 @@ final class JobRunner
 
     private const MAX_CLAIMED_JOBS = 2000;
 
-    /** An agent that has never verified any job stops after this number of claims. */
+    /** The agent stops after this number of claims if it could verify none of the claimed jobs. */
     private const MAX_REFUSED_CLAIMS = 5;
 
     /** Pause after the first claim without a verifiable job, in seconds. Each further pause is twice as long. */

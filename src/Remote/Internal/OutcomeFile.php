@@ -7,7 +7,7 @@ namespace Spindle\Remote\Internal;
 use Spindle\Internal\FileSizeLimit;
 use Spindle\Internal\UnlinkedFile;
 
-/** An unlinked file for outcomes that exceed the memory limit of a map() call; truncated when all were read. */
+/** An unlinked file for outcomes that exceed the memory limit of a map() call. Truncated when all were read. */
 final class OutcomeFile
 {
     /** @var resource|null */

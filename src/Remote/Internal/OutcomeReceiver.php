@@ -9,7 +9,7 @@ use Spindle\Worker\ExecutorClosedException;
 
 /**
  * Accepted work that awaits outcomes: a task, a command, a loop over results, or the items of a generator. This object
- * receives the messages about its jobs. Only the reports of tasks go to the client's codec instead.
+ * receives the messages about its jobs. Only the reports of tasks go to the client's {@see JobCodec} instead.
  */
 interface OutcomeReceiver
 {

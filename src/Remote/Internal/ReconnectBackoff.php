@@ -9,7 +9,7 @@ use Spindle\Internal\Backoff;
 use Spindle\Internal\Clock;
 use Spindle\Remote\BrokerUnavailableException;
 
-/** Retries a request while the engine is not available. Each pause is longer than the one before. */
+/** Retries a request while the engine is not available. The pauses grow up to 2 s. */
 final class ReconnectBackoff
 {
     public static function backoff(): Backoff

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 /*
  * Helper process of LeaseGuard. Kills all processes that an agent has started, at a time that the agent has set. While
- * the agent works normally, it regularly sets a later time. An agent that is suspended, or gets no CPU time, can't.
+ * the agent works normally, it regularly sets a later time. A suspended agent, or one without CPU time, can't do this.
  *
  * Argument: the agent's process id. Standard input: lines with the time of the kill, in nanoseconds of hrtime(). The
  * input ends when the agent has exited or has closed the guard. Then this process exits.

@@ -95,7 +95,7 @@ final class Codec
             : throw self::malformed();
     }
 
-    /** @return array<string, int> by name, from one line for each */
+    /** @return array<string, int> values by name; each line of $text has a name and a value */
     public static function decodeStatistics(string $text): array
     {
         $statistics = [];

@@ -301,7 +301,7 @@ final class RedisConnection
         $isCommand = preg_match("/permissions to run the '([^']+)' command/", $error, $command) === 1;
         $missing = match (true) {
             !$isCommand => '',
-            str_starts_with($command[1], 'script|') => '+script|exists +script|load', // a missing script is loaded next
+            str_starts_with($command[1], 'script|') => '+script|exists +script|load', // both are needed to load scripts
             default => "+{$command[1]}",
         };
 
