@@ -14,10 +14,11 @@ final class WorkerStartException extends \RuntimeException implements SpindleExc
         parent::__construct($message, 0, $previous);
     }
 
-    public static function threw(Thrown $thrown): self
+    /** @param string $step what threw: a file that each worker loads, or an option of the pool */
+    public static function threw(string $step, Thrown $thrown): self
     {
         return new self(
-            "A worker could not be made ready: its bootstrap threw {$thrown->class}: {$thrown->message}"
+            "A worker could not be made ready: {$step} threw {$thrown->class}: {$thrown->message}"
                 . " in {$thrown->file}:{$thrown->line}",
             $thrown,
         );

@@ -51,10 +51,10 @@ final class TaskOutcome
     /** Decodes the exception that prevented a worker or its host from becoming ready. */
     public static function startFailure(string $bytes): WorkerStartException
     {
-        /** @var Thrown $thrown */
-        $thrown = ValueSerializer::unserializeData($bytes, [Thrown::class]);
+        /** @var array{string, Thrown} $failure */
+        $failure = ValueSerializer::unserializeData($bytes, [Thrown::class]);
 
-        return WorkerStartException::threw($thrown);
+        return WorkerStartException::threw(...$failure);
     }
 
     /**

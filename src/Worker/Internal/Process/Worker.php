@@ -101,10 +101,11 @@ final class Worker
         }
     }
 
-    public function reportStartFailure(\Throwable $failure): void
+    /** @param string $step what threw, see {@see \Spindle\Worker\WorkerStartException::threw()} */
+    public function reportStartFailure(string $step, \Throwable $failure): void
     {
         $this->lifecycle->setEnded();
-        $this->link->send(WorkerProtocol::NOT_READY, 0, serialize(Thrown::of($failure)));
+        $this->link->send(WorkerProtocol::NOT_READY, 0, serialize([$step, Thrown::of($failure)]));
     }
 
     public function work(): void

@@ -28,6 +28,9 @@ final class WorkerBoot
 
     private ?string $initialize = null;
 
+    /** Current step of this worker or host before it is ready: the subject of an error message. */
+    private string $step = 'its start';
+
     /** @param 'fork'|'thread'|null $kind how this host runs its workers; null for a worker */
     private function __construct(private readonly ?string $kind) {}
 
@@ -110,7 +113,11 @@ final class WorkerBoot
 
     public static function nextFile(): string
     {
-        return (string) array_shift(self::current()->files);
+        $boot = self::current();
+        $file = (string) array_shift($boot->files);
+        $boot->step = "the file {$file}";
+
+        return $file;
     }
 
     /** Reports that this worker or host cannot become ready, and ends this process or thread. */
@@ -118,9 +125,9 @@ final class WorkerBoot
     {
         $boot = self::current();
         if ($boot->worker !== null) {
-            $boot->worker->reportStartFailure($failure);
+            $boot->worker->reportStartFailure($boot->step, $failure);
         } else {
-            $boot->link?->send(WorkerProtocol::NOT_READY, 0, serialize(Thrown::of($failure)));
+            $boot->link?->send(WorkerProtocol::NOT_READY, 0, serialize([$boot->step, Thrown::of($failure)]));
         }
         exit(255);
     }
@@ -129,10 +136,12 @@ final class WorkerBoot
     public static function work(): void
     {
         $boot = self::current();
+        $boot->step = 'its start';
         try {
             if ($boot->link !== null && !$boot->host($boot->link)) {
                 return;
             }
+            $boot->step = 'WorkerPoolOptions(initialize:)';
             $boot->worker?->initialize($boot->initialize);
         } catch (\Throwable $failure) {
             self::fail($failure);

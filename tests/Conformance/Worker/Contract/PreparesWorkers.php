@@ -67,7 +67,10 @@ trait PreparesWorkers
 
         self::assertSame(\DomainException::class, $failed->thrown?->class);
         self::assertSame('no host', $failed->thrown->previous?->message);
-        self::assertStringContainsString('no database', $failed->getMessage());
+        self::assertStringContainsString(
+            ': WorkerPoolOptions(initialize:) threw DomainException: no database',
+            $failed->getMessage(),
+        );
     }
 
     public function testTheBootstrapFileIsLoadedAndItsGlobalsAreGlobal(): void
@@ -88,13 +91,15 @@ trait PreparesWorkers
 
     public function testABootstrapFileThatThrowsIsTheReasonWhyThereIsNoWorker(): void
     {
-        $pool = $this->pool(
-            1,
-            bootstrap: $this->file('bootstrap.php', '<?php throw new DomainException("no settings");'),
-        );
+        $file = $this->file('bootstrap.php', '<?php throw new DomainException("no settings");');
+        $pool = $this->pool(1, bootstrap: $file);
         $failed = self::failure(WorkerStartException::class, $pool->submit(Number::answer(...)));
 
         self::assertSame('no settings', $failed->thrown?->message);
+        self::assertStringContainsString(
+            ": the file {$file} threw DomainException: no settings",
+            $failed->getMessage(),
+        );
     }
 
     public function testABootstrapFileThatIsNotThereIsRefused(): void
