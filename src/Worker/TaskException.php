@@ -30,8 +30,9 @@ abstract class TaskException extends \RuntimeException implements SpindleExcepti
         };
     }
 
-    protected static function afterAttempts(int $attempts): string
+    /** @param string $reason why there was no further attempt; may be empty */
+    protected static function afterAttempts(int $attempts, string $reason = ''): string
     {
-        return $attempts > 1 ? " (attempt {$attempts})" : '';
+        return $attempts > 1 ? " (attempt {$attempts}" . ($reason === '' ? '' : "; {$reason}") . ')' : '';
     }
 }

@@ -13,6 +13,9 @@ use Spindle\Internal\NumberRange;
  */
 final class TaskRetryPolicy
 {
+    /** A task that has ended this many workers is not retried again, because it would probably end the next one. */
+    private const MAX_CRASHES = 2;
+
     private readonly Backoff $backoff;
 
     /**
@@ -45,13 +48,23 @@ final class TaskRetryPolicy
     public function shouldRetry(TaskException $failure, int $attempts, int $crashes): bool
     {
         return $attempts <= $this->retries && match (true) {
-            $failure instanceof WorkerCrashedException => $this->onCrash && $crashes < 2,
+            $failure instanceof WorkerCrashedException => $this->onCrash && $crashes < self::MAX_CRASHES,
             $failure instanceof TaskTimeoutException => $this->onTimeout,
             $failure instanceof TaskFailedException => \is_bool($this->onThrow)
                 ? $this->onThrow
                 : $failure->thrown->isA(...$this->onThrow),
             default => false,
         };
+    }
+
+    /**
+     * Returns whether a task gets no further attempt only because it has ended too many workers.
+     *
+     * @internal
+     */
+    public function isCrashLimitReached(int $attempts, int $crashes): bool
+    {
+        return $this->onCrash && $attempts <= $this->retries && $crashes >= self::MAX_CRASHES;
     }
 
     /** @return float seconds before the next attempt; exponential backoff with jitter */

@@ -27,7 +27,10 @@ final class WorkerCrashedException extends TaskException
         parent::__construct($message, $attempts, $key);
     }
 
-    /** @param string|null $error PHP's fatal error; or why there is no result, if the worker's end is unknown */
+    /**
+     * @param string|null $error PHP's fatal error; or why there is no result, if the worker's end is unknown
+     * @param bool $isCrashLimit whether the task would have been retried if it had not ended two workers
+     */
     public static function died(
         ?int $exitCode,
         ?int $signal,
@@ -37,6 +40,7 @@ final class WorkerCrashedException extends TaskException
         int $memoryPeak,
         int $attempts,
         mixed $key,
+        bool $isCrashLimit = false,
     ): self {
         $isEndKnown = $exitCode !== null || $signal !== null || $calledExit || $memoryPeak > 0;
         if (!$isEndKnown && $error !== null) {
@@ -60,7 +64,7 @@ final class WorkerCrashedException extends TaskException
         };
         $message = self::subject($key)
             . " {$how}"
-            . self::afterAttempts($attempts)
+            . self::afterAttempts($attempts, $isCrashLimit ? 'a task that has ended two workers is not retried' : '')
             . \sprintf('; memory peak %.1f MiB', $memoryPeak / (1 << 20));
         $tail = trim($stderr);
         $reported = (string) preg_replace('/^(.*) in .+:\d+$/sD', '$1', (string) $error);

@@ -156,7 +156,7 @@ final class OutcomeHandler
     {
         $failure = $wasRunning && $worker->createKillFailure !== null
             ? ($worker->createKillFailure)($batch, $index)
-            : $this->crashFailure($worker, $batch, $index);
+            : $this->crashFailure($worker, $batch, $index, $wasRunning);
         ++$this->attemptCount;
         ++$this->failedCount;
         $this->crashedCount += (int) ($failure instanceof WorkerCrashedException);
@@ -246,9 +246,14 @@ final class OutcomeHandler
         return $isRetried;
     }
 
-    private function crashFailure(WorkerHandle $worker, Batch $batch, int $index): WorkerCrashedException
-    {
+    private function crashFailure(
+        WorkerHandle $worker,
+        Batch $batch,
+        int $index,
+        bool $wasRunning,
+    ): WorkerCrashedException {
         [$exitCode, $signal, $peak] = $worker->exit ?? [null, null, 0];
+        $crashes = $batch->crashes + ($wasRunning ? 1 : 0);
 
         return WorkerCrashedException::died(
             $exitCode,
@@ -259,6 +264,7 @@ final class OutcomeHandler
             max($peak, $worker->memoryPeak),
             $batch->attempt,
             $batch->key($index),
+            $this->retry->isCrashLimitReached($batch->attempt, $crashes),
         );
     }
 }

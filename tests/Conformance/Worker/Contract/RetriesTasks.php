@@ -126,8 +126,20 @@ trait RetriesTasks
         }));
 
         self::assertSame(2, $crashed->attempts);
+        self::assertStringContainsString(
+            '(attempt 2; a task that has ended two workers is not retried)',
+            $crashed->getMessage(),
+        );
         self::assertSame(['1', '2'], Text::lines($runs));
         self::assertUsable($pool);
+    }
+
+    public function testACrashInTheLastAttemptHasNoReasonBesidesTheNumberOfRetries(): void
+    {
+        $pool = $this->pool(1, self::atOnce(1));
+        $crashed = self::failure(WorkerCrashedException::class, $pool->submit(static fn() => exit(5)));
+
+        self::assertStringContainsString('(attempt 2);', $crashed->getMessage());
     }
 
     public function testATimeoutIsRetried(): void
