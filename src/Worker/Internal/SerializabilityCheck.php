@@ -65,7 +65,7 @@ final class SerializabilityCheck
     public function check(mixed $value, string $path, int $depth = 0, bool $isInObject = false): void
     {
         if ($depth >= self::MAX_DEPTH && (\is_array($value) || \is_object($value))) {
-            throw UnserializableException::at($path, self::TOO_DEEP);
+            throw UnserializableException::at(ValuePath::beginning($path), self::TOO_DEEP);
         }
         $this->deepest = max($this->deepest, $depth);
         if (\is_array($value)) {

@@ -24,6 +24,12 @@ final class ValuePath
         return self::truncated($path) ?? "{$path}->" . ($at === false ? $name : substr($name, $at + 1));
     }
 
+    /** Returns about the first 80 bytes of a path whose end does not matter, and an ellipsis if the path is longer. */
+    public static function beginning(string $path): string
+    {
+        return (string) preg_replace('/^(.{80}.*?)(?=\[|->).*$/sD', '$1…', $path);
+    }
+
     /** @return string|null the path with an ellipsis if it is too long to extend; otherwise null */
     private static function truncated(string $path): ?string
     {

@@ -231,6 +231,21 @@ final class ValueSerializerTest extends TestCase
         }
     }
 
+    public function testTheMessageAboutADepthHasOnlyTheBeginningOfThePath(): void
+    {
+        $deep = [];
+        for ($i = 0; $i < 5000; ++$i) {
+            $deep = ['node' => $deep];
+        }
+        try {
+            ValueSerializer::serialize($deep, '$value');
+            self::fail('A value that is nested too deeply was accepted');
+        } catch (UnserializableException $refused) {
+            $path = '$value' . str_repeat("['node']", 10) . '…';
+            self::assertStringStartsWith("{$path} is nested deeper than 4096 levels", $refused->getMessage());
+        }
+    }
+
     #[RequiresPhp('>= 8.4')]
     #[TestWith(['newLazyGhost'])]
     #[TestWith(['newLazyProxy'])]
