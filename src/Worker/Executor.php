@@ -92,7 +92,8 @@ interface Executor extends Lifecycle
 
     /**
      * Does the same as {@see self::map()}, but continues after failed tasks: yields a {@see MapOutcome} for each value.
-     * If the input throws, or a value cannot be serialized, the generator still ends with that exception.
+     * If the input throws, or a value cannot be serialized, the generator still ends with that exception. With a
+     * {@see WorkerPool}, it also ends if a worker lacks the code of the task ({@see TaskFailedException}).
      *
      * @template TKey
      * @template TValue
@@ -105,6 +106,7 @@ interface Executor extends Lifecycle
      *
      * @throws UnserializableException for an unserializable task; from the generator for an unserializable value
      * @throws ExecutorClosedException
+     * @throws TaskFailedException     from the generator, if a worker lacks the code of the task
      * @throws CancelledException      from the generator
      */
     public function mapOutcomes(iterable $input, callable $task, ?Cancellation $cancellation = null): \Generator;

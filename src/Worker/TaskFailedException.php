@@ -13,19 +13,26 @@ final class TaskFailedException extends TaskException
         int $attempts,
         mixed $key,
         ?\Throwable $previous,
+        /** Whether a worker lacks the code of the task of a map() call, or a class of a captured value. */
+        public readonly bool $isTaskMissing = false,
     ) {
         parent::__construct($message, $attempts, $key, $previous);
     }
 
-    public static function threw(Thrown $thrown, ?\Throwable $original, int $attempts, mixed $key): self
-    {
+    public static function threw(
+        Thrown $thrown,
+        ?\Throwable $original,
+        int $attempts,
+        mixed $key,
+        bool $isTaskMissing = false,
+    ): self {
         [$class] = explode("\0", $thrown->class); // the rest of an anonymous class's name is a generated file name
         $message = self::subject($key)
             . " threw {$class}: {$thrown->message} in {$thrown->file}:{$thrown->line}"
             . self::afterAttempts($attempts)
             . self::advice($thrown);
 
-        return new self($message, $thrown, $attempts, $key, $original);
+        return new self($message, $thrown, $attempts, $key, $original, $isTaskMissing);
     }
 
     /** Creates the exception for a result, item or report that this process cannot decode. */

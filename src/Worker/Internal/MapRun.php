@@ -13,6 +13,7 @@ use Spindle\Internal\OneWayGenerator;
 use Spindle\Internal\UnreadResults;
 use Spindle\Worker\ExecutorClosedException;
 use Spindle\Worker\MapOutcome;
+use Spindle\Worker\TaskFailedException;
 
 /**
  * One call of map() or mapUnordered(): reads the input in batches, and keeps results for the caller's loop. A task is
@@ -79,7 +80,8 @@ final class MapRun implements Source
 
     /**
      * @param iterable<mixed, mixed> $input
-     * @param bool $keepsFailures whether to yield a MapOutcome for each task, and to continue after failed tasks
+     * @param bool $keepsFailures whether to yield a MapOutcome for each task, and to continue after failed tasks,
+     *     unless workers lack the code of the task
      */
     public function __construct(
         private readonly TaskDispatcher $dispatcher,
@@ -111,7 +113,8 @@ final class MapRun implements Source
             while (($chunk = $this->nextChunk()) !== null) {
                 [$count, $keys, $outcome, , $attempt, $bytes] = $chunk;
                 $chunk = null;
-                if ($this->keepsFailures) {
+                $isTaskMissing = $outcome instanceof TaskFailedException && $outcome->isTaskMissing;
+                if ($this->keepsFailures && !$isTaskMissing) {
                     yield from $this->outcomes($outcome, $keys, $attempt, $cancellation);
                 } elseif (\is_string($outcome)) {
                     foreach (ValuePacking::decodeList($outcome) as $i => $value) {

@@ -177,8 +177,7 @@ final class OutcomeHandler
             $failure = $worker->createKillFailure !== null && $worker->endingTask === [$batch, $index]
                 ? ($worker->createKillFailure)($batch, $index) // the task returned after the pool had decided to end it
                 : null;
-            $isFailure = $failure !== null
-                || $kind === WorkerProtocol::THROWN || $kind === WorkerProtocol::UNSERIALIZABLE;
+            $isFailure = $failure !== null || $kind >= WorkerProtocol::THROWN;
             $createFailure = static fn(bool $withOriginal): \Throwable => $failure
                 ?? TaskOutcome::failure($kind, $value, $batch->attempt, $batch->key($index), $withOriginal);
             $this->failedCount += (int) $isFailure;

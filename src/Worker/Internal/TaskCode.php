@@ -21,6 +21,7 @@ final class TaskCode
     private const CLOSURE = 'c';
 
     private const ROOT_PATH = 'The task';
+    private const MISSING_PREFIX = 'A worker has no ';
 
     private const MAC_ALGORITHM = 'sha256';
 
@@ -82,6 +83,13 @@ final class TaskCode
     public static function missingClass(string $class): never
     {
         throw self::missing("class {$class}");
+    }
+
+    /** Returns whether {@see decode()} has thrown this because the process lacks a function, method or class. */
+    public static function isMissing(\Throwable $thrown): bool
+    {
+        return $thrown instanceof \UnexpectedValueException
+            && str_starts_with($thrown->getMessage(), self::MISSING_PREFIX);
     }
 
     private static function encodeClosure(\Closure $task, #[\SensitiveParameter] string $key, bool &$isPure): string
@@ -212,7 +220,7 @@ final class TaskCode
     private static function missing(string $what): \UnexpectedValueException
     {
         return new \UnexpectedValueException(
-            "A worker has no {$what}. Let Composer autoload it, or load it in the file of "
+            self::MISSING_PREFIX . "{$what}. Let Composer autoload it, or load it in the file of "
                 . 'WorkerPoolOptions(bootstrap:)',
         );
     }

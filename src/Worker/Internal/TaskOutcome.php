@@ -58,7 +58,7 @@ final class TaskOutcome
     }
 
     /**
-     * @param int  $kind         {@see WorkerProtocol::THROWN} or {@see WorkerProtocol::UNSERIALIZABLE}
+     * @param int  $kind         {@see WorkerProtocol::THROWN} or a kind after it
      * @param bool $withOriginal whether to unserialize the original exception, which may run code of its class
      *
      * @return TaskException|UnserializableException
@@ -95,7 +95,7 @@ final class TaskOutcome
             ? self::original($parts[1], $thrown)
             : null;
 
-        return TaskFailedException::threw($thrown, $original, $attempts, $key);
+        return TaskFailedException::threw($thrown, $original, $attempts, $key, $kind === WorkerProtocol::TASK_MISSING);
     }
 
     /** Returns null if the exception cannot be unserialized. `$thrown` describes the failure completely. */

@@ -46,11 +46,12 @@ final class WorkerProtocol
     public const HOST = 37;
     public const NOT_STARTED = 38;
 
-    // Kinds of packed values.
+    // Kinds of packed values. The kinds from THROWN are failures.
     public const SERIALIZED = 0;
     public const STRING = 1;
     public const THROWN = 2;
     public const UNSERIALIZABLE = 3;
+    public const TASK_MISSING = 4;
 
     // Flags of frames. RESULTS frames use DONE, PACKED and FAILURES. TASKS frames use PACKED and EAGER.
     public const DONE = 1;

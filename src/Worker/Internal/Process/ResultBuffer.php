@@ -85,7 +85,8 @@ final class ResultBuffer
         $this->pack(WorkerProtocol::UNSERIALIZABLE, serialize([$refused->path, $refused->what, $refused->advice]));
     }
 
-    public function fail(\Throwable $thrown): void
+    /** @param int $kind {@see WorkerProtocol::THROWN} or {@see WorkerProtocol::TASK_MISSING} */
+    public function fail(\Throwable $thrown, int $kind): void
     {
         $bytes = ThrownFailure::pack($thrown);
         if (\strlen($bytes) > max($this->maxResultBytes, self::SEND_THRESHOLD_BYTES)) {
@@ -94,7 +95,7 @@ final class ResultBuffer
             return;
         }
         $this->hasFailures = true;
-        $this->pack(WorkerProtocol::THROWN, $bytes);
+        $this->pack($kind, $bytes);
     }
 
     /** @return bool false when the pool has closed the connection */

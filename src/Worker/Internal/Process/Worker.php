@@ -218,7 +218,7 @@ final class Worker
                 }
             } catch (\Throwable $thrown) {
                 $checksEach = true;
-                $this->addFailure($thrown);
+                $this->addFailure($thrown, $code);
             }
             $loop?->removeLeftovers();
             if ($checksEach || $cancellation !== null) {
@@ -290,10 +290,11 @@ final class Worker
         return true;
     }
 
-    private function addFailure(\Throwable $thrown): void
+    private function addFailure(\Throwable $thrown, int $code): void
     {
         $this->lifecycle->state = WorkerLifecycle::RUNNING_OWN_CODE;
-        $this->results->fail($thrown);
+        $isTaskMissing = $code !== 0 && !isset($this->callables[$code]) && TaskCode::isMissing($thrown);
+        $this->results->fail($thrown, $isTaskMissing ? WorkerProtocol::TASK_MISSING : WorkerProtocol::THROWN);
         $this->lifecycle->setState(WorkerLifecycle::RUNNING_TASK);
     }
 

@@ -11,6 +11,7 @@ use Spindle\Tests\Conformance\Worker\Task\HeldException;
 use Spindle\Tests\Conformance\Worker\Task\Number;
 use Spindle\Tests\Conformance\Worker\Task\Suit;
 use Spindle\Tests\ReadsErrorLog;
+use Spindle\Worker\MapOutcome;
 use Spindle\Worker\TaskContext;
 use Spindle\Worker\TaskFailedException;
 use Spindle\Worker\WorkerStartException;
@@ -77,6 +78,42 @@ trait KnowsClasses
         }
 
         self::assertUsable($pool);
+    }
+
+    public function testATaskOfAClassThatWorkersDoNotKnowEndsALoopOverOutcomes(): void
+    {
+        $class = $this->classHere();
+        $object = self::evaluated('new %s()', $class);
+        $scoped = self::evaluated('%s::task()', $class);
+        \assert($scoped instanceof \Closure);
+        $pool = $this->pool();
+        $tasks = [
+            'the class of a closure' => $scoped,
+            'a captured variable' => static fn(int $i): string => get_debug_type($object),
+        ];
+        foreach ($tasks as $name => $task) {
+            foreach ([$pool->mapOutcomes(...), $pool->mapOutcomesUnordered(...)] as $map) {
+                $results = new Collected($map(range(1, 5000), $task));
+
+                self::assertSame(0, \count($results->values), $name); // a difference would print all outcomes
+                self::assertInstanceOf(TaskFailedException::class, $results->thrown, $name);
+                self::assertNamesWhatAWorkerLacks($class, $results->thrown, $name);
+            }
+        }
+
+        self::assertUsable($pool);
+    }
+
+    public function testAnArgumentOfAClassThatWorkersDoNotKnowIsAnOutcome(): void
+    {
+        $object = self::evaluated('new %s()', $this->classHere());
+        $outcomes = new Collected($this->pool()->mapOutcomes([1, $object, 3], get_debug_type(...)));
+
+        self::assertNull($outcomes->thrown);
+        self::assertSame([true, false, true], array_map(
+            static fn(mixed $outcome): bool => $outcome instanceof MapOutcome && $outcome->succeeded(),
+            $outcomes->values,
+        ));
     }
 
     public function testAnInitialiserOfAClassThatWorkersDoNotKnowIsTheReasonWhyThereAreNone(): void
