@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Spindle\Worker;
 
+use Spindle\Worker\Internal\TaskCode;
+
 /** A task threw, or its result cannot be decoded. getPrevious() is the original exception, if it can be decoded. */
 final class TaskFailedException extends TaskException
 {
@@ -27,8 +29,11 @@ final class TaskFailedException extends TaskException
         bool $isTaskMissing = false,
     ): self {
         [$class] = explode("\0", $thrown->class); // the rest of an anonymous class's name is a generated file name
+        $how = TaskCode::isMissing($thrown->class, $thrown->message)
+            ? " did not run: {$thrown->message}"
+            : " threw {$class}: {$thrown->message} in {$thrown->file}:{$thrown->line}";
         $message = self::subject($key)
-            . " threw {$class}: {$thrown->message} in {$thrown->file}:{$thrown->line}"
+            . $how
             . self::afterAttempts($attempts)
             . self::advice($thrown);
 

@@ -7,6 +7,8 @@ namespace Spindle\Worker;
 /** The worker of a task ended through exit(), a fatal error or a signal, or the agent of a remote task was lost. */
 final class WorkerCrashedException extends TaskException
 {
+    private const MEMORY_ADVICE = '; use less memory, or raise WorkerPoolOptions(memoryLimit:) of the worker';
+
     private function __construct(
         string $message,
         /** Exit code; null after a signal, or if unknown. */
@@ -65,7 +67,8 @@ final class WorkerCrashedException extends TaskException
         $message = self::subject($key)
             . " {$how}"
             . self::afterAttempts($attempts, $isCrashLimit ? 'a task that has ended two workers is not retried' : '')
-            . \sprintf('; memory peak %.1f MiB', $memoryPeak / (1 << 20));
+            . \sprintf('; memory peak %.1f MiB', $memoryPeak / (1 << 20))
+            . (str_starts_with((string) $error, 'Allowed memory size') ? self::MEMORY_ADVICE : '');
         $tail = trim($stderr);
         $reported = (string) preg_replace('/^(.*) in .+:\d+$/sD', '$1', (string) $error);
         if ($tail !== '' && ($reported === '' || !str_contains($tail, $reported))) {

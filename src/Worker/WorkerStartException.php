@@ -30,7 +30,7 @@ final class WorkerStartException extends \RuntimeException implements SpindleExc
         $tail = trim($stderr);
 
         return new self(
-            "A worker ended before it began a task ({$how})"
+            "A worker ended before it began a task ({$how}). Check what WorkerPoolOptions(bootstrap:, initialize:) do"
                 . ($tail === '' ? '' : "; its standard error ended with:\n{$tail}"),
         );
     }

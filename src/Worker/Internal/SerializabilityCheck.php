@@ -116,8 +116,12 @@ final class SerializabilityCheck
             self::trySerialize($value, $path);
         }
         match ($kind) {
-            SerializationKind::ProcessBound
-                => throw UnserializableException::at($path, "a {$class}, which belongs to this process"),
+            SerializationKind::ProcessBound => throw UnserializableException::at(
+                $path,
+                "a {$class} that belongs to this process",
+                null,
+                'create another one where it is needed',
+            ),
             SerializationKind::Emptied => throw UnserializableException::at(
                 $path,
                 "of class {$class}, whose contents PHP does not serialize",

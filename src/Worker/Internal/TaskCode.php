@@ -85,11 +85,10 @@ final class TaskCode
         throw self::missing("class {$class}");
     }
 
-    /** Returns whether {@see decode()} has thrown this because the process lacks a function, method or class. */
-    public static function isMissing(\Throwable $thrown): bool
+    /** Returns whether an exception is of {@see missing()}: a worker lacks a function, method or class. */
+    public static function isMissing(string $class, string $message): bool
     {
-        return $thrown instanceof \UnexpectedValueException
-            && str_starts_with($thrown->getMessage(), self::MISSING_PREFIX);
+        return $class === \UnexpectedValueException::class && str_starts_with($message, self::MISSING_PREFIX);
     }
 
     private static function encodeClosure(\Closure $task, #[\SensitiveParameter] string $key, bool &$isPure): string

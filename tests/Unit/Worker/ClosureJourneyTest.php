@@ -268,7 +268,8 @@ final class ClosureJourneyTest extends TestCase
             'class %1$s { public $v = 1; function __construct(public $pool) {}'
             . ' function task() { return fn() => $this->v; } }'
             . ' return (new %1$s(new \Spindle\Worker\WorkerPool(1)))->task();',
-            "The task's \$this->pool is a Spindle\\Worker\\WorkerPool, which belongs to this process",
+            "The task's \$this->pool is a Spindle\\Worker\\WorkerPool that belongs to this process, which can't be sent"
+                . ' to another process: create another one where it is needed',
         ];
         yield 'a resource in a list of PHP' => [
             '$list = new \ArrayObject([fopen("php://memory", "r")]); return fn() => count($list);',

@@ -293,7 +293,9 @@ final class Worker
     private function addFailure(\Throwable $thrown, int $code): void
     {
         $this->lifecycle->state = WorkerLifecycle::RUNNING_OWN_CODE;
-        $isTaskMissing = $code !== 0 && !isset($this->callables[$code]) && TaskCode::isMissing($thrown);
+        $isTaskMissing = $code !== 0
+            && !isset($this->callables[$code])
+            && TaskCode::isMissing($thrown::class, $thrown->getMessage());
         $this->results->fail($thrown, $isTaskMissing ? WorkerProtocol::TASK_MISSING : WorkerProtocol::THROWN);
         $this->lifecycle->setState(WorkerLifecycle::RUNNING_TASK);
     }

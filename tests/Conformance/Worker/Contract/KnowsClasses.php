@@ -75,6 +75,7 @@ trait KnowsClasses
         foreach ($tasks as $name => $task) {
             $failure = self::failure(TaskFailedException::class, $pool->submit($task));
             self::assertNamesWhatAWorkerLacks($class, $failure, $name);
+            self::assertStringStartsWith('The task did not run: ', $failure->getMessage(), $name);
         }
 
         self::assertUsable($pool);

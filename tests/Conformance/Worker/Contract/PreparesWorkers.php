@@ -73,6 +73,19 @@ trait PreparesWorkers
         );
     }
 
+    public function testAnInitialiserThatExitsIsFollowedByAdvice(): void
+    {
+        $failed = self::failure(
+            WorkerStartException::class,
+            $this->pool(1, initialize: static fn() => exit(3))->submit(Number::answer(...)),
+        );
+
+        self::assertStringContainsString(
+            '). Check what WorkerPoolOptions(bootstrap:, initialize:) do',
+            $failed->getMessage(),
+        );
+    }
+
     public function testTheBootstrapFileIsLoadedAndItsGlobalsAreGlobal(): void
     {
         $pool = $this->pool(

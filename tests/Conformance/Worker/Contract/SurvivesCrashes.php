@@ -50,6 +50,7 @@ trait SurvivesCrashes
         self::assertNotNull($crashed->error);
         self::assertStringContainsString('Allowed memory size of 33554432 bytes exhausted', $crashed->error);
         self::assertStringContainsString('/WorkerTasks.php:', $crashed->error);
+        self::assertStringContainsString('raise WorkerPoolOptions(memoryLimit:)', $crashed->getMessage());
         self::assertGreaterThan(20 << 20, $crashed->memoryPeak);
     }
 
