@@ -33,6 +33,7 @@ $answers = await(array_map(
     ),
     range(1, 10),
 ));
+ksort($answers); // await() returns them with their keys, in the order in which they ended
 printf("%d answers after %.1f s\n", count($answers), microtime(true) - $begin);
 echo json_encode(array_slice($answers, 0, 2), JSON_THROW_ON_ERROR), "\n";
 
