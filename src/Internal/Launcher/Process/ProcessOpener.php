@@ -83,7 +83,9 @@ final class ProcessOpener
             ],
         );
         $path = $job->path($this->variables);
-        $command = $arguments === [] ? self::shellCommand($job->line) : $this->checked($arguments, $path);
+        $command = $arguments === []
+            ? self::shellCommand($job->line)
+            : $this->checked($arguments, $path, $job->directory);
         $descriptors = $this->descriptorsOf($job);
         if (\count($descriptors) > $this->maxDescriptors - $openDescriptors) {
             return false;
@@ -196,7 +198,7 @@ final class ProcessOpener
      *
      * @return non-empty-list<string>
      */
-    private function checked(array $arguments, ?string $path): array
+    private function checked(array $arguments, ?string $path, string $directory): array
     {
         $file = $arguments[0];
         if (!str_contains($file, '/')) {
@@ -204,13 +206,9 @@ final class ProcessOpener
             // If PATH is set, exec searches PATH again, so argv[0] can be the name as given.
             $arguments[0] = $path === null ? $file : $arguments[0];
         }
-        $file = Programs::localPath($file);
-        clearstatcache(true, $file);
-        if (!file_exists($file)) {
-            throw new StartFailure(127, 'No such file or directory');
-        }
-        if (!is_file($file) || !is_executable($file)) {
-            throw new StartFailure(126, 'Permission denied');
+        $failure = UnusableProgram::failure($file, $directory);
+        if ($failure !== null) {
+            throw $failure;
         }
 
         return Programs::needsShell($file) ? Programs::shellCommand($file, $arguments) : $arguments;

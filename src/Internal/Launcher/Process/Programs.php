@@ -45,30 +45,13 @@ final class Programs
         return preg_match('~^\.{0,2}/~', $path) === 1 ? $path : "./{$path}";
     }
 
-    /**
-     * Returns whether the file is a script without `#!`. The system refuses to execute it, so a shell must run it.
-     *
-     * @throws StartFailure when the interpreter of the script does not exist
-     */
+    /** Returns whether the file is a script without `#!`. The system refuses to execute it, so a shell must run it. */
     public static function needsShell(string $file): bool
     {
-        $handle = @fopen($file, 'r');
-        if ($handle === false) {
-            return false; // an executable file may be unreadable
-        }
-        $start = (string) fread($handle, 256);
-        fclose($handle);
-        if (preg_match('~^#![ \t]*([^ \t\n]+)~', $start, $match) === 1) {
-            $interpreter = self::localPath($match[1]);
-            clearstatcache(true, $interpreter);
-            if (!file_exists($interpreter)) {
-                throw new StartFailure(127, "No such interpreter: {$match[1]}");
-            }
+        $head = UnusableProgram::head($file);
 
-            return false;
-        }
-
-        return !str_contains($start, "\0"); // a binary has NUL bytes near its beginning; shells check that, too
+        // A binary has NUL bytes near its beginning. Shells check that, too.
+        return $head !== null && preg_match('~^#![ \t]*[^ \t\n]~', $head) !== 1 && !str_contains($head, "\0");
     }
 
     /**

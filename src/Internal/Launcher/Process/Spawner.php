@@ -17,6 +17,7 @@ final class Spawner
     private const ENOEXEC = 8;
     private const ENOMEM = 12;
     private const EACCES = 13;
+    private const ENOTDIR = 20;
 
     /** Nanoseconds for which the paths of programs are cached. */
     private const PATH_CACHE_NANOSECONDS = 1_000_000_000;
@@ -108,7 +109,7 @@ final class Spawner
                 return false;
             }
 
-            throw new StartFailure($error === self::ENOENT ? 127 : 126, $this->libc->message($error));
+            throw $this->failure($error, $path, $job);
         }
 
         $job->pid = $this->pid[0];
@@ -171,6 +172,16 @@ final class Spawner
         $this->arguments->fill(Programs::shellCommand($path, $job->argumentList()));
 
         return $this->spawn(Programs::SHELL, $job);
+    }
+
+    private function failure(int $error, string $path, LauncherJob $job): StartFailure
+    {
+        return match ($error) {
+            self::ENOENT => UnusableProgram::failure($path, $job->directory)
+                ?? new StartFailure(127, 'No such file or directory: the file exists, but its dynamic loader does not'),
+            self::EACCES, self::ENOTDIR => UnusableProgram::failure($path, $job->directory),
+            default => null,
+        } ?? new StartFailure(126, $this->libc->message($error));
     }
 
     /** @throws StartFailure when the program is not found */

@@ -44,6 +44,7 @@ foreach ([
     'SpawnBackend',
     'Spawner',
     'StartFailure',
+    'UnusableProgram',
     'Vector',
     'WaitingJobs',
 ] as $class) {

@@ -115,12 +115,32 @@ trait ReportsEndings
         self::assertFileDoesNotExist($this->path('hit'));
     }
 
-    public function testAMissingInterpreterIsAResult(): void
+    public function testAFileThatCannotBeExecutedIsReportedWithTheReason(): void
     {
-        $result = $this->execute(Command::of($this->file('script', "#!/no/such/interpreter\n", 0o755)));
+        $file = $this->file('data', 'x');
+        mkdir($this->path('folder'));
+        $this->file('unknown', "#!/no/such/interpreter -x\n", 0o755);
+        $this->file('windows', "#!/bin/sh\r\necho hi\r\n", 0o755);
+        $this->file('nested', "#!{$file}\n", 0o755);
+        $interpreter = "the script's first line names";
+        foreach ([
+            './missing' => [127, 'No such file or directory. The path is relative to the working directory '
+                . "'{$this->path()}'"],
+            $this->path('missing') => [127, 'No such file or directory'],
+            './data/missing' => [126, 'Not a directory: ./data'],
+            './folder' => [126, 'Permission denied: the path is a directory, not a program'],
+            './data' => [126, 'Permission denied: the file is not executable for this user'],
+            './unknown' => [127, "No such interpreter: {$interpreter} '/no/such/interpreter'"],
+            './windows' => [127, "No such interpreter: {$interpreter} '/bin/sh\\r'. Change the line ends of the script "
+                . 'from CRLF to LF'],
+            './nested' => [126, "Permission denied: the script's interpreter '{$file}' is not executable for this "
+                . 'user'],
+        ] as $program => [$exitCode, $reason]) {
+            $result = $this->execute(Command::of($program)->withWorkingDirectory($this->path()));
 
-        self::assertSame(127, $result->exitCode);
-        self::assertNotNull($result->error);
+            self::assertSame("could not be started: '{$program}': {$reason}", $result->error);
+            self::assertSame($exitCode, $result->exitCode, $program);
+        }
     }
 
     public function testABadWorkingDirectoryIsAResult(): void
