@@ -14,6 +14,7 @@ use Spindle\Internal\NumberRange;
  */
 final class Command
 {
+    private const MAX_SUMMARY_BYTES = 200;
     private const VARIABLE_NAME_PATTERN = '/^[^=\0]+$/D';
 
     /**
@@ -112,7 +113,8 @@ final class Command
      *
      * @param array<array-key, string|null> $variables by name; null removes a variable
      *
-     * @throws \ValueError when a name is empty or contains `=` or NUL, or a value is no string or contains NUL
+     * @throws \ValueError when an entry has no name, a name is 0, is empty or contains `=` or NUL, or a value is no
+     *     string or contains NUL
      */
     public function withEnvironment(#[\SensitiveParameter] array $variables): self
     {
@@ -208,6 +210,19 @@ final class Command
                 : "'" . str_replace("'", "'\\''", $argument) . "'",
             $this->words(),
         ));
+    }
+
+    /** @internal Returns {@see toString()}, shortened to MAX_SUMMARY_BYTES. */
+    public function summary(): string
+    {
+        $text = $this->toString();
+        if (\strlen($text) <= self::MAX_SUMMARY_BYTES) {
+            return $text;
+        }
+        $begin = substr($text, 0, self::MAX_SUMMARY_BYTES);
+        $isWhole = preg_match('//u', $begin) === 1;
+
+        return ($isWhole ? $begin : preg_replace('/[\xc0-\xff][\x80-\xbf]*$/D', '', $begin)) . '…';
     }
 
     /**

@@ -71,7 +71,7 @@ final class CommandResult
         return $this->errors->toStream();
     }
 
-    /** Returns one line for a log: the command and how it ended. */
+    /** Returns one line for a log: the command and how it ended. A long command is shortened. */
     public function describe(): string
     {
         $how = $this->error ?? match (true) {
@@ -79,7 +79,7 @@ final class CommandResult
             default => "exit code {$this->exitCode}",
         };
         $attempt = $this->attempts > 1 ? ", attempt {$this->attempts}" : '';
-        $line = \sprintf('%s: %s after %.3f s%s', $this->command->toString(), $how, $this->duration, $attempt);
+        $line = \sprintf('%s: %s after %.3f s%s', $this->command->summary(), $how, $this->duration, $attempt);
 
         return addcslashes($line, "\0..\37\177");
     }

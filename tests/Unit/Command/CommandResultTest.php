@@ -45,6 +45,13 @@ final class CommandResultTest extends TestCase
         self::assertSame($line, $result->describe());
     }
 
+    public function testALongCommandIsShortened(): void
+    {
+        $result = self::resultOf(command: Command::of('ls', str_repeat('x', 196) . str_repeat('ä', 1 << 19)));
+
+        self::assertSame('ls \'' . str_repeat('x', 196) . '…: exit code 0 after 1.500 s', $result->describe());
+    }
+
     public function testASuccessPassesThrough(): void
     {
         $result = self::resultOf();

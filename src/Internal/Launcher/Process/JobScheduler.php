@@ -338,7 +338,11 @@ final class JobScheduler implements FrameHandler
     private function startOrFallBack(LauncherJob $job): bool
     {
         if (($job->flags & LauncherProtocol::TOO_LARGE) !== 0) {
-            throw new StartFailure(126, 'Argument list too long');
+            throw new StartFailure(
+                126,
+                'Argument list too long: arguments and environment have more than 8 MiB, but the system allows at most'
+                    . ' 6 MiB. Pass large values on standard input or in a file',
+            );
         }
         try {
             return $this->backend->start($job);

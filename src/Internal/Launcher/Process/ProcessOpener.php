@@ -22,9 +22,6 @@ final class ProcessOpener
     private const WITH_INHERITED_STDOUT = ['/bin/sh', '-c', 'exec "$@" >&3 3>&-', 'sh'];
     private const EXIT_PIPE_BESIDE_STDOUT = 4;
 
-    /** Smallest length of an argument or variable that exec refuses, in bytes (32 pages). */
-    private const MAX_ARG_STRLEN = 131072;
-
     /** Lowest descriptor number that stream_select can't watch. */
     private const FD_SETSIZE = 1024;
 
@@ -76,12 +73,10 @@ final class ProcessOpener
         umask($job->umask);
         $environment = $this->environmentOf($job);
         $arguments = $job->argumentList();
-        $this->checkSize(
-            [
-                ...($arguments === [] ? [$job->line] : $arguments),
-                ...($environment ?? array_values($this->variables)),
-            ],
-        );
+        $tooLarge = ArgumentSize::failure($arguments, $job->line, $environment ?? array_values($this->variables));
+        if ($tooLarge !== null) {
+            throw $tooLarge;
+        }
         $path = $job->path($this->variables);
         $command = $arguments === []
             ? self::shellCommand($job->line)
@@ -161,34 +156,6 @@ final class ProcessOpener
         }
 
         return [$marker, ...array_values($job->environment($this->variables))];
-    }
-
-    /**
-     * Refuses strings that exec would refuse with E2BIG. See execve(2), "Limits on size of arguments and environment".
-     *
-     * @param list<string> $strings arguments and environment
-     */
-    private function checkSize(array $strings): void
-    {
-        $size = 0;
-        foreach ($strings as $string) {
-            $length = \strlen($string);
-            if ($length >= self::MAX_ARG_STRLEN) {
-                throw new StartFailure(126, 'Argument list too long');
-            }
-            $size += $length + 9; // with its NUL and its pointer
-        }
-        if ($size > self::MAX_ARG_STRLEN && $size > $this->sizeLimit()) {
-            throw new StartFailure(126, 'Argument list too long');
-        }
-    }
-
-    /** Returns exec's limit: a quarter of the stack limit (8 MiB if none or unknown), at most 6 MiB, minus a page. */
-    private function sizeLimit(): int
-    {
-        $stack = \function_exists('posix_getrlimit') ? (posix_getrlimit()['soft stack'] ?? null) : null;
-
-        return min(6 << 20, \is_int($stack) ? intdiv($stack, 4) : 2 << 20) - 4096;
     }
 
     /**

@@ -14,6 +14,7 @@ final class Spawner
 
     private const MAX_CACHED_ACTIONS = 512;
     private const ENOENT = 2;
+    private const E2BIG = 7;
     private const ENOEXEC = 8;
     private const ENOMEM = 12;
     private const EACCES = 13;
@@ -180,6 +181,11 @@ final class Spawner
             self::ENOENT => UnusableProgram::failure($path, $job->directory)
                 ?? new StartFailure(127, 'No such file or directory: the file exists, but its dynamic loader does not'),
             self::EACCES, self::ENOTDIR => UnusableProgram::failure($path, $job->directory),
+            self::E2BIG => ArgumentSize::failure(
+                $job->argumentList(),
+                $job->line,
+                array_values($job->environment($this->variables)),
+            ),
             default => null,
         } ?? new StartFailure(126, $this->libc->message($error));
     }

@@ -24,6 +24,7 @@ require dirname(__DIR__, 2) . '/FrameReader.php';
 require dirname(__DIR__, 2) . '/MalformedFrameException.php';
 require dirname(__DIR__) . '/LauncherProtocol.php';
 foreach ([
+    'ArgumentSize',
     'Backend',
     'Epoll',
     'Files',

@@ -187,6 +187,29 @@ trait ReportsEndings
         self::assertTrue($pool->execute(Command::of('true'))->succeeded());
     }
 
+    public function testACommandThatIsTooLargeIsReportedWithItsSizeAndTheLimit(): void
+    {
+        $long = str_repeat('x', 140_000);
+        $advice = 'Pass the value on standard input or in a file';
+        foreach ([
+            [Command::of('true', 'a', $long), "argument 2 has 140000 bytes, but the limit is 131071. {$advice}"],
+            [Command::shell(": {$long}"), "the shell line has 140002 bytes, but the limit is 131071. {$advice}"],
+            [Command::of('true')->withEnvironment(['LARGE' => $long]), "the variable 'LARGE' with its name has 140006 "
+                . 'bytes, but the limit is 131071. Remove or shorten the variable'],
+            [Command::of('true', str_repeat('x', 9 << 20)), 'arguments and environment have more than 8 MiB, but the '
+                . 'system allows at most 6 MiB. Pass large values on standard input or in a file'],
+        ] as [$command, $reason]) {
+            $error = (string) $this->execute($command)->error;
+
+            self::assertStringEndsWith("': Argument list too long: {$reason}", $error);
+        }
+
+        self::assertMatchesRegularExpression(
+            '/the arguments have \d+ bytes and the environment has \d+, but the limit for both is \d+ \(a quarter/',
+            (string) $this->execute(Command::of('true', ...array_fill(0, 70, str_repeat('x', 100_000))))->error,
+        );
+    }
+
     public function testJoinedArgumentsHaveTheSameLimits(): void
     {
         $pool = $this->pool(2);
