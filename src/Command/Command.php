@@ -118,6 +118,12 @@ final class Command
      */
     public function withEnvironment(#[\SensitiveParameter] array $variables): self
     {
+        if (\array_key_exists(0, $variables)) {
+            throw new \ValueError(
+                'An environment variable must be set by its name, but an entry has no name or the name 0.'
+                    . " Write ['NAME' => 'value'], not ['NAME=value']",
+            );
+        }
         foreach ($variables as $name => $value) {
             if (preg_match(self::VARIABLE_NAME_PATTERN, (string) $name) !== 1) {
                 throw new \ValueError(\sprintf(

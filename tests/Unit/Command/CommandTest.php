@@ -81,6 +81,14 @@ final class CommandTest extends TestCase
         );
     }
 
+    public function testAListOfVariablesIsRefusedWithTheRightForm(): void
+    {
+        $this->expectException(\ValueError::class);
+        $this->expectExceptionMessage("Write ['NAME' => 'value'], not ['NAME=value']");
+
+        Command::of('env')->withEnvironment(['A' => 'b', 'FOO=1']);
+    }
+
     public function testChangesOfTheEnvironmentAddUpAndTheLastOneCounts(): void
     {
         $command = Command::of('env')->withEnvironment(['A' => '1', 'B' => '2'])->withEnvironment([
