@@ -179,15 +179,31 @@ final class InputFeeder
      *
      * @return \Generator<int, string>
      *
-     * @throws \ValueError when the source yields a value that is not a string
+     * @throws \ValueError when the source yields a value that is not a string, or is a generator that was already used
      */
     private function check(iterable $source): \Generator
     {
-        foreach ($source as $piece) {
-            if (!\is_string($piece)) {
-                throw new \ValueError(\sprintf("A command's input must yield strings, not %s", get_debug_type($piece)));
+        $command = $this->command?->command->summary();
+        try {
+            foreach ($source as $piece) {
+                if (!\is_string($piece)) {
+                    $type = get_debug_type($piece);
+
+                    throw new \ValueError("A command's input must yield strings, not {$type}. Command: {$command}");
+                }
+                yield $piece;
             }
-            yield $piece;
+        } catch (\Exception $thrown) {
+            // PHP's own exception about the generator has the line of the loop above.
+            if (!$source instanceof \Generator || $thrown->getFile() !== __FILE__) {
+                throw $thrown;
+            }
+
+            throw new \ValueError(
+                "A command's input is a generator that was already used. Pass a new generator for each command."
+                    . " Command: {$command}",
+                previous: $thrown,
+            );
         }
     }
 

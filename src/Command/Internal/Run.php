@@ -157,10 +157,11 @@ final class Run implements PendingCommandOwner, InputConsumer
         [$command] = $values;
         if (!$command instanceof Command) {
             throw new \ValueError(\sprintf(
-                'The input of a pool must yield %s, not %s; write Command::of($program, ...$arguments), or'
+                'The input of a pool must yield %s, not %s%s; write Command::of($program, ...$arguments), or'
                     . ' Command::shell($line) for a line of a shell',
                 Command::class,
                 get_debug_type($command),
+                \is_scalar($keys[0]) ? ' (key ' . var_export($keys[0], true) . ')' : '',
             ));
         }
         $pending = $this->dispatcher->submit($this->lane, $keys[0], $command, $this);

@@ -170,4 +170,36 @@ trait TakesInput
 
         return $errors;
     }
+
+    public function testAGeneratorThatWasAlreadyUsedIsReportedWithTheCommand(): void
+    {
+        $input = (static function (): \Generator {
+            yield 'text';
+        })();
+        $command = Command::of('cat')->withInput($input);
+        self::assertSame('text', $this->execute($command)->stdout());
+        try {
+            $this->execute($command);
+            self::fail('Nothing is thrown');
+        } catch (\ValueError $error) {
+            self::assertStringEndsWith('Pass a new generator for each command. Command: cat', $error->getMessage());
+            self::assertInstanceOf(\Exception::class, $error->getPrevious());
+        }
+    }
+
+    public function testAnInputWithoutStringsAndAValueThatIsNoCommandAreNamed(): void
+    {
+        foreach ([
+            'not int. Command: cat' => ['k' => Command::of('cat')->withInput([1])],
+            "not string (key 'k'); write" => ['k' => 'echo 1'],
+        ] as $text => $commands) {
+            try {
+                // @phpstan-ignore argument.type (a wrong value on purpose)
+                iterator_to_array($this->pool(1)->run($commands));
+                self::fail('Nothing is thrown');
+            } catch (\ValueError $error) {
+                self::assertStringContainsString($text, $error->getMessage());
+            }
+        }
+    }
 }
