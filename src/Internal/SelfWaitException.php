@@ -13,6 +13,9 @@ final class SelfWaitException extends \LogicException
      */
     public static function ofClose(string $reason, string $advice = 'Call close() in another fiber'): self
     {
-        return new self("{$reason}, so close() would wait for itself. {$advice}, or call kill()");
+        return new self(
+            "{$reason}, so close() would wait for itself. New calls are refused now, and accepted work continues."
+                . " {$advice}, or call kill()",
+        );
     }
 }

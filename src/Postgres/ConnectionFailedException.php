@@ -16,6 +16,12 @@ final class ConnectionFailedException extends \RuntimeException implements Postg
         parent::__construct($message, 0, $previous);
     }
 
+    /** @internal Returns a copy whose trace contains the caller. The pool creates exceptions in the event loop. */
+    public function inCaller(): self
+    {
+        return new self($this->getMessage(), $this->sqlState, $this->getPrevious());
+    }
+
     /**
      * @internal
      *

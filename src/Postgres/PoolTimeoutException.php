@@ -12,6 +12,12 @@ final class PoolTimeoutException extends \RuntimeException implements PostgresEx
         parent::__construct($message, 0, $previous);
     }
 
+    /** @internal Returns a copy whose trace contains the caller. The pool creates exceptions in the event loop. */
+    public function inCaller(): self
+    {
+        return new self($this->getMessage(), $this->getPrevious());
+    }
+
     /**
      * @internal
      *

@@ -57,13 +57,16 @@ final readonly class ServerError
         return new self($this->fields(), $values);
     }
 
-    /** Returns this error, which a COPY has caused, with a message that does not show the copied data. */
+    /** Returns this error, which a COPY has caused, with a message that has the line but not the copied data. */
     public function hidingData(): self
     {
         $fields = $this->fields();
         $message = $this->withoutQuotes($this->message(), '/"[^"]*+"/');
         if (preg_match('/, line \d+(?:, column .*?)?: "(.*)"$/Ds', $fields['W'] ?? '', $match) === 1) {
             $message = self::withoutData($message, $match[1]);
+        }
+        if (preg_match('/^COPY .*?, line (\d+)(?:, column (\w{1,63}))?[:,]/u', $fields['W'] ?? '', $match) === 1) {
+            $message .= " in line {$match[1]}" . (isset($match[2]) ? ", column {$match[2]}" : '');
         }
         $fields['M'] = $message;
 

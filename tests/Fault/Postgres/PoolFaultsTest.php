@@ -28,6 +28,7 @@ use Spindle\Tests\Postgres\UsesCluster;
 use Spindle\Tests\Streams;
 use Spindle\Tests\TidyTestCase;
 
+use function Amp\async;
 use function Amp\delay;
 
 /** Tests a pool whose server refuses connections, and whose borrowers misbehave. */
@@ -709,6 +710,27 @@ final class PoolFaultsTest extends TidyTestCase
         );
         $pool->close();
         $proxy->stop();
+    }
+
+    public function testTheTraceOfAFailedWaitContainsTheCaller(): void
+    {
+        $pool = $this->pool(1, acquireTimeout: 0.05);
+        $held = $pool->acquire();
+        $unreachable = new PostgresPool('postgresql://nobody@127.0.0.1:1/none?sslmode=disable', 1);
+        $pools = [PoolTimeoutException::class => $pool, ConnectionFailedException::class => $unreachable];
+        foreach ($pools as $class => $failing) {
+            $outcome = Outcome::of(static fn(): mixed => async(self::selectOne(...), $failing)->await());
+            self::assertInstanceOf($class, $outcome, Outcome::describe($outcome));
+            self::assertContains('selectOne', array_column($outcome->getTrace(), 'function'));
+        }
+        $held->release();
+        $pool->close();
+        $unreachable->close();
+    }
+
+    private static function selectOne(PostgresPool $pool): mixed
+    {
+        return $pool->query('SELECT 1')->value();
     }
 
     private function pool(

@@ -201,11 +201,11 @@ final class ServerErrorTest extends TestCase
         $long = str_repeat('long', 10_000);
         foreach ([
             ['row secret is bad', "function f()\nCOPY t, line 2: \"2\tsecret\"", 'row … is bad'],
-            ['row (2,"se cret") is bad', "COPY t, line 2: \"2\tse cret\"", 'row (2,"…") is bad'],
-            ['"x" is bad', 'COPY t, line 2, column b: "x"', '"…" is bad'],
-            ["bad: {$long} and more", "COPY t, line 2: \"1,{$long}...\"", 'bad: …'],
-            ['bad: secret and more of it', 'COPY t, line 2: "1,secret an..."', 'bad: …'],
-            ['{"a": "secret"} is bad', "COPY t, line 2: \"2\t{\"a\":\"secret\"}\"", '{"a": "…"} is bad'],
+            ['row (2,"se cret") is bad', "COPY t, line 2: \"2\tse cret\"", 'row (2,"…") is bad in line 2'],
+            ['"x" is bad', 'COPY t, line 2, column b: "x"', '"…" is bad in line 2, column b'],
+            ["bad: {$long} and more", "COPY t, line 2: \"1,{$long}...\"", 'bad: … in line 2'],
+            ['bad: secret and more of it', 'COPY t, line 2: "1,secret an..."', 'bad: … in line 2'],
+            ['{"a": "secret"} is bad', "COPY t, line 2: \"2\t{\"a\":\"secret\"}\"", '{"a": "…"} is bad in line 2'],
             ['secret', 'a function', 'secret'],
         ] as [$message, $context, $shown]) {
             self::assertSame(

@@ -223,6 +223,7 @@ trait CopiesIn
         );
         self::assertSame('22P02', $thrown->sqlState);
         self::assertStringContainsString("COPY {$table}, line 1001, column id", (string) $thrown->context);
+        self::assertStringContainsString('"…" in line 1001, column id (SQLSTATE 22P02)', $thrown->getMessage());
         $thrown = self::refused(
             QueryException::class,
             $link,
