@@ -22,8 +22,8 @@ final class InvalidParameterException extends \InvalidArgumentException implemen
     public static function parameter(int $position, string $phpType, string $postgresType, string $reason): self
     {
         if ($phpType === 'array' && $reason === '') {
-            $reason = "only array and JSON types accept an array. For a list of values, write = ANY(\${$position}) in place of"
-                . " IN (\${$position})";
+            $reason = "only array and JSON types accept an array. For a list of values, write = ANY(\${$position})"
+                . " in place of IN (\${$position})";
         }
 
         return self::of("The parameter \${$position}", $position, $phpType, $postgresType, $reason);

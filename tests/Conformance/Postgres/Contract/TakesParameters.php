@@ -104,8 +104,8 @@ trait TakesParameters
         $query = static fn(PostgresLink $link) => $link->query('SELECT 1 WHERE 1 IN ($1)', [[1, 2]]);
 
         self::assertSame(
-            "The parameter \$1 is of the type array, which can't be sent as integer: only array and JSON types accept an "
-                . 'array. For a list of values, write = ANY($1) in place of IN ($1)',
+            "The parameter \$1 is of the type array, which can't be sent as integer: only array and JSON types accept "
+                . 'an array. For a list of values, write = ANY($1) in place of IN ($1)',
             self::refused(InvalidParameterException::class, $link, $query)->getMessage(),
         );
         self::assertSame(1, $link->query('SELECT 1 WHERE 1 = ANY($1::int[])', [[1, 2]])->value());
