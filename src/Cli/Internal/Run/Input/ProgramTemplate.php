@@ -71,30 +71,56 @@ final class ProgramTemplate implements TemplateBody
     public function addedSize(array $values, int $count, int $sequence, string $slot): array
     {
         $bytes = $words = 0;
+        $total = \count($values);
         $added = \array_slice($values, $count);
         foreach ($this->words as $parts) {
-            $hasList = self::hasList($parts);
-            $isRepeated = $hasList && $this->repeatsWords;
-            [$oldCopies, $newCopies] = $isRepeated ? [max(1, $count), \count($values)] : [1, 1];
+            $isRepeated = $this->isRepeated($parts);
+            // A command without values also has the fixed text of the word.
+            [$oldCopies, $newCopies] = $isRepeated ? [max(1, $count), max(1, $total)] : [1, 1];
             foreach ($parts as $part) {
                 if (\is_string($part)) {
-                    $bytes += $isRepeated ? \strlen($part) * \count($added) : 0;
+                    $bytes += \strlen($part) * ($newCopies - $oldCopies);
                 } elseif ($part->isList()) {
                     $bytes += array_sum(array_map(\strlen(...), array_map($part->apply(...), $added)));
                 } else {
                     $old = $part->text($values, $count, $sequence, $slot);
-                    $new = $part->text($values, \count($values), $sequence, $slot);
+                    $new = $part->text($values, $total, $sequence, $slot);
                     $bytes += \strlen((string) $new) * $newCopies - \strlen((string) $old) * $oldCopies;
-                    $isNewWord = $old === null && $new !== null && $parts === ['', $part, ''];
-                    $bytes += (int) $isNewWord;
-                    $words += (int) $isNewWord;
                 }
             }
-            $bytes += $hasList ? \count($added) : 0;
-            $words += $hasList ? \count($added) : 0;
+            $moreWords = $this->wordCount($parts, $total) - $this->wordCount($parts, $count);
+            $bytes += $moreWords; // a NUL byte ends each word
+            $words += $moreWords;
         }
 
         return [$bytes, $words];
+    }
+
+    /**
+     * Returns how many words of a command with $count values replace one word of the template.
+     *
+     * @param non-empty-list<string|Replacement> $parts
+     */
+    private function wordCount(array $parts, int $count): int
+    {
+        $isMissing = \count($parts) > 1;
+        $lists = 0;
+        foreach ($parts as $part) {
+            $lists += (int) ($part instanceof Replacement && $part->isList());
+            $isMissing = $isMissing && ($part === '' || ($part instanceof Replacement && !$part->hasText($count)));
+        }
+        if ($isMissing) {
+            return 0;
+        }
+        $more = max(0, $count - 1);
+
+        return 1 + ($this->isRepeated($parts) ? $more : $lists * $more);
+    }
+
+    /** @param non-empty-list<string|Replacement> $parts */
+    private function isRepeated(array $parts): bool
+    {
+        return $this->repeatsWords && self::hasList($parts);
     }
 
     /**
@@ -134,7 +160,7 @@ final class ProgramTemplate implements TemplateBody
 
             return $quotesValues ? array_map(ShellQuotes::quoted(...), $words) : $words;
         }
-        if (\count($values) < 2 || !$this->repeatsWords || !self::hasList($parts)) {
+        if (\count($values) < 2 || !$this->isRepeated($parts)) {
             return self::expand($parts, $values, $values, $sequence, $slot, $quotesValues);
         }
         $words = [];

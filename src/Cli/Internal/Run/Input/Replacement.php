@@ -69,6 +69,12 @@ final class Replacement
         return $index < 0 || $index >= $count ? null : $this->apply($values[$index]);
     }
 
+    /** Returns whether the replacement string has a text in a job with $count values. */
+    public function hasText(int $count): bool
+    {
+        return $this->isNumber() || $count >= abs($this->position ?? 1);
+    }
+
     /** Returns the part of a value that replaces the replacement string. */
     public function apply(string $value): string
     {

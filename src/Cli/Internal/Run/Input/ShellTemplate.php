@@ -74,19 +74,23 @@ final class ShellTemplate implements TemplateBody
     public function addedSize(array $values, int $count, int $sequence, string $slot): array
     {
         $bytes = 0;
+        $total = \count($values);
         $added = \array_slice($values, $count);
+        $spaces = max(0, $total - 1) - max(0, $count - 1);
         foreach ($this->pieces as $piece) {
             $isRepeated = \count($this->pieces) > 1 && self::hasList($piece);
-            [$oldCopies, $newCopies] = $isRepeated ? [max(1, $count), \count($values)] : [1, 1];
+            // A command without values also has the fixed text of the word.
+            [$oldCopies, $newCopies] = $isRepeated ? [max(1, $count), max(1, $total)] : [1, 1];
+            $bytes += $isRepeated ? $spaces : 0;
             foreach ($piece as $part) {
                 if (\is_string($part)) {
-                    $bytes += $isRepeated ? \strlen($part) * \count($added) : 0;
+                    $bytes += \strlen($part) * ($newCopies - $oldCopies);
                 } elseif ($part->replacement->isList()) {
                     $texts = array_map($part->quote(...), array_map($part->replacement->apply(...), $added));
-                    $bytes += array_sum(array_map(\strlen(...), $texts)) + \count($added);
+                    $bytes += array_sum(array_map(\strlen(...), $texts)) + ($isRepeated ? 0 : $spaces);
                 } else {
                     $old = $part->replacement->text($values, $count, $sequence, $slot);
-                    $new = $part->replacement->text($values, \count($values), $sequence, $slot);
+                    $new = $part->replacement->text($values, $total, $sequence, $slot);
                     $bytes -= $old === null ? 0 : \strlen($part->quote($old)) * $oldCopies;
                     $bytes += $new === null ? 0 : \strlen($part->quote($new)) * $newCopies;
                 }
