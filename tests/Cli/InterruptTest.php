@@ -42,9 +42,17 @@ final class InterruptTest extends SpindleCommandTestCase
         $this->file('go', '');
         $process->wait();
 
-        self::assertOutcome(130, "1\n2\n", $process, self::NOTICE);
+        self::assertInterrupted("1\n2\n", $process, '-j2 -k --joblog log');
         self::assertFileDoesNotExist($this->path('started3'));
         self::assertCount(3, (array) file($this->path('log')));
+    }
+
+    /** @param string $options options of the run, which the command that continues the run has as well */
+    private static function assertInterrupted(string $output, Process $process, string $options): void
+    {
+        self::assertSame([130, $output], [$process->getExitCode(), $process->getOutput()]);
+        $hint = "spindle: to run the jobs that have not finished: \\S+ run --resume {$options} '.*\n";
+        self::assertMatchesRegularExpression('~^' . self::NOTICE . "{$hint}\$~D", $process->getErrorOutput());
     }
 
     public function testAfterAnInterruptNothingIsTriedAgain(): void
@@ -94,7 +102,7 @@ final class InterruptTest extends SpindleCommandTestCase
         $process->signal(\SIGINT);
         $process->wait();
 
-        self::assertOutcome(130, '', $process, self::NOTICE);
+        self::assertInterrupted('', $process, '-j2 --joblog log');
         self::assertCount(1, (array) file($this->path('log')));
         $this->assertNothingRuns();
     }

@@ -118,7 +118,11 @@ final class RemoteRunTest extends TestCase
         $this->file('go', '');
         $process->wait();
 
-        self::assertOutcome(130, "1\n", $process, self::NOTICE);
+        self::assertSame([130, "1\n"], [$process->getExitCode(), $process->getOutput()]);
+        self::assertStringStartsWith(
+            self::NOTICE . 'spindle: to run the jobs that have not finished: ',
+            $process->getErrorOutput(),
+        );
         self::assertCount(2, Text::lines($this->path('log')));
         self::assertFileDoesNotExist($this->path('started2'));
         self::assertSame([0, 1], [$this->statistics($queue)['running'], $this->statistics($queue)['done_total']]);

@@ -7,21 +7,19 @@ namespace Spindle\Cli\Internal\Run;
 use Spindle\Cli\Internal\GivenOptions;
 use Spindle\Cli\Internal\Run\Output\ProgressMode;
 use Spindle\Cli\Internal\UsageException;
-use Spindle\Command\Command;
 
 final class ProgressOptions
 {
     /**
-     * @param bool        $colours      whether the command line allows colours on a terminal
-     * @param bool        $hasKeys      whether keys control the run; false if the terminal may be the input (`-`)
-     * @param string|null $againCommand command that runs the failed jobs of the job log again; null without a job log
-     *                                  or if the run can't be resumed
+     * @param bool               $colours whether the command line allows colours on a terminal
+     * @param bool               $hasKeys whether keys control the run; false if the terminal may be the input (`-`)
+     * @param ResumeCommand|null $resume null without a job log, or if the run can't be resumed
      */
     public function __construct(
         public readonly ProgressMode $mode,
         public readonly bool $colours = true,
         public readonly bool $hasKeys = true,
-        public readonly ?string $againCommand = null,
+        public readonly ?ResumeCommand $resume = null,
     ) {}
 
     /**
@@ -32,29 +30,14 @@ final class ProgressOptions
     public static function of(GivenOptions $given, array $words): self
     {
         $isBar = $given->flag('bar') || $given->flag('eta');
-        // With these options, --resume-failed is refused: a job has another number or input in each run.
+        // With these options, --resume is refused: a job has another number or input in each run.
         $isRandom = $given->flag('shuf') || $given->flag('round-robin');
 
         return new self(
             ProgressMode::parse($given->text('progress') ?? ($isBar ? ProgressMode::Bar->value : null)),
             !$given->flag('no-ansi'),
             array_intersect(['-', '/dev/stdin'], [...$given->texts('arg-file'), ...$words]) === [],
-            $given->text('joblog') === null || $isRandom ? null : self::againCommand(),
+            $given->text('joblog') === null || $isRandom ? null : ResumeCommand::ofThisProcess(),
         );
-    }
-
-    /** Returns the command of this process with --resume-failed. */
-    private static function againCommand(): ?string
-    {
-        /** @var list<string> $words */
-        $words = $_SERVER['argv'] ?? [];
-        $run = array_search('run', $words, true);
-        if ($run === false || $run === 0) {
-            return null;
-        }
-        $options = \in_array('--resume-failed', $words, true) ? [] : ['--resume-failed'];
-        array_splice($words, $run + 1, 0, $options);
-
-        return Command::of(...$words)->toString();
     }
 }

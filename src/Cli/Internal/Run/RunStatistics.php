@@ -35,6 +35,12 @@ final class RunStatistics
         return $this->succeeded + $this->failed;
     }
 
+    /** Returns whether the whole input was read, and each of its jobs has finished. */
+    public function isComplete(): bool
+    {
+        return $this->total !== null && $this->doneCount() >= $this->total;
+    }
+
     public function runningCount(): int
     {
         return min($this->submitted - $this->doneCount(), $this->concurrency);

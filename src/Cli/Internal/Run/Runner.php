@@ -114,7 +114,7 @@ final class Runner
             try {
                 $this->handleResults();
             } finally {
-                $this->console->finish();
+                $this->console->finish($this->resumeHint());
             }
             $this->recorder->finish();
         } catch (OutputClosedException) {
@@ -135,6 +135,14 @@ final class Runner
         return $this->haltStatus
             ?? $this->options->outcome->halt?->finishedStatus($this->statistics->failed, $this->jobCount())
             ?? ExitStatus::ofFailures($this->statistics->failed);
+    }
+
+    /** Returns how to continue the run, if the run was interrupted or the progress reports failed jobs; else null. */
+    private function resumeHint(): ?string
+    {
+        $isWanted = $this->interrupts->status() !== null || $this->console->drawsProgress();
+
+        return $isWanted ? $this->options->progress->resume?->hint($this->statistics) : null;
     }
 
     private function setConcurrency(): void

@@ -11,6 +11,7 @@ use PHPUnit\Framework\TestCase;
 use Spindle\Cli\ConsoleApplication;
 use Spindle\Cli\Internal\GivenOptions;
 use Spindle\Cli\Internal\Run\ProgressOptions;
+use Spindle\Cli\Internal\Run\RunStatistics;
 use Symfony\Component\Console\Input\ArrayInput;
 
 final class ProgressOptionsTest extends TestCase
@@ -30,12 +31,12 @@ final class ProgressOptionsTest extends TestCase
     }
 
     /** @param list<string> $words */
-    #[TestWith([['--joblog', 'log'], 'spindle run --resume-failed --joblog log'])]
+    #[TestWith([['--joblog', 'log'], 'spindle run --resume --joblog log'])]
     #[TestWith([['--resume-failed', '--joblog', 'log'], 'spindle run --resume-failed --joblog log'])]
     #[TestWith([['--shuf'], null])]
     #[TestWith([['--shuf', '--joblog', 'log'], null])]
     #[TestWith([['--pipe', '--round-robin', '--joblog', 'log'], null])]
-    public function testTheCommandThatRunsFailedJobsAgainCanBeRun(array $words, ?string $again): void
+    public function testTheCommandThatContinuesTheRunCanBeRun(array $words, ?string $again): void
     {
         $_SERVER['argv'] = ['spindle', 'run', ...$words];
         $options = ['command' => 'run'];
@@ -46,6 +47,17 @@ final class ProgressOptionsTest extends TestCase
         $command->mergeApplicationDefinition();
         $given = new GivenOptions(new ArrayInput($options, $command->getDefinition()));
 
-        self::assertSame($again, ProgressOptions::of($given, [])->againCommand);
+        $statistics = new RunStatistics();
+        $resume = ProgressOptions::of($given, [])->resume;
+        self::assertSame(
+            $again === null ? null : "to run the jobs that have not finished: {$again}",
+            $resume?->hint($statistics),
+        );
+        $statistics->failed = 1;
+        self::assertSame(
+            $again === null ? null : 'to run all failed jobs again, and the jobs that have not finished: '
+                . str_replace('--resume ', '--resume-failed ', $again),
+            $resume?->hint($statistics),
+        );
     }
 }

@@ -131,11 +131,24 @@ final class Console implements ProgressConsole
         }
     }
 
-    /** Writes the final statistics and all messages. Called after the last group. */
-    public function finish(): void
+    /** Returns whether a bar or a screen is drawn, which reports slow and failed jobs at the end. */
+    public function drawsProgress(): bool
+    {
+        return $this->clearingBytes !== null;
+    }
+
+    /**
+     * Writes the final statistics and all messages. Called after the last group.
+     *
+     * @param string|null $hint message that follows the report of the progress; null for none
+     */
+    public function finish(?string $hint = null): void
     {
         $this->flush();
         $this->progress->finish($this->statistics);
+        if ($hint !== null) {
+            $this->notice($hint);
+        }
         $this->error($this->progress->clearingBytes());
         $this->flush();
     }

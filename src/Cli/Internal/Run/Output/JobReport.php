@@ -64,14 +64,8 @@ final class JobReport
         }, $this->recent);
     }
 
-    /**
-     * Returns the lines of the report, to print at the end of a run.
-     *
-     * @param string|null $again command that runs all failed jobs again; null for none
-     *
-     * @return list<string>
-     */
-    public function lines(?string $again): array
+    /** @return list<string> the lines of the report, to print at the end of a run */
+    public function lines(): array
     {
         $lines = $this->slow === [] ? [] : ['spindle: slowest jobs:'];
         foreach ($this->slow as [$seconds, $job]) {
@@ -87,9 +81,6 @@ final class JobReport
         }
         if ($this->failedCount > \count($this->failed)) {
             $lines[] = '  and ' . Plural::of($this->failedCount - \count($this->failed), 'more job');
-        }
-        if ($again !== null) {
-            $lines[] = 'spindle: to run all failed jobs again: ' . TerminalText::escape($again);
         }
 
         return $lines;

@@ -124,7 +124,7 @@ final class ScreenProgress implements Progress
             $this->lines->leave();
             $this->terminal->write("\n");
         }
-        foreach ($this->report->lines($this->options->againCommand) as $line) {
+        foreach ($this->report->lines() as $line) {
             $this->console->writeLine($line);
         }
     }

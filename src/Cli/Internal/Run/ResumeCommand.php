@@ -1,0 +1,46 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Cli\Internal\Run;
+
+use Spindle\Command\Command;
+
+/** The command that continues a run with the same job log. */
+final class ResumeCommand
+{
+    /** @param non-empty-list<string> $words command line of the run, with "run" at $position */
+    private function __construct(private readonly array $words, private readonly int $position) {}
+
+    /** Returns the command that continues the run of this process; null if this process is no `spindle run`. */
+    public static function ofThisProcess(): ?self
+    {
+        /** @var list<string> $words */
+        $words = $_SERVER['argv'] ?? [];
+        $position = array_search('run', $words, true);
+
+        return $words === [] || $position === false || $position === 0 ? null : new self($words, $position);
+    }
+
+    /** Returns which jobs can run again, or have not run, and the command for them; null if there are no such jobs. */
+    public function hint(RunStatistics $statistics): ?string
+    {
+        $isComplete = $statistics->isComplete();
+        if ($statistics->failed === 0) {
+            return $isComplete ? null : "to run the jobs that have not finished: {$this->line('--resume')}";
+        }
+        $others = $isComplete ? '' : ', and the jobs that have not finished';
+
+        return "to run all failed jobs again{$others}: {$this->line('--resume-failed')}";
+    }
+
+    private function line(string $option): string
+    {
+        $words = $this->words;
+        if (array_intersect(['--resume-failed', $option], $words) === []) {
+            array_splice($words, $this->position + 1, 0, [$option]);
+        }
+
+        return Command::of(...$words)->toString();
+    }
+}
