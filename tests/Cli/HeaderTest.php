@@ -23,6 +23,13 @@ final class HeaderTest extends SpindleCommandTestCase
         self::assertSame(0, $process->getExitCode());
     }
 
+    public function testTheFirstNameHasNoByteOrderMark(): void
+    {
+        $arguments = ['--header', ':', '--colsep', ',', 'echo', '{id}', '{name}'];
+        $process = $this->spindle($arguments, "\u{FEFF}id,name\n1,a\n");
+        self::assertOutcome(0, "1 a\n", $process);
+    }
+
     public function testANameHasNoCarriageReturn(): void
     {
         self::assertOutcome(

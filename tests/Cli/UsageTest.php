@@ -207,7 +207,8 @@ final class UsageTest extends SpindleCommandTestCase
         yield 'an empty end' => [['run', '-E', '', 'touch ran'], 'option --eof: the value is empty; give a value'];
         yield 'an expression' => [
             ['run', '--colsep', '(', 'touch ran'],
-            "option --colsep: '(' is not allowed; give a regular expression, such as , or \\t",
+            "option --colsep: '(' is not allowed; give a regular expression, such as , or \\t"
+                . ' (missing closing parenthesis at offset 1)',
         ];
         yield 'blanks that are removed' => [
             ['run', '--trim', 'x', 'touch ran'],

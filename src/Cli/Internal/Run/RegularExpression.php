@@ -19,6 +19,16 @@ final class RegularExpression
         return !str_contains($pattern, self::DELIMITER) && @preg_match(self::delimited($pattern), '') !== false;
     }
 
+    /** Returns why a pattern is invalid, in parentheses after a space; '' if the reason is unknown. */
+    public static function problem(string $pattern): string
+    {
+        error_clear_last();
+        @preg_match(self::delimited($pattern), '');
+        $warning = error_get_last()['message'] ?? '';
+
+        return preg_match('/ failed: (.+)$/D', $warning, $match) === 1 ? " ({$match[1]})" : '';
+    }
+
     /** @throws UsageException when a valid pattern has \K: the length of a match would not tell where the match ends */
     public static function refuseReset(string $option, string $pattern): void
     {

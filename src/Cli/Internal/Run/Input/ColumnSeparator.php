@@ -16,7 +16,8 @@ final class ColumnSeparator
     public function __construct(string $pattern)
     {
         if (!RegularExpression::isValid($pattern)) {
-            throw UsageException::option('--colsep', $pattern, 'a regular expression, such as , or \t');
+            $problem = RegularExpression::problem($pattern);
+            throw UsageException::option('--colsep', $pattern, "a regular expression, such as , or \\t{$problem}");
         }
         $this->pattern = RegularExpression::delimited($pattern);
     }

@@ -14,6 +14,8 @@ use Spindle\Cli\Internal\UsageException;
  */
 final class InputSources
 {
+    private const BYTE_ORDER_MARK = "\u{FEFF}";
+
     /** @var array<int, RecordSpool> rows of groups that have been read to the end, by the index of the group */
     private array $spools = [];
 
@@ -72,8 +74,12 @@ final class InputSources
         $names = [];
         foreach (array_merge(...$this->groups) as $source) {
             $header = $source->header();
-            // As in GNU parallel, a carriage return at the end of the header is not a part of a name.
-            array_push($names, ...($header === null ? [] : $this->fields->values(rtrim($header, "\r"))));
+            if ($header === null) {
+                continue;
+            }
+            // Excel begins files with a byte order mark. As in GNU parallel, names have no carriage return at the end.
+            $header = str_starts_with($header, self::BYTE_ORDER_MARK) ? substr($header, 3) : $header;
+            array_push($names, ...$this->fields->values(rtrim($header, "\r")));
         }
 
         return $names;

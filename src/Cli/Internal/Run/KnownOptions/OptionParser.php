@@ -17,6 +17,15 @@ final class OptionParser
     /** Spellings that, without a value, differ between GNU parallel and xargs; and the spelling to use instead. */
     private const NEEDS_VALUE = ['-i' => '-I', '--replace' => '-I', '-e' => '-E', '--eof' => '-E'];
 
+    /** Names that other programs use, and the option to use instead. */
+    private const NAMES_ELSEWHERE = [
+        'concurrency' => '--jobs N', 'max-parallel' => '--jobs N', 'parallel' => '--jobs N', 'workers' => '--jobs N',
+        'chdir' => '--work-dir DIR', 'cwd' => '--work-dir DIR', 'directory' => '--work-dir DIR',
+        'file' => '--arg-file FILE', 'input' => '--arg-file FILE', 'input-file' => '--arg-file FILE',
+        'fail-fast' => '--halt now,fail=1', 'log' => '--joblog FILE', 'output' => '--results DIR',
+        'retry' => '--retries N',
+    ];
+
     public function __construct(private readonly OptionTable $table) {}
 
     /**
@@ -63,10 +72,17 @@ final class OptionParser
             : $this->option($option, "--{$name}", $value, $following);
     }
 
-    /** Returns an unknown option, which Symfony's parser rejects. Throws for an abbreviated name. */
+    /** Returns an unknown option, which Symfony's parser rejects. Throws if the option that is meant is known. */
     private function unknown(string $token, string $name): string
     {
-        $completions = $name === '' ? [] : $this->table->completions($name);
+        $meant = self::NAMES_ELSEWHERE[$name] ?? null;
+        if ($meant !== null && $this->table->find(strtok(ltrim($meant, '-'), ' ')) !== null) {
+            throw new UsageException("option --{$name} does not exist; use {$meant}");
+        }
+        $completions = $name === '' ? [] : array_values(array_filter(
+            $this->table->completions($name),
+            fn(string $full): bool => $this->table->find($full)?->meaning !== Meaning::Refused,
+        ));
         $names = array_unique(array_map(fn(string $full): ?string => $this->table->find($full)?->name(), $completions));
         if (\count($names) !== 1) {
             return $token;

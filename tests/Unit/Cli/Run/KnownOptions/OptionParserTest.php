@@ -66,6 +66,8 @@ final class OptionParserTest extends TestCase
         yield 'an option of GNU parallel' => [['--csv', 'x'], 'option --csv: not supported; CSV quotes are not'];
         yield 'a letter among others' => [['-kM', 'x'], 'option -M: not supported; start spindle work on the other'];
         yield 'the beginning of a name' => [['--keep', 'x'], 'option --keep: write the whole name --keep-order'];
+        yield 'the beginning of a refused name' => [['--retry', 'x'], 'option --retry does not exist; use --retries N'];
+        yield 'a name of another program' => [['--cwd=x', 'x'], 'option --cwd does not exist; use --work-dir DIR'];
         foreach (['-i' => '-I', '--replace' => '-I', '-e' => '-E', '--eof' => '-E'] as $option => $with) {
             yield "{$option} without a value" => [
                 [$option, 'x'],
