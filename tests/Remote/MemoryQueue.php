@@ -483,6 +483,7 @@ final class MemoryQueue
         $deleted = array_intersect_key($this->dead, array_flip($ids));
         $this->dead = array_diff_key($this->dead, $deleted);
         $this->items = array_diff_key($this->items, $deleted);
+        $this->outcomes = array_diff_key($this->outcomes, $deleted);
 
         return \count($deleted);
     }

@@ -206,6 +206,9 @@ trait ReportsStates
         self::assertSame(['two'], $this->listed(JobStatus::Dead));
         self::assertSame(0, $this->broker()->retryDeadLetters($this->queue(), ['one']));
         self::assertSame([1, 1], $this->statistics('dead', 'running'));
+        self::assertNull($this->broker()->status($this->queue(), 'one'));
+        $this->submit('one', 'two');
+        self::assertSame(['one'], $this->listed(JobStatus::Waiting));
     }
 
     public function testWhereNothingIsLostNothingIsRepaired(): void
