@@ -207,7 +207,8 @@ trait ReportsStates
         self::assertSame(0, $this->broker()->retryDeadLetters($this->queue(), ['one']));
         self::assertSame([1, 1], $this->statistics('dead', 'running'));
         self::assertNull($this->broker()->status($this->queue(), 'one'));
-        $this->submit('one', 'two');
+        $again = [new Job('one', 'do one'), new Job('two', 'do two')];
+        $this->broker()->submit($this->queue(), $again, 1000, 'client', true);
         self::assertSame(['one'], $this->listed(JobStatus::Waiting));
     }
 
