@@ -39,6 +39,7 @@ final class SettlementFactory
         private readonly string $queue,
         private readonly string $owner,
         private readonly int $maxResult,
+        private readonly FailedJobLog $log,
     ) {}
 
     /**
@@ -186,10 +187,10 @@ final class SettlementFactory
                 $failure->getMessage(),
             ),
             $failure instanceof LauncherException && $failure->unfinished !== [] => $this->mayCrashAgain($job)
-                ? $this->crashed($job)
+                ? $this->crashed($job, $failure->getMessage())
                 : $this->lost($job, $job->attempt(), $failure->getMessage()),
             $failure instanceof WorkerCrashedException => $this->mayCrashAgain($job)
-                ? $this->crashed($job)
+                ? $this->crashed($job, $failure->getMessage())
                 : $this->deadTask(
                     $job,
                     $job->attempt(),
@@ -219,9 +220,10 @@ final class SettlementFactory
         return !$job->hasItems() && $job->delivery->crashes + 1 < $job->body->retryPolicy->maxCrashes;
     }
 
-    private function crashed(ClaimedJob $job): Settlement
+    private function crashed(ClaimedJob $job, string $reason): Settlement
     {
         $delivery = $job->delivery;
+        $this->log->add($delivery->id, $job->attempt(), $reason, 0.0);
 
         return $this->settlement($delivery, SettlementKind::Retry, $delivery->crashes + 1, $delivery->failures);
     }
@@ -252,16 +254,13 @@ final class SettlementFactory
         SettlementKind $retry = SettlementKind::Retry,
     ): Settlement {
         $failures = $job->delivery->failures + 1;
+        if ($job->hasItems() || $failures >= $maxAttempts) {
+            return $this->deadTask($job, $job->attempt(), $outcome, $reason);
+        }
+        $delay = $job->body->retryPolicy->delayAfter($failures);
+        $this->log->add($job->delivery->id, $job->attempt(), $reason, $delay);
 
-        return !$job->hasItems() && $failures < $maxAttempts
-            ? $this->settlement(
-                $job->delivery,
-                $retry,
-                $job->delivery->crashes,
-                $failures,
-                $job->body->retryPolicy->delayAfter($failures),
-            )
-            : $this->deadTask($job, $job->attempt(), $outcome, $reason);
+        return $this->settlement($job->delivery, $retry, $job->delivery->crashes, $failures, $delay);
     }
 
     private function deadTask(ClaimedJob $job, int $attempts, string $outcome, string $reason): Settlement
@@ -271,6 +270,8 @@ final class SettlementFactory
 
     private function dead(ClaimedJob $job, int $attempts, string $outcome, string $reason): Settlement
     {
+        $this->log->add($job->delivery->id, $attempts, $reason, null);
+
         return $this->settlement(
             $job->delivery,
             SettlementKind::Dead,

@@ -1,0 +1,61 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Remote\Internal;
+
+use Psr\Log\LoggerInterface;
+use Spindle\Internal\Clock;
+
+/** Logs failed attempts of an agent's jobs. Of many failures in one second, logs the first ones and the number. */
+final class FailedJobLog
+{
+    private const MAX_PER_SECOND = 10;
+
+    /** Maximum bytes of a reason. The dead letter has the whole reason. */
+    private const MAX_REASON_BYTES = 500;
+
+    private float $secondEndsAt = 0.0;
+
+    /** Number of failures in the current second. */
+    private int $count = 0;
+
+    public function __construct(private readonly LoggerInterface $logger, private readonly string $queue) {}
+
+    /**
+     * @param string $reason its first line is logged, because the others are the stack trace
+     * @param float|null $delay seconds until the job can be claimed again; null if it is a dead letter now
+     */
+    public function add(string $id, int $attempt, string $reason, ?float $delay): void
+    {
+        $now = Clock::now();
+        if ($now >= $this->secondEndsAt) {
+            $unlogged = $this->count - self::MAX_PER_SECOND;
+            if ($unlogged > 0) {
+                $this->warn('{count} more attempts of jobs of the queue {queue} have failed', ['count' => $unlogged]);
+            }
+            $this->secondEndsAt = $now + 1.0;
+            $this->count = 0;
+        }
+        if (++$this->count > self::MAX_PER_SECOND) {
+            return;
+        }
+        $this->warn('Attempt {attempt} of the job {id} of the queue {queue} has failed: {reason}. {next}', [
+            'attempt' => $attempt,
+            'id' => $id,
+            'reason' => rtrim(substr(explode("\n", $reason, 2)[0], 0, self::MAX_REASON_BYTES), '.'),
+            'next' => $delay === null
+                ? "The job is a dead letter now; see spindle queue show {$this->queue}"
+                : \sprintf('The job can be tried again in %s s', round($delay, 1)),
+        ]);
+    }
+
+    /** @param array<string, string|int> $values */
+    private function warn(string $message, array $values): void
+    {
+        try {
+            $this->logger->warning($message, ['queue' => $this->queue, ...$values]);
+        } catch (\Throwable) { // a failure of the logger must not end the agent
+        }
+    }
+}

@@ -1,0 +1,84 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Unit\Remote;
+
+use PHPUnit\Framework\TestCase;
+use Psr\Log\AbstractLogger;
+use Spindle\Internal\Clock;
+use Spindle\Remote\Internal\FailedJobLog;
+
+final class FailedJobLogTest extends TestCase
+{
+    private float $now = 1.0;
+
+    /** @var list<string> */
+    private array $lines = [];
+
+    private FailedJobLog $log;
+
+    protected function setUp(): void
+    {
+        Clock::replace(fn(): float => $this->now);
+        $write = function (string $line): void {
+            $this->lines[] = $line;
+        };
+        $this->log = new FailedJobLog(new class ($write) extends AbstractLogger {
+            /** @param \Closure(string): void $write */
+            public function __construct(private readonly \Closure $write) {}
+
+            /** @param array<mixed> $context */
+            public function log(mixed $level, string|\Stringable $message, array $context = []): void
+            {
+                $values = [];
+                foreach ($context as $name => $value) {
+                    $values["{{$name}}"] = \is_scalar($value) ? (string) $value : '';
+                }
+                ($this->write)(strtr((string) $message, $values));
+            }
+        }, 'mails');
+    }
+
+    protected function tearDown(): void
+    {
+        Clock::replace(null);
+    }
+
+    public function testAFailureIsLoggedWithTheReasonAndTheNextAttempt(): void
+    {
+        $this->log->add('order-7', 2, "DomainException: no stock.\n#0 shop.php(3)", 1.25);
+        $this->log->add('order-8', 5, str_repeat('long ', 200), null);
+
+        self::assertSame(
+            'Attempt 2 of the job order-7 of the queue mails has failed: DomainException: no stock.'
+                . ' The job can be tried again in 1.3 s',
+            $this->lines[0],
+        );
+        self::assertStringEndsWith('. The job is a dead letter now; see spindle queue show mails', $this->lines[1]);
+        self::assertLessThan(700, \strlen($this->lines[1]));
+    }
+
+    public function testOnlyTheFirstFailuresOfASecondAreLogged(): void
+    {
+        for ($i = 1; $i <= 12; ++$i) {
+            $this->log->add("job {$i}", 1, 'failed', 0.0);
+        }
+        self::assertCount(10, $this->takeLines());
+        $this->now += 1.0;
+        $this->log->add('later', 1, 'failed', 0.0);
+
+        $lines = $this->takeLines();
+        self::assertSame('2 more attempts of jobs of the queue mails have failed', $lines[0]);
+        self::assertStringContainsString('the job later', $lines[1]);
+    }
+
+    /** @return list<string> lines since the last call */
+    private function takeLines(): array
+    {
+        $lines = $this->lines;
+        $this->lines = [];
+
+        return $lines;
+    }
+}
