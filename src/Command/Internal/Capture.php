@@ -6,7 +6,7 @@ namespace Spindle\Command\Internal;
 
 use Spindle\Command\StreamException;
 
-/** Holds an output of a command, or the tasks of a TaskRunner: in memory if small, in an unlinked file if large. */
+/** Holds bytes, such as the output of a command: in memory if they are few, otherwise in an unlinked file. */
 final class Capture
 {
     private const PIECE_BYTES = 1 << 18;

@@ -51,7 +51,7 @@ final class Listening
     /**
      * @param list<string> $channels
      * @param DeferredCancellation $ending the caller cancels it to end the generator. If cancel() gets an exception,
-     *     the generator throws that exception. The generator keeps a reference, because the destructor also cancels
+     *     the generator throws that exception. The generator keeps the object, because its destructor would also cancel
      *
      * @return \Generator<int, Notification|Reconnected>
      */

@@ -14,7 +14,7 @@ use Symfony\Component\Console\Input\InputInterface;
 /** Reads and validates the options of `spindle run`. Opens the input, but no file for writing. */
 final class RunOptions
 {
-    /** Name of the argument that contains the command template, and the lists of arguments and files. */
+    /** Name of the console argument with all words after the options: the command, and the lists after ::: or ::::. */
     public const WORDS = 'template';
 
     private function __construct(

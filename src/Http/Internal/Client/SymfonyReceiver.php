@@ -50,7 +50,7 @@ final class SymfonyReceiver
 
     /**
      * @var DeferredFuture<null>|null completed when the head has arrived; has an error if the request failed before.
-     *      Null after {@see end()}, because a failure would keep the request, its body and this object in memory
+     *      Null after {@see end()}: the trace of its error would keep the request, its body and this object in memory
      */
     private ?DeferredFuture $head;
 

@@ -118,10 +118,10 @@ final class Slots
         }
     }
 
-    /** @param bool $tooSoon whether the reason is a limit that every process would soon reach */
-    public function handleReplacementRequest(Child $child, string $why, bool $tooSoon): void
+    /** @param bool $wouldRecur whether a new process would soon have the same reason, such as a memory limit */
+    public function handleReplacementRequest(Child $child, string $why, bool $wouldRecur): void
     {
-        if ($tooSoon && $this->warnings->isNew('maxMemory')) {
+        if ($wouldRecur && $this->warnings->isNew('maxMemory')) {
             $this->logger->warning(
                 "{$child} is replaced soon after its start, because {$why}."
                     . " The limit of {$this->options->maxMemory} bytes is too low for this application",

@@ -39,10 +39,10 @@ final class SupervisorLink
         }
     }
 
-    /** @param bool $tooSoon whether the reason is a limit that every process would soon reach */
-    public function requestReplacement(string $why, bool $tooSoon): void
+    /** @param bool $wouldRecur whether a new process would soon have the same reason, such as a memory limit */
+    public function requestReplacement(string $why, bool $wouldRecur): void
     {
-        $this->send(Message::ReplacementRequest, (int) $tooSoon, $why);
+        $this->send(Message::ReplacementRequest, (int) $wouldRecur, $why);
     }
 
     /**
