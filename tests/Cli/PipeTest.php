@@ -494,7 +494,8 @@ final class PipeTest extends SpindleCommandTestCase
         ];
         yield '--group-by with a wrong separator' => [
             ['--pipe', '--group-by', '1', '--colsep', '['],
-            "option --colsep: '[' is not allowed; give a regular expression, such as , or \\t",
+            "option --colsep: '[' is not allowed; give a regular expression, such as , or \\t"
+                . ' (missing terminating ] for character class at offset 1)',
         ];
         yield 'columns' => [
             ['--pipe', '--colsep', ','],

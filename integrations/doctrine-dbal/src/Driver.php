@@ -24,8 +24,8 @@ final class Driver extends AbstractPostgreSQLDriver
     private const DEFAULT_MAX_CONNECTIONS = 10;
 
     /**
-     * Parameters of Doctrine that libpq also has. {@see PostgresOptions::fromDsn()} refuses some of them,
-     * such as sslcrl. Parameters that are not listed, such as charset, do not concern the connection.
+     * Parameters of Doctrine that libpq also has. Those that {@see PostgresOptions::fromDsn()} refuses, such as sslcrl,
+     * are listed so that they cause an error. All other parameters, such as charset, are ignored.
      */
     private const POOL_PARAMETERS = [
         'host' => true, 'hostaddr' => true, 'port' => true, 'user' => true, 'password' => true, 'dbname' => true,

@@ -47,6 +47,8 @@ final class RemoteCommandsTest extends CommandPoolContract
         'testOutputToASocketThatIsReadHereDoesNotBlock' => self::STREAMS,
         'testAFullStreamCanBeClosedWhenItsCommandWasCancelledOrKilled' => self::STREAMS,
         'testAnInputStreamThatWasClosedFailsOnlyItsCommand' => self::STREAMS,
+        'testAGeneratorThatWasAlreadyUsedIsReportedWithTheCommand' => self::STREAMS,
+        'testAnInputWithoutStringsAndAValueThatIsNoCommandAreNamed' => self::STREAMS,
         'testAnInputStreamWithAnErrorFailsOnlyItsCommand' => self::STREAMS,
         'testAnInputStreamThatIsClosedDuringTheRunFailsOnlyItsCommand' => self::STREAMS,
         'testAnInputStreamHasItsFormerModeWhenTheCommandHasEnded' => self::STREAMS,

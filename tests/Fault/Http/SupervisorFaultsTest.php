@@ -312,9 +312,9 @@ final class SupervisorFaultsTest extends ServeTestCase
     public function testAnIdleProcessIsNotKilledAsStalled(): void
     {
         $server = $this->serve(
-            'return static function ($request) { Amp\delay(0.5);'
+            'return static function ($request) { Amp\delay(0.9);'
                 . ' return Spindle\Http\Response::text((string) getmypid()); };',
-            ['--processes', '1', '--block-timeout', '0.2'],
+            ['--processes', '1', '--block-timeout', '0.4'],
         );
         $worker = $this->get()->body;
         posix_kill((int) $server->getPid(), \SIGSTOP);

@@ -187,8 +187,8 @@ trait RunsLazily
         self::assertSame(['a'], self::outputs($run->results));
         self::assertInstanceOf(\ValueError::class, $run->thrown);
         self::assertSame(
-            'The input of a pool must yield Spindle\Command\Command, not string; write'
-                . ' Command::of($program, ...$arguments), or Command::shell($line) for a line of a shell',
+            'The input of a pool must yield Spindle\Command\Command, not string (key \'b\');'
+                . ' write Command::of($program, ...$arguments), or Command::shell($line) for a line of a shell',
             $run->thrown->getMessage(),
         );
     }
