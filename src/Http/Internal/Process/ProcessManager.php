@@ -19,8 +19,8 @@ use Spindle\Internal\Terminal;
 final class ProcessManager implements ChildMessages
 {
     /**
-     * Nanoseconds from a process's report of SIGTERM until its replacement starts. A service manager may send SIGTERM to
-     * the supervisor, too. Then the supervisor receives it within this time, and stops instead.
+     * Nanoseconds from a process's report of SIGTERM until its replacement starts. A service manager may send SIGTERM
+     * to the supervisor, too. Then the supervisor receives it within this time, and stops instead.
      */
     private const TERMINATION_NANOSECONDS = 100_000_000;
 
