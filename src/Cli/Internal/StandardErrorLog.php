@@ -24,6 +24,9 @@ final class StandardErrorLog extends AbstractLogger
     ];
     private const RED = '31';
 
+    /** Values of the context that are fields of a JSON entry. */
+    private const REQUEST_FIELDS = ['request_id', 'method', 'target'];
+
     /** Maximum bytes of a message or an exception. Clients can cause long texts, and all requests wait for a write. */
     private const MAX_TEXT_BYTES = 16_384;
 
@@ -52,10 +55,33 @@ final class StandardErrorLog extends AbstractLogger
             return;
         }
         $message = self::shorten(self::interpolate((string) $message, $context));
-        $exception = ($context['exception'] ?? null) instanceof \Throwable
-            ? self::shorten(self::describe($context['exception']))
-            : null;
-        $this->write($this->entry($level, $message, $exception));
+        $exception = ($context['exception'] ?? null) instanceof \Throwable ? $context['exception'] : null;
+        $description = $exception === null ? null : self::shorten(self::describe($exception));
+        $this->write($this->entry($level, $message, $description, self::fields($context, $exception)));
+    }
+
+    /**
+     * Returns what is known about the request, and about the outermost exception.
+     *
+     * @param array<mixed> $context
+     *
+     * @return array<string, string|int>
+     */
+    private static function fields(array $context, ?\Throwable $exception): array
+    {
+        $fields = [];
+        foreach (self::REQUEST_FIELDS as $name) {
+            if (\is_string($context[$name] ?? null) && $context[$name] !== '') {
+                $fields[$name] = self::shorten($context[$name]);
+            }
+        }
+
+        return $exception === null ? $fields : $fields + [
+            'exception_class' => $exception::class,
+            'exception_message' => self::shorten(ThrownText::message($exception)),
+            'exception_file' => $exception->getFile(),
+            'exception_line' => $exception->getLine(),
+        ];
     }
 
     /**
@@ -138,16 +164,19 @@ final class StandardErrorLog extends AbstractLogger
         $this->lost = [$pid => $lost === 0 && $this->file->append($entry) === null ? 0 : $lost + 1];
     }
 
-    private function entry(string $level, string $message, ?string $exception): string
+    /** @param array<string, string|int> $fields */
+    private function entry(string $level, string $message, ?string $exception, array $fields = []): string
     {
         return $this->json
-            ? self::jsonLine($level, $message, $exception)
-            : $this->textLine($level, $message, $exception);
+            ? self::jsonLine($level, $message, $exception, $fields)
+            : $this->textLine($level, $message, $exception, (string) ($fields['request_id'] ?? ''));
     }
 
-    private static function jsonLine(string $level, string $message, ?string $exception): string
+    /** @param array<string, string|int> $fields */
+    private static function jsonLine(string $level, string $message, ?string $exception, array $fields): string
     {
         $entry = ['time' => self::time(), 'level' => $level, 'pid' => getmypid(), 'message' => $message]
+            + $fields
             + ($exception === null ? [] : ['exception' => $exception]);
 
         return TerminalText::escapeJson(
@@ -159,10 +188,11 @@ final class StandardErrorLog extends AbstractLogger
     }
 
     /** Formats an entry as text. The exception and its trace follow on further lines, which begin with white space. */
-    private function textLine(string $level, string $message, ?string $exception): string
+    private function textLine(string $level, string $message, ?string $exception, string $id): string
     {
         $label = $this->colours ? "\e[" . (self::COLOURS[$level] ?? self::RED) . "m{$level}\e[0m" : $level;
-        $line = self::time() . ' [' . getmypid() . "] {$label} " . TerminalText::escape($message);
+        $line = self::time() . ' [' . getmypid() . "] {$label} "
+            . TerminalText::escape($id === '' ? $message : "{$message} (request id {$id})");
         foreach ($exception === null ? [] : explode("\n", $exception) as $exceptionLine) {
             $line .= "\n    " . TerminalText::escape($exceptionLine);
         }
