@@ -28,13 +28,19 @@ final class ErrorHandler implements MiddlewareInterface
 {
     private bool $showsTraces = false;
 
-    /** @param LoggerInterface|null $logger gets the exceptions, at error level; null for the server's logger */
-    public function __construct(private readonly ?LoggerInterface $logger = null) {}
+    /**
+     * @param LoggerInterface|null $logger gets the exceptions, at error level; null for the server's logger
+     * @param bool                 $json   whether clients without a preference get JSON instead of plain text
+     */
+    public function __construct(
+        private readonly ?LoggerInterface $logger = null,
+        private readonly bool $json = false,
+    ) {}
 
     /** Creates a middleware for development. Every client gets the stack traces of exceptions, without arguments. */
-    public static function showingTraces(?LoggerInterface $logger = null): self
+    public static function showingTraces(?LoggerInterface $logger = null, bool $json = false): self
     {
-        $errors = new self($logger);
+        $errors = new self($logger, $json);
         $errors->showsTraces = true;
 
         return $errors;
@@ -53,7 +59,7 @@ final class ErrorHandler implements MiddlewareInterface
             return (new ErrorPage(
                 500,
                 failure: $this->showsTraces ? $failure : null,
-            ))->response($request->getHeaderLine('Accept'));
+            ))->response($request->getHeaderLine('Accept'), $this->json);
         }
     }
 
@@ -71,7 +77,7 @@ final class ErrorHandler implements MiddlewareInterface
                 $httpException->status,
                 $httpException->getMessage(),
                 $httpException->headers,
-            ))->response($request->getHeaderLine('Accept'));
+            ))->response($request->getHeaderLine('Accept'), $this->json);
         }
     }
 

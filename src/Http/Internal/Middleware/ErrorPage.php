@@ -38,18 +38,17 @@ final readonly class ErrorPage
         private ?\Throwable $failure = null,
     ) {}
 
-    public function response(string $accept): ResponseInterface
+    /** @param bool $json whether JSON is the format for a client without a preference, instead of plain text */
+    public function response(string $accept, bool $json = false): ResponseInterface
     {
         // A client that accepts any format with the suffix +json can read problem+json.
         $accept = (string) preg_replace('@application/[\w.\-]++\+json@i', self::PROBLEM_TYPE, $accept);
         $response = (new Response($this->status, $this->headers))->withoutHeader('Content-Length');
         $reason = $response->getReasonPhrase();
-        [
-            $type,
-            $body,
-        ] = match ((new Preferences($accept))->best(
-            ['text/plain', 'text/html', self::PROBLEM_TYPE, 'application/json'],
-        )) {
+        $jsonTypes = [self::PROBLEM_TYPE, 'application/json'];
+        $textTypes = ['text/plain', 'text/html'];
+        $offers = $json ? [...$jsonTypes, ...$textTypes] : [...$textTypes, ...$jsonTypes];
+        [$type, $body] = match ((new Preferences($accept))->best($offers) ?? $offers[0]) {
             'text/html' => ['text/html; charset=utf-8', $this->html(trim("{$this->status} {$reason}"))],
             self::PROBLEM_TYPE, 'application/json' => [self::PROBLEM_TYPE, $this->problem($reason)],
             default => ['text/plain; charset=utf-8', $this->text(trim("{$this->status} {$reason}"))],

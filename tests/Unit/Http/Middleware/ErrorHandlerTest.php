@@ -211,6 +211,29 @@ final class ErrorHandlerTest extends TestCase
         );
     }
 
+    /** @return iterable<string, array{string, string}> */
+    public static function preferencesWithJsonAsDefault(): iterable
+    {
+        yield 'no field' => ['', 'application/problem+json'];
+        yield 'any type' => ['*/*', 'application/problem+json'];
+        yield 'another type' => ['image/png', 'application/problem+json'];
+        yield 'a browser' => ['text/html,application/xml;q=0.9,*/*;q=0.8', 'text/html; charset=utf-8'];
+        yield 'plain text' => ['text/plain', 'text/plain; charset=utf-8'];
+    }
+
+    #[DataProvider('preferencesWithJsonAsDefault')]
+    public function testJsonCanBeTheDefault(string $accept, string $type): void
+    {
+        foreach ([new HttpException(404), new \DomainException('no')] as $thrown) {
+            $response = self::answer($thrown, $accept, new ErrorHandler(new Records(), json: true));
+
+            self::assertSame($type, $response->getHeaderLine('Content-Type'));
+        }
+        $shown = self::answer(new HttpException(404), $accept, ErrorHandler::showingTraces(new Records(), json: true));
+
+        self::assertSame($type, $shown->getHeaderLine('Content-Type'));
+    }
+
     public function testAPageIsEscaped(): void
     {
         $body = (string) self::answer(new HttpException(400, self::HOSTILE . "\xff'"), 'text/html')->getBody();
