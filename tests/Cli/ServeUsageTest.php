@@ -57,6 +57,10 @@ final class ServeUsageTest extends SpindleCommandTestCase
             ['--status'],
             'option --status: the status page needs an admin address; add one, such as --admin 127.0.0.1:9085',
         ];
+        yield 'the same address twice' => [
+            ['--listen', '127.0.0.1:8085', '--admin', '127.0.0.1:8085'],
+            "option --admin: '127.0.0.1:8085' is also an address of --listen; give --admin another port or path",
+        ];
         yield 'a name for operators nowhere' => [
             ['--admin-host', 'a'],
             'option --admin-host: a host name needs an admin address; add one, such as --admin 0.0.0.0:9085',

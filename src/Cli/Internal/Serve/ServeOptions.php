@@ -56,6 +56,7 @@ final class ServeOptions
             static fn(string $address) => self::checkAddress('--admin', $address, $certificate),
             $admin === null ? [] : [$admin],
         );
+        self::checkThatAdminDiffers($admin, $addresses);
         if ($certificate === null && $given->text('key') !== null) {
             throw new UsageException(
                 'option --key: a key needs a certificate; add one, such as --certificate chain.pem',
@@ -89,6 +90,21 @@ final class ServeOptions
             throw new UsageException(
                 "option {$option}: '{$address}' needs a certificate; add --certificate chain.pem,"
                 . ' and --key key.pem if the key is in another file',
+            );
+        }
+    }
+
+    /** @param list<string> $addresses */
+    private static function checkThatAdminDiffers(?string $admin, array $addresses): void
+    {
+        $withoutTls = static fn(string $address): string => (string) preg_replace('~^tls://~', '', $address);
+        // With port 0, the system chooses another port for each.
+        if ($admin === null || preg_match('~:0+$~D', $admin) === 1) {
+            return;
+        }
+        if (\in_array($withoutTls($admin), array_map($withoutTls, $addresses), true)) {
+            throw new UsageException(
+                "option --admin: '{$admin}' is also an address of --listen; give --admin another port or path",
             );
         }
     }
