@@ -211,7 +211,8 @@ final class PostgresPool implements Lifecycle, PostgresLink, Statistics
      * - `acquired_total`: how many times a connection was lent, exclusively or shared
      * - `opened_total`: connections opened; `lost_total`: connections that ended unexpectedly
      * - `waited_1ms_total`, and the same with 5ms, 10ms, 50ms, 100ms, 500ms, 1s, 5s and `longer`: successful waits by
-     *   length. Each wait is in one counter only: a wait of 3 ms is in `waited_5ms_total`
+     *   length. Each wait is in one counter only: a wait of 3 ms is in `waited_5ms_total`. For a share, divide the
+     *   sum of some by the sum of all; PromQL's `histogram_quantile()` does not apply
      *
      * @return array<string, int>
      */
