@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Command;
 
+use Spindle\Internal\Excerpt;
 use Spindle\Internal\NumberRange;
 
 /**
@@ -221,14 +222,7 @@ final class Command
     /** @internal Returns {@see toString()}, shortened to MAX_SUMMARY_BYTES. */
     public function summary(): string
     {
-        $text = $this->toString();
-        if (\strlen($text) <= self::MAX_SUMMARY_BYTES) {
-            return $text;
-        }
-        $begin = substr($text, 0, self::MAX_SUMMARY_BYTES);
-        $isWhole = preg_match('//u', $begin) === 1;
-
-        return ($isWhole ? $begin : preg_replace('/[\xc0-\xff][\x80-\xbf]*$/D', '', $begin)) . '…';
+        return Excerpt::of($this->toString(), self::MAX_SUMMARY_BYTES);
     }
 
     /**

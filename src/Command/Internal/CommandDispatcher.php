@@ -19,6 +19,7 @@ use Spindle\Internal\Async\Condition;
 use Spindle\Internal\Async\FiberQueue;
 use Spindle\Internal\Async\LoopTurn;
 use Spindle\Internal\CannotWaitException;
+use Spindle\Internal\Excerpt;
 use Spindle\Internal\FileSizeLimit;
 use Spindle\Internal\FileType;
 use Spindle\Internal\IsolatedCall;
@@ -98,6 +99,7 @@ final class CommandDispatcher implements AttemptEvents
             ShellLine::class,
             WorkingDirectory::class,
             PendingCommand::class,
+            Excerpt::class,
         );
         $this->lanes = new Lanes();
         $this->closing = new FiberQueue();

@@ -183,13 +183,15 @@ final class InputFeeder
      */
     private function check(iterable $source): \Generator
     {
-        $command = $this->command?->command->summary();
+        $command = $this->command?->command;
         try {
             foreach ($source as $piece) {
                 if (!\is_string($piece)) {
                     $type = get_debug_type($piece);
 
-                    throw new \ValueError("A command's input must yield strings, not {$type}. Command: {$command}");
+                    throw new \ValueError(
+                        "A command's input must yield strings, not {$type}. Command: {$command?->summary()}",
+                    );
                 }
                 yield $piece;
             }
@@ -201,7 +203,7 @@ final class InputFeeder
 
             throw new \ValueError(
                 "A command's input is a generator that was already used. Pass a new generator for each command."
-                    . " Command: {$command}",
+                    . " Command: {$command?->summary()}",
                 previous: $thrown,
             );
         }

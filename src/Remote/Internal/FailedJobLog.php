@@ -5,7 +5,8 @@ declare(strict_types=1);
 namespace Spindle\Remote\Internal;
 
 use Psr\Log\LoggerInterface;
-use Spindle\Internal\Clock;
+use Spindle\Internal\Excerpt;
+use Spindle\Internal\WeakTimer;
 
 /** Logs failed attempts of an agent's jobs. Of many failures in one second, logs the first ones and the number. */
 final class FailedJobLog
@@ -15,9 +16,7 @@ final class FailedJobLog
     /** Maximum bytes of a reason. The dead letter has the whole reason. */
     private const MAX_REASON_BYTES = 500;
 
-    private float $secondEndsAt = 0.0;
-
-    /** Number of failures in the current second. */
+    /** Number of failures in the current second, which began with the first of them. */
     private int $count = 0;
 
     public function __construct(private readonly LoggerInterface $logger, private readonly string $queue) {}
@@ -28,14 +27,8 @@ final class FailedJobLog
      */
     public function add(string $id, int $attempt, string $reason, ?float $delay): void
     {
-        $now = Clock::now();
-        if ($now >= $this->secondEndsAt) {
-            $unlogged = $this->count - self::MAX_PER_SECOND;
-            if ($unlogged > 0) {
-                $this->warn('{count} more attempts of jobs of the queue {queue} have failed', ['count' => $unlogged]);
-            }
-            $this->secondEndsAt = $now + 1.0;
-            $this->count = 0;
+        if ($this->count === 0) {
+            WeakTimer::after(1.0, $this, static fn(self $self) => $self->endSecond());
         }
         if (++$this->count > self::MAX_PER_SECOND) {
             return;
@@ -43,11 +36,20 @@ final class FailedJobLog
         $this->warn('Attempt {attempt} of the job {id} of the queue {queue} has failed: {reason}. {next}', [
             'attempt' => $attempt,
             'id' => $id,
-            'reason' => rtrim(substr(explode("\n", $reason, 2)[0], 0, self::MAX_REASON_BYTES), '.'),
+            'reason' => rtrim(Excerpt::of(explode("\n", $reason, 2)[0], self::MAX_REASON_BYTES), '.'),
             'next' => $delay === null
                 ? "The job is a dead letter now; see spindle queue show {$this->queue}"
                 : \sprintf('The job can be tried again in %s s', round($delay, 1)),
         ]);
+    }
+
+    private function endSecond(): void
+    {
+        $unlogged = $this->count - self::MAX_PER_SECOND;
+        $this->count = 0;
+        if ($unlogged > 0) {
+            $this->warn('{count} more attempts of jobs of the queue {queue} have failed', ['count' => $unlogged]);
+        }
     }
 
     /** @param array<string, string|int> $values */
