@@ -173,12 +173,14 @@ final class ProcessOpener
             // If PATH is set, exec searches PATH again, so argv[0] can be the name as given.
             $arguments[0] = $path === null ? $file : $arguments[0];
         }
-        $failure = UnusableProgram::failure($file, $directory);
+        $failure = UnusableProgram::fileFailure($file, $directory);
+        $head = $failure === null ? UnusableProgram::head($file) : null; // read once, because this is slow
+        $failure ??= UnusableProgram::interpreterFailure($head);
         if ($failure !== null) {
             throw $failure;
         }
 
-        return Programs::needsShell($file) ? Programs::shellCommand($file, $arguments) : $arguments;
+        return Programs::needsShell($head) ? Programs::shellCommand($file, $arguments) : $arguments;
     }
 
     /** @return array<int, list<string>|resource> descriptors of the child, as proc_open() expects them */

@@ -45,11 +45,13 @@ final class Programs
         return preg_match('~^\.{0,2}/~', $path) === 1 ? $path : "./{$path}";
     }
 
-    /** Returns whether the file is a script without `#!`. The system refuses to execute it, so a shell must run it. */
-    public static function needsShell(string $file): bool
+    /**
+     * Returns whether a file is a script without `#!`. The system refuses to execute it, so a shell must run it.
+     *
+     * @param string|null $head result of {@see UnusableProgram::head()}
+     */
+    public static function needsShell(?string $head): bool
     {
-        $head = UnusableProgram::head($file);
-
         // A binary has NUL bytes near its beginning. Shells check that, too.
         return $head !== null && preg_match('~^#![ \t]*[^ \t\n]~', $head) !== 1 && !str_contains($head, "\0");
     }

@@ -167,7 +167,7 @@ final class Spawner
             $path = $this->resolve($job);
             $error = $this->spawn($path, $job);
         }
-        if ($error !== self::ENOEXEC || !Programs::needsShell($path)) {
+        if ($error !== self::ENOEXEC || !Programs::needsShell(UnusableProgram::head($path))) {
             return $error;
         }
         $this->arguments->fill(Programs::shellCommand($path, $job->argumentList()));

@@ -17,10 +17,16 @@ final class UnusableProgram
      */
     public static function failure(string $file, string $directory): ?StartFailure
     {
+        return self::fileFailure($file, $directory) ?? self::interpreterFailure(self::head($file));
+    }
+
+    /** Returns why the file itself is unusable; null if it is an executable file. */
+    public static function fileFailure(string $file, string $directory): ?StartFailure
+    {
         $path = Programs::localPath($file);
         clearstatcache(true, $path);
         if (is_file($path) && is_executable($path)) {
-            return self::interpreterFailure(self::head($file) ?? '');
+            return null;
         }
 
         return match (true) {
@@ -47,9 +53,10 @@ final class UnusableProgram
         return $head;
     }
 
-    private static function interpreterFailure(string $head): ?StartFailure
+    /** @param string|null $head result of {@see head()} */
+    public static function interpreterFailure(?string $head): ?StartFailure
     {
-        if (preg_match('~^#![ \t]*([^ \t\n\0]+)~', $head, $match) !== 1) {
+        if (preg_match('~^#![ \t]*([^ \t\n\0]+)~', (string) $head, $match) !== 1) {
             return null;
         }
         $interpreter = Programs::localPath($match[1]);
