@@ -731,15 +731,38 @@ final class RunCommandTest extends SpindleCommandTestCase
         self::assertStringEndsWith("{$status}\n{$log}0\n", $process->getOutput());
     }
 
-    public function testALauncherThatDiesIsToldInOneLine(): void
+    public function testTheJobsOfADeadLauncherAreNamedWithTheCommandThatContinues(): void
     {
-        $process = $this->spindle(['kill -9 $PPID; sleep 60', ':::', '1']);
+        $line = 'kill -9 $PPID; sleep 60';
+        $lost = "spindle: job 1 has no result: {$line} 1\n"
+            . 'spindle: the process that starts the jobs died (signal 9), so 1 job has no result';
 
-        self::assertSame(254, $process->getExitCode());
-        self::assertMatchesRegularExpression(
-            '/^spindle: The launcher died \(signal 9\)\. 1 pending command was ended without an outcome\n$/D',
+        self::assertOutcome(
+            254,
+            '',
+            $this->spindle([$line, ':::', '1']),
+            "{$lost}; with --joblog FILE, such a run can be continued with --resume\n",
+        );
+        $this->assertNothingRuns();
+        self::assertOutcome(254, '', $this->spindle(['--joblog', 'log', '--shuf', $line, ':::', '1']), "{$lost}\n");
+        $process = $this->spindle(['--joblog', 'log', $line, ':::', '1']);
+        self::assertStringStartsWith(
+            "{$lost}; to run the jobs that have not finished: ",
             $process->getErrorOutput(),
         );
+        self::assertStringEndsWith(" run --resume --joblog log '{$line}' ::: 1\n", $process->getErrorOutput());
+        self::assertSame([254, 2], [$process->getExitCode(), substr_count($process->getErrorOutput(), "\n")]);
+    }
+
+    public function testNoMoreThanTwentyLostJobsAreNamed(): void
+    {
+        $line = 'if [ {} = 30 ]; then kill -9 $PPID; fi; sleep 60';
+        $numbers = array_map(strval(...), range(1, 30));
+        $errors = explode("\n", $this->spindle(['-j30', $line, ':::', ...$numbers])->getErrorOutput());
+
+        self::assertSame('spindle: job 1 has no result: ' . str_replace('{}', '1', $line), $errors[0]);
+        self::assertSame('spindle: and 10 more jobs', $errors[20]);
+        self::assertStringContainsString('so 30 jobs have no result; with --joblog FILE,', $errors[21]);
         $this->assertNothingRuns();
     }
 

@@ -63,6 +63,9 @@ final class Runner
 
     private int $lastReread = 0;
 
+    /** @var array<int, InputJob> jobs that the pool has received, without a result or cancelled, by number */
+    private array $unfinished = [];
+
     /**
      * @throws UsageException    when a file or folder of the options can't be used, or --jobs is too large
      * @throws LauncherException
@@ -111,10 +114,14 @@ final class Runner
     {
         $timers = $this->startTimers();
         try {
+            $lost = null;
             try {
                 $this->handleResults();
+            } catch (LostJobsException $lost) {
+                array_map($this->console->notice(...), $lost->lines());
+                throw $lost;
             } finally {
-                $this->console->finish($this->resumeHint());
+                $this->console->finish($lost === null ? $this->resumeHint() : null);
             }
             $this->recorder->finish();
         } catch (OutputClosedException) {
@@ -211,6 +218,14 @@ final class Runner
         foreach ($this->order?->remaining() ?? [] as $job => $result) {
             $this->recorder->record($job, $result);
         }
+        if ($failure instanceof LauncherException) {
+            $failure = LostJobsException::after(
+                $failure,
+                array_values($this->unfinished),
+                $this->options->progress->resume?->hint($this->statistics),
+                $this->options->outcome->jobLog !== null,
+            ) ?? $failure;
+        }
         if ($failure !== null) {
             throw $failure;
         }
@@ -233,6 +248,7 @@ final class Runner
             $job = $this->job($number, $values);
             if ($job !== null) {
                 $this->order?->expect($job);
+                $this->unfinished[$number] = $job;
                 $this->nextStart = hrtime(true) + (int) ($this->options->start->delay * 1e9);
                 yield $job => $this->preparedCommand($job);
             }
@@ -324,6 +340,7 @@ final class Runner
             ++$this->statistics->failed;
         }
         if ($isDone) {
+            unset($this->unfinished[$job->sequence]);
             $this->console->finished($job, $result);
             $this->haltIfReached($job, $result);
         }

@@ -1,0 +1,61 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Cli\Internal\Run;
+
+use Spindle\Cli\Internal\Plural;
+use Spindle\Cli\Internal\Run\Input\InputJob;
+use Spindle\Cli\Internal\Run\Output\FailureNotices;
+use Spindle\Cli\Internal\TerminalText;
+use Spindle\LauncherException;
+use Spindle\SpindleException;
+
+/** The launcher, the process that starts the jobs, died. Jobs without a result have been ended. */
+final class LostJobsException extends \RuntimeException implements SpindleException
+{
+    /** Maximum number of jobs that {@see lines()} names. */
+    private const MAX_NAMED = 20;
+
+    private const DEATH_PATTERN = '/^The launcher died \((.+?)\)\. /';
+
+    /** @param non-empty-list<InputJob> $jobs */
+    private function __construct(string $message, private readonly array $jobs)
+    {
+        parent::__construct($message);
+    }
+
+    /**
+     * Returns null if another failure is the cause, or if each job has a result.
+     *
+     * @param list<InputJob> $jobs      jobs without a result, in the order of the input
+     * @param string|null    $hint      how to continue the run; null if there is no such command
+     * @param bool           $hasJobLog whether the run has a job log
+     */
+    public static function after(LauncherException $failure, array $jobs, ?string $hint, bool $hasJobLog): ?self
+    {
+        if ($jobs === [] || preg_match(self::DEATH_PATTERN, $failure->getMessage(), $match) !== 1) {
+            return null;
+        }
+        $count = Plural::of(\count($jobs), 'job') . (\count($jobs) === 1 ? ' has' : ' have');
+        $advice = $hint ?? ($hasJobLog ? '' : 'with --joblog FILE, such a run can be continued with --resume');
+
+        return new self(
+            rtrim("the process that starts the jobs died ({$match[1]}), so {$count} no result; {$advice}", '; '),
+            $jobs,
+        );
+    }
+
+    /** @return list<string> messages that name the jobs without a result */
+    public function lines(): array
+    {
+        $lines = [];
+        foreach (\array_slice($this->jobs, 0, self::MAX_NAMED) as $job) {
+            $lines[] = "{$job->name()} has no result: "
+                . TerminalText::fit($job->text(), FailureNotices::MAX_COMMAND_COLUMNS);
+        }
+        $more = \count($this->jobs) - \count($lines);
+
+        return $more === 0 ? $lines : [...$lines, 'and ' . Plural::of($more, 'more job')];
+    }
+}
