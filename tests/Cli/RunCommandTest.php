@@ -459,6 +459,16 @@ final class RunCommandTest extends SpindleCommandTestCase
         self::assertSame(['2'], $this->column('log', 'Seq'));
     }
 
+    public function testTheErrorOfAJobPrecedesTheMessageThatItHaltsTheRun(): void
+    {
+        $process = $this->spindle(['--halt', 'now,fail=1', './missing', ':::', '1']);
+
+        self::assertMatchesRegularExpression(
+            "~^spindle: \./missing 1: could not be started: .*\nspindle: halted after 1 job, .*\n\$~D",
+            $process->getErrorOutput(),
+        );
+    }
+
     public function testAHaltNamesTheFailedJobOnce(): void
     {
         $halt = ['-j1', '--halt', 'soon,fail=1'];

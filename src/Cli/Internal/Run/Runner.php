@@ -320,7 +320,10 @@ final class Runner
                 throw new UsageException($message);
             }
             $this->console->notice($message);
-            $this->haltIfReached(null, null);
+            $halted = $this->haltIfReached(null, null);
+            if ($halted !== null) {
+                $this->console->notice($halted);
+            }
 
             return null;
         }
@@ -342,9 +345,12 @@ final class Runner
         if ($isDone) {
             unset($this->unfinished[$job->sequence]);
             $this->console->finished($job, $result);
-            $this->haltIfReached($job, $result);
+            $halted = $this->haltIfReached($job, $result);
         }
         $this->record($job, $isDone ? $result : null);
+        if (isset($halted)) {
+            $this->console->notice($halted); // after the error of a job that could not be started
+        }
         if ($this->options->start->jobs->isFile() && hrtime(true) - $this->lastReread > self::MIN_REREAD_NANOSECONDS) {
             $this->rereadConcurrency();
         }
@@ -365,25 +371,27 @@ final class Runner
         $this->wait->wake();
     }
 
-    /** @param CommandResult|null $last result of the job that has just finished; null after an invalid line of input */
-    private function haltIfReached(?InputJob $job, ?CommandResult $last): void
+    /**
+     * Stops the run if the condition of --halt is met. Returns the message to print then, or null.
+     *
+     * @param CommandResult|null $last result of the job that has just finished; null after an invalid line of input
+     */
+    private function haltIfReached(?InputJob $job, ?CommandResult $last): ?string
     {
         $halt = $this->options->outcome->halt;
         [$succeeded, $failed, $total] = [$this->statistics->succeeded, $this->statistics->failed, $this->jobCount()];
         if ($halt === null || $this->haltStatus !== null || !$halt->isReached($succeeded, $failed, $total)) {
-            return;
+            return null;
         }
         $this->haltStatus = $halt->haltedStatus($failed, $total, $last);
         if ($job !== null && $last !== null) {
             $this->nameFailed($job, $last);
         }
-        $this->console->notice(\sprintf(
-            'halted after %s, of which %d failed; %s',
-            Plural::of($this->statistics->doneCount(), 'job'),
-            $failed,
-            $halt->now ? 'running jobs are ended' : 'running jobs may finish',
-        ));
+        $done = Plural::of($this->statistics->doneCount(), 'job');
         $halt->now ? $this->control->kill() : $this->control->drain();
+        $running = $halt->now ? 'running jobs are ended' : 'running jobs may finish';
+
+        return "halted after {$done}, of which {$failed} failed; {$running}";
     }
 
     /** Prints the name of the failed job that halts the run, unless the progress or an error message names the job. */
