@@ -192,6 +192,7 @@ final class HttpServer implements Lifecycle
             answeredRequests: $counters->answered,
             refusedRequests: $counters->refused,
             abandonedRequests: $counters->abandoned,
+            cutOffResponses: $counters->cutOff,
             durationCounts: array_values($counters->durationCounts),
             totalDuration: $counters->totalNanoseconds / 1e9,
             routes: array_map(

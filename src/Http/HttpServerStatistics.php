@@ -40,11 +40,13 @@ final readonly class HttpServerStatistics
      * @param array<int, int> $refusedRequests requests that the server refused before it called a handler, by status
      * @param int $abandonedRequests requests that got no response, because the client or the server closed the
      *     connection
+     * @param int $cutOffResponses responses that an exception has cut off after their head. They are also counted as
+     *     answered, by their status
      * @param list<int> $durationCounts histogram of the time from a request's head to its response: the number of
      *     responses in each bucket. Each response is in one bucket: the first whose bound is at least its time
      * @param float $totalDuration sum of the times of all responses, in seconds
      * @param array<string, array{int, float, int}> $routes by name: number of responses, sum of their times in seconds,
-     *     number of responses with a status of 500 or above
+     *     number of errors: responses with a status of 500 or above, and responses that an exception has cut off
      * @param float $lag seconds by which the event loop was late at the last measurement
      * @param float $maxLag maximum lag of the last minute
      * @param int $memory bytes that PHP has allocated
@@ -65,6 +67,7 @@ final readonly class HttpServerStatistics
         public array $answeredRequests,
         public array $refusedRequests,
         public int $abandonedRequests,
+        public int $cutOffResponses,
         public array $durationCounts,
         public float $totalDuration,
         public array $routes,
@@ -93,6 +96,7 @@ final readonly class HttpServerStatistics
          *     answeredRequests: array<int, int>,
          *     refusedRequests: array<int, int>,
          *     abandonedRequests: int,
+         *     cutOffResponses: int,
          *     durationCounts: list<int>,
          *     totalDuration: float,
          *     routes: array<string, array{int, float, int}>,

@@ -26,7 +26,8 @@ use Spindle\Internal\Warnings;
  * If the server answers without calling a handler, the response is not logged. This happens if a head is malformed, too
  * large or late, or if there are too many concurrent requests. The server's statistics count these responses by status.
  * If a handler returns after its deadline, its response is logged, although the client got 503. If a handler throws
- * because of its deadline, nothing is logged. The server's own log has a message about each missed deadline.
+ * because of its deadline, nothing is logged. The server's own log has a message about each missed deadline. A
+ * response is logged before its body is sent, so an exception that cuts off the body does not change the line.
  *
  * If a line can't be written, the request still succeeds, and {@see lostLines()} counts the line. The first lost line,
  * and the first after a minute without losses, cause a warning in the server's log (without a logger: PHP's error log).

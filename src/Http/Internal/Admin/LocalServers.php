@@ -76,6 +76,7 @@ final readonly class LocalServers implements ServerOverview
             answeredRequests: $totals->answered,
             refusedRequests: $totals->refused,
             abandonedRequests: $totals->abandoned,
+            cutOffResponses: $totals->cutOff,
             durationCounts: $totals->durationCounts,
             totalDuration: $totals->totalDuration,
             routes: $totals->routes,

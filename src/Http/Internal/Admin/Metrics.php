@@ -47,6 +47,12 @@ final class Metrics
             $this->totals->abandoned,
         );
         $this->single(
+            'spindle_http_responses_cut_off_total',
+            'counter',
+            'Responses that an exception has cut off after their head. They are also counted by their status.',
+            $this->totals->cutOff,
+        );
+        $this->single(
             'spindle_http_requests_in_flight',
             'gauge',
             'Requests whose handler has not returned.',
@@ -115,7 +121,8 @@ final class Metrics
             'spindle_http_route_requests_total' => 'Answered requests, by route.',
             'spindle_http_route_duration_seconds_total'
                 => 'Total time from the heads of requests to their responses, in seconds, by route.',
-            'spindle_http_route_errors_total' => 'Responses with a status of 500 or above, by route.',
+            'spindle_http_route_errors_total'
+                => 'Responses with a status of 500 or above, and responses that an exception has cut off, by route.',
         ];
         foreach (array_keys($metrics) as $index => $name) {
             $this->exposition->metric($name, 'counter', $metrics[$name]);

@@ -27,6 +27,7 @@ final class Totals
     public array $refused = [];
 
     public int $abandoned = 0;
+    public int $cutOff = 0;
 
     /** @var list<int> {@see HttpServerStatistics::$durationCounts} */
     public array $durationCounts = [];
@@ -62,6 +63,7 @@ final class Totals
         $this->answered = self::sum($this->answered, $server->answeredRequests);
         $this->refused = self::sum($this->refused, $server->refusedRequests);
         $this->abandoned += $server->abandonedRequests;
+        $this->cutOff += $server->cutOffResponses;
         $this->durationCounts = array_values(self::sum($this->durationCounts, $server->durationCounts));
         $this->totalDuration += $server->totalDuration;
         $this->addRoutes($server);

@@ -50,13 +50,16 @@ final class Counters
     /** Requests that got no response, because the client or the server closed the connection. */
     public int $abandoned = 0;
 
+    /** Responses that an exception has cut off after their head. */
+    public int $cutOff = 0;
+
     /** @var array<int, int> responses by bucket of their duration; the last bucket is above all bounds */
     public array $durationCounts = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
 
     /** Sum of the durations of all responses. */
     public int $totalNanoseconds = 0;
 
-    /** @var array<string, array{int, int, int}> by route: responses, their total nanoseconds, and 5xx responses */
+    /** @var array<string, array{int, int, int}> by route: responses, total nanoseconds, errors (5xx or cut off) */
     public array $routes = [];
 
     /** @param int $nanoseconds from the head of the request to the response */
@@ -77,6 +80,17 @@ final class Counters
     public function countRefusal(int $status): void
     {
         $this->refused[$status] = ($this->refused[$status] ?? 0) + 1;
+    }
+
+    /** Counts an error of a response that {@see countAnswer()} has counted with its status, such as 200. */
+    public function countCutOff(?string $route): void
+    {
+        ++$this->cutOff;
+        if ($route !== null) {
+            $route = isset($this->routes[$route]) ? $route : 'other';
+            $this->routes[$route] ??= [0, 0, 0]; // the generator may have changed the route's name
+            ++$this->routes[$route][2];
+        }
     }
 
     /** Counts a response of a route. Limits the number of routes, because a handler may use each path as a route. */

@@ -192,6 +192,7 @@ final class Responder
             return;
         }
         if ($exchange->responseStarted) {
+            $response === null ? null : $this->service->counters->countCutOff($exchange->route?->getName());
             $this->timed->abort();
         } elseif ($response === null) {
             $this->abandon();

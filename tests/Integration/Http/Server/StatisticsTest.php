@@ -4,7 +4,9 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Integration\Http\Server;
 
+use Amp\Cancellation;
 use Amp\DeferredFuture;
+use PHPUnit\Framework\Attributes\TestWith;
 use Psr\Http\Message\ServerRequestInterface;
 use Spindle\Http\Application;
 use Spindle\Http\HttpServerOptions;
@@ -74,18 +76,59 @@ final class StatisticsTest extends HttpServerTestCase
         );
     }
 
-    public function testAResponseThatFailsMidwayIsCountedOnce(): void
+    #[TestWith(['stream'])]
+    #[TestWith(['events'])]
+    public function testAResponseThatFailsMidwayIsCountedOnceAndAsAnError(string $kind): void
     {
-        $this->serve(static fn(): Response => Response::stream((static function (): \Generator {
-            yield 'begun';
-            delay(0.01);
-            throw new \RuntimeException('No more');
-        })()));
+        $this->serve(static function (ServerRequestInterface $request) use ($kind): Response {
+            $route = $request->getAttribute(MatchedRoute::class);
+            \assert($route instanceof MatchedRoute);
+            $route->setName('/report');
+            $pieces = (static function (): \Generator {
+                yield 'begun';
+                delay(0.01);
+                throw new \RuntimeException('No more');
+            })();
+
+            return $kind === 'stream' ? Response::stream($pieces) : Response::serverSentEvents($pieces);
+        });
         $client = $this->client()->get('/');
         $client->until('begun');
         $client->rest();
 
-        self::assertSame([200 => 1], $this->server()->statistics()->answeredRequests);
+        $statistics = $this->server()->statistics();
+        [$count, , $failed] = $statistics->routes['/report'];
+        self::assertSame(
+            [[200 => 1], 1, 1, 1],
+            [$statistics->answeredRequests, $statistics->cutOffResponses, $count, $failed],
+        );
+    }
+
+    public function testAResponseThatTheClientEndsIsNoError(): void
+    {
+        $ended = false;
+        $this->serve(static function (ServerRequestInterface $request) use (&$ended): Response {
+            $left = $request->getAttribute(Cancellation::class);
+            \assert($left instanceof Cancellation);
+
+            return Response::stream((static function () use ($left, &$ended): \Generator {
+                try {
+                    yield 'begun';
+                    delay(60, cancellation: $left);
+                } finally {
+                    $ended = true;
+                }
+            })());
+        });
+        $client = $this->client()->get('/');
+        $client->until('begun');
+        $client->end();
+        Eventually::holds(static function () use (&$ended): bool {
+            return $ended;
+        }, 'the generator has ended');
+        $client->rest();
+
+        self::assertSame(0, $this->server()->statistics()->cutOffResponses);
     }
 
     public function testARequestThatTimesOutDuringItsResponseIsCountedOnce(): void

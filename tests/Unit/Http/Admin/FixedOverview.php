@@ -75,6 +75,7 @@ final class FixedOverview implements ServerOverview
             answeredRequests: $answered,
             refusedRequests: [400 => $count + 5],
             abandonedRequests: $count + 6,
+            cutOffResponses: $count + 15,
             durationCounts: array_values(array_replace(
                 array_fill(0, \count(HttpServerStatistics::DURATION_BOUNDS) + 1, 0),
                 $durationCounts,
