@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Testing;
 
+use Amp\Cancellation;
 use Psr\Http\Message\ResponseInterface;
 use Psr\Http\Message\ServerRequestInterface;
 use Psr\Http\Server\RequestHandlerInterface;
@@ -63,31 +64,41 @@ final class TestClient
         array $headers = [],
         #[\SensitiveParameter]
         string $body = '',
+        ?Cancellation $cancellation = null,
     ): Response {
-        $pair = CloseOnExec::call(static fn() => stream_socket_pair(\STREAM_PF_UNIX, \STREAM_SOCK_STREAM, 0), 2);
-        if ($pair === false) {
-            throw new \RuntimeException('Could not create a pair of sockets. Are too many files open?');
-        }
-        foreach ($pair as $stream) {
-            stream_set_blocking($stream, false);
-            stream_set_read_buffer($stream, 0);
-        }
-        $connection = new Connection(
-            $pair[0],
-            $this->service,
-            Peer::of(self::CLIENT_ADDRESS, self::SERVER_ADDRESS, false),
-        );
-        try {
-            return (new TestConversation($pair[1]))->exchange($method, $target, $headers, $body);
-        } finally {
-            $connection->close();
-        }
+        return $this->connect()->exchange($method, $target, $headers, $body, $cancellation);
+    }
+
+    /**
+     * Returns a response as soon as its head has arrived, such as an endless stream of events. A read of the body waits
+     * for the next bytes that the handler sends. The body's close() disconnects the client, which ends the handler's
+     * generator.
+     *
+     * @param array<string, string|list<string>> $headers see {@see request()}
+     * @param Cancellation|null $cancellation ends the wait for the head, and each wait of the body
+     *
+     * @return Response whose body throws an \UnexpectedValueException if the server cuts it off
+     */
+    public function stream(
+        string $method,
+        string $target,
+        #[\SensitiveParameter]
+        array $headers = [],
+        #[\SensitiveParameter]
+        string $body = '',
+        ?Cancellation $cancellation = null,
+    ): Response {
+        return $this->connect()->stream($method, $target, $headers, $body, $cancellation);
     }
 
     /** @param array<string, string|list<string>> $headers */
-    public function get(string $target, #[\SensitiveParameter] array $headers = []): Response
-    {
-        return $this->request('GET', $target, $headers);
+    public function get(
+        string $target,
+        #[\SensitiveParameter]
+        array $headers = [],
+        ?Cancellation $cancellation = null,
+    ): Response {
+        return $this->request('GET', $target, $headers, cancellation: $cancellation);
     }
 
     /** @param array<string, string|list<string>> $headers */
@@ -98,8 +109,9 @@ final class TestClient
         string $type = 'application/x-www-form-urlencoded',
         #[\SensitiveParameter]
         array $headers = [],
+        ?Cancellation $cancellation = null,
     ): Response {
-        return $this->request('POST', $target, ['Content-Type' => $type] + $headers, $body);
+        return $this->request('POST', $target, ['Content-Type' => $type] + $headers, $body, $cancellation);
     }
 
     /**
@@ -109,5 +121,20 @@ final class TestClient
     public function failures(): array
     {
         return $this->failures->failures;
+    }
+
+    private function connect(): TestConversation
+    {
+        $pair = CloseOnExec::call(static fn() => stream_socket_pair(\STREAM_PF_UNIX, \STREAM_SOCK_STREAM, 0), 2);
+        if ($pair === false) {
+            throw new \RuntimeException('Could not create a pair of sockets. Are too many files open?');
+        }
+        foreach ($pair as $stream) {
+            stream_set_blocking($stream, false);
+            stream_set_read_buffer($stream, 0);
+        }
+        $peer = Peer::of(self::CLIENT_ADDRESS, self::SERVER_ADDRESS, false);
+
+        return new TestConversation($pair[1], new Connection($pair[0], $this->service, $peer));
     }
 }

@@ -4,34 +4,55 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Testing;
 
+use Amp\Cancellation;
 use Spindle\Http\Internal\Client\ResponseHead;
 use Spindle\Http\Internal\Message\ChunkDecoder;
 use Spindle\Http\Internal\Message\Fields;
 use Spindle\Http\Internal\Message\MessageLimits;
+use Spindle\Http\Internal\Server\Connection;
 use Spindle\Http\Internal\Server\ResponseWriter;
 use Spindle\Http\Internal\Server\Transport;
 use Spindle\Http\Internal\Server\TransportEvents;
 use Spindle\Http\Response;
 use Spindle\Internal\Async\Condition;
 
-/** Sends a request over one connection, and parses the response. */
+/** A request over one connection. Reads its response only while a fiber waits for bytes, as a client would. */
 final class TestConversation implements TransportEvents
 {
     private const READ_BYTES = 65_536;
 
     private readonly Transport $transport;
+    private readonly Condition $arrived;
+    private readonly ChunkDecoder $chunks;
+
+    private ?ResponseHead $head = null;
+
+    /** Bytes that were received, but not decoded. */
     private string $received = '';
 
-    private readonly Condition $ended;
+    private int $bodyBytes = 0;
 
-    /** @param resource $stream non-blocking */
-    public function __construct($stream)
+    /** Whether the server has ended its side of the connection. */
+    private bool $ended = false;
+
+    /**
+     * @param resource        $stream non-blocking
+     * @param Connection|null $server the server's side, which is closed together with this one; null if it is remote
+     */
+    public function __construct($stream, private readonly ?Connection $server = null)
     {
-        $this->ended = new Condition();
+        $this->arrived = new Condition();
+        $this->chunks = new ChunkDecoder(new MessageLimits());
         $this->transport = new Transport($stream, false, $this);
     }
 
-    /** @param array<string, string|list<string>> $headers */
+    /**
+     * Waits for the complete response.
+     *
+     * @param array<string, string|list<string>> $headers
+     *
+     * @throws \UnexpectedValueException when the response is incomplete
+     */
     public function exchange(
         string $method,
         string $target,
@@ -39,7 +60,93 @@ final class TestConversation implements TransportEvents
         array $headers,
         #[\SensitiveParameter]
         string $body,
+        ?Cancellation $cancellation = null,
     ): Response {
+        $response = $this->stream($method, $target, $headers, $body, $cancellation);
+
+        return new Response(
+            $response->getStatusCode(),
+            $response->getHeaders(),
+            $response->getBody()->getContents(),
+            $response->getReasonPhrase(),
+        );
+    }
+
+    /**
+     * Waits only for the head of the response.
+     *
+     * @param array<string, string|list<string>> $headers
+     */
+    public function stream(
+        string $method,
+        string $target,
+        #[\SensitiveParameter]
+        array $headers,
+        #[\SensitiveParameter]
+        string $body,
+        ?Cancellation $cancellation,
+    ): Response {
+        $unread = new TestBody($this, $cancellation); // an exception destroys the body, which closes the connection
+        $this->send($method, $target, $headers, $body);
+        $head = $this->head = $this->receiveHead($method === 'HEAD', $cancellation);
+        $fields = [];
+        foreach ($head->fields as $key => [$name, $values]) {
+            if ($key !== 'connection' && ResponseWriter::isSent((string) $key, $head->status)) {
+                $fields[$name] = $values;
+            }
+        }
+
+        return new Response($head->status, $fields, $unread, $head->reason);
+    }
+
+    /**
+     * Waits for the next bytes of the body. Returns '' at its end, when the server has ended its side.
+     *
+     * @throws \UnexpectedValueException when the body is incomplete
+     */
+    public function read(?Cancellation $cancellation): string
+    {
+        $bytes = $this->decode();
+        while ($bytes === '' && $this->receive($cancellation)) {
+            $bytes = $this->decode();
+        }
+        $this->bodyBytes += \strlen($bytes);
+        if ($bytes === '' && !$this->isComplete()) {
+            throw new \UnexpectedValueException("The response ended after {$this->bodyBytes} bytes of its body");
+        }
+
+        return $bytes;
+    }
+
+    public function close(): void
+    {
+        $this->end();
+        $this->server?->close();
+    }
+
+    public function readable(): void
+    {
+        $bytes = $this->transport->receive(self::READ_BYTES);
+        if ($bytes === null) {
+            return;
+        }
+        $this->received .= $bytes;
+        $this->transport->pause();
+        $bytes === '' ? $this->end() : null;
+        $this->arrived->notify();
+    }
+
+    public function written(): void {}
+
+    /** @param array<string, string|list<string>> $headers */
+    private function send(
+        string $method,
+        string $target,
+        #[\SensitiveParameter]
+        array $headers,
+        #[\SensitiveParameter]
+        string $body,
+    ): void {
         $lines = "{$method} {$target} HTTP/1.1\r\n";
         $fields = Fields::of($headers) + ['host' => ['Host', ['localhost']], 'connection' => ['Connection', ['close']]];
         if ($body !== '') {
@@ -51,61 +158,62 @@ final class TestConversation implements TransportEvents
             }
         }
         $this->transport->send("{$lines}\r\n{$body}");
-        $this->ended->wait();
-        $this->transport->close();
-
-        return self::parse($this->received, $method);
     }
 
-    public function readable(): void
-    {
-        $bytes = $this->transport->receive(self::READ_BYTES);
-        if ($bytes === '') {
-            $this->transport->pause();
-            $this->ended->notify();
-        }
-        $this->received .= $bytes;
-    }
-
-    public function written(): void {}
-
-    private static function parse(string $bytes, string $method): Response
+    /** Waits for the final head. Interim responses (1xx) precede it. */
+    private function receiveHead(bool $hasNoBody, ?Cancellation $cancellation): ResponseHead
     {
         do {
-            // Interim responses (1xx) precede the final one.
-            $end = strpos($bytes, "\r\n\r\n");
-            if ($end === false) {
-                throw new \UnexpectedValueException('The server closed the connection without a response');
+            while (!str_contains($this->received, "\r\n\r\n")) {
+                if (!$this->receive($cancellation)) {
+                    throw new \UnexpectedValueException('The server closed the connection without a response');
+                }
             }
-            $head = ResponseHead::parse(substr($bytes, 0, $end + 2), $method === 'HEAD');
-            $bytes = substr($bytes, $end + 4);
+            $end = (int) strpos($this->received, "\r\n\r\n");
+            $head = ResponseHead::parse(substr($this->received, 0, $end + 2), $hasNoBody);
+            $this->received = substr($this->received, $end + 4);
         } while ($head->status < 200);
-        $headers = [];
-        foreach ($head->fields as $key => [$name, $values]) {
-            if ($key !== 'connection' && ResponseWriter::isSent((string) $key, $head->status)) {
-                $headers[$name] = $values;
-            }
-        }
 
-        return new Response($head->status, $headers, self::body($bytes, $head), $head->reason);
+        return $head;
     }
 
-    private static function body(string $bytes, ResponseHead $head): string
+    private function end(): void
     {
-        if ($head->isChunked) {
-            $decoder = new ChunkDecoder(new MessageLimits());
-            $offset = 0;
-            $body = $decoder->decode($bytes, $offset);
-            $isComplete = $decoder->hasEnded();
-        } else {
-            $body = $bytes;
-            $isComplete = $head->length === null || \strlen($bytes) === $head->length;
+        if (!$this->ended) {
+            $this->ended = true;
+            $this->transport->close();
+        }
+    }
+
+    /** @return bool whether bytes have arrived; false at the end */
+    private function receive(?Cancellation $cancellation): bool
+    {
+        if (!$this->ended) {
+            $this->transport->resume();
+            $this->arrived->wait($cancellation);
         }
 
-        return $isComplete
-            ? $body
-            : throw new \UnexpectedValueException(
-                'The response ended after ' . \strlen($body) . ' bytes of its body',
-            );
+        return !$this->ended;
+    }
+
+    private function decode(): string
+    {
+        if ($this->head?->isChunked !== true) {
+            [$bytes, $this->received] = [$this->received, ''];
+
+            return $bytes;
+        }
+        $offset = 0;
+        $bytes = $this->chunks->decode($this->received, $offset);
+        $this->received = substr($this->received, $offset);
+
+        return $bytes;
+    }
+
+    private function isComplete(): bool
+    {
+        return $this->head?->isChunked === true
+            ? $this->chunks->hasEnded()
+            : $this->head?->length === null || $this->head->length === $this->bodyBytes;
     }
 }

@@ -4,11 +4,19 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Conformance\Http\Anywhere;
 
+use Amp\Cancellation;
+use Amp\CancelledException;
+use Amp\DeferredCancellation;
+use Amp\DeferredFuture;
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
+use PHPUnit\Framework\Attributes\TestWith;
+use Psr\Http\Message\ServerRequestInterface;
 use Spindle\Http\Response;
 use Spindle\Http\Testing\TestClient;
 use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\Processes;
+
+use function Amp\delay;
 
 final class InMemoryTest extends AppContract
 {
@@ -25,6 +33,90 @@ final class InMemoryTest extends AppContract
             ['a secret'],
             array_map(static fn(\Throwable $failure): string => $failure->getMessage(), $client->failures()),
         );
+    }
+
+    public function testAnEndlessResponseIsReadUntilItsBodyIsClosed(): void
+    {
+        /** @var \ArrayObject<int, string> $steps */
+        $steps = new \ArrayObject();
+        $client = new TestClient(static fn(): Response => Response::serverSentEvents((static function () use (
+            $steps,
+        ): \Generator {
+            try {
+                for ($number = 1;; ++$number) {
+                    yield "event {$number}";
+                }
+            } finally {
+                $steps[] = 'ended';
+            }
+        })()));
+        $response = $client->stream('GET', '/');
+        $body = $response->getBody();
+        $events = '';
+        while (!str_contains($events, "event 3\n")) {
+            $events .= $body->read(8192);
+        }
+        $steps[] = 'read';
+        $body->close();
+        $steps[] = 'closed';
+
+        self::assertSame('text/event-stream', $response->getHeaderLine('Content-Type'));
+        self::assertStringStartsWith(":\n\ndata: event 1\n\ndata: event 2\n\n", $events);
+        self::assertSame(['read', 'ended', 'closed'], $steps->getArrayCopy());
+        self::assertSame([true, ''], [$body->eof(), $body->read(1)]);
+    }
+
+    public function testAResponseThatIsDroppedDisconnects(): void
+    {
+        $left = null;
+        $client = new TestClient(static function (ServerRequestInterface $request) use (&$left): Response {
+            $left = $request->getAttribute(Cancellation::class);
+
+            return Response::stream((static function (): \Generator {
+                while (true) {
+                    yield 'piece';
+                    delay(0.001);
+                }
+            })());
+        });
+        $client->stream('GET', '/');
+
+        self::assertInstanceOf(Cancellation::class, $left);
+        self::assertTrue($left->isRequested());
+    }
+
+    #[TestWith(['head'])]
+    #[TestWith(['body'])]
+    public function testAWaitForAResponseCanBeCancelled(string $awaited): void
+    {
+        $deferred = new DeferredCancellation();
+        $client = new TestClient(static function () use ($awaited, $deferred): Response {
+            $forever = static function () use ($deferred): void {
+                $deferred->cancel();
+                (new DeferredFuture())->getFuture()->await();
+            };
+            $awaited === 'head' ? $forever() : null;
+
+            return Response::stream((static function () use ($forever): \Generator {
+                yield 'begun';
+                $forever();
+            })());
+        });
+
+        $this->expectException(CancelledException::class);
+        $client->get('/', cancellation: $deferred->getCancellation());
+    }
+
+    public function testABodyThatIsCutOffIsRefused(): void
+    {
+        $client = new TestClient(static fn(): Response => Response::stream((static function (): \Generator {
+            yield 'begun';
+            delay(0);
+            throw new \RuntimeException('No more');
+        })()));
+
+        $this->expectExceptionObject(new \UnexpectedValueException('The response ended after 5 bytes of its body'));
+        $client->get('/');
     }
 
     #[RequiresPhpExtension('FFI')]

@@ -1,0 +1,63 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Internal\Testing;
+
+use Amp\Cancellation;
+use Psr\Http\Message\StreamInterface;
+use Spindle\Http\Internal\Message\ReadOnlyStream;
+use Spindle\Internal\Async\LoopTurn;
+
+/** The body of a response that the server is still sending. A read waits for the next bytes. */
+final class TestBody implements StreamInterface
+{
+    use ReadOnlyStream;
+
+    private string $unread = '';
+    private int $position = 0;
+    private bool $ended = false;
+
+    public function __construct(
+        private readonly TestConversation $conversation,
+        private readonly ?Cancellation $cancellation,
+    ) {}
+
+    public function __destruct()
+    {
+        $this->conversation->close();
+    }
+
+    public function read(int $length): string
+    {
+        if ($this->unread === '' && !$this->ended) {
+            $this->unread = $this->conversation->read($this->cancellation);
+            $this->ended = $this->unread === '';
+        }
+        $bytes = substr($this->unread, 0, $length);
+        $this->unread = substr($this->unread, \strlen($bytes));
+        $this->position += \strlen($bytes);
+
+        return $bytes;
+    }
+
+    public function eof(): bool
+    {
+        return $this->ended && $this->unread === '';
+    }
+
+    public function tell(): int
+    {
+        return $this->position;
+    }
+
+    /** Disconnects, and waits for a turn of the event loop, in which the server ends the generator of the body. */
+    public function close(): void
+    {
+        $this->conversation->close();
+        if (!$this->ended) {
+            [$this->ended, $this->unread] = [true, ''];
+            LoopTurn::await();
+        }
+    }
+}
