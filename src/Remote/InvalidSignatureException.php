@@ -4,14 +4,16 @@ declare(strict_types=1);
 
 namespace Spindle\Remote;
 
+use Spindle\Remote\Internal\FrameKind;
 use Spindle\SpindleException;
 
 /** A frame (a signed job, outcome, item or report) has no valid signature or can't be read. It was not used. */
 final class InvalidSignatureException extends \RuntimeException implements SpindleException
 {
-    public static function of(string $id, string $why): self
+    /** @internal */
+    public static function of(string $id, string $why, FrameKind $kind = FrameKind::Job): self
     {
-        return new self('The frame of the job ' . Job::givenId($id) . " was refused: {$why}");
+        return new self("The {$kind->prefix()}job " . Job::givenId($id) . " was refused: {$why}");
     }
 
     /** @internal */

@@ -19,7 +19,8 @@ final class JobLostException extends \RuntimeException implements SpindleExcepti
         return new self(
             "The queue {$queue} does not have the job "
                 . Job::givenId($id)
-                . ' or its outcome: the job was never submitted, was cancelled, or its outcome has expired',
+                . ' or its outcome: the job was never submitted, was cancelled, or its outcome has expired. '
+                . "If the job has failed, spindle queue show {$queue} shows its dead letter.",
         );
     }
 

@@ -37,7 +37,10 @@ final class JobRetryPolicy
         $this->backoff = new Backoff($delay, $factor, $maxDelay, $jitter);
     }
 
-    /** Returns a policy without retries: a failed or crashed job becomes a dead letter immediately. */
+    /**
+     * Returns a policy without retries: a failed or crashed job becomes a dead letter immediately. Exception: if an
+     * agent lacks the code of a task, the task has a second attempt, because another agent may have the code.
+     */
     public static function none(): self
     {
         return new self(maxAttempts: 1, maxCrashes: 1);

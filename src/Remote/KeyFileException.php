@@ -42,9 +42,12 @@ final class KeyFileException extends \RuntimeException implements SpindleExcepti
         ));
     }
 
-    public static function tooShort(int $bytes): self
+    /** @param string $file the file of the key; '' for a key that is not from a file */
+    public static function tooShort(int $bytes, string $file = ''): self
     {
-        return new self("A key is shorter than {$bytes} bytes. " . self::ADVICE);
+        $of = $file === '' ? '' : " of the key file '{$file}'";
+
+        return new self("A key{$of} is shorter than {$bytes} bytes. " . self::ADVICE);
     }
 
     public static function sodiumMissing(): self
@@ -54,8 +57,10 @@ final class KeyFileException extends \RuntimeException implements SpindleExcepti
         );
     }
 
-    public static function noKey(): self
+    /** @param string $file the file without a key; '' if no file was read */
+    public static function noKey(string $file = ''): self
     {
-        return new self('No signing key was given. ' . self::ADVICE);
+        return new self(($file === '' ? 'No signing key was given. ' : "The key file '{$file}' has no key. ")
+            . self::ADVICE);
     }
 }

@@ -94,10 +94,16 @@ final class SigningKeys
             $lines[0] = substr($first, \strlen(self::UTF8_MARK));
         }
 
-        return new self(array_values(array_filter(
-            array_map(trim(...), $lines),
-            static fn(string $line): bool => $line !== '' && $line[0] !== '#',
-        )));
+        $isKey = static fn(string $line): bool => $line !== '' && $line[0] !== '#';
+        $secrets = array_values(array_filter(array_map(trim(...), $lines), $isKey));
+        if ($secrets === []) {
+            throw KeyFileException::noKey($file);
+        }
+        if (min(array_map(\strlen(...), $secrets)) < self::MIN_SECRET_BYTES) {
+            throw KeyFileException::tooShort(self::MIN_SECRET_BYTES, $file);
+        }
+
+        return new self($secrets);
     }
 
     /**
@@ -155,12 +161,13 @@ final class SigningKeys
     public function open(FrameKind $kind, string $queue, string $id, #[\SensitiveParameter] string $frame): string
     {
         if (\strlen($frame) < self::FRAME_HEAD_BYTES) {
-            throw InvalidSignatureException::of($id, 'it is too short');
+            throw InvalidSignatureException::of($id, 'it is too short', $kind);
         }
         if (\ord($frame[0]) !== self::FRAME_VERSION) {
             throw InvalidSignatureException::of(
                 $id,
                 'it has format version ' . \ord($frame[0]) . ', and this process reads version ' . self::FRAME_VERSION,
+                $kind,
             );
         }
         $body = substr($frame, self::FRAME_HEAD_BYTES);
@@ -172,7 +179,9 @@ final class SigningKeys
 
         return $isVerified ? $body : throw InvalidSignatureException::of(
             $id,
-            'it is not signed for this job and queue with a key of this process\'s key file',
+            'it is not signed for this job and queue with a key of this process\'s key file. '
+                . 'Use the same key file for callers and agents',
+            $kind,
         );
     }
 

@@ -69,6 +69,6 @@ final class TaskFailedException extends TaskException
         }
 
         return '. A worker does not run the main script, so it lacks what that script declares. Let Composer autoload '
-            . "{$name}, or load it in the file of WorkerPoolOptions(bootstrap:)";
+            . "{$name}, or load it in the file of WorkerPoolOptions(bootstrap:)" . TaskCode::AGENT_ADVICE;
     }
 }

@@ -10,4 +10,15 @@ enum FrameKind: int
     case Outcome = 2;
     case Item = 3;
     case Report = 4;
+
+    /** Returns what precedes "job" in messages about a frame. */
+    public function prefix(): string
+    {
+        return match ($this) {
+            self::Job => '',
+            self::Outcome => 'outcome of the ',
+            self::Item => 'item of the ',
+            self::Report => 'report of the ',
+        };
+    }
 }

@@ -64,7 +64,7 @@ final class JobCodec
             throw JobLostException::items($id, $this->queue, $index, $at[1]);
         }
         if ($at[1] < $index) {
-            throw InvalidSignatureException::of($id, "it belongs to an item before item {$index}");
+            throw InvalidSignatureException::of($id, "it belongs to an item before item {$index}", FrameKind::Item);
         }
 
         return PortableOutcome::item(substr($body, 4), 1, $key);

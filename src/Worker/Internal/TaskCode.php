@@ -23,6 +23,10 @@ final class TaskCode
     private const ROOT_PATH = 'The task';
     private const MISSING_PREFIX = 'A worker has no ';
 
+    /** Workers do not know whether their pool belongs to an agent. So the advice for agents is in each message. */
+    public const AGENT_ADVICE = '. For an agent, deploy the code and reload the agent with SIGHUP, '
+        . 'or load it in the file of spindle work --bootstrap';
+
     private const MAC_ALGORITHM = 'sha256';
 
     private const MAX_CACHED_CLOSURES = 256;
@@ -220,7 +224,7 @@ final class TaskCode
     {
         return new \UnexpectedValueException(
             self::MISSING_PREFIX . "{$what}. Let Composer autoload it, or load it in the file of "
-                . 'WorkerPoolOptions(bootstrap:)',
+                . 'WorkerPoolOptions(bootstrap:)' . self::AGENT_ADVICE,
         );
     }
 }

@@ -46,11 +46,17 @@ final class AddressTest extends TidyTestCase
         Address::parse($text);
     }
 
+    public function testAnEmptyAddressIsReportedWithTheVariable(): void
+    {
+        $this->expectException(\ValueError::class);
+        $this->expectExceptionMessage('The address of the broker is empty. Is the environment variable SPINDLE_BROKER');
+        Address::parse('');
+    }
+
     /** @return iterable<array{string}> */
     public static function others(): iterable
     {
         yield from [
-            [''],
             ['localhost:6379'],
             ['http://localhost'],
             ['redis://'],

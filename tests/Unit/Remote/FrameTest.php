@@ -76,8 +76,9 @@ final class FrameTest extends TidyTestCase
     {
         $this->expectException(InvalidSignatureException::class);
         $this->expectExceptionMessage(
-            'The frame of the job id was refused: '
-                . 'it is not signed for this job and queue with a key of this process\'s key file',
+            'The outcome of the job id was refused: '
+                . 'it is not signed for this job and queue with a key of this process\'s key file. '
+                . 'Use the same key file for callers and agents',
         );
         (new SigningKeys([str_repeat('other', 8)]))->open(FrameKind::Outcome, 'queue', 'id', self::seal());
     }
@@ -128,7 +129,7 @@ final class FrameTest extends TidyTestCase
             self::keys()->open($kind, $queue, $id, $frame);
             self::fail("It is opened though {$why}");
         } catch (InvalidSignatureException $refused) {
-            self::assertStringStartsWith("The frame of the job {$id} was refused: ", $refused->getMessage());
+            self::assertStringStartsWith("The {$kind->prefix()}job {$id} was refused: ", $refused->getMessage());
         }
     }
 

@@ -140,8 +140,15 @@ final class SigningKeysTest extends TidyTestCase
     public function testAFileWithoutASecretIsRefused(): void
     {
         $this->expectException(KeyFileException::class);
-        $this->expectExceptionMessage('No signing key was given. Create one:');
+        $this->expectExceptionMessage("The key file '{$this->path('keys')}' has no key. Create one:");
         SigningKeys::fromFile($this->file('keys', "# soon\n\n   \n", 0o600));
+    }
+
+    public function testAFileWithAShortSecretIsNamed(): void
+    {
+        $this->expectException(KeyFileException::class);
+        $this->expectExceptionMessage("A key of the key file '{$this->path('keys')}' is shorter than 32 bytes. ");
+        SigningKeys::fromFile($this->file('keys', self::ONE . "\nshort\n", 0o600));
     }
 
     public function testAShortSecretIsRefusedAndNotInTheMessage(): void

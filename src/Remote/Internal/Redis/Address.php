@@ -33,6 +33,12 @@ final class Address
      */
     public static function parse(#[\SensitiveParameter] string $address): self
     {
+        if ($address === '') {
+            throw new \ValueError(
+                'The address of the broker is empty. Is the environment variable SPINDLE_BROKER set? '
+                    . 'It should be like redis://:password@host:port/database',
+            );
+        }
         // parse_url() rejects a URL without a host, so a unix:// URL gets one.
         $parts = parse_url((string) preg_replace('~^(unix://(?:[^/@]*@)?)(?=/.)~i', '$1localhost', $address));
         $parts = \is_array($parts) ? $parts : [];

@@ -224,7 +224,7 @@ trait KnowsClasses
             static fn(): object => new $name(),
             static fn(): mixed => \constant($name),
         ] as $task) {
-            self::assertStringEndsWith(
+            self::assertStringContainsString(
                 "Let Composer autoload {$name}, or load it in the file of WorkerPoolOptions(bootstrap:)",
                 self::failure(TaskFailedException::class, $pool->submit($task))->getMessage(),
             );
@@ -306,7 +306,8 @@ trait KnowsClasses
     {
         self::assertStringContainsString(
             "A worker has no class {$class}. Let Composer autoload it, or load it in the file of "
-                . 'WorkerPoolOptions(bootstrap:)',
+                . 'WorkerPoolOptions(bootstrap:). For an agent, deploy the code and reload the agent with SIGHUP, '
+                . 'or load it in the file of spindle work --bootstrap',
             $failure->getMessage(),
             $of,
         );
