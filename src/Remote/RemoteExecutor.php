@@ -102,7 +102,8 @@ final class RemoteExecutor implements Executor
 
     /**
      * Adds a task to the queue, and returns the task's id when the engine has stored the task. The task runs even after
-     * this process has exited. {@see attach()} returns the outcome, which the engine keeps for an hour by default.
+     * this process has exited. {@see attach()} returns the outcome, which the engine keeps for an hour by default. The
+     * task gets no arguments, because the second argument of this method is the id: pass a closure.
      *
      * Cancellation: ends the wait for the engine immediately, but not the task. The task may already be in the queue,
      * or be added later, because sending is retried for {@see RemoteOptions::$brokerRetryTimeout}. With an $id, the
