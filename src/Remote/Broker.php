@@ -267,11 +267,16 @@ interface Broker
      * they are claimed, delayed jobs in the order in which they become claimable, and dead letters latest first.
      * Blocked jobs are not listed.
      *
+     * With an $id, returns only this job, if it has the status. A waiting job then has the details crashes and
+     * failures in place of since, and blocked (1) if it is blocked. A job with an exclusive key has exclusive_key.
+     *
+     * @param string|null $id null for all jobs of the status
+     *
      * @return array<string, array<string, int|float|string>> details by id; an id that is an integer has the prefix #
      *
      * @throws BrokerException
      */
-    public function listJobs(string $queue, JobStatus $status, int $limit): array;
+    public function listJobs(string $queue, JobStatus $status, int $limit, ?string $id = null): array;
 
     /**
      * Returns the status of a job; null for an unknown job. Unlike {@see attach()}, this method changes nothing.

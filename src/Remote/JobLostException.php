@@ -20,7 +20,7 @@ final class JobLostException extends \RuntimeException implements SpindleExcepti
             "The queue {$queue} does not have the job "
                 . Job::givenId($id)
                 . ' or its outcome: the job was never submitted, was cancelled, or its outcome has expired. '
-                . "If the job has failed, spindle queue show {$queue} shows its dead letter.",
+                . "If the job has failed, spindle queue show {$queue} " . Job::givenId($id) . ' shows its dead letter.',
         );
     }
 

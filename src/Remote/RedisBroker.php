@@ -278,9 +278,9 @@ final class RedisBroker implements Broker
         return $this->run(Codec::decodeStatistics(...), 'statistics', $queue);
     }
 
-    public function listJobs(string $queue, JobStatus $status, int $limit): array
+    public function listJobs(string $queue, JobStatus $status, int $limit, ?string $id = null): array
     {
-        return $this->run(Codec::decodeDetails(...), 'list', $queue, $status->value, (string) $limit);
+        return $this->run(Codec::decodeDetails(...), 'list', $queue, $status->value, (string) $limit, $id ?? '');
     }
 
     public function status(string $queue, string $id): ?JobStatus

@@ -54,6 +54,54 @@ final class QueueTest extends TestCase
             REGEX, $process->getOutput());
     }
 
+    public function testADeadLetterIsShownInFullByItsId(): void
+    {
+        $queue = $this->filled();
+        $process = $this->ranRemote(['queue', 'show', $queue, 'dead-2']);
+
+        self::assertSame([0, ''], [$process->getExitCode(), $process->getErrorOutput()]);
+        self::assertMatchesRegularExpression(<<<'REGEX'
+            ~^id        dead-2
+            status    dead
+            died      \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ
+            owner     host:1:\\033\[31mab
+            attempts  5
+            reason
+              no\\033\[2J\\302\\233 disk
+              #0 trace
+            $~D
+            REGEX, $process->getOutput());
+        $job = (array) ($this->json(['show', $queue, 'dead-2'])['job'] ?? null);
+        self::assertSame("no\e[2J\u{9b} disk\n#0 trace", $job['reason'] ?? null);
+        self::assertSame(['dead-2', 'dead'], [$job['id'] ?? null, $job['status'] ?? null]);
+    }
+
+    public function testAJobIsShownWithItsStatusAndItsKey(): void
+    {
+        $queue = self::newQueue();
+        $jobs = [new Job('#817', 'frame', 'customer-7'), new Job('next', 'frame', 'customer-7')];
+        self::broker()->submit($queue, $jobs, 10_000, '', false);
+        self::broker()->renewLease($queue, self::OWNER, 60.0, true, '{}');
+        self::broker()->settleAndClaim($queue, self::OWNER, [], 2, 60.0);
+
+        $running = (array) ($this->json(['show', $queue, '817'])['job'] ?? null);
+        self::assertSame(['817', 'running'], [$running['id'] ?? null, $running['status'] ?? null]);
+        self::assertSame('customer-7', $running['exclusive_key'] ?? null);
+        $shown = "id             next\nstatus         blocked\ncrashes        0\nfailures       0\n"
+            . "exclusive_key  customer-7\n";
+        self::assertOutcome(0, $shown, $this->ranRemote(['queue', 'show', $queue, 'next']));
+    }
+
+    public function testAnUnknownJobIsReported(): void
+    {
+        self::assertOutcome(
+            1,
+            '',
+            $this->ranRemote(['queue', 'show', 'nothing', 'order-7']),
+            "spindle: the queue nothing has neither the job order-7 nor its outcome\n",
+        );
+    }
+
     public function testOneStatusMayBeShownAndSoManyAtMost(): void
     {
         $options = ['--status', 'waiting', '--limit', '2', '--no-ansi'];
@@ -254,7 +302,22 @@ final class QueueTest extends TestCase
             "the name of the queue: 'redis://***@host' is not allowed;"
             . ' give 1 to 64 letters, digits, dots, hyphens and underscores',
         ];
-        yield 'ids to show' => [['show', 'q', 'x'], "argument 'x': spindle queue show accepts a queue, but no ids"];
+        yield 'ids to show' => [
+            ['show', 'q', 'x', 'y'],
+            "argument 'y': spindle queue show accepts a queue, but only one id",
+        ];
+        yield 'ids to purge' => [
+            ['purge', 'q', 'x', '--yes'],
+            "argument 'x': spindle queue purge accepts a queue, but no ids",
+        ];
+        yield 'an id and a status' => [
+            ['show', 'q', 'x', '--status', 'dead'],
+            'spindle queue show: give the id of a job, or --status and --limit, but not both',
+        ];
+        yield 'an id and a limit' => [
+            ['show', 'q', 'x', '--limit', '3'],
+            'spindle queue show: give the id of a job, or --status and --limit, but not both',
+        ];
         yield 'nothing to retry' => [['retry', 'q'], 'spindle queue retry: give the ids of dead letters, or --all'];
         yield 'ids and all' => [
             ['delete', 'q', 'x', '--all'],

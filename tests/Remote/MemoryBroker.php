@@ -168,9 +168,9 @@ final class MemoryBroker implements Broker
         return $this->queue($queue)->statistics();
     }
 
-    public function listJobs(string $queue, JobStatus $status, int $limit): array
+    public function listJobs(string $queue, JobStatus $status, int $limit, ?string $id = null): array
     {
-        return $this->queue($queue)->list($status, $limit);
+        return $id === null ? $this->queue($queue)->list($status, $limit) : $this->queue($queue)->details($status, $id);
     }
 
     public function status(string $queue, string $id): ?JobStatus

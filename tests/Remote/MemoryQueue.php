@@ -447,6 +447,23 @@ final class MemoryQueue
         return \array_slice($known, 0, $limit);
     }
 
+    /** @return array<string, array<string, int|float|string>> */
+    public function details(JobStatus $status, string $id): array
+    {
+        if ($this->status($id) !== $status || $status === JobStatus::Done) {
+            return [];
+        }
+        $job = $this->jobs[$id] ?? $this->dead[$id][0];
+        $details = $status === JobStatus::Waiting
+            ? ['crashes' => $job->crashes, 'failures' => $job->failures]
+            : $this->list($status, \PHP_INT_MAX)[$id];
+        if ($job->status === 'blocked') {
+            $details['blocked'] = 1;
+        }
+
+        return [$id => $job->key === '' ? $details : [...$details, 'exclusive_key' => $job->key]];
+    }
+
     public function status(string $id): ?JobStatus
     {
         $this->expire();

@@ -7,6 +7,7 @@ namespace Spindle\Remote\Internal;
 use Psr\Log\LoggerInterface;
 use Spindle\Internal\Excerpt;
 use Spindle\Internal\WeakTimer;
+use Spindle\Remote\Job;
 
 /** Logs failed attempts of an agent's jobs. Of many failures in one second, logs the first ones and the number. */
 final class FailedJobLog
@@ -35,10 +36,10 @@ final class FailedJobLog
         }
         $this->warn('Attempt {attempt} of the job {id} of the queue {queue} has failed: {reason}. {next}', [
             'attempt' => $attempt,
-            'id' => $id,
+            'id' => Job::givenId($id),
             'reason' => rtrim(Excerpt::of(explode("\n", $reason, 2)[0], self::MAX_REASON_BYTES), '.'),
             'next' => $delay === null
-                ? "The job is a dead letter now; see spindle queue show {$this->queue}"
+                ? "The job is a dead letter now; see spindle queue show {$this->queue} " . Job::givenId($id)
                 : \sprintf('The job can be tried again in %s s', round($delay, 1)),
         ]);
     }

@@ -184,9 +184,9 @@ final class SimulatedBroker implements Broker
         return $this->ask(fn(): array => $this->broker->statistics($queue));
     }
 
-    public function listJobs(string $queue, JobStatus $status, int $limit): array
+    public function listJobs(string $queue, JobStatus $status, int $limit, ?string $id = null): array
     {
-        return $this->ask(fn(): array => $this->broker->listJobs($queue, $status, $limit));
+        return $this->ask(fn(): array => $this->broker->listJobs($queue, $status, $limit, $id));
     }
 
     public function status(string $queue, string $id): ?JobStatus

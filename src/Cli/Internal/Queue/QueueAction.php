@@ -11,10 +11,19 @@ enum QueueAction: string
     case Delete = 'delete';
     case Purge = 'purge';
 
-    /** Returns whether the action selects dead letters by id. */
-    public function takesIds(): bool
+    /** Returns whether the action needs the ids of dead letters, or --all. */
+    public function selectsDeadLetters(): bool
     {
         return $this === self::Retry || $this === self::Delete;
+    }
+
+    public function maxIds(): int
+    {
+        return match ($this) {
+            self::Show => 1,
+            self::Retry, self::Delete => \PHP_INT_MAX,
+            self::Purge => 0,
+        };
     }
 
     /** @return list<string> names of this action's options, without the options that every action has */

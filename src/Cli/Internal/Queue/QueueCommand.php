@@ -6,6 +6,7 @@ namespace Spindle\Cli\Internal\Queue;
 
 use Spindle\Cli\Internal\BrokerOptions;
 use Spindle\Cli\Internal\ExitStatus;
+use Spindle\Remote\Job;
 use Symfony\Component\Console\Command\Command;
 use Symfony\Component\Console\Input\InputArgument;
 use Symfony\Component\Console\Input\InputInterface;
@@ -21,6 +22,7 @@ final class QueueCommand extends Command
           <info>spindle queue show thumbnails</info>                  count and list jobs
           <info>spindle queue show thumbnails --status waiting --limit 10</info>
           <info>spindle queue show thumbnails --json</info>           print JSON
+          <info>spindle queue show thumbnails 3f9c-1</info>           show one job in full
           <info>spindle queue retry thumbnails 3f9c-1 3f9c-8</info>   run dead letters again
           <info>spindle queue retry thumbnails --all</info>
           <info>spindle queue delete thumbnails --all</info>          remove dead letters
@@ -39,10 +41,12 @@ final class QueueCommand extends Command
           Then running, delayed and dead jobs are listed, up to --limit of each, the
           newest dead letters first. --status selects other jobs, such as waiting
           jobs, the oldest first. Times are in UTC, by the broker's clock.
+          With an id, one job is shown; a dead letter with the exception's trace.
 
         <comment>Exit status</comment>
           0      done
-          1      some of the ids are not among the dead letters
+          1      some of the ids are not among the dead letters, or the job to show
+                 is unknown
           253    the broker refuses the request, or its settings would lose jobs
           254    the broker can't be reached
           255    invalid options, or a broker file that can't be used
@@ -62,7 +66,11 @@ final class QueueCommand extends Command
             ->addUsage('show thumbnails')
             ->addArgument('action', InputArgument::REQUIRED, 'show, retry, delete or purge')
             ->addArgument('queue', InputArgument::REQUIRED, 'The name of the queue')
-            ->addArgument('id', InputArgument::IS_ARRAY, 'retry, delete: The ids of dead letters'))
+            ->addArgument(
+                'id',
+                InputArgument::IS_ARRAY,
+                "retry, delete: The ids of dead letters\nshow: The id of a job",
+            ))
             ->addOption(
                 'status',
                 null,
@@ -81,7 +89,9 @@ final class QueueCommand extends Command
         $manager = new QueueManager($options->broker, $options->queue);
 
         return match ($options->action) {
-            QueueAction::Show => self::show($manager->report($options->statuses, $options->limit), $options, $output),
+            QueueAction::Show => isset($options->ids[0])
+                ? self::showJob($manager->job($options->ids[0]), $options, $output)
+                : self::show($manager->report($options->statuses, $options->limit), $options, $output),
             QueueAction::Retry => self::printCount($manager->retry($options->ids), 'retried', $options, $output),
             QueueAction::Delete => self::printCount($manager->delete($options->ids), 'deleted', $options, $output),
             QueueAction::Purge => self::printCount($manager->purge(), 'purged', $options, $output),
@@ -99,6 +109,19 @@ final class QueueCommand extends Command
             $output->writeln("<comment>{$title}</comment>");
             $output->writeln($lines, OutputInterface::OUTPUT_RAW);
         }
+
+        return ExitStatus::OK;
+    }
+
+    private static function showJob(?QueuedJobReport $job, QueueOptions $options, OutputInterface $output): int
+    {
+        if ($job === null) {
+            $id = Job::givenId($options->ids[0] ?? '');
+            fwrite(\STDERR, "spindle: the queue {$options->queue} has neither the job {$id} nor its outcome\n");
+
+            return ExitStatus::ofFailures(1);
+        }
+        $output->writeln($options->json ? $job->json() : $job->lines(), OutputInterface::OUTPUT_RAW);
 
         return ExitStatus::OK;
     }

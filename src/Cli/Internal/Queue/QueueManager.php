@@ -13,6 +13,9 @@ final class QueueManager
 {
     private const MAX_BATCH_JOBS = 500;
 
+    /** Number of lookups of a job whose status changes between the requests. */
+    private const MAX_LOOKUPS = 5;
+
     public function __construct(private readonly Broker $broker, private readonly string $queue) {}
 
     /**
@@ -28,6 +31,25 @@ final class QueueManager
         }
 
         return new QueueReport($this->queue, $this->broker->statistics($this->queue), $jobs);
+    }
+
+    /**
+     * Returns the report of one job; null if the queue does not know the job.
+     *
+     * @throws BrokerException
+     */
+    public function job(string $id): ?QueuedJobReport
+    {
+        [$status, $jobs] = [null, []];
+        for ($i = 0; $i < self::MAX_LOOKUPS && $jobs === []; ++$i) {
+            $status = $this->broker->status($this->queue, $id);
+            if ($status === null || $status === JobStatus::Done) {
+                break;
+            }
+            $jobs = $this->broker->listJobs($this->queue, $status, 1, $id);
+        }
+
+        return $status === null ? null : new QueuedJobReport($this->queue, $id, $status, $jobs[$id] ?? []);
     }
 
     /**

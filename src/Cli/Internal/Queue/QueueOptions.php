@@ -30,7 +30,7 @@ final class QueueOptions
     private const DEFAULT_STATUSES = [JobStatus::Running, JobStatus::Delayed, JobStatus::Dead];
 
     /**
-     * @param list<string>|null $ids      ids of dead letters; null for all dead letters or if the action takes no ids
+     * @param list<string>|null $ids      ids of dead letters, or of the job to show; null for all
      * @param list<JobStatus>   $statuses statuses of the jobs to show
      */
     private function __construct(
@@ -96,16 +96,19 @@ final class QueueOptions
     {
         /** @var list<string> $ids */
         $ids = $input->getArgument('id');
-        if (!$action->takesIds()) {
-            return $ids === []
-                ? null
-                : throw new UsageException(
-                    "argument '"
-                        . UsageException::withoutPassword($ids[0])
-                        . "': spindle queue {$action->value} accepts a queue, but no ids",
-                );
+        $tooMany = \array_slice($ids, $action->maxIds());
+        if ($tooMany !== []) {
+            $number = $action->maxIds() === 0 ? 'no ids' : 'only one id';
+            throw new UsageException(
+                "argument '"
+                    . UsageException::withoutPassword($tooMany[0])
+                    . "': spindle queue {$action->value} accepts a queue, but {$number}",
+            );
         }
-        if ($given->flag('all') === ($ids !== [])) {
+        if ($action === QueueAction::Show && $ids !== [] && self::selectsJobs($input)) {
+            throw new UsageException('spindle queue show: give the id of a job, or --status and --limit, but not both');
+        }
+        if ($action->selectsDeadLetters() && $given->flag('all') === ($ids !== [])) {
             throw new UsageException("spindle queue {$action->value}: give the ids of dead letters, or --all");
         }
         foreach ($ids as $id) {
@@ -121,6 +124,11 @@ final class QueueOptions
         } catch (\ValueError $invalid) {
             throw new UsageException($invalid->getMessage());
         }
+    }
+
+    private static function selectsJobs(InputInterface $input): bool
+    {
+        return $input->getOption('status') !== [] || $input->getOption('limit') !== null;
     }
 
     /** @return list<JobStatus> */

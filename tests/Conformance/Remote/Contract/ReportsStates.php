@@ -150,6 +150,34 @@ trait ReportsStates
         self::assertGreaterThanOrEqual($dead['two']['died'], $dead['three']['died']);
     }
 
+    public function testOneJobIsFoundByItsIdAndItsStatus(): void
+    {
+        $this->submit(new Job('runs', 'frame', 'one'), new Job('blocked', 'frame', 'one'), new Job('dies', 'f', 'two'));
+        $this->submit('tried', 'done', new Job('waits', 'frame', 'three'));
+        $byId = array_column($this->claim($this->join('a'), 4), null, 'id');
+        $this->end('a', $byId['dies'], SettlementKind::Dead, 'outcome', '{"reason":"no disk","attempts":3}');
+        $this->end('a', $byId['done']);
+        $this->giveBack('a', $byId['tried'], SettlementKind::Retry, 1, 2, 60.0);
+
+        $running = $this->found('runs', JobStatus::Running);
+        self::assertSame(['a', 0, 'one'], [$running['owner'], $running['crashes'], $running['exclusive_key']]);
+        $waiting = ['crashes' => 0, 'failures' => 0];
+        self::assertEquals(
+            [...$waiting, 'blocked' => 1, 'exclusive_key' => 'one'],
+            $this->found('blocked', JobStatus::Waiting),
+        );
+        self::assertEquals([...$waiting, 'exclusive_key' => 'three'], $this->found('waits', JobStatus::Waiting));
+        $delayed = $this->found('tried', JobStatus::Delayed);
+        self::assertSame([1, 2], [$delayed['crashes'], $delayed['failures']]);
+        self::assertGreaterThan(0, $delayed['due']);
+        $dead = $this->found('dies', JobStatus::Dead);
+        self::assertSame(['no disk', 3, 'two'], [$dead['reason'], $dead['attempts'], $dead['exclusive_key']]);
+        self::assertGreaterThan(0, $dead['died']);
+        foreach ([['done', JobStatus::Done], ['unheard-of', JobStatus::Waiting], ['runs', JobStatus::Dead]] as $other) {
+            self::assertSame([], $this->broker()->listJobs($this->queue(), $other[1], 1, $other[0]));
+        }
+    }
+
     public function testADeadLetterIsAJobAgainAsIfItHadNeverRun(): void
     {
         $this->submit('job');
@@ -265,5 +293,15 @@ trait ReportsStates
         }, 'they are too old');
 
         self::assertSame(3, $this->statistic('forgotten_total'));
+    }
+
+    /** @return array<string, int|float|string> details of a job */
+    private function found(string $id, JobStatus $status): array
+    {
+        self::assertSame($status, $this->broker()->status($this->queue(), $id));
+        $found = $this->broker()->listJobs($this->queue(), $status, 1, $id);
+        self::assertSame([$id], array_keys($found));
+
+        return $found[$id];
     }
 }

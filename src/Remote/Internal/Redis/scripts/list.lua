@@ -1,7 +1,8 @@
--- Returns jobs of a status, each as its id and its details in JSON. ARGV: status, maximum number of jobs.
-local status, limit = ARGV[1], tonumber(ARGV[2])
+-- Returns jobs of a status, each as its id and its details in JSON. ARGV: status, maximum number of jobs, and '' or the
+-- id of the only job to return, which then has more details.
+local status, limit, onlyId = ARGV[1], tonumber(ARGV[2]), ARGV[3] or ''
 local out = {}
-local UNREADABLE = {reason = 'its record was changed by hand and cannot be read'}
+local UNREADABLE = 'its record was changed by hand and cannot be read'
 -- Returns a decoded table; nil if the bytes can't be decoded.
 local function read(decode, bytes)
   local isRead, value = pcall(decode, bytes)
@@ -11,37 +12,63 @@ local function add(id, details)
   local json = cjson.encode(details)
   out[#out + 1] = struct.pack('<Bc0I4c0', #id, id, #json, json)
 end
-if status == 'running' then
+local function running(packed)
+  local record = read(cmsgpack.unpack, packed)
+  return record and {
+    owner = record[7], claim_number = record[1], crashes = record[2], failures = record[3], since = record[10],
+  } or {reason = UNREADABLE}, record
+end
+local function delayed(id, due)
+  local packed = call('HGET', TRIED, id)
+  local record = packed and read(cmsgpack.unpack, packed) or {0, 0, 0}
+  return {due = due and tonumber(due), crashes = record[2], failures = record[3]}, record
+end
+local function dead(id, died)
+  local reason = call('HGET', P .. 'reason', id)
+  local details = reason and reason ~= '' and (read(cjson.decode, reason) or {reason = UNREADABLE}) or {}
+  details.died = died and tonumber(died)
+  return details
+end
+local function waiting(id)
+  local details, record = delayed(id, nil)
+  if record[6] and hasFlag(record, BLOCKED) then details.blocked = 1 end
+  return details, record
+end
+-- Returns the details of a job with this status, and its record; nil without such a job.
+local function only(id)
+  if status == 'dead' then
+    if call('HEXISTS', P .. 'dead', id) == 0 then return nil end
+    return dead(id, call('ZSCORE', P .. 'died', id)), {[5] = call('HGET', P .. 'deadkeys', id) or ''}
+  end
+  local packed, due = call('HGET', RUNNING, id), call('ZSCORE', P .. 'delayed', id)
+  if packed then
+    if status == 'running' then return running(packed) end
+  elseif call('HEXISTS', JOBS, id) == 1 then
+    if due and status == 'delayed' then return delayed(id, due) end
+    if not due and status == 'waiting' then return waiting(id) end
+  end
+end
+if onlyId ~= '' then
+  local details, record = only(onlyId)
+  if details then
+    if record and record[5] and record[5] ~= '' then details.exclusive_key = record[5] end
+    add(onlyId, details)
+  end
+elseif status == 'running' then
   local cursor = '0'
   repeat
     local part = call('HSCAN', RUNNING, cursor, 'COUNT', 100)
     cursor = part[1]
     for i = 1, #part[2], 2 do
-      local record = read(cmsgpack.unpack, part[2][i + 1])
-      local details = UNREADABLE
-      if record then
-        details = {
-          owner = record[7], claim_number = record[1], crashes = record[2], failures = record[3], since = record[10],
-        }
-      end
-      if #out < limit then add(part[2][i], details) end
+      if #out < limit then add(part[2][i], (running(part[2][i + 1]))) end
     end
   until cursor == '0' or #out >= limit
 elseif status == 'delayed' then
   local due = call('ZRANGE', P .. 'delayed', 0, limit - 1, 'WITHSCORES')
-  for i = 1, #due, 2 do
-    local record = call('HGET', TRIED, due[i])
-    record = record and read(cmsgpack.unpack, record) or {0, 0, 0}
-    add(due[i], {due = tonumber(due[i + 1]), crashes = record[2], failures = record[3]})
-  end
+  for i = 1, #due, 2 do add(due[i], (delayed(due[i], due[i + 1]))) end
 elseif status == 'dead' then
   local died = call('ZREVRANGE', P .. 'died', 0, limit - 1, 'WITHSCORES')
-  for i = 1, #died, 2 do
-    local reason = call('HGET', P .. 'reason', died[i])
-    local details = reason and reason ~= '' and (read(cjson.decode, reason) or {reason = UNREADABLE.reason}) or {}
-    details.died = tonumber(died[i + 1])
-    add(died[i], details)
-  end
+  for i = 1, #died, 2 do add(died[i], dead(died[i], died[i + 1])) end
 elseif status == 'waiting' then
   for _, stream in ipairs({'u', 'r'}) do
     eachWaiting(stream, 40 * MAX_SKIPPED, function(id, since)

@@ -1,0 +1,64 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Cli\Internal\Queue;
+
+use Spindle\Cli\Internal\TerminalText;
+use Spindle\Remote\Job;
+use Spindle\Remote\JobStatus;
+
+/** The report of `spindle queue show` about one job, as text or as JSON. Control characters in values are escaped. */
+final class QueuedJobReport
+{
+    private const TIMES = ['since', 'due', 'died'];
+
+    /** Details in the order of the text. The reason is last, because it has many lines: the exception and its trace. */
+    private const ORDER = [...self::TIMES, 'owner', 'claim_number', 'attempts', 'crashes', 'failures', 'exclusive_key'];
+
+    private readonly string $status;
+
+    /** @param array<string, int|float|string> $details as from {@see \Spindle\Remote\Broker::listJobs()} */
+    public function __construct(
+        private readonly string $queue,
+        private readonly string $id,
+        JobStatus $status,
+        private readonly array $details,
+    ) {
+        $this->status = isset($details['blocked']) ? 'blocked' : $status->value;
+    }
+
+    public function json(): string
+    {
+        $job = ['id' => Job::givenId($this->id), 'status' => $this->status, ...$this->details];
+        unset($job['blocked']);
+
+        return json_encode(
+            ['queue' => $this->queue, 'job' => $job],
+            \JSON_THROW_ON_ERROR | \JSON_INVALID_UTF8_SUBSTITUTE | \JSON_UNESCAPED_SLASHES,
+        );
+    }
+
+    /** @return non-empty-list<string> */
+    public function lines(): array
+    {
+        $values = ['id' => Job::givenId($this->id), 'status' => $this->status];
+        foreach (array_intersect(self::ORDER, array_keys($this->details)) as $name) {
+            $value = $this->details[$name];
+            $values[$name] = \in_array($name, self::TIMES, true) && !\is_string($value)
+                ? gmdate('Y-m-d\TH:i:s\Z', (int) ($value / 1000))
+                : (string) $value;
+        }
+        $width = max(array_map(\strlen(...), array_keys($values)));
+        $lines = [];
+        foreach ($values as $name => $value) {
+            $lines[] = str_pad($name, $width) . '  ' . TerminalText::escape($value);
+        }
+        $reason = (string) ($this->details['reason'] ?? '');
+        foreach ($reason === '' ? [] : ['reason', ...explode("\n", $reason)] as $i => $line) {
+            $lines[] = ($i === 0 ? '' : '  ') . TerminalText::escape($line);
+        }
+
+        return $lines;
+    }
+}
