@@ -268,7 +268,7 @@ final class CommandPool implements Lifecycle, Statistics
      * @throws CancelledException
      * @throws LauncherException in a forked child process, if a command had no result at the time of the fork
      * @throws \LogicException when an output callback or the input of a command of this pool calls close(): the call
-     *     would wait for itself. The pool nevertheless ends when the accepted commands have results
+     *     would wait for itself. The pool remains unchanged
      */
     public function close(?Cancellation $cancellation = null): void
     {

@@ -8,6 +8,7 @@ use Amp\Cancellation;
 use Amp\CancelledException;
 use Amp\DeferredCancellation;
 use Spindle\Internal\NotCopyable;
+use Spindle\Internal\SelfWaitException;
 use Spindle\Lifecycle;
 use Spindle\Postgres\Internal\ConnectionSession;
 use Spindle\Postgres\Internal\Listening;
@@ -176,10 +177,16 @@ final class PostgresConnection implements Lifecycle, PostgresLink
      *
      * @throws CancelledException
      * @throws \LogicException when this fiber has a transaction, a stream or a COPY on the connection, so close() would
-     *     wait for its own fiber. The connection is nevertheless closed when the accepted calls have ended
+     *     wait for its own fiber. The connection remains unchanged
      */
     public function close(?Cancellation $cancellation = null): void
     {
+        if ($this->connectionSession->isUsedByCurrentFiber()) {
+            throw SelfWaitException::ofClose(
+                'This fiber has a transaction, a stream or a COPY on the connection',
+                'End it first',
+            );
+        }
         $this->listeningEnd->cancel();
         $this->connectionSession->close($cancellation);
     }

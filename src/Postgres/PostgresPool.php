@@ -241,10 +241,11 @@ final class PostgresPool implements Lifecycle, PostgresLink, Statistics
      *
      * @throws CancelledException
      * @throws \LogicException when this fiber has a connection of the pool, so close() would wait for its own fiber.
-     *     The pool nevertheless closes its connections when the accepted calls have ended
+     *     The pool remains unchanged
      */
     public function close(?Cancellation $cancellation = null): void
     {
+        $this->pool->refuseSelfWait();
         $this->listeningEnd->cancel();
         $this->pool->close($cancellation);
     }

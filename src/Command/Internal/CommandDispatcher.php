@@ -6,7 +6,6 @@ namespace Spindle\Command\Internal;
 
 use Amp\Cancellation;
 use Amp\CancelledException;
-use Revolt\EventLoop;
 use Spindle\Command\Command;
 use Spindle\Command\CommandFailedException;
 use Spindle\Command\CommandPoolOptions;
@@ -263,15 +262,14 @@ final class CommandDispatcher implements AttemptEvents
         if ($this->ownerPid !== getmypid() && $this->withoutOutcome !== []) {
             throw LauncherException::forked();
         }
-        $this->isClosed = true;
-        $this->lanes->close();
-        $this->backend->resume();
         foreach ($this->allCommands() as $pending) {
             if ($pending->callbackRunsInCurrentFiber()) {
-                EventLoop::queue($this->close(...), null);
                 throw SelfWaitException::ofClose('An output callback or the input of a command calls close()');
             }
         }
+        $this->isClosed = true;
+        $this->lanes->close();
+        $this->backend->resume();
         if ($this->withoutOutcome !== []) {
             $this->closing->waitOrKill($cancellation, $this->kill(...));
         }

@@ -220,17 +220,16 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
      *
      * @throws CancelledException
      * @throws \LogicException when the body of a request of this client calls close(), which would never return. The
-     *     client then closes itself after the running calls have returned
+     *     client remains unchanged
      */
     public function close(?Cancellation $cancellation = null): void
     {
+        if ($this->pools->uploadsInCurrentFiber()) {
+            throw SelfWaitException::ofClose('The body of a request calls close()');
+        }
         $this->closed ??= new ClosedException('the client was closed');
         $this->forgetParent();
         $this->pools->close();
-        if ($this->pools->uploadsInCurrentFiber()) {
-            EventLoop::queue($this->close(...));
-            throw SelfWaitException::ofClose('The body of a request calls close()');
-        }
         $unread = new ClosedException('the client was closed while no fiber read the body');
         // The timer also keeps the event loop running. Without it, the loop could end while this fiber waits.
         $timer = EventLoop::repeat(self::UNREAD_CHECK_INTERVAL, fn() => $this->pools->failUnread($unread));

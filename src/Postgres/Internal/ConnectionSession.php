@@ -9,7 +9,6 @@ use Revolt\EventLoop;
 use Spindle\Internal\Async\Condition;
 use Spindle\Internal\Async\FiberQueue;
 use Spindle\Internal\Async\FiberSwitch;
-use Spindle\Internal\SelfWaitException;
 use Spindle\Postgres\ConnectionClosedException;
 use Spindle\Postgres\Result;
 
@@ -214,19 +213,19 @@ final class ConnectionSession implements SessionLender
         $this->onIdle();
     }
 
-    /** Refuses new calls, and closes the session when accepted calls have ended, even if this method throws. */
+    /** Returns whether {@see close()} would wait for a call of the current fiber. */
+    public function isUsedByCurrentFiber(): bool
+    {
+        return $this->belongsToThisProcess() && $this->isInUse() && $this->mutex->isMine();
+    }
+
+    /** Refuses new calls, and closes the session when accepted calls have ended. */
     public function close(?Cancellation $cancellation): void
     {
         if (!$this->belongsToThisProcess()) {
             $this->kill();
         }
         $this->refuseCalls();
-        if ($this->isInUse() && $this->mutex->isMine()) {
-            throw SelfWaitException::ofClose(
-                'This fiber has a transaction, a stream or a COPY on the connection',
-                'End it first',
-            );
-        }
         while ($this->isInUse()) {
             $this->waiting->waitOrKill($cancellation, $this->kill(...), $this);
         }

@@ -17,6 +17,7 @@ use function Amp\async;
 final class CommandPoolLifecycleTest extends LifecycleContract
 {
     use OwnDirectory;
+    use RefusesCloseWithinWork;
 
     protected function create(): Lifecycle
     {
@@ -32,6 +33,12 @@ final class CommandPoolLifecycleTest extends LifecycleContract
         Eventually::holds(static fn(): bool => file_exists($started), 'the command runs');
 
         return $future;
+    }
+
+    protected function runWithinWork(Lifecycle $object, \Closure $call): void
+    {
+        \assert($object instanceof CommandPool);
+        $object->execute(Command::of('echo', 'x')->withStdout(static fn() => $call()));
     }
 
     protected function finish(): void

@@ -9,6 +9,7 @@ use Amp\Future;
 use Amp\Socket\Socket;
 use Spindle\Http\Client\ClientClosedException;
 use Spindle\Http\Client\HttpClient;
+use Spindle\Http\Client\RequestBody;
 use Spindle\Lifecycle;
 use Spindle\Tests\Async;
 use Spindle\Tests\EndsInTime;
@@ -19,6 +20,7 @@ use Spindle\Tests\Http\ScriptedServer;
 final class HttpClientLifecycleTest extends LifecycleContract
 {
     use EndsInTime;
+    use RefusesCloseWithinWork;
 
     private ScriptedServer $server;
 
@@ -39,9 +41,7 @@ final class HttpClientLifecycleTest extends LifecycleContract
 
     protected function tearDown(): void
     {
-        if (!$this->gate->isComplete()) {
-            $this->gate->complete();
-        }
+        $this->finish();
         $this->server->close();
     }
 
@@ -66,9 +66,30 @@ final class HttpClientLifecycleTest extends LifecycleContract
         return $work;
     }
 
+    protected function runWithinWork(Lifecycle $object, \Closure $call): void
+    {
+        \assert($object instanceof HttpClient);
+        $pieces = (static function () use ($call): \Generator {
+            yield 'a';
+            $call();
+        })();
+        $server = new ScriptedServer(static function (Socket $socket, ScriptedServer $server): void {
+            $body = explode("\r\n\r\n", (string) $server->readRequest($socket), 2)[1] ?? '';
+            $socket->write("HTTP/1.1 100 Continue\r\n\r\n");
+            while (!str_contains($body, "0\r\n\r\n") && ($piece = $socket->read()) !== null) {
+                $body .= $piece;
+            }
+            $socket->write("HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n");
+        });
+        $object->request('POST', $server->url(), [], RequestBody::stream($pieces));
+        $server->close();
+    }
+
     protected function finish(): void
     {
-        $this->gate->complete();
+        if (!$this->gate->isComplete()) {
+            $this->gate->complete();
+        }
     }
 
     protected function giveMore(Lifecycle $object): void

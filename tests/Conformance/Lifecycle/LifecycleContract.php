@@ -22,7 +22,7 @@ abstract class LifecycleContract extends TestCase
     use LeavesNothing;
 
     /** Seconds within which an end has to be complete. */
-    private const TIMEOUT = 10.0;
+    protected const TIMEOUT = 10.0;
 
     /** Returns an object that is ready for work. */
     abstract protected function create(): Lifecycle;
@@ -123,7 +123,7 @@ abstract class LifecycleContract extends TestCase
         $closing->await(new TimeoutCancellation(self::TIMEOUT));
     }
 
-    private function assertRefusesWork(Lifecycle $object): void
+    protected function assertRefusesWork(Lifecycle $object): void
     {
         $refused = null;
         try {

@@ -21,6 +21,7 @@ use function Amp\async;
 /** The contract for a client of PostgreSQL. Its work is a statement that waits at a gate on the server. */
 abstract class PostgresLifecycleContract extends LifecycleContract
 {
+    use RefusesCloseWithinWork;
     use UsesCluster;
 
     private ?Gate $gate = null;
@@ -48,6 +49,11 @@ abstract class PostgresLifecycleContract extends LifecycleContract
         $gate->awaitStatements(1);
 
         return $work;
+    }
+
+    protected function runWithinWork(Lifecycle $object, \Closure $call): void
+    {
+        self::link($object)->transaction(static fn() => $call());
     }
 
     protected function finish(): void

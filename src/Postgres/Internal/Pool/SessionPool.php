@@ -173,18 +173,23 @@ final class SessionPool implements SessionLender
         ];
     }
 
+    /** Throws, and changes nothing, if close() would wait for a connection of the current fiber. */
+    public function refuseSelfWait(): void
+    {
+        if (!$this->isKilled && $this->belongsToThisProcess() && $this->holders->includesCurrent()) {
+            throw SelfWaitException::ofClose(
+                'This fiber has a connection of the pool',
+                'Release the connection or leave the transaction first',
+            );
+        }
+    }
+
     /** Refuses new calls, and waits until the accepted ones have ended and all sessions are closed. */
     public function close(?Cancellation $cancellation): void
     {
         $this->refuseCalls();
         if (!$this->belongsToThisProcess()) {
             $this->kill();
-        }
-        if (!$this->hasEnded() && $this->holders->includesCurrent()) {
-            throw SelfWaitException::ofClose(
-                'This fiber has a connection of the pool',
-                'Release the connection or leave the transaction first',
-            );
         }
         while (!$this->hasEnded()) {
             $this->closing->waitOrKill($cancellation, $this->kill(...), $this);

@@ -134,10 +134,7 @@ trait IsControlled
             : Command::of('cat')->withInput($input());
         $refusal = self::thrown(\LogicException::class, static fn() => $pool->execute($command));
         self::assertStringContainsString('close() would wait for itself', $refusal->getMessage());
-        $pool->close();
-
-        $this->expectException(LauncherException::class);
-        $pool->execute(Command::of('true'));
+        self::assertTrue($pool->execute(Command::of('true'))->succeeded());
     }
 
     public function testTheOutputOfARunningCommandCanBeReadAndTheCommandEnded(): void
