@@ -19,12 +19,6 @@ final class AuthenticationException extends \RuntimeException implements Postgre
         parent::__construct($message, 0, $previous);
     }
 
-    /** @internal Returns a copy whose trace contains the caller. The pool creates exceptions in the event loop. */
-    public function inCaller(): self
-    {
-        return new self($this->getMessage(), $this->sqlState, $this->getPrevious());
-    }
-
     /** @internal */
     public static function at(
         string $host,
@@ -33,5 +27,11 @@ final class AuthenticationException extends \RuntimeException implements Postgre
         ?\Throwable $previous = null,
     ): self {
         return new self("Could not log in to PostgreSQL at {$host}: {$reason}", $sqlState, $previous);
+    }
+
+    /** @internal Returns a copy that has the stack trace of the caller. */
+    public function copy(): self
+    {
+        return new self($this->getMessage(), $this->sqlState, $this->getPrevious());
     }
 }

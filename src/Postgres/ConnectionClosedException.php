@@ -23,4 +23,10 @@ final class ConnectionClosedException extends \RuntimeException implements Postg
     {
         return new self('The pool of PostgreSQL connections is closed. Create another one');
     }
+
+    /** @internal Returns a copy that has the stack trace of the caller. */
+    public function copy(): self
+    {
+        return new self($this->getMessage());
+    }
 }

@@ -16,12 +16,6 @@ final class ConnectionFailedException extends \RuntimeException implements Postg
         parent::__construct($message, 0, $previous);
     }
 
-    /** @internal Returns a copy whose trace contains the caller. The pool creates exceptions in the event loop. */
-    public function inCaller(): self
-    {
-        return new self($this->getMessage(), $this->sqlState, $this->getPrevious());
-    }
-
     /**
      * @internal
      *
@@ -36,5 +30,11 @@ final class ConnectionFailedException extends \RuntimeException implements Postg
     public static function cancelNotSent(string $reason, ?\Throwable $previous = null): self
     {
         return new self("Could not send a cancel request to PostgreSQL: {$reason}", null, $previous);
+    }
+
+    /** @internal Returns a copy that has the stack trace of the caller. */
+    public function copy(): self
+    {
+        return new self($this->getMessage(), $this->sqlState, $this->getPrevious());
     }
 }

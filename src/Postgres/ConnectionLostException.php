@@ -48,4 +48,10 @@ class ConnectionLostException extends \RuntimeException implements PostgresExcep
             $loss,
         );
     }
+
+    /** @internal Returns a copy that has the stack trace of the caller. */
+    final public function copy(): static
+    {
+        return new static($this->getMessage(), $this->sqlState, $this->getPrevious());
+    }
 }

@@ -12,12 +12,6 @@ final class PoolTimeoutException extends \RuntimeException implements PostgresEx
         parent::__construct($message, 0, $previous);
     }
 
-    /** @internal Returns a copy whose trace contains the caller. The pool creates exceptions in the event loop. */
-    public function inCaller(): self
-    {
-        return new self($this->getMessage(), $this->getPrevious());
-    }
-
     /**
      * @internal
      *
@@ -84,5 +78,11 @@ final class PoolTimeoutException extends \RuntimeException implements PostgresEx
     public static function full(int $waiting): self
     {
         return new self("{$waiting} calls already wait for a connection of the pool, and maxWaiting allows no more");
+    }
+
+    /** @internal Returns a copy that has the stack trace of the caller. */
+    public function copy(): self
+    {
+        return new self($this->getMessage(), $this->getPrevious());
     }
 }

@@ -4,10 +4,8 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres\Internal\Pool;
 
-use Spindle\Postgres\AuthenticationException;
-use Spindle\Postgres\ConnectionFailedException;
+use Spindle\Postgres\Internal\CallerTrace;
 use Spindle\Postgres\Internal\Protocol\Exchange;
-use Spindle\Postgres\PoolTimeoutException;
 
 /** A fiber that waits for a session. If `$sql` is set, the pool sends this statement when it lends the session. */
 final class WaitingFiber
@@ -45,12 +43,8 @@ final class WaitingFiber
      */
     public function session(): PooledSession
     {
-        $failure = $this->failure;
-        if ($failure !== null) {
-            $isFromLoop = $failure instanceof PoolTimeoutException
-                || $failure instanceof ConnectionFailedException
-                || $failure instanceof AuthenticationException;
-            throw $isFromLoop ? $failure->inCaller() : $failure;
+        if ($this->failure !== null) {
+            throw CallerTrace::of($this->failure);
         }
 
         return $this->pooled ?? throw new \LogicException('A fiber that waits for a session was woken without one');

@@ -6,6 +6,7 @@ namespace Spindle\Postgres\Internal\Protocol;
 
 use Amp\Cancellation;
 use Spindle\Internal\Async\LoopTurn;
+use Spindle\Postgres\Internal\CallerTrace;
 use Spindle\Postgres\QueryException;
 
 /** Runs one COPY in either direction, as a simple query. A COPY uses the connection exclusively. */
@@ -192,7 +193,7 @@ final class CopyRunner
             $this->pipeline->await($exchange, $cancellation);
         }
         if ($exchange->waitFailure !== null) {
-            throw $exchange->waitFailure;
+            throw CallerTrace::of($exchange->waitFailure);
         }
 
         return $exchange->serverError === null

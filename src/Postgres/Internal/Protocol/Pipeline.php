@@ -13,6 +13,7 @@ use Spindle\Internal\Warnings;
 use Spindle\Internal\WeakTimer;
 use Spindle\Postgres\ConnectionClosedException;
 use Spindle\Postgres\ConnectionLostException;
+use Spindle\Postgres\Internal\CallerTrace;
 use Spindle\Postgres\Internal\Connect\Handover;
 use Spindle\Postgres\Internal\FairMutex;
 use Spindle\Postgres\Internal\SizeLimits;
@@ -298,7 +299,7 @@ final class Pipeline
             }
         }
         if ($exchange->waitFailure !== null) {
-            throw $exchange->waitFailure;
+            throw CallerTrace::of($exchange->waitFailure);
         }
     }
 

@@ -6,6 +6,7 @@ namespace Spindle\Postgres\Internal\Protocol;
 
 use Amp\Cancellation;
 use Spindle\Postgres\ConnectionClosedException;
+use Spindle\Postgres\Internal\CallerTrace;
 use Spindle\Postgres\Internal\CopyRows;
 use Spindle\Postgres\Internal\ServerError;
 use Spindle\Postgres\Internal\Session;
@@ -137,7 +138,7 @@ final class PipelinedSession implements Session
     public function result(Exchange $exchange, string $sql, #[\SensitiveParameter] array $parameters): Result
     {
         if ($exchange->waitFailure !== null) {
-            throw $exchange->waitFailure;
+            throw CallerTrace::of($exchange->waitFailure);
         }
         $this->runner->lastQueryNanoseconds = $exchange->nanoseconds;
         $this->runner->tag = $exchange->tag;

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Postgres\Internal\Protocol;
 
 use Amp\Cancellation;
+use Spindle\Postgres\Internal\CallerTrace;
 use Spindle\Postgres\Internal\SessionChanges;
 use Spindle\Postgres\Internal\SqlText;
 use Spindle\Postgres\Internal\StatementLog;
@@ -158,7 +159,7 @@ final class StatementRunner
             $this->pipeline->await($exchange, $cancellation);
         }
         if ($exchange->waitFailure !== null) {
-            throw $exchange->waitFailure;
+            throw CallerTrace::of($exchange->waitFailure);
         }
         $this->preparation->noteSchemaChange(SchemaChanges::isChangingScript($sql));
         $this->log->logOutcome(

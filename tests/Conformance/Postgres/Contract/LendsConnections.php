@@ -7,11 +7,15 @@ namespace Spindle\Tests\Conformance\Postgres\Contract;
 use Amp\CancelledException;
 use Amp\DeferredCancellation;
 use Amp\Future;
+use Spindle\Postgres\ConnectionClosedException;
+use Spindle\Postgres\ConnectionFailedException;
 use Spindle\Postgres\PooledConnection;
 use Spindle\Postgres\PoolTimeoutException;
 use Spindle\Postgres\PostgresException;
+use Spindle\Postgres\PostgresPool;
 use Spindle\Postgres\Transaction;
 use Spindle\Tests\Async;
+use Spindle\Tests\Conformance\Postgres\Gate;
 use Spindle\Tests\Conformance\Postgres\PoolContract;
 use Spindle\Tests\Eventually;
 
@@ -119,6 +123,35 @@ trait LendsConnections
         }
         array_map(static fn(Future $future) => $future->await(), $flood);
         self::assertGreaterThan(0, $count);
+    }
+
+    public function testAFailureHasTheTraceOfItsCaller(): void
+    {
+        $listener = stream_socket_server('tcp://127.0.0.1:0');
+        self::assertIsResource($listener);
+        $address = stream_socket_get_name($listener, false);
+        fclose($listener);
+        $pool = new PostgresPool("postgres://someone@{$address}/none", 1);
+        self::assertFailsInItsCallers(ConnectionFailedException::class, static fn() => $pool->query('SELECT 1'));
+        $pool->close();
+
+        $pool = $this->pool(1, acquireTimeout: 0.02);
+        $connection = $pool->acquire();
+        self::assertFailsInItsCallers(PoolTimeoutException::class, static fn() => $pool->query('SELECT 1'));
+        $connection->release();
+        $pool->close();
+
+        $pool = $this->pool(2);
+        $gate = new Gate();
+        Async::run(static function () use ($gate, $pool): void {
+            $gate->awaitStatements(2);
+            $pool->kill();
+        });
+        self::assertFailsInItsCallers(
+            ConnectionClosedException::class,
+            static fn() => $pool->query($gate->statement()),
+        );
+        $gate->open();
     }
 
     public function testNoCallWaitsLongerThanAcquireTimeout(): void
@@ -326,5 +359,23 @@ trait LendsConnections
 
         self::assertCount(1, array_unique($pids));
         self::assertNotContains($pids[0], $others);
+    }
+
+    /**
+     * Makes the call in two fibers.
+     *
+     * @param class-string<\Throwable> $class
+     */
+    private static function assertFailsInItsCallers(string $class, \Closure $call): void
+    {
+        $callers = [
+            Async::run(static fn(): \Throwable => self::thrown($class, $call)),
+            Async::run(static fn(): \Throwable => self::thrown($class, $call)),
+        ];
+        [$first, $second] = [$callers[0]->await(), $callers[1]->await()];
+        self::assertNotSame($first, $second);
+        foreach ([$first, $second] as $failure) {
+            self::assertContains('thrown', array_column($failure->getTrace(), 'function'));
+        }
     }
 }

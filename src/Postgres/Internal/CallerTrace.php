@@ -1,0 +1,29 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Postgres\Internal;
+
+use Spindle\Postgres\AuthenticationException;
+use Spindle\Postgres\ConnectionClosedException;
+use Spindle\Postgres\ConnectionFailedException;
+use Spindle\Postgres\ConnectionLostException;
+use Spindle\Postgres\PoolTimeoutException;
+
+/** Gives a failure that was created outside of the calling fiber the stack trace of this fiber. */
+final class CallerTrace
+{
+    private function __construct() {}
+
+    /** Returns a copy, because several fibers may get the same failure. Returns a failure of another class itself. */
+    public static function of(\Throwable $failure): \Throwable
+    {
+        $canBeCopied = $failure instanceof AuthenticationException
+            || $failure instanceof ConnectionClosedException
+            || $failure instanceof ConnectionFailedException
+            || $failure instanceof ConnectionLostException
+            || $failure instanceof PoolTimeoutException;
+
+        return $canBeCopied ? $failure->copy() : $failure;
+    }
+}
