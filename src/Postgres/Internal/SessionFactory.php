@@ -78,6 +78,7 @@ final class SessionFactory
         ErrorPlace::class,
         Exchange::class,
         Backoff::class,
+        CallerTrace::class,
         Cancellable::class,
         CancellationLimit::class,
         CancelledException::class,
