@@ -73,6 +73,19 @@ final readonly class ServerError
         return new self($fields);
     }
 
+    /** Returns the error of a statement in a failed transaction. Its message names the error that made it fail. */
+    public function inFailedTransaction(string $firstSqlState): self
+    {
+        if ($this->sqlState() !== '25P02') {
+            return $this;
+        }
+        $fields = $this->fields();
+        $fields['M'] = ($fields['M'] ?? 'the transaction has failed') . ', because an earlier statement failed with '
+            . "SQLSTATE {$firstSqlState}. Run statements that may fail in a nested transaction()";
+
+        return new self($fields);
+    }
+
     public function field(string $letter): ?string
     {
         return $this->fields()[$letter] ?? null;

@@ -65,6 +65,9 @@ final class Conversation
     /** Whether rows were received that are so large that copying them takes time. */
     public bool $hasLargeRows = false;
 
+    /** SQLSTATE of the first error of the current transaction, if the transaction has failed. */
+    private string $firstSqlState = '';
+
     private readonly MessageReader $reader;
 
     public function __construct(private readonly SizeLimits $limits = new SizeLimits())
@@ -303,6 +306,11 @@ final class Conversation
             $this->fatalError = $error;
 
             return;
+        }
+        if ($this->status === 'E') {
+            $error = $error->inFailedTransaction($this->firstSqlState);
+        } else {
+            $this->firstSqlState = $error->sqlState();
         }
         $exchange->serverError ??= $error;
         $this->isReadOnly = $this->isReadOnly || $error->isReadOnly();

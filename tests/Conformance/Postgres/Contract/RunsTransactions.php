@@ -172,10 +172,14 @@ trait RunsTransactions
         $swallow = static function (Transaction $transaction) use ($table): string {
             $transaction->execute("INSERT INTO {$table} VALUES (1)");
             self::thrown(QueryException::class, static fn() => $transaction->query('SELECT 1 / 0'));
-            self::assertSame(
-                '25P02',
-                self::thrown(QueryException::class, static fn() => $transaction->query('SELECT 1'))->sqlState,
-            );
+            foreach (['SELECT 1', 'SELECT 2'] as $sql) {
+                $later = self::thrown(QueryException::class, static fn() => $transaction->query($sql));
+                self::assertSame('25P02', $later->sqlState);
+                self::assertStringContainsString(
+                    'because an earlier statement failed with SQLSTATE 22012',
+                    $later->getMessage(),
+                );
+            }
 
             return 'as if nothing had happened';
         };
