@@ -516,7 +516,7 @@ final class SessionPool implements SessionLender
             $this->sessionFactory->hosts(),
             \count($this->sessions->all),
             $this->opener->openingCount,
-            $this->queue->count(),
+            $this->queue->count() - 1, // without the waiter that has timed out
             $this->opener->failure,
         );
     }

@@ -172,7 +172,8 @@ trait LendsConnections
     {
         $pool = $this->pool(1, acquireTimeout: 0.05);
         $pool->transaction(static function () use ($pool): void {
-            self::thrown(PoolTimeoutException::class, static fn() => $pool->query('SELECT 1'));
+            $timeout = self::thrown(PoolTimeoutException::class, static fn() => $pool->query('SELECT 1'));
+            self::assertStringContainsString('other calls that wait: 0)', $timeout->getMessage());
         });
         self::assertUsable($pool);
     }
