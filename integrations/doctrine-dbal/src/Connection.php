@@ -17,7 +17,8 @@ use Spindle\Postgres\PostgresPool;
 
 /**
  * Borrows a connection from the pool, and returns it when this object is destroyed. Doctrine's close() drops
- * Doctrine's reference to this object. Without close(), an EntityManager keeps it until PHP collects reference cycles.
+ * Doctrine's reference to this object. Without close(), an EntityManager keeps this object until PHP collects reference
+ * cycles.
  *
  * A Doctrine connection counts its open transactions, so each fiber needs its own connection. From
  * beginTransaction() to the end of the transaction, statements of another fiber throw a \LogicException.
@@ -47,9 +48,8 @@ final class Connection implements DriverConnection
     private bool $isCounted = false;
 
     /**
-     * The fiber that has called beginTransaction(); null if no transaction is open, or if a statement such as BEGIN has
-     * begun it. If the owner is set although Doctrine counts no transaction, commit() or rollBack() of another fiber
-     * was refused.
+     * The fiber that called beginTransaction(). Null if no transaction is open, or if the caller executed BEGIN as SQL.
+     * If an owner is set while $isCounted is false, another fiber has called commit() or rollBack(), which was refused.
      */
     private ?TransactionOwner $owner = null;
 
@@ -57,9 +57,9 @@ final class Connection implements DriverConnection
     private static ?\WeakMap $versions = null;
 
     /**
-     * Borrowed connections by process and object id of the borrower. PHP destroys objects of a reference cycle, or of a
-     * script that ends, in undefined order. The references here ensure that each connection is released before PHP
-     * destroys it. Otherwise the connection would report that it was not released.
+     * Borrowed connections, by process id and by object id of the borrower. PHP destroys the objects of a reference
+     * cycle in undefined order, and so it does at shutdown. The references here ensure that each connection is released
+     * before PHP destroys it. Otherwise the connection would report that it was not released.
      *
      * @var array<int, array<int, PooledConnection>>
      */
@@ -115,9 +115,10 @@ final class Connection implements DriverConnection
     }
 
     /**
-     * Executes one statement, or several as a script. The rows of a script can't be fetched.
+     * Executes one statement, or a script: several statements in one string. The rows of a script can't be fetched.
      *
-     * After CREATE, ALTER or DROP, sends an empty script. Any script makes the connection prepare its statements again.
+     * After CREATE, ALTER or DROP, sends an empty script, because any script makes the connection prepare its
+     * statements again.
      */
     public function query(string $sql): Result
     {
@@ -177,7 +178,7 @@ final class Connection implements DriverConnection
             $this->rollBackIfAborted();
             $this->send('BEGIN', [], isCounted: true);
         } catch (\Throwable $failure) {
-            // While the earlier transaction is still open, the owner stays set, so that statements are refused.
+            // If ROLLBACK of an earlier transaction was not sent, the owner stays set, so that statements are refused.
             if (!$this->isAborted) {
                 $this->owner = null;
             }
@@ -236,7 +237,7 @@ final class Connection implements DriverConnection
 
     /**
      * @param list<mixed> $parameters
-     * @param bool $isCounted whether Doctrine counts the transaction; false if a statement such as BEGIN has begun it
+     * @param bool $isCounted whether beginTransaction() began the transaction, so that Doctrine counts it
      *
      * @throws Exception
      */
@@ -279,7 +280,7 @@ final class Connection implements DriverConnection
         }
     }
 
-    /** Collects cycles during a long wait: an EntityManager that nothing references may still have a connection. */
+    /** Collects reference cycles during a long wait, because an unused EntityManager may still hold a connection. */
     private static function borrow(PostgresPool $pool): PooledConnection
     {
         self::$collector ??= EventLoop::unreference(EventLoop::repeat(self::COLLECT_INTERVAL, self::collect(...)));
@@ -324,7 +325,8 @@ final class Connection implements DriverConnection
     private function inspectServer(): string
     {
         try {
-            // Decodes the parameter, the JSON string "json". A pool that encodes strings adds another pair of quotes.
+            // The server decodes the JSON string "json". A pool that encodes strings as JSON adds a second pair of
+            // quotes, which stays.
             $sql = "SELECT current_setting('server_version'), $1::jsonb #>> '{}'";
             [[$version, $text]] = $this->connection->query($sql, ['"json"'])->allNumeric();
             if ($text !== 'json') {
@@ -341,7 +343,7 @@ final class Connection implements DriverConnection
         }
     }
 
-    /** @throws Exception when the script has ended, or the transaction can only be rolled back */
+    /** @throws Exception at the end of PHP's shutdown, or when the transaction can only be rolled back */
     private function ensureReady(string $sql): void
     {
         $this->ensureUsable($sql);
@@ -363,7 +365,7 @@ final class Connection implements DriverConnection
         }
     }
 
-    /** Must be called when a statement of a transaction that Doctrine counts was refused and not sent. */
+    /** Must be called after a statement was refused in a transaction that Doctrine counts. */
     private function abortIfTransactionControl(string $sql): void
     {
         $this->isAborted = $this->isAborted || preg_match(self::TRANSACTION_CONTROL, $sql) === 1;
@@ -376,13 +378,14 @@ final class Connection implements DriverConnection
             throw Exception::scriptEnded();
         }
         if ($this->owner?->isCurrent() === false) {
-            // Any fiber may roll back after the owner has ended, such as a shutdown function after exit() in the owner.
+            // If the owner has ended, for example by exit(), any other fiber or shutdown function may roll back.
             $hasOwnerEnded = $this->owner->hasEnded();
             if ($hasOwnerEnded && str_starts_with($sql, 'ROLLBACK')) {
                 return;
             }
             if ($hasOwnerEnded && !$this->isCounted) {
-                $this->owner = null; // Doctrine can't call rollBack(), so ROLLBACK is sent before the next statement.
+                // Doctrine counts no transaction, so its rollBack() fails. ROLLBACK is sent before the next statement.
+                $this->owner = null;
 
                 return;
             }

@@ -13,10 +13,10 @@ use Spindle\Postgres\PostgresPoolOptions;
  * Connects Doctrine DBAL to PostgreSQL through a {@see PostgresPool}, so that a query suspends only its fiber.
  *
  * The driver option "pool" is the pool to use, or the name that {@see registerPool()} gave it. The pool must have
- * {@see \Spindle\Postgres\JsonMode::Arrays}. Without this option, all Doctrine connections of a process with the same
- * host, hostaddr, port, user, password, dbname, sslmode, sslrootcert, sslcert, sslkey and application_name share a
+ * {@see \Spindle\Postgres\JsonMode::Arrays}. Without the option "pool", all Doctrine connections of a process with the
+ * same host, hostaddr, port, user, password, dbname, sslmode, sslrootcert, sslcert, sslkey and application_name share a
  * pool. {@see PostgresOptions::fromDsn()} defines the values and defaults of these parameters, except that dbname
- * is "postgres" by default. The driver option "maxConnections" is the size of that pool; 10 by default.
+ * is "postgres" by default. The driver option "maxConnections" is the size of this shared pool; 10 by default.
  */
 final class Driver extends AbstractPostgreSQLDriver
 {

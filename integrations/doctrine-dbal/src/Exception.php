@@ -30,7 +30,7 @@ final class Exception extends AbstractException
     {
         [$message, $state] = match (true) {
             $failure instanceof QueryException => [$failure->getMessage(), $failure->sqlState],
-            // Without an SQLSTATE: Doctrine would treat 40001 as a deadlock, after which the connection is usable.
+            // No SQLSTATE is set: Doctrine would take 40001 for a deadlock, after which a connection stays usable.
             $failure instanceof ConnectionLostException,
             $failure instanceof ConnectionClosedException => [self::LOST . ": {$failure->getMessage()}", null],
             $failure instanceof AuthenticationException,
@@ -70,7 +70,8 @@ final class Exception extends AbstractException
     public static function scriptEnded(): self
     {
         return new self(
-            'The script has ended, and its shutdown functions have run, so the connection was returned to its pool. '
+            'The PHP script has ended, and its shutdown functions have run, so the connection was returned to its '
+                . 'pool. '
                 . 'Execute the statement earlier, for example in a function for register_shutdown_function()',
         );
     }

@@ -18,7 +18,7 @@ final class Result implements DriverResult
     /** Number of rows that were fetched. */
     private int $position = 0;
 
-    /** @param PostgresResult|null $result null for a script, and after {@see free()} */
+    /** @param PostgresResult|null $result null for several statements in one string, and after {@see free()} */
     public function __construct(private ?PostgresResult $result) {}
 
     public function fetchNumeric(): array|false
@@ -88,7 +88,7 @@ final class Result implements DriverResult
     /**
      * @return list<list<bool|float|int|string|null>>
      *
-     * @throws Exception when the result is that of a script
+     * @throws Exception when several statements were executed in one string
      */
     private function rows(): array
     {

@@ -13,7 +13,7 @@ use Doctrine\DBAL\ParameterType;
  */
 final class Statement implements DriverStatement
 {
-    /** @var array<int, mixed> by number */
+    /** @var array<int, mixed> bound values by the number of the parameter */
     private array $values = [];
 
     public function __construct(private readonly Connection $connection, private readonly NumberedParameters $sql) {}

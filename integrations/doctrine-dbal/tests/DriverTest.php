@@ -697,11 +697,11 @@ final class DriverTest extends TidyTestCase
 
         self::assertSame(['', 0], [$process->getErrorOutput(), $process->getExitCode()]);
         self::assertStringContainsString(
-            'at the end: 42, then: ' . DriverException::class . ' The script has ended, and its shutdown functions',
+            'at the end: 42, then: ' . DriverException::class . ' The PHP script has ended, and its shutdown functions',
             $process->getOutput(),
         );
         self::assertStringContainsString(
-            ', and: ' . Exception::class . ' The script has ended, and its shutdown functions',
+            ', and: ' . Exception::class . ' The PHP script has ended, and its shutdown functions',
             $process->getOutput(),
         );
     }

@@ -36,7 +36,7 @@ final class ClientConnection
     /** Received bytes that were not consumed. */
     public string $received = '';
 
-    /** Whether a request was answered. The server may close such a connection while the next request is being sent. */
+    /** Whether a request was answered. If so, the server may close the connection while the next request is sent. */
     public bool $hasServedRequest = false;
 
     public bool $isReusable = true;
@@ -152,7 +152,7 @@ final class ClientConnection
         $this->sentAt = hrtime(true);
         $this->unsent->add($bytes);
         $this->flush();
-        if ($this->unsent->size > 0) { // receive() may be waiting with a later deadline than unsent bytes have
+        if ($this->unsent->size > 0) { // receive() may wait with a deadline that is too late for unsent bytes
             $this->advanceDeadline();
         }
     }
@@ -216,7 +216,7 @@ final class ClientConnection
     public function receive(string $for, float $seconds, string $option, bool $isFirst = false): bool
     {
         if (!$isFirst) {
-            // The timer and the cancellation only end a wait. There is no wait if bytes are always available.
+            // Timer and cancellation end only a wait. If bytes are always available, there is no wait to end.
             $this->cancellation?->throwIfRequested();
             if (!$this->isWithinLimit()) {
                 throw TimedOutException::ofRequest($this->options, $for);
@@ -373,9 +373,9 @@ final class ClientConnection
     }
 
     /**
-     * Returns the deadline of the current wait. While bytes are unsent, this is `readTimeout` after the last progress
-     * ({@see $sentAt}). Otherwise, a limit applies from the start of the wait, or from the last progress if that came
-     * later. During an upload, the limit is `readTimeout`. After the upload, it is `$seconds` of the wait.
+     * Returns the deadline of the current wait. While bytes are unsent, the deadline is `readTimeout` after the last
+     * progress ({@see $sentAt}). Otherwise, a limit applies from the start of the wait, or from later progress. The
+     * limit is `readTimeout` during an upload, and `$seconds` of the wait after the upload.
      */
     private function waitEnds(): int
     {

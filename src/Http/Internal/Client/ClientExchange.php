@@ -111,7 +111,7 @@ final class ClientExchange
         $url = $this->request->url;
         $lines = isset($fields['host']) ? '' : "Host: {$url->authority}\r\n";
         if ($this->targetPrefix === '' || $this->proxyAuthorization !== '') {
-            unset($fields['proxy-authorization']); // not for servers; credentials in the proxy's URL replace it
+            unset($fields['proxy-authorization']); // only for a proxy, and only without credentials in its URL
         }
         foreach ($fields as $key => [$name, $values]) {
             if ($key === 'content-length' || $key === 'transfer-encoding' || $key === 'expect') {

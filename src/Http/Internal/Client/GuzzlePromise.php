@@ -18,7 +18,7 @@ use function Amp\Future\await;
 
 /**
  * A promise for Guzzle whose callbacks may suspend, and for which several fibers can wait. `then()` returns
- * such promises, too. In Guzzle's class, wait() rejects a promise that is pending after Guzzle's task queue has run.
+ * such promises, too. Guzzle's own class does not fit: its wait() rejects a promise that its task queue did not settle.
  */
 final class GuzzlePromise implements PromiseInterface
 {

@@ -204,7 +204,6 @@ final class OriginPool
         return false;
     }
 
-    /** Ends all requests with an exception. */
     public function kill(ClosedException $reason): void
     {
         $this->killReason ??= $reason;

@@ -36,7 +36,7 @@ final class SymfonyBody
 
     private bool $hasEnded = false;
 
-    /** Whether a fiber is in {@see read()}. This may be the upload of an earlier request that was redirected. */
+    /** Whether a fiber is in {@see read()}. The fiber may be the upload of an earlier request that was redirected. */
     private bool $isReading = false;
 
     /** Exception that each further read throws. */
@@ -53,7 +53,7 @@ final class SymfonyBody
         private readonly bool $canBeCopied,
         bool $isRepeatable,
     ) {
-        // Requests that share the resource seek in it. In a user-space stream, PHP must not seek during a read.
+        // Requests that share a resource seek in it. User-space streams do not allow this while a read is suspended.
         $isSeekable = \is_resource($body)
             && !self::maySuspend($body)
             && stream_get_meta_data($body)['seekable']

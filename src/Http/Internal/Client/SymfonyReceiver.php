@@ -57,7 +57,7 @@ final class SymfonyReceiver
     /** @var Future<null>|null wait for the head of a destroyed response; null before {@see continueDetached()} */
     private ?Future $detached = null;
 
-    /** {@see receive()} waits on this condition while the buffer is full. Notified when at most half of it is used. */
+    /** {@see receive()} waits on this condition while the buffer is full. Notified once the buffer is half empty. */
     private readonly Condition $taken;
 
     /** Exception that on_progress has thrown. Kept here, because the upload wraps it in an error of the body. */

@@ -68,7 +68,7 @@ final class SymfonyResponse implements ResponseInterface, StreamableInterface
         $headers = $options['normalized_headers'];
         $this->inflate = !\is_array($headers) || !isset($headers['accept-encoding']);
         $this->id = $id = 'spindle-' . ++self::$lastId;
-        // The closures below do not reference this object. So PHP destroys it and ends the request once it is dropped.
+        // The closures below do not reference this object. So once the caller drops it, its request ends.
         $this->initializer = static fn(self $response): bool => !$response->receiver->hasHead;
         $pausedUntil = &$this->pauseExpiry;
         $pauseChanged = new Condition();
@@ -117,7 +117,8 @@ final class SymfonyResponse implements ResponseInterface, StreamableInterface
 
     /**
      * Returns an object that ends the request when PHP frees the response. The response's destructor can't do this,
-     * because decorators also call it earlier. But if it still waits, as in a garbage cycle, it ends the request.
+     * because decorators call that destructor earlier, too. But in a garbage cycle, the response's destructor may still
+     * be waiting for the head when PHP frees the returned object. Then the response's destructor ends the request.
      *
      * @param array<mixed> $info
      */
@@ -330,7 +331,7 @@ final class SymfonyResponse implements ResponseInterface, StreamableInterface
             }
         }
         \assert($multi instanceof SymfonyState);
-        // Lets other fibers run, because Symfony's trait may not call select(), for example if stream() has timeout 0.
+        // Lets other fibers run. Symfony's trait does not always call select(): not if stream() has timeout 0.
         if (array_intersect_key($responses, $multi->handlesActivity) === [] && FiberSwitch::obstacle() === null) {
             LoopTurn::await();
         }

@@ -13,18 +13,20 @@ use Spindle\Internal\Warnings;
 /** Accepts connections of one listening socket while the server is not full. */
 final class Acceptor
 {
-    /** Maximum connections accepted per turn of the event loop; lower if other processes share the socket. */
+    /** Maximum connections accepted per turn of the event loop. */
     private const MAX_ACCEPTS_PER_TURN = 64;
+    /** The same maximum if other processes accept connections of the same socket. */
     private const MAX_SHARED_ACCEPTS_PER_TURN = 4;
 
     /** A burst of connections is over after this number of nanoseconds without a new connection. */
     private const QUIET_NANOSECONDS = 10_000_000;
 
-    /** Seconds of a pause in a burst. In this time, other processes that share the socket wake up and accept too. */
+    /** Pause during a burst, in seconds, so that other processes that share the socket wake up and accept too. */
     private const WAKEUP_SECONDS = 0.001;
 
-    /** Seconds until the next attempt to accept: if no descriptor is free; if no connection can be closed. */
+    /** Seconds until the next attempt to accept, if no descriptor is free. */
     private const NO_DESCRIPTOR_PAUSE_SECONDS = 0.5;
+    /** Seconds until the next attempt to accept, if the server is full and can close no connection. */
     private const ROOM_CHECK_SECONDS = 0.05;
 
     private const NO_DESCRIPTOR_WARNING = 'No connection can be accepted, because too many files are open.'
@@ -147,7 +149,7 @@ final class Acceptor
             $this->service->warnOnce(
                 'No more than ' . ConnectionLimits::MAX_SELECT_CONNECTIONS . ' connections can be open,'
                     . ' because stream_select() can not watch more than 1,024 descriptors.'
-                    . ' For a new one, the connection that has been idle longest is closed.'
+                    . ' For a new connection, the connection that has been idle longest is closed.'
                     . ' Install one of the extensions ev, event and uv, or start more processes',
             );
         }
@@ -188,7 +190,8 @@ final class Acceptor
                 return true;
             }
             $this->pause(
-                'A connection was closed, because the event loop can not watch a descriptor with its number.'
+                'A new connection was closed, because its descriptor has a number of 1,024 or more,'
+                    . ' which stream_select() can not watch.'
                     . ' Install one of the extensions ev, event and uv, or start more processes',
             );
 

@@ -21,9 +21,9 @@ final class BlockDetector
     public readonly int $limit;
 
     /**
-     * Time by hrtime() from which the running code has blocked the event loop for too long. While no request is open,
-     * the time is 0, so that the next request calls {@see handleRequest()}, which starts the timer. There is no native
-     * type, because each request sets this property, and checking a type takes time.
+     * Time by hrtime(). If the current code still runs then, it has blocked the event loop for too long. While no
+     * request is open, the time is 0, so that the next request calls {@see handleRequest()}, which starts the timer.
+     * There is no native type, because each request sets this property, and checking a type takes time.
      *
      * @var int
      */

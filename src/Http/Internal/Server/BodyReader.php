@@ -27,7 +27,7 @@ final class BodyReader
         private readonly Service $service,
     ) {}
 
-    /** Returns the whole body; null if its length is unknown or too large, or a part has not arrived or was read. */
+    /** Returns the whole body; null if its length is unknown or too large, or if it is incomplete or partly read. */
     public function whole(ServerExchange $exchange): ?string
     {
         return !$exchange->ended

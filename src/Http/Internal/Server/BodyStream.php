@@ -22,7 +22,7 @@ final class BodyStream implements StreamInterface, BodyLimited
 {
     use ReadOnlyStream;
 
-    /** Maximum bytes of a body that is kept without the slow checks of its media type and of the free memory. */
+    /** Bodies up to this size are kept without a check of media type and free memory, because this check is slow. */
     private const MAX_SHORT_BODY_BYTES = 65_536;
 
     private const READ_BYTES = 65_536;

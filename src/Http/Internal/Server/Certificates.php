@@ -17,7 +17,7 @@ final class Certificates
     /** The supported versions of TLS, as an argument of stream_socket_enable_crypto(). */
     public const CRYPTO_METHOD = \STREAM_CRYPTO_METHOD_TLSv1_2_SERVER | \STREAM_CRYPTO_METHOD_TLSv1_3_SERVER;
 
-    /** Context option with the files of all host names (SNI). PHP's option SNI_server_certs has the usable ones. */
+    /** Context option with the files of all host names (SNI). PHP's option SNI_server_certs has the usable files. */
     private const ALL_NAMES = 'spindle_certificates';
 
     /** @var array<string, list<int>> fingerprints of files in which the last check found no fault, by path */
@@ -279,7 +279,7 @@ final class Certificates
                 && stream_socket_enable_crypto($socket, true, self::CRYPTO_METHOD) !== false;
         });
 
-        $isUsable = $isUsable && $warning === ''; // PHP only warns if the key's type is not the certificate's
+        $isUsable = $isUsable && $warning === ''; // if key and certificate have different types, PHP only warns
 
         return $isUsable ? null : self::explain($warning, openssl_error_string(), $certificate, $key);
     }

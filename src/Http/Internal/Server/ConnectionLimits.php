@@ -50,8 +50,9 @@ final class ConnectionLimits
     /** Nanoseconds of a pause after a search that closed nothing, and after {@see closeSlowConnections()}. */
     private const SEARCH_PAUSE_NANOSECONDS = 50_000_000;
 
-    /** Duration of a series of waits for room after which the server is full; maximum gap between two waits of it. */
+    /** The server counts as full after a series of waits for room that has lasted this long. */
     private const FULL_AFTER_NANOSECONDS = 1_000_000_000;
+    /** Maximum time between two waits for room in the same series. */
     private const REPEAT_WITHIN_NANOSECONDS = 300_000_000;
 
     /** @var array<string, int> number of connections, by the client's network */

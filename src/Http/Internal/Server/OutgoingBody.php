@@ -19,8 +19,8 @@ final class OutgoingBody
 {
     private const READ_BYTES = 262_144;
 
-    /** Maximum bytes of collected pieces; how long after a sent piece further pieces are collected, in nanoseconds. */
     private const MAX_COLLECTED_BYTES = 65_536;
+    /** After a piece was sent, further pieces are collected for this number of nanoseconds. */
     private const COLLECT_NANOSECONDS = 1_000_000;
 
     /** After this number of nanoseconds of sending, the event loop serves other connections. */
@@ -33,9 +33,11 @@ final class OutgoingBody
     /** Whether the body can be read again, for example by another response. */
     private readonly bool $seekable;
 
-    /** Length in bytes, null if unknown; whether pieces are chunks (RFC 9112, 7.1); whether a body is sent at all. */
+    /** Length in bytes; null if unknown. */
     public ?int $length = null;
+    /** Whether each piece is sent as a chunk: RFC 9112, 7.1. */
     private bool $chunked = false;
+    /** Whether the response has a body. A response to HEAD has none, for example. */
     public bool $isSent = true;
 
     private readonly StreamInterface $stream;

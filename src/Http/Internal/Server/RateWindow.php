@@ -20,7 +20,6 @@ final class RateWindow
     /** Start of the current wait by hrtime(); 0 if there is none. */
     private int $waitingSince = 0;
 
-    /** Number of the request to which the window belongs. */
     private int $request = 0;
 
     /** @param int $minBytes minimum bytes per window */

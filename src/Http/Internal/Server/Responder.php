@@ -180,7 +180,7 @@ final class Responder
         });
     }
 
-    /** Answers an exception. If the response has begun, cuts it off instead, so that it does not look complete. */
+    /** Answers an exception. A response that has begun is cut off instead, so that it does not look complete. */
     public function answerFailure(\Throwable $failure, ServerExchange $exchange): void
     {
         if (!$this->isCurrent($exchange)) {
@@ -228,7 +228,7 @@ final class Responder
         $this->refuse($status, $message, $this->parser->method());
     }
 
-    /** Sends a response of the server itself after the collected ones, and ends this side of the connection. */
+    /** Sends a response of the server itself after the collected responses, and ends this side of the connection. */
     public function refuse(int $status, string $message, string $method): void
     {
         $this->timed->outgoing .= $this->service->writer->refusal($status, $message, $method, hrtime(true));

@@ -40,7 +40,6 @@ final class ServerExchange implements RequestExchange
     /** @var bool whether the request was answered or given up. A later response of the handler is dropped */
     public $ended = false;
 
-    /** Whether {@see release()} was called. */
     public bool $released = false;
 
     /**

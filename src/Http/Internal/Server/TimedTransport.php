@@ -27,7 +27,7 @@ final class TimedTransport
     /** The time by hrtime() after which {@see Connection::expire()} is called. */
     public int $deadline = \PHP_INT_MAX;
 
-    /** Bytes of responses that are collected but not sent; whether {@see flush()} is queued in the event loop. */
+    /** Bytes of responses that are collected but not sent. */
     public string $outgoing = '';
     private bool $flushQueued = false;
 
@@ -59,7 +59,6 @@ final class TimedTransport
     /** Created when the server is full and waits for the client. */
     private ?SlowClientCheck $slowClientCheck = null;
 
-    /** Number of extensions of the wait in {@see linger()} so far. */
     private int $lingerExtensions = 0;
 
     /** Bytes received when the current wait of {@see linger()} began. */
@@ -253,7 +252,7 @@ final class TimedTransport
     public function checkProgress(): void
     {
         $phase = $this->phase;
-        // The kernel reports a full buffer as writable only when a third of it is free. That may be megabytes.
+        // The event loop reports progress only once a third of the kernel's buffer, maybe megabytes, is free.
         $this->transport->trySend();
         if ($this->closed || !$this->transport->sending) {
             return;

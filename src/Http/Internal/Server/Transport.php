@@ -15,7 +15,7 @@ final class Transport
     /** Maximum bytes per write. A write copies its bytes. Without a maximum, each write would copy all unsent bytes. */
     private const MAX_SEND_BYTES = 262_144;
 
-    /** Socket option of Linux with the connection's state as its first byte; the state after a FIN of the client. */
+    /** Socket option of Linux whose first byte is the connection's state; that state after a FIN of the client. */
     private const TCP_INFO = 11;
     private const TCP_CLOSE_WAIT = 8;
 
@@ -27,7 +27,6 @@ final class Transport
     private readonly string $readWatcher;
     private ?string $writeWatcher = null;
 
-    /** Whether reading is paused. */
     public bool $paused = false;
 
     /** Whether some bytes are unsent. */
@@ -231,7 +230,7 @@ final class Transport
         $this->isIncomplete = $isIncomplete && ($this->secure || $socket !== null);
     }
 
-    /** Ends this side of the connection. Does nothing if that needs a reset, which only {@see close()} sends. */
+    /** Ends this side of the connection. If the end has to be a reset, only {@see close()} ends the connection. */
     public function end(): void
     {
         if ($this->secure && !$this->isIncomplete) {

@@ -149,7 +149,7 @@ final class CommandTemplate
         }
     }
 
-    /** Rejects a misspelled {NAME} of a column. Otherwise, {NAME} would stay in the command, before all values. */
+    /** Rejects a misspelled {NAME} of a column. Otherwise, {NAME} would stay, and all values would follow it. */
     private static function rejectUnknownColumn(string $words, ReplacementStrings $strings): void
     {
         $name = $strings->unknownColumnIn($words);

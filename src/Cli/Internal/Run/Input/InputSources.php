@@ -10,7 +10,7 @@ use Spindle\Cli\Internal\UsageException;
 /**
  * Combines the records of several sources. Linked sources (:::+) form a group, in which row N has record N of each
  * source. Each row of a group is combined with each row of the other groups. The last group changes fastest. The rows
- * of the first group are read on demand. All other groups are read repeatedly, so temporary files keep these rows.
+ * of the first group are read on demand. The rows of the other groups are needed again, so temporary files keep them.
  */
 final class InputSources
 {

@@ -35,7 +35,7 @@ final class ProgramTemplate implements TemplateBody
         return Command::of(...($words === [] ? [''] : $words));
     }
 
-    /** Quotes the values (e'a b' for e{}), as GNU parallel, but the whole word if its fixed text needs quotes too. */
+    /** Quotes the values, as GNU parallel: e{} becomes e'a b'. Quotes the whole word if its fixed text needs it. */
     public function text(array $values, int $sequence, string $slot): string
     {
         return implode(' ', $this->words($values, $sequence, $slot, isQuoted: true));
@@ -75,7 +75,7 @@ final class ProgramTemplate implements TemplateBody
         $added = \array_slice($values, $count);
         foreach ($this->words as $parts) {
             $isRepeated = $this->isRepeated($parts);
-            // A command without values also has the fixed text of the word.
+            // Even without values, a command has one copy of the word's fixed text.
             [$oldCopies, $newCopies] = $isRepeated ? [max(1, $count), max(1, $total)] : [1, 1];
             foreach ($parts as $part) {
                 if (\is_string($part)) {

@@ -12,8 +12,8 @@ final class Replacement
 
     /**
      * @param string   $text     the replacement string as it is in the template
-     * @param string   $part     '//', '/.', '/', '.' or '', as written between the braces; or SEQUENCE or SLOT
-     * @param int|null $position position of the value: 1 is the first, -1 the last; null for all values
+     * @param string   $part     '//', '/.', '/', '.' or '': the part that {@see apply()} returns; or SEQUENCE or SLOT
+     * @param int|null $position position of the value: 1 is the first, -1 the last; null for all values or a number
      */
     public function __construct(
         public readonly string $text,
@@ -53,7 +53,7 @@ final class Replacement
     }
 
     /**
-     * Returns the text of a replacement string that is not a list, in a job with the first $count of the values.
+     * Returns the text for a job that has only the first $count values. Must not be called for a list such as {}.
      *
      * @param list<string> $values
      *

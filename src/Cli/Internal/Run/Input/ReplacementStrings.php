@@ -74,7 +74,7 @@ final class ReplacementStrings
         return preg_match(self::UNSUPPORTED_PATTERN, $rest, $match) === 1 ? $match[0] : null;
     }
 
-    /** Returns the first {text} that looks like a column's name but is none; null if there is none, or no header. */
+    /** Returns the first {NAME} that names no column; null if there is none, or if the columns have no names. */
     public function unknownColumnIn(string $text): ?string
     {
         $rest = (string) preg_replace($this->pattern($text), ' ', $text);

@@ -16,7 +16,7 @@ namespace Spindle\Cli\Internal\Run\Input;
  */
 final class ShellLineScanner
 {
-    // Constructs that can be open. A value is the text that begins the construct, but PARENTHESIS is a ( in $((...)).
+    // Constructs that can be open. Each value is the text that begins the construct; PARENTHESIS is a ( in $((...)).
     private const SINGLE_QUOTES = "'";
     private const DOUBLE_QUOTES = '"';
     private const COMMENT = '#';
@@ -172,7 +172,7 @@ final class ShellLineScanner
         }
     }
 
-    /** Scans the text after $((. If only one ) ends the text, $(( begins a subshell; later positions are refused. */
+    /** Scans the text after $((. If only one ) ends it, $(( was $( and a subshell, so later positions are refused. */
     private function stepInArithmetic(string $text, int $at): int
     {
         switch ($text[$at]) {
@@ -299,7 +299,7 @@ final class ShellLineScanner
         return 1;
     }
 
-    /** Scans a backslash. The shell joins lines at a backslash with a line feed before it splits them into words. */
+    /** Scans a backslash. A shell first removes each backslash before a line feed, and then splits into words. */
     private function readEscapeInCode(string $text, int $at, bool $wasWordStart): int
     {
         if (($text[$at + 1] ?? '') !== "\n") {

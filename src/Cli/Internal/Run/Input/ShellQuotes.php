@@ -9,7 +9,6 @@ use Spindle\Command\Command;
 /** Quotes words of commands for printing and for the job log, in the style of GNU parallel. */
 final class ShellQuotes
 {
-    /** Matches a text that needs no quotes. */
     public const PLAIN_PATTERN = '~^[\w./+-]+$~D';
 
     private function __construct() {}

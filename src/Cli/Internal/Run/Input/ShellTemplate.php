@@ -79,7 +79,7 @@ final class ShellTemplate implements TemplateBody
         $spaces = max(0, $total - 1) - max(0, $count - 1);
         foreach ($this->pieces as $piece) {
             $isRepeated = \count($this->pieces) > 1 && self::hasList($piece);
-            // A command without values also has the fixed text of the word.
+            // Even without values, a command has one copy of the word's fixed text.
             [$oldCopies, $newCopies] = $isRepeated ? [max(1, $count), max(1, $total)] : [1, 1];
             $bytes += $isRepeated ? $spaces : 0;
             foreach ($piece as $part) {
@@ -167,7 +167,7 @@ final class ShellTemplate implements TemplateBody
     }
 
     /**
-     * Rejects a list ({}) in an assignment, redirection or comment. Its second value would be a command or an argument.
+     * Rejects a list ({}) in an assignment, redirection or comment. A second value would become another word there.
      *
      * @param list<string|Replacement> $parts
      */
