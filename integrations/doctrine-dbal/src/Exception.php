@@ -86,7 +86,7 @@ final class Exception extends AbstractException
         );
     }
 
-    /** @internal The advice is not rollBack(): Doctrine no longer counts the transaction, so the call would fail. */
+    /** @internal The text does not advise rollBack(): Doctrine counts no transaction now, so the call would fail. */
     public static function endedByAnotherFiber(): self
     {
         return new self(
@@ -95,7 +95,7 @@ final class Exception extends AbstractException
         );
     }
 
-    /** @internal The advice is not rollBack(): Doctrine no longer counts the transaction, so the call would fail. */
+    /** @internal The text does not advise rollBack(): Doctrine counts no transaction now, so the call would fail. */
     public static function ownerEnded(): self
     {
         return new self(
@@ -104,7 +104,7 @@ final class Exception extends AbstractException
         );
     }
 
-    /** @internal The advice is not rollBack(): Doctrine no longer counts the transaction, so the call would fail. */
+    /** @internal The text does not advise rollBack(): Doctrine counts no transaction now, so the call would fail. */
     public static function rolledBack(): self
     {
         return new self(

@@ -111,7 +111,7 @@ final class ClientExchange
         $url = $this->request->url;
         $lines = isset($fields['host']) ? '' : "Host: {$url->authority}\r\n";
         if ($this->targetPrefix === '' || $this->proxyAuthorization !== '') {
-            unset($fields['proxy-authorization']); // only for a proxy, and only without credentials in its URL
+            unset($fields['proxy-authorization']); // sent only to a proxy whose URL has no credentials
         }
         foreach ($fields as $key => [$name, $values]) {
             if ($key === 'content-length' || $key === 'transfer-encoding' || $key === 'expect') {

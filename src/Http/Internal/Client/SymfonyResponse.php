@@ -331,7 +331,7 @@ final class SymfonyResponse implements ResponseInterface, StreamableInterface
             }
         }
         \assert($multi instanceof SymfonyState);
-        // Lets other fibers run. Symfony's trait does not always call select(): not if stream() has timeout 0.
+        // Lets other fibers run: Symfony's trait does not always call select(), for example if stream() has timeout 0.
         if (array_intersect_key($responses, $multi->handlesActivity) === [] && FiberSwitch::obstacle() === null) {
             LoopTurn::await();
         }

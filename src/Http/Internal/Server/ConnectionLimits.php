@@ -214,7 +214,7 @@ final class ConnectionLimits
     /**
      * @param array<Connection> $connections
      *
-     * @return array<array-key, int> 0 for each connection whose client is too slow, by the connection's key
+     * @return array<array-key, int> the keys of connections whose clients are too slow, each with the value 0
      */
     private static function tooSlow(array $connections, int $now): array
     {

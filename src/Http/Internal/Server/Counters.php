@@ -88,7 +88,7 @@ final class Counters
         ++$this->cutOff;
         if ($route !== null) {
             $route = isset($this->routes[$route]) ? $route : 'other';
-            $this->routes[$route] ??= [0, 0, 0]; // the generator may have changed the route's name
+            $this->routes[$route] ??= [0, 0, 0]; // the code of the body may have changed the route's name
             ++$this->routes[$route][2];
         }
     }

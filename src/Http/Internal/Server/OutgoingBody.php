@@ -144,7 +144,7 @@ final class OutgoingBody
      *
      * @return \Generator<int, string>
      *
-     * @throws \LengthException when the body is shorter than $length; or, before the last piece, when it is longer
+     * @throws \LengthException at the end when the body is shorter than $length, or before the last piece when longer
      */
     public function pieces(?int $length, bool $chunked): \Generator
     {

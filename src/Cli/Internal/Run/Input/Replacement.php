@@ -13,7 +13,7 @@ final class Replacement
     /**
      * @param string   $text     the replacement string as it is in the template
      * @param string   $part     '//', '/.', '/', '.' or '': the part that {@see apply()} returns; or SEQUENCE or SLOT
-     * @param int|null $position position of the value: 1 is the first, -1 the last; null for all values or a number
+     * @param int|null $position position of the value: 1 is the first, -1 the last; null for all values or numbers
      */
     public function __construct(
         public readonly string $text,
