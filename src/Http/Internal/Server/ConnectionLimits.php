@@ -104,7 +104,7 @@ final class ConnectionLimits
     }
 
     /**
-     * Returns whether a new connection of this client may stay open. If its network has too many, tries to close some.
+     * Returns whether a new connection may stay open. If the client's network has too many, tries to close some.
      *
      * @param array<Connection> $connections all connections of the server
      */

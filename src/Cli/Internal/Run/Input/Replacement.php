@@ -21,7 +21,7 @@ final class Replacement
         public readonly ?int $position = null,
     ) {}
 
-    /** Returns whether the inserted text is a number, or {%} in the job log. A shell can't run either as code. */
+    /** Returns whether a number is inserted, which a shell can't run as code. In the job log, {%} is not replaced. */
     public function isNumber(): bool
     {
         return $this->part === self::SEQUENCE || $this->part === self::SLOT;
