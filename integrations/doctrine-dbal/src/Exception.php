@@ -30,7 +30,7 @@ final class Exception extends AbstractException
     {
         [$message, $state] = match (true) {
             $failure instanceof QueryException => [$failure->getMessage(), $failure->sqlState],
-            // No SQLSTATE is set: Doctrine would take 40001 for a deadlock, after which a connection stays usable.
+            // Hides the server's SQLSTATE. If it were 40001, Doctrine would report a deadlock, not a lost connection.
             $failure instanceof ConnectionLostException,
             $failure instanceof ConnectionClosedException => [self::LOST . ": {$failure->getMessage()}", null],
             $failure instanceof AuthenticationException,

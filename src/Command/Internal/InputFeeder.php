@@ -53,7 +53,7 @@ final class InputFeeder
 
     /**
      * Handles a frame INPUT_ACCEPTED of the launcher. Its payload is the number of bytes that the pipe has accepted, or
-     * 0xFFFFFFFF if the command reads no more. The first frame has the number 0, and starts the feeder.
+     * 0xFFFFFFFF if the command reads no more. The first frame, which starts the feeder, acknowledges 0 bytes.
      */
     public function onAcknowledgement(string $payload): void
     {
@@ -196,7 +196,7 @@ final class InputFeeder
                 yield $piece;
             }
         } catch (\Exception $thrown) {
-            // PHP's own exception about the generator has the line of the loop above.
+            // If the generator was already used, PHP throws an exception in the loop above, thus in this file.
             if (!$source instanceof \Generator || $thrown->getFile() !== __FILE__) {
                 throw $thrown;
             }

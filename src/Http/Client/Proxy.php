@@ -20,7 +20,7 @@ final class Proxy
 {
     private const EXPECTED = 'must be an http:// URL, such as http://proxy:3128';
 
-    /** @var array<string, Url|string> by scheme; a string names a variable or an option with an unsupported value */
+    /** @var array<string, Url|string> by scheme: the proxy, or the name of the variable or option if unsupported */
     private array $proxies = [];
 
     /** @var list<ProxyBypass> */
@@ -31,7 +31,7 @@ final class Proxy
      * @param string|null $https proxy for https:// URLs
      * @param list<string> $noProxy hosts without a proxy. An entry is a name with its subdomains, an IP address, a
      *     network such as 10.0.0.0/8 or fd00::/8, or "*" for all hosts. A port after a colon restricts an entry to that
-     *     port. Host names are not resolved, so they match no address. Commas or blanks can separate several entries
+     *     port. Names are not resolved, so a URL with a name matches no address. Commas or blanks separate entries
      *
      * @throws \ValueError when a URL is malformed, or has another scheme than http
      */

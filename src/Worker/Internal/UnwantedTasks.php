@@ -25,7 +25,7 @@ final class UnwantedTasks
         private readonly PoolEvents $pool,
     ) {}
 
-    /** Cancels a task that is not over. The task fails with `$reason` when it has ended or can no longer start. */
+    /** Cancels a task that is not over. Its caller gets `$reason` once the task is stopped, or can't start any more. */
     public function cancel(Submission $submission, \Throwable $reason): void
     {
         $submission->cancelled = $reason;
