@@ -168,9 +168,9 @@ final class CommandPool implements Lifecycle, Statistics
     }
 
     /**
-     * Returns the largest concurrency for which the current launchers have enough file descriptors. {@see resize()} may
-     * accept a larger number, because resize() can start more launchers. This method starts missing launchers, and
-     * suspends until one is ready. With a transport, returns 10,000.
+     * Returns the largest concurrency for which the launchers have enough file descriptors, which is the largest that
+     * {@see resize()} accepts. Starts missing launchers, and suspends until one is ready. With a transport, returns
+     * 10,000.
      *
      * @throws LauncherException when a launcher can't be started
      */

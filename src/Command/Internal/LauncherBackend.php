@@ -224,6 +224,7 @@ final class LauncherBackend implements CommandBackend
     private function launcherFailed(Launcher $launcher, LauncherException $why): void
     {
         $commands = $launcher->commands;
+        $launcher->commands = []; // later frames of the launcher must not give these commands a second outcome
         $this->launchers->remove($launcher, $why);
         $launcher->process->close();
         $this->events->get()?->onLost($commands, static fn(): LauncherException => $why);

@@ -241,7 +241,7 @@ final class Launchers
     }
 
     /**
-     * Returns the number of commands for which all launchers have descriptors. Suspends until a launcher is ready.
+     * Returns the largest concurrency that {@see resize()} accepts. Suspends until a launcher is ready.
      *
      * @throws LauncherException when a launcher can't be started, or when launchers have died too often
      */
@@ -259,7 +259,7 @@ final class Launchers
             }
         }
 
-        return (int) $this->maxConcurrencyPerLauncher * $this->targetCount;
+        return $this->largestConcurrency();
     }
 
     /** @throws LauncherException when the descriptor limit is too low, or when {@see maxConcurrency()} throws */
@@ -268,14 +268,16 @@ final class Launchers
         if ($this->launchers !== []) {
             $this->maxConcurrency($previousConcurrency);
         }
-        $targetCount = max($this->targetCount, self::countFor($concurrency));
         $perLauncher = $this->maxConcurrencyPerLauncher;
-        $maxConcurrency = $perLauncher === null ? null : $perLauncher * $targetCount;
-        if ($maxConcurrency !== null && $concurrency > $maxConcurrency) {
-            throw LauncherException::tooManyAtOnce($concurrency, $maxConcurrency, $this->startMethod);
+        if ($perLauncher !== null) {
+            $largest = $this->largestConcurrency();
+            if ($concurrency > $largest) {
+                throw LauncherException::tooManyAtOnce($concurrency, $largest, $this->startMethod);
+            }
+            $needed = intdiv($concurrency + $perLauncher - 1, $perLauncher);
+            $this->targetCount = max($this->targetCount, self::countFor($concurrency), $needed);
         }
         if ($this->launchers !== []) {
-            $this->targetCount = $targetCount;
             $this->start($concurrency);
             $this->sendShares($concurrency);
             $this->balance();
@@ -340,6 +342,12 @@ final class Launchers
             1,
             min(self::MAX_LAUNCHERS, (new CpuCount())->usable(), intdiv($concurrency, self::COMMANDS_PER_LAUNCHER)),
         );
+    }
+
+    /** Returns the number of commands for which as many launchers as the pool may have would have descriptors. */
+    private function largestConcurrency(): int
+    {
+        return (int) $this->maxConcurrencyPerLauncher * max($this->targetCount, self::countFor(\PHP_INT_MAX));
     }
 
     private function sendShares(int $concurrency): void

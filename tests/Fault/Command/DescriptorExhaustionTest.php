@@ -111,29 +111,34 @@ final class DescriptorExhaustionTest extends TidyTestCase
             self::withDescriptors(256),
         );
         self::assertIsArray($answer);
-        [$message, $resized] = $answer;
+        [$message, $resized, $maxConcurrency, $results] = $answer;
 
         self::assertIsString($message);
+        self::assertIsInt($maxConcurrency);
         self::assertStringContainsString('1000 commands at once', $message);
-        self::assertMatchesRegularExpression('/It can run \d+ at once with ' . $start->value . '/', $message);
+        self::assertStringContainsString("It can run {$maxConcurrency} at once with {$start->value}.", $message);
         self::assertSame($message, $resized, 'a running pool is told the same');
+        self::assertSame(0, $results, 'no command has a result');
         self::assertFileDoesNotExist($this->path('started'));
     }
 
-    /** @return array{string, string} */
+    /** @return array{string, string, int, int} two messages, the largest concurrency, and the number of results */
     public static function askForTooMany(string $start, string $file): array
     {
+        $throw = static fn(int $level, string $message): bool => throw new \ErrorException($message, 0, $level);
+        set_error_handler($throw, \E_WARNING);
         $options = new CommandPoolOptions(startMethod: StartMethod::from($start));
         $messages = [];
+        $results = 0;
         try {
             foreach ((new CommandPool(1000, 0, $options))->run(array_fill(
                 0,
                 2000,
                 Command::of('touch', $file),
             )) as $_) {
-                continue;
+                ++$results;
             }
-        } catch (LauncherException $exception) {
+        } catch (\Throwable $exception) {
             $messages[] = $exception->getMessage();
         }
         $pool = new CommandPool(1, 0, $options);
@@ -144,7 +149,7 @@ final class DescriptorExhaustionTest extends TidyTestCase
             $messages[] = $exception->getMessage();
         }
 
-        return [$messages[0] ?? '', $messages[1] ?? ''];
+        return [$messages[0] ?? '', $messages[1] ?? '', $pool->maxConcurrency(), $results];
     }
 
     #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
