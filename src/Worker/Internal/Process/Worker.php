@@ -292,6 +292,7 @@ final class Worker
 
     private function addFailure(\Throwable $thrown, int $code): void
     {
+        $this->lifecycle->throwInFork($thrown);
         $this->lifecycle->state = WorkerLifecycle::RUNNING_OWN_CODE;
         $isTaskMissing = $code !== 0
             && !isset($this->callables[$code])

@@ -156,6 +156,14 @@ final class WorkerLifecycle
         }
     }
 
+    /** Throws the exception if a task forked this process. PHP then reports it, and ends the process with code 255. */
+    public function throwInFork(\Throwable $thrown): void
+    {
+        if (getmypid() !== $this->pid) {
+            throw $thrown;
+        }
+    }
+
     public function killSelfInFork(): void
     {
         if (getmypid() !== $this->pid) {

@@ -11,6 +11,7 @@ use Spindle\Tests\Conformance\Worker\PoolTestCase;
 use Spindle\Tests\Conformance\Worker\Task\Number;
 use Spindle\Tests\Conformance\Worker\Task\ThrowingDestructor;
 use Spindle\Tests\Conformance\Worker\Task\WorkerTasks;
+use Spindle\Tests\Eventually;
 use Spindle\Worker\TaskContext;
 use Spindle\Worker\TaskFailedException;
 use Spindle\Worker\WorkerCrashedException;
@@ -121,6 +122,36 @@ trait IsolatesTasks
             self::assertSame(['a' => 1, 'b' => 2], iterator_to_array($items));
             self::assertSame(array_fill(0, 20, 42), await($tiny));
         }
+    }
+
+    public function testAForkOfATaskThatThrowsEndsAsAnyPhpProcess(): void
+    {
+        $this->needsAProcessForEachWorker('a fork is of one thread only');
+        if (!\function_exists('pcntl_fork')) {
+            self::markTestSkipped('There is no ext-pcntl');
+        }
+        $printed = '';
+        $pool = $this->pool(1, onOutput: static function (string $bytes) use (&$printed): void {
+            $printed .= $bytes;
+        });
+        $task = static function (): int {
+            $child = pcntl_fork();
+            if ($child === 0) {
+                throw new \DomainException('only in the fork');
+            }
+            pcntl_waitpid($child, $status);
+
+            return \is_int($status) && pcntl_wifexited($status) ? (int) pcntl_wexitstatus($status) : -1;
+        };
+
+        self::assertSame(255, $pool->submit($task)->await());
+        Eventually::holds(
+            static function () use (&$printed): bool {
+                return str_contains($printed, 'DomainException: only in the fork');
+            },
+            'PHP reports the exception of the fork',
+        );
+        self::assertSame(5, $pool->submit(static fn(): int => 5)->await());
     }
 
     public function testASignalIsToldAsTheOneThatItWas(): void
