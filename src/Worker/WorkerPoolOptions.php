@@ -37,7 +37,8 @@ final class WorkerPoolOptions
      * @param float $startTimeout seconds within which a worker must be ready
      * @param (\Closure(string, bool): mixed)|null $onOutput receives the output of tasks, and whether it came from
      *     standard error; null to print it in this process
-     * @param (\Closure(mixed): mixed)|null $onReport receives the values of {@see TaskContext::report()}
+     * @param (\Closure(mixed): mixed)|null $onReport receives the values of {@see TaskContext::report()}. Exceptions of
+     *     this function and of $onOutput go to the error handler of the event loop, not to a task
      * @param string|null $php PHP command-line binary for workers; null to find it
      * @param LoggerInterface|null $logger receives each start and end of a worker at debug level; no data of tasks
      * @param int|null $maxResult maximum bytes of a serialized result, item, report or exception; an exception may
