@@ -47,13 +47,21 @@ final class CommandResult
         return $this->exitCode === 0 && $this->error === null;
     }
 
-    /** Returns the standard output, byte for byte; '' unless it was captured. */
+    /**
+     * Returns the standard output, byte for byte; '' unless it was captured.
+     *
+     * @throws StreamException when it is too large for the free memory; use {@see stdoutStream()} then
+     */
     public function stdout(): string
     {
         return $this->output->toString();
     }
 
-    /** Returns the standard error, byte for byte; '' unless it was captured. */
+    /**
+     * Returns the standard error, byte for byte; '' unless it was captured.
+     *
+     * @throws StreamException when it is too large for the free memory; use {@see stderrStream()} then
+     */
     public function stderr(): string
     {
         return $this->errors->toString();

@@ -4,10 +4,11 @@ declare(strict_types=1);
 
 namespace Spindle\Command;
 
+use Spindle\Internal\FreeMemory;
 use Spindle\Internal\Warnings;
 use Spindle\SpindleException;
 
-/** The stream of an input or an output failed, or large output could not be written to a temporary file. */
+/** The stream of an input or an output failed, or large output does not fit into a temporary file or into memory. */
 final class StreamException extends \RuntimeException implements SpindleException
 {
     private function __construct(string $message)
@@ -25,6 +26,14 @@ final class StreamException extends \RuntimeException implements SpindleExceptio
     public static function onStream(): self
     {
         return new self('Could not write output to the stream that was set for it: ' . self::reason());
+    }
+
+    public static function tooLarge(int $bytes): self
+    {
+        return new self(
+            "The output of {$bytes} bytes does not fit into memory: " . FreeMemory::usage()
+                . '. Read it with stdoutStream() or stderrStream(), or raise memory_limit',
+        );
     }
 
     public static function closedStream(): self

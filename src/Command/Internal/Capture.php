@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Command\Internal;
 
 use Spindle\Command\StreamException;
+use Spindle\Internal\FreeMemory;
 
 /** Holds bytes, such as the output of a command: in memory if they are few, otherwise in an unlinked file. */
 final class Capture
@@ -116,10 +117,14 @@ final class Capture
         return $this->length;
     }
 
+    /** @throws StreamException when the output in a file is too large for the free memory */
     public function toString(): string
     {
         if ($this->file === null) {
             return $this->bytes;
+        }
+        if (!(new FreeMemory())->allowsPart($this->length, $this->length)) {
+            throw StreamException::tooLarge($this->length);
         }
 
         return $this->shared === null

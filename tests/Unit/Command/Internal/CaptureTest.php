@@ -8,6 +8,7 @@ use PHPUnit\Framework\TestCase;
 use Spindle\Command\Internal\Capture;
 use Spindle\Command\Internal\CaptureStore;
 use Spindle\Command\StreamException;
+use Spindle\Tests\Host;
 use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\Text;
 
@@ -49,6 +50,37 @@ final class CaptureTest extends TestCase
         self::assertTrue($capture->toString() === $expected);
         self::assertSame(3_000_000, $capture->length());
         self::assertSame([], Text::names($this->path()), 'the file has no name');
+    }
+
+    public function testOutputThatIsLargerThanTheMemoryIsRefused(): void
+    {
+        [$message, $bytes] = (array) Host::call(
+            self::class . '::readMoreThanTheMemory',
+            [$this->path()],
+            options: ['-d', 'memory_limit=64M'],
+        );
+
+        self::assertIsString($message);
+        self::assertStringStartsWith('The output of 100000000 bytes does not fit into memory: ', $message);
+        self::assertStringContainsString(' of 67108864 bytes (memory_limit) are in use. Read it with ', $message);
+        self::assertSame(100_000_000, $bytes, 'the stream still has all of it');
+    }
+
+    /** @return array{string, int} message of the exception, and number of bytes of the stream */
+    public static function readMoreThanTheMemory(string $directory): array
+    {
+        $capture = new Capture(new CaptureStore($directory));
+        for ($i = 0; $i < 100; ++$i) {
+            $capture->append(str_repeat('x', 1_000_000));
+        }
+        $message = '';
+        try {
+            $capture->toString();
+        } catch (StreamException $refused) {
+            $message = $refused->getMessage();
+        }
+
+        return [$message, fstat($capture->toStream())['size'] ?? 0];
     }
 
     public function testARelativeDirectoryIsNotInTheRootDirectoryWhenTheWorkingDirectoryWasRemoved(): void
