@@ -21,6 +21,7 @@ use Spindle\Internal\CannotWaitException;
 use Spindle\Internal\Excerpt;
 use Spindle\Internal\FileSizeLimit;
 use Spindle\Internal\FileType;
+use Spindle\Internal\FreeMemory;
 use Spindle\Internal\IsolatedCall;
 use Spindle\Internal\Preload;
 use Spindle\Internal\SelfWaitException;
@@ -94,6 +95,7 @@ final class CommandDispatcher implements AttemptEvents
             Sink::class,
             FileSizeLimit::class,
             FileType::class,
+            FreeMemory::class,
             CommandRequest::class,
             ShellLine::class,
             WorkingDirectory::class,
