@@ -15,6 +15,26 @@ final readonly class RequestBody
 {
     private function __construct(public string $type, public string|StreamInterface $content) {}
 
+    /**
+     * Returns the type and the content.
+     *
+     * @return array{string, string}
+     *
+     * @throws \LogicException when the content is a stream
+     */
+    public function __serialize(): array
+    {
+        return \is_string($this->content) ? [$this->type, $this->content] : throw new \LogicException(
+            'The body of a request can not be serialized if it is a stream. Create it in the process that sends it',
+        );
+    }
+
+    /** @param array{string, string} $data */
+    public function __unserialize(#[\SensitiveParameter] array $data): void
+    {
+        [$this->type, $this->content] = $data;
+    }
+
     /** @throws \JsonException when the value can't be encoded */
     public static function json(#[\SensitiveParameter] mixed $value): self
     {

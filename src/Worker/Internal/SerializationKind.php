@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Spindle\Worker\Internal;
 
+use Spindle\Internal\NotCopyable;
+
 /** The way in which serialize() reads the objects of a class. */
 enum SerializationKind
 {
@@ -15,9 +17,6 @@ enum SerializationKind
     case Date;
     case ProcessBound;
     case Emptied;
-
-    /** Namespace of this library. Its classes with __clone() own processes, connections or servers. */
-    private const OWN_NAMESPACE = 'Spindle\\';
 
     /**
      * PHP classes whose objects lose their contents in serialize() without an error. PHP 8.5 serializes heaps, but an
@@ -33,11 +32,7 @@ enum SerializationKind
     public static function of(object $value): self
     {
         $class = $value::class;
-        if (
-            str_starts_with($class, self::OWN_NAMESPACE)
-            && !$value instanceof \Throwable
-            && method_exists($class, '__clone')
-        ) {
+        if (\in_array(NotCopyable::class, class_uses($class), true)) {
             return self::ProcessBound;
         }
         if ($class === \DateTimeImmutable::class || $class === \DateTime::class) {

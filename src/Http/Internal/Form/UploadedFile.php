@@ -6,6 +6,7 @@ namespace Spindle\Http\Internal\Form;
 
 use Psr\Http\Message\StreamInterface;
 use Psr\Http\Message\UploadedFileInterface;
+use Spindle\Http\Internal\Message\NotSerializable;
 use Spindle\Internal\Async\LoopTurn;
 use Spindle\Internal\Warnings;
 
@@ -17,6 +18,8 @@ use Spindle\Internal\Warnings;
  */
 final class UploadedFile implements UploadedFileInterface
 {
+    use NotSerializable;
+
     /** Bytes copied between two turns of the event loop. */
     private const CHUNK_BYTES = 1 << 20;
 

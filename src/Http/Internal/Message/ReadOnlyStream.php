@@ -7,6 +7,11 @@ namespace Spindle\Http\Internal\Message;
 /** Default methods of a PSR-7 stream that is read once, from its beginning to its end. */
 trait ReadOnlyStream
 {
+    use NotSerializable;
+
+    /** Refuses copies, which would share the connection, file or iterator. */
+    private function __clone() {}
+
     public function __toString(): string
     {
         return $this->getContents();

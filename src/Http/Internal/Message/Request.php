@@ -22,6 +22,7 @@ use Spindle\Http\MatchedRoute;
 final class Request implements ServerRequestInterface
 {
     use HasFields;
+    use NotSerializable;
 
     /** @var string|null null for the received method */
     private ?string $method = null;

@@ -51,6 +51,16 @@ final class RequestBodyTest extends TestCase
         self::assertSame(['xxxxxxxxxx', []], [$bytes, $warnings]);
     }
 
+    public function testOnlyABodyWithoutAStreamIsSerialized(): void
+    {
+        $body = unserialize(serialize(RequestBody::json([1])));
+        self::assertEquals(RequestBody::json([1]), $body);
+
+        $this->expectException(\LogicException::class);
+        $this->expectExceptionMessage('The body of a request can not be serialized if it is a stream. Create it in');
+        serialize(RequestBody::file(__FILE__));
+    }
+
     public function testTheNameOfAFieldCanBeANumber(): void
     {
         $body = RequestBody::multipart(['0' => 'x', '7' => ['y', 'z']]);
