@@ -66,21 +66,27 @@ final readonly class RequestBody
     /**
      * Creates a form of the type multipart/form-data (RFC 7578), which can contain files.
      *
-     * @param array<array-key, string|FormFile|list<string|FormFile>> $fields one value, or a list of values, by name
+     * An array sends its values with their keys, as in {@see form()}: `['m' => ['w' => 'x']]` sends the field `m[w]`,
+     * and `['tags' => ['a']]` sends `tags[0]`. A list whose name ends with `[]` sends each value with this name.
      *
-     * @throws \InvalidArgumentException when a name is empty
+     * @param array<array-key, mixed> $fields by name: strings, numbers, booleans (sent as 1 and 0), {@see FormFile}, or
+     *     arrays of these; a field with null is left out
+     * @param bool $repeatsNames true to send each value of a list with the same name, as some servers other than PHP
+     *     expect
+     *
+     * @throws \InvalidArgumentException when a name is empty, or a value has another type, such as a stream
      * @throws \RuntimeException when a file can't be opened
      */
-    public static function multipart(#[\SensitiveParameter] array $fields): self
+    public static function multipart(#[\SensitiveParameter] array $fields, bool $repeatsNames = false): self
     {
         $boundary = bin2hex(random_bytes(16));
         $parts = [];
-        foreach ($fields as $name => $values) {
+        foreach ($fields as $name => $given) {
             $name = (string) $name; // PHP turns a key such as '0' into an integer
             if ($name === '') {
                 throw new \InvalidArgumentException('A field of a multipart form needs a name; one name is empty');
             }
-            foreach (\is_array($values) ? $values : [$values] as $value) {
+            foreach (self::fields($name, $given, $repeatsNames) as [$name, $value]) {
                 $head = "--{$boundary}\r\nContent-Disposition: form-data; name=" . self::quote($name);
                 if ($value instanceof FormFile) {
                     $parts[] = "{$head}; filename=" . self::quote($value->name)
@@ -99,6 +105,32 @@ final readonly class RequestBody
         return $texts === $parts
             ? new self($type, implode('', $texts))
             : self::stream(self::pieces($parts), $type);
+    }
+
+    /**
+     * @return iterable<array{string, string|FormFile}> names and values of the fields that a value consists of
+     *
+     * @throws \InvalidArgumentException
+     */
+    private static function fields(string $name, #[\SensitiveParameter] mixed $value, bool $repeatsNames): iterable
+    {
+        if (\is_array($value)) {
+            $keepsName = array_is_list($value) && ($repeatsNames || str_ends_with($name, '[]'));
+            foreach ($value as $key => $inner) {
+                yield from self::fields($keepsName ? $name : "{$name}[{$key}]", $inner, $repeatsNames);
+            }
+        } elseif ($value instanceof FormFile) {
+            yield [$name, $value];
+        } elseif (\is_bool($value)) {
+            yield [$name, $value ? '1' : '0'];
+        } elseif (\is_scalar($value) || $value instanceof \Stringable && !$value instanceof StreamInterface) {
+            yield [$name, (string) $value];
+        } elseif ($value !== null) {
+            throw new \InvalidArgumentException(
+                "The field '{$name}' of a multipart form can not be a " . get_debug_type($value)
+                    . '. Use new FormFile($path) for a file, or a string for its contents',
+            );
+        }
     }
 
     /**

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Unit\Http\Client;
 
+use Nyholm\Psr7\Stream;
 use PHPUnit\Framework\Attributes\TestWith;
 use PHPUnit\Framework\TestCase;
 use Psr\Http\Message\StreamInterface;
@@ -63,11 +64,61 @@ final class RequestBodyTest extends TestCase
 
     public function testTheNameOfAFieldCanBeANumber(): void
     {
-        $body = RequestBody::multipart(['0' => 'x', '7' => ['y', 'z']]);
+        self::assertSame([['0', 'x'], ['7', 'y']], self::fieldsOf(RequestBody::multipart(['0' => 'x', '7' => 'y'])));
+    }
 
+    public function testAMultipartFormHasTheNamesAndValuesOfAnOrdinaryForm(): void
+    {
+        $fields = [
+            'tags' => ['a', 'b'],
+            'm' => ['w' => 'first', 'v' => ['x' => 2, 'y' => 0.5]],
+            'yes' => true,
+            'no' => [false],
+            'none' => null,
+            'empty' => [],
+        ];
+        $ordinary = [];
+        foreach (explode('&', (string) RequestBody::form($fields)->content) as $field) {
+            $ordinary[] = array_map(urldecode(...), explode('=', $field, 2));
+        }
+
+        self::assertSame($ordinary, self::fieldsOf(RequestBody::multipart($fields)));
+        self::assertSame('m[v][y]', $ordinary[4][0]);
+    }
+
+    public function testAListOfAMultipartFormCanRepeatItsName(): void
+    {
+        self::assertSame([['a[]', 'x'], ['a[]', 'y']], self::fieldsOf(RequestBody::multipart(['a[]' => ['x', 'y']])));
+        self::assertSame(
+            [['a', 'x'], ['a', 'y'], ['b[c]', 'z']],
+            self::fieldsOf(RequestBody::multipart(['a' => ['x', 'y'], 'b' => ['c' => 'z']], repeatsNames: true)),
+        );
+    }
+
+    #[TestWith(['resource'])]
+    #[TestWith(['stream'])]
+    #[TestWith(['object'])]
+    public function testAMultipartFormRefusesAValueThatIsNoText(string $kind): void
+    {
+        [$value, $type] = match ($kind) {
+            'resource' => [fopen('php://memory', 'r'), 'resource (stream)'],
+            'stream' => [Stream::create('x'), Stream::class],
+            default => [new \stdClass(), 'stdClass'],
+        };
+        $this->expectException(\InvalidArgumentException::class);
+        $this->expectExceptionMessage(
+            "The field 'a[b][0]' of a multipart form can not be a {$type}. Use new FormFile(\$path) for a file",
+        );
+        RequestBody::multipart(['a' => ['b' => [$value]]]);
+    }
+
+    /** @return list<array{string, string}> names and values */
+    private static function fieldsOf(RequestBody $body): array
+    {
         self::assertIsString($body->content);
-        preg_match_all('/form-data; name="(\d)"\r\n\r\n(\w)\r\n/', $body->content, $match);
-        self::assertSame([['0', '7', '7'], ['x', 'y', 'z']], [$match[1], $match[2]]);
+        preg_match_all('/form-data; name="([^"]+)"\r\n\r\n(.*)\r\n/', $body->content, $matches, \PREG_SET_ORDER);
+
+        return array_map(static fn(array $match): array => [$match[1], $match[2]], $matches);
     }
 
     public function testAFieldNeedsAName(): void
