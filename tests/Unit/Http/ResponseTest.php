@@ -7,6 +7,8 @@ namespace Spindle\Tests\Unit\Http;
 use Nyholm\Psr7\Stream;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
+use Spindle\Http\Client\HttpClient;
+use Spindle\Http\HttpException;
 use Spindle\Http\Response;
 
 final class ResponseTest extends TestCase
@@ -77,6 +79,45 @@ final class ResponseTest extends TestCase
         $this->expectException(\InvalidArgumentException::class);
 
         $set();
+    }
+
+    /** @param \Closure(): mixed $set */
+    #[DataProvider('listsOfHeaders')]
+    public function testAListOfHeadersIsRefusedWithTheRightForm(\Closure $set): void
+    {
+        $this->expectException(\InvalidArgumentException::class);
+        $this->expectExceptionMessage("Write ['Name' => 'value'], not ['Name: value']");
+
+        $set();
+    }
+
+    /** @return iterable<string, array{\Closure(): mixed}> */
+    public static function listsOfHeaders(): iterable
+    {
+        $headers = self::untyped(['X-One' => 'a', 'Content-Type: text/plain']);
+        yield 'the constructor' => [static fn() => new Response(200, $headers)];
+        yield 'json()' => [static fn() => Response::json([], 200, $headers)];
+        yield 'stream()' => [static fn() => Response::stream([], headers: $headers)];
+        yield 'a refusal' => [static fn() => new HttpException(403, headers: $headers)];
+        yield 'a request' => [static fn() => (new HttpClient())->get('http://127.0.0.1:1/', $headers)];
+    }
+
+    public function testAReceivedHeaderCanHaveTheNameZero(): void
+    {
+        self::assertSame('x', (new Response(200, self::untyped([['x']])))->getHeaderLine('0'));
+    }
+
+    /**
+     * Returns headers that the declared type does not allow.
+     *
+     * @param array<mixed> $headers
+     *
+     * @return array<string, string|list<string>>
+     */
+    private static function untyped(array $headers): array
+    {
+        /** @var array<string, string|list<string>> */
+        return $headers;
     }
 
     public function testNamesOfHeadersHaveNoCaseAndKeepTheirs(): void

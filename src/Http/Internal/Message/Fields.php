@@ -52,6 +52,12 @@ final class Fields
      */
     public static function of(#[\SensitiveParameter] array $headers): array
     {
+        if (\is_string($headers[0] ?? null)) { // received headers, whose values are lists, may have the name 0
+            throw new \InvalidArgumentException(
+                'A header must be set by its name, but an entry has no name or the name 0.'
+                    . " Write ['Name' => 'value'], not ['Name: value']",
+            );
+        }
         $fields = [];
         foreach ($headers as $name => $values) {
             $name = self::name($name);
