@@ -112,11 +112,11 @@ final class ResponseTest extends TestCase
      *
      * @param array<mixed> $headers
      *
-     * @return array<string, string|list<string>>
+     * @return array<string, string>
      */
     private static function untyped(array $headers): array
     {
-        /** @var array<string, string|list<string>> */
+        /** @var array<string, string> */
         return $headers;
     }
 
