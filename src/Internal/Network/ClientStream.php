@@ -24,6 +24,7 @@ final class ClientStream
         Deadline::class,
         DnsLookup::class,
         FiberTrace::class,
+        KeepAlive::class,
         Libc::class,
         LoopLimit::class,
         NetworkException::class,

@@ -10,14 +10,20 @@ use Amp\Internal\WrappedCancellation;
 use Revolt\EventLoop;
 use Revolt\EventLoop\FiberLocal;
 use Revolt\EventLoop\Internal\DriverSuspension;
+use Revolt\EventLoop\Internal\StreamReadableCallback;
 use Revolt\EventLoop\Internal\StreamWritableCallback;
 use Spindle\Http\Client\ConnectFailedException;
+use Spindle\Http\Client\ConnectionLostException;
 use Spindle\Http\Client\HttpClientOptions;
 use Spindle\Http\Client\RequestOptions;
+use Spindle\Http\Client\RequestTimeoutException;
+use Spindle\Http\Internal\Message\Fields;
+use Spindle\Http\Response;
 use Spindle\Internal\Async\CallbackFiber;
 use Spindle\Internal\Async\Condition;
 use Spindle\Internal\Async\FiberQueue;
 use Spindle\Internal\Network\ClientStream;
+use Spindle\Internal\Network\WriteBuffer;
 use Spindle\Internal\Preload;
 use Spindle\Internal\WeakTimer;
 
@@ -52,20 +58,32 @@ final class OriginPools
         Preload::load( // loading a class needs a file descriptor, and perhaps none is free later
             CallbackFiber::class,
             Cancellable::class,
+            ClientConnection::class,
+            ClientExchange::class,
             Condition::class,
             ConnectFailedException::class,
+            ConnectionEndedException::class,
+            ConnectionLostException::class,
             DeferredCancellation::class,
             DriverSuspension::class,
             FailedRequest::class,
             FiberLocal::class,
+            Fields::class,
             OriginConnector::class,
             OriginPool::class,
             OutgoingRequest::class,
             PoolKill::class,
+            RequestTimeoutException::class,
+            Response::class,
+            ResponseBody::class,
+            ResponseHead::class,
+            StreamReadableCallback::class,
             StreamWritableCallback::class,
+            TimedOutException::class,
             UnreadableBodyException::class,
             Url::class,
             WrappedCancellation::class,
+            WriteBuffer::class,
             ...ClientStream::PRELOADED,
         );
     }

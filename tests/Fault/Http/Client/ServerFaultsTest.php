@@ -972,6 +972,39 @@ final class ServerFaultsTest extends TestCase
         self::assertSame('ok', $later);
     }
 
+    public function testAConnectionThatTakesTheLastDescriptorNeedsNoFurtherClass(): void
+    {
+        $failure = Host::call(
+            self::class . '::requestWithOneDescriptor',
+            within: ['/bin/sh', '-c', 'ulimit -n 40; exec "$@"', 'sh'],
+        );
+
+        self::assertSame('', $failure);
+    }
+
+    /** @return string names of the missing classes that the first connection of a client needs without a descriptor */
+    public static function requestWithOneDescriptor(): string
+    {
+        $listener = stream_socket_server('tcp://127.0.0.1:0');
+        \assert($listener !== false);
+        $url = 'http://' . stream_socket_get_name($listener, false) . '/';
+        $client = new HttpClient();
+        self::failure(static fn() => $client->get('http://127.0.0.1:1/'));
+        $missing = [];
+        spl_autoload_register(static function (string $class) use (&$missing): void {
+            $missing[] = $class;
+        }, prepend: true);
+        $files = [];
+        while (($file = @fopen('/dev/null', 'r')) !== false) {
+            $files[] = $file;
+        }
+        fclose(array_pop($files) ?? throw new \LogicException('No descriptor was free'));
+        $options = new RequestOptions(firstByteTimeout: 0.1);
+        self::failure(static fn() => $client->get($url, options: $options));
+
+        return implode(', ', $missing);
+    }
+
     /** @return list<string> class and message of the failure; the body of a request when descriptors are free again */
     public static function requestWithoutDescriptors(): array
     {
