@@ -174,6 +174,11 @@ final class InflatedBody implements StreamInterface
         $this->source->close();
     }
 
+    public function isReadable(): bool
+    {
+        return !$this->isClosed;
+    }
+
     private function request(): OutgoingRequest
     {
         /** @var OutgoingRequest */

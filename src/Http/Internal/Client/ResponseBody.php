@@ -170,8 +170,15 @@ final class ResponseBody implements StreamInterface
         if ($this->connection !== null) {
             $this->pool->drop($this->connection);
             $this->connection = null;
-            $this->failure = new \RuntimeException('The body was closed');
         }
+        $this->failure ??= new \RuntimeException('The body was closed');
+        $this->dropped += $this->offset;
+        [$this->bytes, $this->offset] = ['', 0];
+    }
+
+    public function isReadable(): bool
+    {
+        return !$this->isClosed;
     }
 
     private function request(): OutgoingRequest

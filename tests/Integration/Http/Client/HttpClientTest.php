@@ -609,6 +609,23 @@ final class HttpClientTest extends TestCase
         $server->close();
     }
 
+    #[TestWith([false])]
+    #[TestWith([true])]
+    public function testAShortBodyCanNotBeReadAfterItWasClosed(bool $isCompressed): void
+    {
+        $this->serve(static fn(): Response => $isCompressed
+            ? new Response(200, ['Content-Encoding' => 'gzip'], (string) gzencode('hello'))
+            : Response::text('hello'));
+        $body = $this->http()->get($this->url())->getBody();
+        self::assertSame(['hello', true], [(string) $body, $body->isReadable()]);
+        $body->close();
+
+        self::assertSame([false, false], [$body->isReadable(), $body->isSeekable()]);
+        $this->expectException(\RuntimeException::class);
+        $this->expectExceptionMessage('The body was closed');
+        $body->getContents();
+    }
+
     public function testALongBodyCanBeReadAgainOnlyIfItWasReturnedAsAWhole(): void
     {
         $text = str_repeat('text', 500_000);
