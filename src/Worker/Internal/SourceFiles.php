@@ -53,6 +53,14 @@ final class SourceFiles
                 'write it as a closure, such as fn($x) => f($x)',
             );
         }
+        if (!\extension_loaded('tokenizer')) {
+            throw UnserializableException::at(
+                $place,
+                'a closure, and its source is read with ext-tokenizer, which is missing',
+                null,
+                'install ext-tokenizer, or ' . self::ALTERNATIVE,
+            );
+        }
         $onLine = self::file($file, $line, $place)->closures[$line] ?? [];
         if (\count($onLine) === 1 && $onLine[0]->couldBe($closure)) {
             return $onLine[0];

@@ -135,6 +135,22 @@ final class ClosureSourceTest extends TestCase
         }
     }
 
+    public function testWithoutTheTokenizerTheRefusalOfAClosureNamesTheExtension(): void
+    {
+        $autoload = var_export(\dirname(__DIR__, 3) . '/vendor/autoload.php', true);
+        $process = new Process([\PHP_BINARY, '-n', '-r', "require {$autoload};"
+            . ' extension_loaded("tokenizer") && exit("loaded");'
+            . ' Spindle\Worker\Internal\TaskCode::encode("intval", "k");'
+            . ' try { Spindle\Worker\Internal\TaskCode::encode(fn() => 1, "k"); } catch (Exception $refused) {'
+            . ' echo $refused->getMessage(); }']);
+        $output = $process->mustRun()->getOutput();
+        if ($output === 'loaded') {
+            self::markTestSkipped('This PHP was built with ext-tokenizer.');
+        }
+
+        self::assertStringContainsString(': install ext-tokenizer, or submit an invokable object', $output);
+    }
+
     public function testAnArrowFunctionEndsWithTheKeyOfWhatItYields(): void
     {
         $expression = "[\$take(fn() => yield 1 => \$three),\n"

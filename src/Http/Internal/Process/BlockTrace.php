@@ -197,6 +197,9 @@ final readonly class BlockTrace
     /** @return iterable<array{int, int, array{string, int, string}|null}> first line, last line, last blocking call */
     private static function statements(string $file): iterable
     {
+        if (!\extension_loaded('tokenizer')) {
+            return;
+        }
         $tokens = array_values(array_filter(
             \PhpToken::tokenize((string) Files::read($file)),
             static fn(\PhpToken $token): bool => !$token->isIgnorable(),
