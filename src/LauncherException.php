@@ -13,11 +13,11 @@ final class LauncherException extends \RuntimeException implements SpindleExcept
         parent::__construct($message);
     }
 
-    public static function noPhp(string $reason): self
+    /** @param string $options class with the option for the path */
+    public static function noPhp(string $reason, string $options): self
     {
         return new self(
-            "The launcher needs PHP's command-line binary: {$reason}. Set its path with"
-                . " CommandPoolOptions(php: '/usr/bin/php')",
+            "The pool needs PHP's command-line binary: {$reason}. Set its path with {$options}(php: '/usr/bin/php')",
         );
     }
 

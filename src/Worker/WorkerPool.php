@@ -68,7 +68,10 @@ final class WorkerPool implements Executor, Statistics
                     . ' Submit its tasks from an outer pool',
             );
         }
-        LauncherChild::checkFunctions('stream_socket_server');
+        LauncherChild::checkFunctions(
+            ['stream_socket_server'],
+            ', or run the tasks in this process with an InlineExecutor',
+        );
         $this->ownerPid = (int) getmypid();
         $this->settings = $settings = new WorkerSettings($options);
         $this->dispatcher = new TaskDispatcher(

@@ -55,8 +55,13 @@ final class LauncherChild
         $this->pid = $status['pid'];
     }
 
-    /** @throws LauncherException when PHP lacks a function of `$others`, or one that a launcher or its parent needs */
-    public static function checkFunctions(string ...$others): void
+    /**
+     * @param list<string> $others      further functions that the caller needs
+     * @param string       $alternative what to do without these functions; may be empty
+     *
+     * @throws LauncherException when PHP lacks a function of `$others`, or one that a launcher or its parent needs
+     */
+    public static function checkFunctions(array $others = [], string $alternative = ''): void
     {
         $missing = array_filter(
             [...self::REQUIRED_FUNCTIONS, ...$others],
@@ -65,7 +70,9 @@ final class LauncherChild
         if ($missing !== []) {
             $functions = implode('(), ', $missing);
 
-            throw LauncherException::cannotStart("this PHP has no {$functions}(); see disable_functions in php.ini");
+            throw LauncherException::cannotStart(
+                "this PHP has no {$functions}(); see disable_functions in php.ini{$alternative}",
+            );
         }
     }
 

@@ -14,16 +14,18 @@ final class PhpBinary
     private const EXTENSIONS = ['ffi' => 'FFI', 'posix' => 'posix', 'pcntl' => 'pcntl'];
 
     /**
-     * @param string|null $given path that the caller has set; null to search for one
+     * @param string|null $given   path that the caller has set; null to search for one
+     * @param string      $options class with the option for the path
      *
      * @throws LauncherException when no executable file is found
      */
-    public static function find(?string $given): string
+    public static function find(?string $given, string $options = 'CommandPoolOptions'): string
     {
+        if ($given !== null && !self::isProgram($given)) {
+            throw LauncherException::noPhp("'{$given}' is not an executable file" . self::restriction(), $options);
+        }
         if ($given !== null) {
-            return self::isProgram($given)
-                ? $given
-                : throw LauncherException::noPhp("'{$given}' is not an executable file" . self::restriction());
+            return $given;
         }
         $candidates = \in_array(\PHP_SAPI, ['cli', 'cli-server'], true) ? [\PHP_BINARY] : [];
         $version = \PHP_MAJOR_VERSION . '.' . \PHP_MINOR_VERSION;
@@ -38,7 +40,7 @@ final class PhpBinary
 
         $tried = implode(', ', \array_slice($candidates, 0, 4));
 
-        throw LauncherException::noPhp("none of {$tried} is an executable file" . self::restriction());
+        throw LauncherException::noPhp("none of {$tried} is an executable file" . self::restriction(), $options);
     }
 
     /**

@@ -40,7 +40,7 @@ final class ProcessContext implements Context, LauncherEvents
         array $options,
         private readonly float $grace,
     ) {
-        $this->command = [PhpBinary::find($php), ...$options, __DIR__ . '/Process/main.php'];
+        $this->command = [PhpBinary::find($php, 'WorkerPoolOptions'), ...$options, __DIR__ . '/Process/main.php'];
         if (str_contains(implode('', $this->command), "\0")) { // the frame separates arguments by NUL
             throw new \ValueError(
                 'The command line of a worker contains a NUL byte. Check the ini setting memory_limit',

@@ -180,6 +180,7 @@ final class HostConditionsTest extends TidyTestCase
 
             self::assertIsString($message);
             self::assertStringContainsString("this PHP has no {$function}()", $message);
+            self::assertSame($method === 'failureOfAWorkerPool', str_contains($message, 'with an InlineExecutor'));
         }
     }
 

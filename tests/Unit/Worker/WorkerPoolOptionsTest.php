@@ -6,6 +6,7 @@ namespace Spindle\Tests\Unit\Worker;
 
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
+use Spindle\LauncherException;
 use Spindle\Tests\OwnDirectory;
 use Spindle\Worker\Internal\ContextEvents;
 use Spindle\Worker\Internal\ProcessContext;
@@ -15,6 +16,14 @@ use Spindle\Worker\WorkerPoolOptions;
 final class WorkerPoolOptionsTest extends TestCase
 {
     use OwnDirectory;
+
+    public function testAPathThatIsNoPhpIsRefusedWithTheNameOfTheOption(): void
+    {
+        $this->expectException(LauncherException::class);
+        $this->expectExceptionMessage('executable file. Set its path with WorkerPoolOptions(php: ');
+
+        new WorkerPool(1, options: new WorkerPoolOptions(php: '/no/such/php'));
+    }
 
     /** @return iterable<string, array{\Closure(): mixed, string}> */
     public static function outOfRange(): iterable

@@ -92,7 +92,7 @@ final class AgentProcess
     public function run(): int
     {
         // Without these checks, the agent would claim jobs before it fails.
-        LauncherChild::checkFunctions('ini_set', 'putenv', 'stream_socket_server'); // workers need them
+        LauncherChild::checkFunctions(['ini_set', 'putenv', 'stream_socket_server']); // workers need them
         PhpBinary::find(null);
         $admin = $this->options->admin === null ? null : $this->openAdmin($this->options->admin);
         $signals = $this->watchSignals();

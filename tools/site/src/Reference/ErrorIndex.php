@@ -19,9 +19,9 @@ final readonly class ErrorIndex
     /** Advice about an exception, by class. */
     public const ADVICE = [
         SpindleException::class => 'Catch it to handle all failures of Spindle at run time.',
-        LauncherException::class => 'Follow the message: set `CommandPoolOptions::$php`, raise the descriptor limit'
-            . ' (`ulimit -n`), or create the pool after the fork. If a launcher died, run the keys in `$unfinished`'
-            . ' again, or set `rerunAfterCrash: true`.',
+        LauncherException::class => 'Follow the message: set `CommandPoolOptions::$php` or'
+            . ' `WorkerPoolOptions::$php`, raise the descriptor limit (`ulimit -n`), or create the pool after the'
+            . ' fork. If a launcher died, run the keys in `$unfinished` again, or set `rerunAfterCrash: true`.',
         Command\CommandFailedException::class => 'Read `$result`: exit code, signal, timeout or missing program, and'
             . ' both outputs.',
         Command\StreamException::class => 'Free space in the temporary directory, choose another one'
