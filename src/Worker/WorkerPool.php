@@ -271,14 +271,15 @@ final class WorkerPool implements Executor, Statistics
         $isHere = $options->php === null && \PHP_SAPI === 'cli';
         $createProcessContext = static fn(ContextEvents $events): ProcessContext
             => new ProcessContext($events, $options->php, $settings->phpOptions(), $options->grace);
+        $advice = $settings->startAdvice();
 
         return match ($options->context) {
             WorkerContext::Process => $createProcessContext($events),
             WorkerContext::Fork => !$isHere || (\function_exists('pcntl_fork') && \function_exists('posix_kill'))
-                ? new HostedContext($events, 'fork', $createProcessContext, $options->grace)
+                ? new HostedContext($events, 'fork', $createProcessContext, $options->grace, $advice)
                 : throw ContextUnavailableException::forks(),
             WorkerContext::Thread => !$isHere || class_exists('parallel\\Runtime')
-                ? new HostedContext($events, 'thread', $createProcessContext, $options->grace)
+                ? new HostedContext($events, 'thread', $createProcessContext, $options->grace, $advice)
                 : throw ContextUnavailableException::threads(),
         };
     }

@@ -24,23 +24,29 @@ final class WorkerStartException extends \RuntimeException implements SpindleExc
         );
     }
 
-    /** @param string $how such as "exit code 3" */
-    public static function ended(string $how, string $stderr): self
+    /**
+     * @param string $how    such as "exit code 3"
+     * @param string $advice may be empty
+     */
+    public static function ended(string $how, string $stderr, string $advice): self
     {
         $tail = trim($stderr);
 
         return new self(
-            "A worker ended before it began a task ({$how}). Check what WorkerPoolOptions(bootstrap:, initialize:) do"
+            "A worker ended before it began a task ({$how})" . ($advice === '' ? '' : ". {$advice}")
                 . ($tail === '' ? '' : "; its standard error ended with:\n{$tail}"),
         );
     }
 
-    /** @param float $seconds start timeout of the pool */
-    public static function late(float $seconds): self
+    /**
+     * @param float  $seconds start timeout of the pool
+     * @param string $advice  may be empty
+     */
+    public static function late(float $seconds, string $advice): self
     {
         return new self(
-            "A worker was not ready within {$seconds} seconds. Check what WorkerPoolOptions(bootstrap:, initialize:)"
-                . ' do, or increase startTimeout',
+            "A worker was not ready within {$seconds} seconds. "
+                . ($advice === '' ? 'Increase startTimeout' : "{$advice}, or increase startTimeout"),
         );
     }
 

@@ -64,12 +64,14 @@ final class HostedContext implements Context, ContextEvents
      * @param string                                  $kind      fork or thread
      * @param \Closure(ContextEvents): ProcessContext $createHostContext
      * @param float                                   $grace     seconds between SIGTERM and SIGKILL
+     * @param string                                  $advice    for a host that cannot start; may be empty
      */
     public function __construct(
         private readonly ContextEvents $events,
         private readonly string $kind,
         \Closure $createHostContext,
         private readonly float $grace,
+        private readonly string $advice,
     ) {
         $this->hostContext = $createHostContext($this);
     }
@@ -186,7 +188,9 @@ final class HostedContext implements Context, ContextEvents
         $this->link?->readAll();
         $how = $signal === null ? "exit code {$exitCode}" : "signal {$signal}";
         // If a signal ended the host, waiting workers are reported as lost, so that the pool starts other workers.
-        $failure = $this->failure ?? ($signal === null ? WorkerStartException::ended($how, $this->stderr) : null);
+        $failure = $this->failure ?? ($signal === null
+            ? WorkerStartException::ended($how, $this->stderr, $this->advice)
+            : null);
         $this->hostEnded($how, $failure, [$exitCode, $signal, $memoryPeak]);
     }
 

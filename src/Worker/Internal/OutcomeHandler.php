@@ -259,7 +259,7 @@ final class OutcomeHandler
             $signal,
             $worker->exitReport === '' ? null : $worker->exitReport,
             $worker->exitReport === '',
-            $worker->stderr,
+            $worker->lastErrors(),
             max($peak, $worker->memoryPeak),
             $batch->attempt,
             $batch->key($index),

@@ -156,7 +156,7 @@ final class WorkerGroup implements ContextEvents
     public function onLost(string $how): void
     {
         foreach ($this->workers as $id => $worker) {
-            $worker->appendStderr("The process that starts workers died ({$how})\n");
+            $worker->loss = "the process that starts workers died ({$how})";
             $this->onEnded($id, null, 9, 0);
         }
     }

@@ -71,6 +71,9 @@ final class WorkerHandle
     /** Last bytes of the standard error since the worker started, or since it was last idle. */
     public string $stderr = '';
 
+    /** Why the process that starts workers has ended, and this worker with it; null if it has not. */
+    public ?string $loss = null;
+
     public ?WorkerStartException $startFailure = null;
 
     /** Text of the fatal error that ended the worker; '' if exit() ended it; null if the worker reported neither. */
@@ -232,6 +235,12 @@ final class WorkerHandle
         $this->stderr = substr($this->stderr . $error, -self::MAX_STDERR_BYTES);
     }
 
+    /** Returns the last bytes of the standard error, and the loss of the process that starts workers. */
+    public function lastErrors(): string
+    {
+        return $this->stderr . ($this->loss === null ? '' : ucfirst("{$this->loss}\n"));
+    }
+
     /** Returns how many tasks of a batch the worker has started, as far as the pool knows. */
     public function startedCount(Batch $batch): int
     {
@@ -300,7 +309,10 @@ final class WorkerHandle
     {
         $reason = $this->exitReport === '' ? 'exit(' . ($this->exit[0] ?? '') . ')' : $this->exitReport;
 
-        return $this->startFailure ?? WorkerStartException::ended($reason ?? $this->exitDescription(), $this->stderr);
+        return $this->startFailure ?? $this->group->startup->ended(
+            $this->loss ?? $reason ?? $this->exitDescription(),
+            $this->stderr,
+        );
     }
 
     private function beginToEnd(): void

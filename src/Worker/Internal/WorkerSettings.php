@@ -36,6 +36,18 @@ final class WorkerSettings
         $this->initialize = $options->initialize === null ? null : TaskCode::encode($options->initialize, $this->key);
     }
 
+    /** Returns which options to check if a worker cannot start; '' if none of these options is set. */
+    public function startAdvice(): string
+    {
+        $set = array_filter([
+            'php:' => $this->options->php !== null,
+            'bootstrap:' => $this->options->bootstrap !== null,
+            'initialize:' => $this->initialize !== null,
+        ]);
+
+        return $set === [] ? '' : 'Check WorkerPoolOptions(' . implode(', ', array_keys($set)) . ')';
+    }
+
     /** @return array<string, mixed> without the key */
     public function __debugInfo(): array
     {

@@ -44,12 +44,21 @@ final class WorkerStartup
             $this,
             static function (self $startup) use ($worker): void {
                 if (!$worker->ready) {
-                    $startup->events->failedToStart($worker, WorkerStartException::late($startup->timeout));
+                    $startup->events->failedToStart($worker, WorkerStartException::late(
+                        $startup->timeout,
+                        $startup->settings->startAdvice(),
+                    ));
                 }
             },
         );
 
         return $worker;
+    }
+
+    /** Returns an exception for a worker that ended before it began a task. */
+    public function ended(string $how, string $stderr): WorkerStartException
+    {
+        return WorkerStartException::ended($how, $stderr, $this->settings->startAdvice());
     }
 
     public function forget(WorkerHandle $worker): void

@@ -38,6 +38,8 @@ trait ExhaustionFaults
 
         self::assertStringStartsWith(WorkerStartException::class, $outcomes[0]);
         self::assertStringContainsString('descriptors', $outcomes[0]);
+        self::assertStringNotContainsString('WorkerPoolOptions(', $outcomes[0]);
+        self::assertStringNotContainsString('signal 9', $outcomes[0]);
     }
 
     #[TestWith([true])]

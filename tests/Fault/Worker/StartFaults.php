@@ -87,7 +87,11 @@ trait StartFaults
         foreach ($futures as $name => $ofAPool) {
             foreach (self::outcomes($ofAPool) as $outcome) {
                 self::assertInstanceOf(WorkerStartException::class, $outcome, $name);
-                self::assertStringContainsString('not ready within 1 seconds', $outcome->getMessage(), $name);
+                self::assertStringEndsWith(
+                    'not ready within 1 seconds. Check WorkerPoolOptions(bootstrap:), or increase startTimeout',
+                    $outcome->getMessage(),
+                    $name,
+                );
             }
         }
         Eventually::holds(static fn(): bool => self::descendantsWith('sleep 1000') === [], 'nothing of it is left');
@@ -180,6 +184,7 @@ trait StartFaults
 
         self::assertInstanceOf(WorkerStartException::class, $outcome);
         self::assertStringContainsString('exit code 7', $outcome->getMessage());
+        self::assertStringContainsString('. Check WorkerPoolOptions(php:)', $outcome->getMessage());
         $this->script('php', 'exec ' . escapeshellarg(\PHP_BINARY) . ' "$@"');
         self::assertUsable($pool);
     }

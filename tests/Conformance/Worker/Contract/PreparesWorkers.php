@@ -81,7 +81,7 @@ trait PreparesWorkers
         );
 
         self::assertStringContainsString(
-            '). Check what WorkerPoolOptions(bootstrap:, initialize:) do',
+            '). Check WorkerPoolOptions(initialize:)',
             $failed->getMessage(),
         );
     }
