@@ -13,6 +13,9 @@ use Spindle\Worker\UnserializableException;
  */
 final class ClosurePacker
 {
+    private const ADVICE_ABOUT_THIS
+        = 'the closure uses $this, so capture only what it needs in variables, and make it static';
+
     /** @var \SplObjectStorage<\Closure, SentClosure|SentCallable> */
     private \SplObjectStorage $sent;
 
@@ -30,6 +33,9 @@ final class ClosurePacker
     /** @var list<array{mixed, string}> checked values and their paths */
     private array $checked = [];
 
+    /** @var list<string> paths of objects that closures use as $this */
+    private array $objects = [];
+
     public function __construct()
     {
         $this->sent = new \SplObjectStorage();
@@ -40,15 +46,41 @@ final class ClosurePacker
     public static function serialize(\Closure $closure, string $path): string
     {
         $packer = new self();
-        $sent = $packer->pack($closure, $path, 0);
-        $packer->refuseOutsideVariables();
+        try {
+            return $packer->serialized($closure, $path);
+        } catch (UnserializableException $refused) {
+            throw $packer->withAdvice($refused);
+        }
+    }
+
+    private function serialized(\Closure $closure, string $path): string
+    {
+        $sent = $this->pack($closure, $path, 0);
+        $this->refuseOutsideVariables();
 
         try {
-            return ValueSerializer::serializeAtDepth($sent, $path, $packer->serializability->deepest);
+            return ValueSerializer::serializeAtDepth($sent, $path, $this->serializability->deepest);
         } catch (UnserializableException $refused) {
-            $packer->throwWithPath();
+            $this->throwWithPath();
             throw $refused;
         }
+    }
+
+    /** Returns an exception with other advice if the refused part belongs to the $this of a closure. */
+    private function withAdvice(UnserializableException $refused): UnserializableException
+    {
+        foreach ($this->objects as $object) {
+            if (str_starts_with($refused->path, $object)) {
+                return UnserializableException::at(
+                    $refused->path,
+                    $refused->what,
+                    $refused->getPrevious(),
+                    self::ADVICE_ABOUT_THIS,
+                );
+            }
+        }
+
+        return $refused;
     }
 
     /** @throws UnserializableException with the path to the part that PHP refused */
@@ -76,7 +108,10 @@ final class ClosurePacker
         $source = SourceFiles::sourceOf($closure, $path);
         $sent = self::withoutCaptured($function, $source, $path);
         $this->sent[$closure] = $sent; // set first, because the closure may have captured itself
-        $this->check($sent->object, "{$path}'s \$this", $depth + 1);
+        if ($sent->object !== null) {
+            $this->objects[] = "{$path}'s \$this";
+            $this->check($sent->object, "{$path}'s \$this", $depth + 1);
+        }
         // getStaticVariables() evaluates the initial values of static variables, so it is called only if necessary. The
         // captured values are read twice: a variable that kept the first array would make each reference look shared.
         $mayShare = str_contains($source->code, '&') && self::hasReference($source->captured($function));

@@ -17,6 +17,12 @@ final class SerializabilityCheck
 
     public const TOO_DEEP = 'nested deeper than ' . self::MAX_DEPTH . ' levels';
 
+    /** Advice for objects and resources that belong to this process. */
+    public const CREATE_IT_THERE
+        = 'send what it is made from, such as a path or an array, and create it in the other process';
+
+    private const INSTEAD_OF_CLOSURE = 'send an invokable object or the name of a function';
+
     /** Value of $deepest if serialize() calls a method that may suspend the fiber. */
     public const MAY_SUSPEND = \PHP_INT_MAX - 1;
 
@@ -83,7 +89,8 @@ final class SerializabilityCheck
         } elseif (\is_object($value)) {
             $this->checkObject($value, $path, $depth, $isInObject);
         } elseif (\is_resource($value)) {
-            throw UnserializableException::at($path, 'an open ' . get_resource_type($value));
+            $what = 'an open ' . get_resource_type($value);
+            throw UnserializableException::at($path, $what, null, self::CREATE_IT_THERE);
         } elseif (!\is_scalar($value) && $value !== null) {
             throw UnserializableException::at($path, 'a closed resource');
         }
@@ -94,7 +101,7 @@ final class SerializabilityCheck
         if ($value instanceof \Closure) {
             $this->foundClosure = $this->acceptsClosures && !$isInObject
                 ? true
-                : throw UnserializableException::at($path, 'a closure');
+                : throw UnserializableException::at($path, 'a closure', null, self::INSTEAD_OF_CLOSURE);
 
             return;
         }
@@ -105,7 +112,7 @@ final class SerializabilityCheck
         $this->seen[$id] = true;
         $class = $value::class;
         if (str_contains($class, "@anonymous\0")) {
-            throw UnserializableException::at($path, 'an object of an anonymous class');
+            throw UnserializableException::at($path, 'an object of an anonymous class', null, 'name the class');
         }
         $kind = self::$kinds[$class] ??= SerializationKind::of($value);
         $isRefused = $kind === SerializationKind::ProcessBound || $kind === SerializationKind::Emptied;

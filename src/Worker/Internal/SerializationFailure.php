@@ -40,6 +40,7 @@ final class SerializationFailure
             $path,
             $isRefusedByPhp ? $what : "{$what} and can't be serialized ({$reason})",
             $refused,
+            $isRefusedByPhp ? SerializabilityCheck::CREATE_IT_THERE : '',
         );
     }
 

@@ -257,19 +257,39 @@ final class ClosureJourneyTest extends TestCase
     {
         yield 'a closure in an object' => [
             '$o = (object) ["f" => fn() => 1]; return function () use ($o) { return 2; };',
-            "The task's captured variable \$o->f is a closure",
+            "The task's captured variable \$o->f is a closure, which can't be sent to another process: send an"
+                . ' invokable object or the name of a function',
         ];
         yield 'a closure in $this that uses it' => [
             'class %1$s { public $on; public $v = 1; function __construct() { $this->on = fn() => $this->v; }'
             . " function task() {\nreturn fn() => \$this->v; } } return (new %1\$s)->task();",
-            "The task's \$this->on is a closure",
+            "The task's \$this->on is a closure, which can't be sent to another process: the closure uses \$this, so"
+                . ' capture only what it needs in variables, and make it static',
+        ];
+        yield 'an object of PHP in $this' => [
+            'class %1$s { public $v = 1; function __construct(public $file) {}'
+            . ' function task() { return fn() => $this->v; } }'
+            . ' return (new %1$s(new \SplFileInfo("/")))->task();',
+            "The task's \$this->file is of type SplFileInfo, which can't be sent to another process: the closure uses",
+        ];
+        yield 'an object of PHP in $this of a captured closure' => [
+            'class %1$s { public $v = 1; function __construct(public $file) {}'
+            . ' function task() { $f = fn() => $this->v; return static fn() => $f(); } }'
+            . ' return (new %1$s(new \SplFileInfo("/")))->task();',
+            "The task's captured variable \$f's \$this->file is of type SplFileInfo, which can't be sent to another"
+                . ' process: the closure uses',
         ];
         yield 'a pool in $this' => [
             'class %1$s { public $v = 1; function __construct(public $pool) {}'
             . ' function task() { return fn() => $this->v; } }'
             . ' return (new %1$s(new \Spindle\Worker\WorkerPool(1)))->task();',
             "The task's \$this->pool is a Spindle\\Worker\\WorkerPool that belongs to this process, which can't be sent"
-                . ' to another process: create another one where it is needed',
+                . ' to another process: the closure uses $this, so capture only what it needs',
+        ];
+        yield 'a captured pool' => [
+            '$pool = new \Spindle\Worker\WorkerPool(1); return static fn() => $pool;',
+            "The task's captured variable \$pool is a Spindle\\Worker\\WorkerPool that belongs to this process, which"
+                . " can't be sent to another process: create another one where it is needed",
         ];
         yield 'a resource in a list of PHP' => [
             '$list = new \ArrayObject([fopen("php://memory", "r")]); return fn() => count($list);',
@@ -306,7 +326,8 @@ final class ClosureJourneyTest extends TestCase
         ];
         yield 'a generator' => [
             '$items = (fn() => yield 1)(); return fn() => $items;',
-            'captured variable $items is of type Generator',
+            "captured variable \$items is of type Generator, which can't be sent to another process: send what it is"
+                . ' made from, such as a path or an array, and create it in the other process',
         ];
     }
 
