@@ -87,7 +87,8 @@ final class SourceFiles
                 $place,
                 'one of ' . \count($onLine) . ' closures that begin ' . self::position($file, $line),
                 null,
-                "PHP can't tell them apart, so put each on a line of its own",
+                "PHP can't tell them apart, so put each on a line of its own"
+                    . (\count($onLine) === 2 && !$closure->isStatic() ? ', or make one of them static' : ''),
             );
     }
 

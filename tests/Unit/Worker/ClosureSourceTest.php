@@ -135,6 +135,25 @@ final class ClosureSourceTest extends TestCase
         }
     }
 
+    /** @return iterable<string, array{string, bool}> */
+    public static function ambiguousPairs(): iterable
+    {
+        yield 'two' => ['[$take(fn() => 1), $take(fn() => 2)]', true];
+        yield 'two static ones' => ['[$take(static fn() => 1), $take(static fn() => 2)]', false];
+        yield 'three' => ['[$take(fn() => 1), $take(fn() => 2), $take(fn() => 3)]', false];
+    }
+
+    #[DataProvider('ambiguousPairs')]
+    public function testTheRefusalAdvisesToMakeOneStaticIfThisDistinguishesBoth(string $line, bool $isAdvised): void
+    {
+        try {
+            TaskCode::encode($this->taken($line)[0], self::KEY);
+            self::fail('An ambiguous closure was accepted.');
+        } catch (UnserializableException $refused) {
+            self::assertSame($isAdvised, str_ends_with($refused->getMessage(), ', or make one of them static'));
+        }
+    }
+
     public function testWithoutTheTokenizerTheRefusalOfAClosureNamesTheExtension(): void
     {
         $autoload = var_export(\dirname(__DIR__, 3) . '/vendor/autoload.php', true);
