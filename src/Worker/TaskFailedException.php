@@ -29,7 +29,8 @@ final class TaskFailedException extends TaskException
         bool $isTaskMissing = false,
     ): self {
         [$class] = explode("\0", $thrown->class); // the rest of an anonymous class's name is a generated file name
-        $how = TaskCode::isMissing($thrown->class, $thrown->message)
+        $isMissing = TaskCode::isMissing($thrown->class, $thrown->message);
+        $how = $isMissing
             ? " did not run: {$thrown->message}"
             : " threw {$class}: {$thrown->message} in {$thrown->file}:{$thrown->line}";
         $message = self::subject($key)
@@ -37,7 +38,8 @@ final class TaskFailedException extends TaskException
             . self::afterAttempts($attempts)
             . self::advice($thrown);
 
-        return new self($message, $thrown, $attempts, $key, $original, $isTaskMissing);
+        // A console prints each previous exception, so one with the same text is left out.
+        return new self($message, $thrown, $attempts, $key, $isMissing ? null : $original, $isTaskMissing);
     }
 
     /** Creates the exception for a result, item or report that this process cannot decode. */

@@ -76,6 +76,7 @@ trait KnowsClasses
             $failure = self::failure(TaskFailedException::class, $pool->submit($task));
             self::assertNamesWhatAWorkerLacks($class, $failure, $name);
             self::assertStringStartsWith('The task did not run: ', $failure->getMessage(), $name);
+            self::assertNull($failure->getPrevious(), $name);
         }
 
         self::assertUsable($pool);
