@@ -106,14 +106,9 @@ final class CommandDispatcher implements AttemptEvents
         $this->closing = new FiberQueue();
         $this->store = new CaptureStore($options->temporaryDirectory);
         $this->log = $options->logger === null ? null : new StepLog($options->logger);
+        $filePrefix = UnlinkedFile::prefix($this->store->directory);
         $this->backend = $options->transport === null
-            ? new LauncherBackend(
-                $options,
-                $concurrency,
-                $this->log,
-                UnlinkedFile::prefix($this->store->directory),
-                $this,
-            )
+            ? new LauncherBackend($options, $concurrency, $this->log, $filePrefix, $this)
             : new TransportBackend($options->transport, $concurrency, $this);
         $this->delayedRetries = new DelayedRetries($this);
         $this->delayedStarts = $options->delay <= 0.0 ? null : new DelayedStarts($options->delay, $this);

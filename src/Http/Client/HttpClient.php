@@ -302,8 +302,7 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
         if (\count($fields['host'][1] ?? []) > 1) {
             throw new \InvalidArgumentException('A request can not have several Host headers');
         }
-        $parsed = Url::parse($url)
-            ?? throw new \InvalidArgumentException('The URL is malformed; give http:// or https:// with a host');
+        $parsed = Url::of($url);
         $authorization = $parsed->authorization();
         if ($authorization !== null) {
             $fields += ['authorization' => ['Authorization', [$authorization]]];

@@ -83,6 +83,15 @@ final class TaskCode
             : throw self::missing(\is_string($task) ? "function {$task}()" : 'class ' . $task::class);
     }
 
+    /** Calls a task without arguments. If it returns a generator, runs the generator to its end. */
+    public static function run(string $code, #[\SensitiveParameter] string $key): void
+    {
+        $result = self::decode($code, $key)();
+        while ($result instanceof \Generator && $result->valid()) {
+            $result->next();
+        }
+    }
+
     /** @throws \UnexpectedValueException always, as the callback of {@see ValueSerializer::unserialize()} */
     public static function missingClass(string $class): never
     {

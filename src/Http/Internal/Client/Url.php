@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Client;
 
+use Spindle\Internal\Excerpt;
+
 /** A URL with the scheme http or https, as a client needs it: RFC 3986. */
 final readonly class Url
 {
@@ -11,6 +13,9 @@ final readonly class Url
     private const PATTERN = '~^(https?)://(?:([^@/?#\\\\]*+)@)?'
         . '(\[[0-9a-f:.]++\]|[^:/?#@\[\]\\\\\s\x00-\x20]++)(?::(\d{0,5}))?'
         . '(/[^?#]*+)?(\?[^#]*+)?(?:#.*)?$~Dis';
+
+    /** Maximum bytes of a malformed URL in a message. */
+    private const MAX_SHOWN_BYTES = 200;
 
     private const HOST_NAME = '/^[a-z0-9_][a-z0-9_.\-]*+$/D';
 
@@ -35,6 +40,19 @@ final readonly class Url
         $this->userInfo = $userInfo === '' ? null : new \SensitiveParameterValue($userInfo);
         $isDefaultPort = $port === self::defaultPort($scheme);
         $this->authority = $isDefaultPort ? $this->hostWithBrackets() : $this->hostAndPort();
+    }
+
+    /** @throws \InvalidArgumentException when the URL is malformed; its message shows neither a user nor a query */
+    public static function of(#[\SensitiveParameter] string $url): self
+    {
+        $shown = str_contains($url, '@') ? '' : ' ' . json_encode(
+            Excerpt::of(explode('?', $url, 2)[0], self::MAX_SHOWN_BYTES),
+            \JSON_INVALID_UTF8_SUBSTITUTE | \JSON_UNESCAPED_SLASHES | \JSON_UNESCAPED_UNICODE,
+        );
+
+        return self::parse($url) ?? throw new \InvalidArgumentException(
+            "The URL{$shown} is malformed. Give http:// or https:// with a host, and a port from 1 to 65535 if needed",
+        );
     }
 
     /** @return self|null null for a malformed URL or a scheme other than http and https */

@@ -93,12 +93,7 @@ final class Worker
     /** @param string|null $code code of the callable to run before the first task; null if there is none */
     public function initialize(?string $code): void
     {
-        if ($code !== null) {
-            $result = TaskCode::decode($code, self::$key)();
-            while ($result instanceof \Generator && $result->valid()) { // a generator runs only while it is read
-                $result->next();
-            }
-        }
+        $code === null ? null : TaskCode::run($code, self::$key);
     }
 
     /** @param string $step what threw, see {@see \Spindle\Worker\WorkerStartException::threw()} */
@@ -292,8 +287,7 @@ final class Worker
 
     private function addFailure(\Throwable $thrown, int $code): void
     {
-        $this->lifecycle->throwInFork($thrown);
-        $this->lifecycle->state = WorkerLifecycle::RUNNING_OWN_CODE;
+        $this->lifecycle->handleFailure($thrown);
         $isTaskMissing = $code !== 0
             && !isset($this->callables[$code])
             && TaskCode::isMissing($thrown::class, $thrown->getMessage());

@@ -156,12 +156,13 @@ final class WorkerLifecycle
         }
     }
 
-    /** Throws the exception if a task forked this process. PHP then reports it, and ends the process with code 255. */
-    public function throwInFork(\Throwable $thrown): void
+    /** Ends the time of a task that threw. In a fork that the task made, throws, so that PHP reports the exception. */
+    public function handleFailure(\Throwable $thrown): void
     {
         if (getmypid() !== $this->pid) {
             throw $thrown;
         }
+        $this->state = self::RUNNING_OWN_CODE;
     }
 
     public function killSelfInFork(): void

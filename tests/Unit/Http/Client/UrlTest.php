@@ -47,6 +47,16 @@ final class UrlTest extends TestCase
         self::assertNull(Url::parse($text));
     }
 
+    #[TestWith(['http://h:99999/a?token=secret', 'The URL "http://h:99999/a" is malformed.'])]
+    #[TestWith(['http://user:secret@h:99999/a', 'The URL is malformed.'])]
+    #[TestWith(['user:sec?ret@h', 'The URL is malformed.'])]
+    #[TestWith(["http://h\xff\r\n", "The URL \"http://h\u{fffd}\\r\\n\" is malformed."])]
+    public function testTheRefusalShowsTheUrlWithoutSecrets(string $url, string $expected): void
+    {
+        $this->expectExceptionObject(new \InvalidArgumentException($expected));
+        Url::of($url);
+    }
+
     #[TestWith(['user', 'user:'])]
     #[TestWith(['user:', 'user:'])]
     #[TestWith([':password', ':password'])]
