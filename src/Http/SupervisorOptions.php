@@ -88,6 +88,19 @@ final readonly class SupervisorOptions
                     . " not {$memoryLimit}",
             );
         }
+        if (!self::allowsReplacement($maxMemory, $memoryLimit)) {
+            throw new \ValueError(
+                "The option maxMemory must be less than memoryLimit ({$memoryLimit}), not {$maxMemory}. Otherwise, a"
+                    . ' process fails before it is replaced',
+            );
+        }
+    }
+
+    /** @internal Returns whether a process can reach `$maxMemory`, at which it is replaced. */
+    public static function allowsReplacement(?int $maxMemory, ?string $memoryLimit): bool
+    {
+        return $maxMemory === null || $memoryLimit === null || $memoryLimit === '-1'
+            || $maxMemory < ini_parse_quantity($memoryLimit);
     }
 
     /** Returns whether a memory limit is valid. With less than the minimum, PHP could not load the application. */

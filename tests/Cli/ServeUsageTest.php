@@ -82,6 +82,11 @@ final class ServeUsageTest extends SpindleCommandTestCase
             ['--max-memory', '9999999999G'],
             "option --max-memory: '9999999999G' is not allowed; give less than 8589934592G",
         ];
+        yield 'a replacement above the memory limit' => [
+            ['--max-memory', '500M', '--memory-limit', '64M'],
+            "option --memory-limit: '64M' is not allowed; give more than --max-memory, so that a process is replaced"
+            . ' before it reaches the limit',
+        ];
         yield 'more bytes than an integer can be' => [
             ['--max-memory', '99999999999999999999'],
             "option --max-memory: '99999999999999999999' is not allowed; give less than 8589934592G",

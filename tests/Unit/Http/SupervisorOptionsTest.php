@@ -20,4 +20,18 @@ final class SupervisorOptionsTest extends TestCase
         );
         new SupervisorOptions(processes: 1025);
     }
+
+    public function testAProcessMustBeReplacedBeforeItReachesTheMemoryLimit(): void
+    {
+        foreach (['65M', '-1', null] as $limit) {
+            self::assertSame($limit, (new SupervisorOptions(maxMemory: 64 << 20, memoryLimit: $limit))->memoryLimit);
+        }
+
+        $this->expectException(\ValueError::class);
+        $this->expectExceptionMessage(
+            'The option maxMemory must be less than memoryLimit (64M), not 67108864. Otherwise, a process fails before'
+            . ' it is replaced',
+        );
+        new SupervisorOptions(maxMemory: 64 << 20, memoryLimit: '64M');
+    }
 }

@@ -125,6 +125,7 @@ final class ServeOptions
     private static function supervisor(InputInterface $input, ?string $admin, ?string $certificate): SupervisorOptions
     {
         $given = new GivenOptions($input);
+        $maxMemory = self::maxMemory($given);
 
         return new SupervisorOptions(
             processes: self::processes($given),
@@ -134,22 +135,20 @@ final class ServeOptions
             certificate: $certificate,
             key: $given->text('key'),
             maxRequests: self::positive($given, 'max-requests', 'a number of requests, at least 1'),
-            maxMemory: self::maxMemory($given),
+            maxMemory: $maxMemory,
             startTimeout: self::seconds($given, 'start-timeout') ?? 30.0,
             blockTimeout: self::seconds($given, 'block-timeout') ?? 30.0,
             adminHosts: AdminHostOption::names($input),
-            memoryLimit: self::memoryLimit($given),
+            memoryLimit: self::memoryLimit($given, $maxMemory),
             traceBlocks: $given->flag('trace-blocks') ? true : null,
         );
     }
 
-    private static function memoryLimit(GivenOptions $given): ?string
+    private static function memoryLimit(GivenOptions $given, ?int $maxMemory): ?string
     {
         $limit = $given->text('memory-limit');
         try {
             new SupervisorOptions(memoryLimit: $limit);
-
-            return $limit;
         } catch (\ValueError) {
             throw UsageException::option(
                 '--memory-limit',
@@ -157,6 +156,12 @@ final class ServeOptions
                 'a number of bytes such as 256M, at least 32M, or -1 for no limit',
             );
         }
+
+        return SupervisorOptions::allowsReplacement($maxMemory, $limit) ? $limit : throw UsageException::option(
+            '--memory-limit',
+            (string) $limit,
+            'more than --max-memory, so that a process is replaced before it reaches the limit',
+        );
     }
 
     private static function processes(GivenOptions $given): ?int

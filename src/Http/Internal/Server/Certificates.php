@@ -287,7 +287,11 @@ final class Certificates
     private static function explain(string $warning, string|false $error, string $certificate, string $key): string
     {
         $isKey = stripos($warning, 'private key') !== false;
-        if ($isKey && str_contains((string) Files::read($key), 'ENCRYPTED')) {
+        $text = $isKey ? (string) Files::read($key) : '';
+        if ($isKey && $text !== '' && !str_contains($text, 'PRIVATE KEY')) {
+            return "{$key} contains no private key. Give the file with the key, too: --key or the option key";
+        }
+        if (str_contains($text, 'ENCRYPTED')) {
             return "the private key in {$key} is encrypted. The server needs a key without a passphrase";
         }
         $reason = match (true) {

@@ -240,6 +240,14 @@ final class TlsTest extends HttpServerTestCase
             ),
             'it does not match the certificate',
         ];
+        yield 'no key' => [
+            static fn(string $path) => file_put_contents(
+                $path,
+                strstr((string) file_get_contents($path), "-----END CERTIFICATE-----\n", true)
+                    . "-----END CERTIFICATE-----\n",
+            ),
+            'contains no private key. Give the file with the key',
+        ];
         yield 'a key with an empty passphrase' => [
             static fn(string $path, Certificates $authority) => file_put_contents(
                 $path,
