@@ -205,6 +205,7 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
             proxy: $default->proxy,
             tls: $default->tls,
             blocksPrivateAddresses: $default->blocksPrivateAddresses,
+            waitsInQueue: $default->waitsInQueue,
         );
         $fields = Fields::of($headers) + ['accept' => ['Accept', ['text/event-stream']]];
         $request = self::outgoing($method, $url, $fields, $body);

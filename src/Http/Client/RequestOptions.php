@@ -27,6 +27,9 @@ final readonly class RequestOptions
      * @param TlsOptions $tls certificates for https
      * @param bool $blocksPrivateAddresses whether to refuse servers whose address is not public, such as 127.0.0.1. The
      *     client checks each address that it connects to, also after a redirect. With a proxy, it checks no address
+     * @param bool $waitsInQueue whether the request may wait for a connection without a limit while other requests use
+     *     the connections. `maxWaiting` then does not apply. `acquireTimeout` ends the wait only if all connections are
+     *     held by responses that no fiber has read for this time
      *
      * @throws \ValueError when a number is out of its range
      */
@@ -42,6 +45,7 @@ final readonly class RequestOptions
         public ?Proxy $proxy = null,
         public TlsOptions $tls = new TlsOptions(),
         public bool $blocksPrivateAddresses = false,
+        public bool $waitsInQueue = false,
     ) {
         NumberRange::checkTimeLimits([
             'connectTimeout' => $connectTimeout,

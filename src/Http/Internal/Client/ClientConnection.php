@@ -52,7 +52,7 @@ final class ClientConnection
     public int $freeSince = 0;
 
     /** Time by hrtime() when a fiber last used the response; PHP_INT_MAX while a fiber waits for bytes. */
-    private int $usedAt = \PHP_INT_MAX;
+    public int $usedAt = \PHP_INT_MAX;
 
     private readonly int $ownerPid;
 

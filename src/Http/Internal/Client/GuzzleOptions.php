@@ -126,6 +126,7 @@ final readonly class GuzzleOptions
                 $verify !== false,
             ),
             blocksPrivateAddresses: $default->blocksPrivateAddresses,
+            waitsInQueue: true,
         );
     }
 

@@ -24,6 +24,10 @@ final class OriginPool
     /** Interval of the timer that keeps the event loop running while a request waits, in seconds. */
     private const KEEP_RUNNING_INTERVAL = 60.0;
 
+    /** Purpose of a wait, for messages: a connection, or use of the responses that hold all connections. */
+    private const FREE = 'a free connection';
+    private const STALLED = 'a reader of the responses';
+
     /** @var list<ClientConnection> free connections, in the order in which they became free */
     private array $idle = [];
 
@@ -101,7 +105,7 @@ final class OriginPool
         ?Cancellation $cancellation,
         bool $mustBeNew,
     ): ClientConnection {
-        $deadline = null;
+        $deadline = $stall = null;
         for ($isFirstInLine = $this->waitingCount === 0;; $isFirstInLine = true) {
             $this->throwIfKilled($request);
             $connection = $isFirstInLine && !$mustBeNew ? $this->takeIdle() : null;
@@ -114,31 +118,60 @@ final class OriginPool
             if ($isFirstInLine && $this->size() < $this->options->maxConnectionsPerHost) {
                 return $this->open($request, $options, $left, $cancellation);
             }
-            if ($this->waitingCount >= $this->options->maxWaiting) {
+            if (!$options->waitsInQueue && $this->waitingCount >= $this->options->maxWaiting) {
                 throw ConnectFailedException::of(
                     $request,
                     "{$this->waitingCount} requests already wait for a connection (HttpClientOptions::\$maxWaiting)",
                 );
             }
-            $deadline ??= Deadline::in(min($left, $this->options->acquireTimeout), $cancellation);
+            $limit = $this->options->acquireTimeout;
+            if ($options->waitsInQueue) {
+                $stall ??= new StallTimeout($limit, $this->unusedSeconds(...));
+                $limit = \INF;
+            }
+            $deadline ??= Deadline::in(min($left, $limit), $cancellation);
             try {
-                $this->await($deadline);
+                $this->await($deadline, $stall);
             } catch (NetworkException $late) {
-                if ($left < $this->options->acquireTimeout) {
-                    $late = TimedOutException::ofRequest($options, 'a free connection', $late);
-
-                    throw ConnectFailedException::of($request, $late->getMessage(), $late);
-                }
-
-                throw ConnectFailedException::of(
-                    $request,
-                    "no connection was free within {$this->options->acquireTimeout} s"
-                        . ' (HttpClientOptions::$acquireTimeout)',
-                    $late,
-                );
+                throw $this->failureOfWait($request, $options, $left < $limit, $late);
             }
             $this->killIfForked();
         }
+    }
+
+    /** @param bool $isTimeout whether the time-out of the whole request is shorter than the limit of the wait */
+    private function failureOfWait(
+        OutgoingRequest $request,
+        RequestOptions $options,
+        bool $isTimeout,
+        NetworkException $late,
+    ): ConnectFailedException {
+        $seconds = $this->options->acquireTimeout;
+        $why = "no connection was free within {$seconds} s";
+        if ($late instanceof NetworkTimeoutException && $late->awaited === self::STALLED) {
+            $why = "for {$seconds} s, no fiber has read the responses that hold all connections";
+        } elseif ($isTimeout) {
+            $late = TimedOutException::ofRequest($options, self::FREE, $late);
+
+            return ConnectFailedException::of($request, $late->getMessage(), $late);
+        }
+
+        return ConnectFailedException::of($request, "{$why} (HttpClientOptions::\$acquireTimeout)", $late);
+    }
+
+    /** Returns the time since a fiber has used one of the connections; 0 during a use, or if there is none. */
+    private function unusedSeconds(): float
+    {
+        $now = hrtime(true);
+        $usedAt = $this->opening > 0 || $this->used === [] ? $now : 0;
+        foreach ($this->used as $connection) {
+            if ($usedAt >= $now) {
+                break;
+            }
+            $usedAt = max($usedAt, $connection->usedAt);
+        }
+
+        return max(0, $now - $usedAt) / 1e9;
     }
 
     /** Keeps a connection for the next request, after its current request is complete. */
@@ -230,17 +263,23 @@ final class OriginPool
     }
 
     /** @throws NetworkException|CancelledException */
-    private function await(Deadline $deadline): void
+    private function await(Deadline $deadline, ?StallTimeout $stall): void
     {
+        $cancellation = $deadline->asCancellation();
+        if ($stall !== null) {
+            $cancellation = new CompositeCancellation($cancellation, $stall);
+        }
         ++$this->waitingCount;
         // The deadline's own timer does not keep the event loop running.
         $timer = EventLoop::repeat(self::KEEP_RUNNING_INTERVAL, static fn() => null);
         try {
-            $this->waiting->wait($deadline->asCancellation(), $this->waiting->wakeFirst(...), $this);
+            $this->waiting->wait($cancellation, $this->waiting->wakeFirst(...), $this);
         } catch (CancelledException $cancelled) {
             $this->wakeIfFree();
 
-            throw $deadline->failureOf($cancelled, 'a free connection');
+            throw $stall?->isRequested() === true
+                ? NetworkTimeoutException::waitingFor(self::STALLED, $this->options->acquireTimeout)
+                : $deadline->failureOf($cancelled, self::FREE);
         } finally {
             EventLoop::cancel($timer);
             --$this->waitingCount;

@@ -77,6 +77,7 @@ final class OriginPools
             Response::class,
             ResponseBody::class,
             ResponseHead::class,
+            StallTimeout::class,
             StreamReadableCallback::class,
             StreamWritableCallback::class,
             TimedOutException::class,

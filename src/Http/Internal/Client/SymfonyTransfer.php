@@ -188,6 +188,7 @@ final class SymfonyTransfer
                     $this->options['verify_peer'] !== false,
                 ),
                 blocksPrivateAddresses: $default->blocksPrivateAddresses,
+                waitsInQueue: true,
             );
         } catch (\ValueError $invalid) {
             throw new TransportException($invalid->getMessage(), 0, $invalid);

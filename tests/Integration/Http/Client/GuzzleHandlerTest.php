@@ -195,6 +195,24 @@ final class GuzzleHandlerTest extends TestCase
         self::assertSame(5, $this->most);
     }
 
+    public function testRequestsWaitForAConnectionWhileOtherRequestsAreAnswered(): void
+    {
+        $this->serve(static function (): Response {
+            delay(0.1);
+
+            return Response::text('');
+        });
+        $this->httpClient = new HttpClient(new HttpClientOptions(
+            maxConnectionsPerHost: 2,
+            acquireTimeout: 0.05,
+            maxWaiting: 1,
+        ));
+        $guzzle = $this->guzzle();
+        $outcomes = PromiseUtils::settle(array_map(static fn() => $guzzle->getAsync('/'), range(1, 10)))->wait();
+
+        self::assertSame(array_fill(0, 10, PromiseInterface::FULFILLED), array_column($outcomes, 'state'));
+    }
+
     public function testAWaitSuspendsOnlyItsFiber(): void
     {
         $this->serve(static function (): Response {

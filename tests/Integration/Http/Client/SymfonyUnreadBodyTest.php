@@ -132,6 +132,43 @@ final class SymfonyUnreadBodyTest extends TestCase
         self::assertSame(200, $client->request('GET', $this->address())->getStatusCode());
     }
 
+    public function testRequestsWaitWhileTheConnectionsAreInUse(): void
+    {
+        $client = $this->clientOfOneConnection();
+        $this->serve(static function (): Response {
+            delay(0.1);
+
+            return Response::text('x');
+        });
+        $responses = array_map(fn() => $client->request('GET', $this->address()), range(1, 5));
+        $contents = '';
+        foreach ($client->stream($responses) as $chunk) {
+            $contents .= $chunk->getContent();
+        }
+
+        self::assertSame('xxxxx', $contents);
+    }
+
+    public function testARequestDoesNotWaitForeverForUnreadResponses(): void
+    {
+        $client = $this->clientOfOneConnection();
+        $this->client(false);
+        $long = $this->stalled($client);
+        $other = $client->request('GET', $this->address());
+        try {
+            $other->getStatusCode();
+            self::fail('The request has a connection');
+        } catch (TransportExceptionInterface $failure) {
+            self::assertStringEndsWith(
+                'for 0.05 s, no fiber has read the responses that hold all connections'
+                    . ' (HttpClientOptions::$acquireTimeout)',
+                $failure->getMessage(),
+            );
+        }
+
+        self::assertSame([self::LENGTH, true], $this->read($client, $long));
+    }
+
     public function testTheMaximumDurationEndsAnUnreadBody(): void
     {
         $client = $this->client(false);
@@ -197,6 +234,15 @@ final class SymfonyUnreadBodyTest extends TestCase
         );
 
         return $long;
+    }
+
+    private function clientOfOneConnection(): SymfonyClient
+    {
+        return new SymfonyClient(new HttpClient(new HttpClientOptions(
+            maxConnectionsPerHost: 1,
+            acquireTimeout: 0.05,
+            maxWaiting: 1,
+        )));
     }
 
     /** Starts a server, and returns a client. */

@@ -1,0 +1,49 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Internal\Client;
+
+use Amp\Cancellation;
+use Amp\CancelledException;
+use Revolt\EventLoop;
+use Spindle\Internal\Async\CancellationCallbacks;
+use Spindle\Internal\Async\FiberTrace;
+
+/** A cancellation that is requested once no fiber has used a connection of a pool for a number of seconds. */
+final class StallTimeout implements Cancellation
+{
+    use CancellationCallbacks;
+
+    /** Maximum interval of the checks, in seconds. The event loop does not support much longer timers. */
+    private const MAX_INTERVAL = 60.0;
+
+    private readonly string $timer;
+
+    /** @param \Closure(): float $unusedSeconds returns the time since a fiber has used a connection; 0 during a use */
+    public function __construct(float $seconds, \Closure $unusedSeconds)
+    {
+        $begin = hrtime(true);
+        $weak = \WeakReference::create($this);
+        $check = static function () use ($seconds, $unusedSeconds, $begin, $weak): void {
+            if (min($unusedSeconds(), (hrtime(true) - $begin) / 1e9) >= $seconds) {
+                $weak->get()?->request();
+            }
+        };
+        $this->timer = EventLoop::unreference(EventLoop::repeat(min(self::MAX_INTERVAL, $seconds / 4), $check));
+    }
+
+    public function __destruct()
+    {
+        EventLoop::cancel($this->timer);
+    }
+
+    private function request(): void
+    {
+        if ($this->exception === null) {
+            $exception = new CancelledException();
+            FiberTrace::remove($exception);
+            $this->requestWith($exception);
+        }
+    }
+}
