@@ -114,10 +114,11 @@ final class GuzzleHandler
         Cancellation $cancellation,
     ): ResponseInterface {
         $begin = hrtime(true);
-        $response = $failure = null;
+        $response = $failure = $startTransfer = null;
         try {
             $sent = self::withoutUnfilteredSize($request);
             $response = self::asGuzzle($request, $this->client->send($sent, $settings, $cancellation));
+            $startTransfer = (hrtime(true) - $begin) / 1e9;
             $this->callOnHeaders($request, $response, $options);
             $maxBytes = $options->sink() === null ? $settings->maxBodyBytes : \PHP_INT_MAX;
             $response = $options->isStream() ? $response : $this->receive($request, $response, $options, $maxBytes);
@@ -125,10 +126,15 @@ final class GuzzleHandler
             $failure = self::translate($request, $response, $thrown);
             $response?->getBody()->close();
         }
-        $options->call(
-            Guzzle::ON_STATS,
-            new TransferStats($request, $response, (hrtime(true) - $begin) / 1e9, $failure),
-        );
+        $total = (hrtime(true) - $begin) / 1e9;
+        $stats = [
+            'url' => (string) $request->getUri(),
+            'content_type' => $response?->getHeader('Content-Type')[0] ?? null,
+            'http_code' => $response?->getStatusCode() ?? 0,
+            'total_time' => $total,
+            'starttransfer_time' => $startTransfer ?? 0.0,
+        ];
+        $options->call(Guzzle::ON_STATS, new TransferStats($request, $response, $total, $failure, $stats));
 
         return $response !== null && $failure === null ? $response : throw $failure;
     }

@@ -166,6 +166,11 @@ final class InflatedBody implements StreamInterface
         return $this->dropped + $this->offset;
     }
 
+    public function getMetadata(?string $key = null): mixed
+    {
+        return $this->request->metadata($key);
+    }
+
     public function close(): void
     {
         $this->isClosed = true;

@@ -81,6 +81,14 @@ final readonly class OutgoingRequest
         return new self($this->method, $this->url, array_replace($this->fields, $field), $this->body);
     }
 
+    /** Returns the metadata of the response's body: the URL as `uri`, without user, password and fragment. */
+    public function metadata(?string $key): mixed
+    {
+        $metadata = ['uri' => (string) $this->url];
+
+        return $key === null ? $metadata : $metadata[$key] ?? null;
+    }
+
     public function toPsr(): RequestInterface
     {
         $headers = [];

@@ -164,6 +164,11 @@ final class ResponseBody implements StreamInterface
         return $this->dropped + $this->offset;
     }
 
+    public function getMetadata(?string $key = null): mixed
+    {
+        return $this->request->metadata($key);
+    }
+
     public function close(): void
     {
         $this->isClosed = true;

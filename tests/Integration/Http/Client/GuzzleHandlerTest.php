@@ -324,6 +324,32 @@ final class GuzzleHandlerTest extends TestCase
         });
     }
 
+    public function testStatisticsHaveTheUrlAfterRedirectsAndTheTimes(): void
+    {
+        $this->serve(static fn(ServerRequestInterface $request): Response => $request->getRequestTarget() === '/start'
+            ? Response::redirect('/target')
+            : Response::text('x'));
+        $last = null;
+        $response = $this->guzzle()->get('/start', [
+            'allow_redirects' => ['track_redirects' => true],
+            'on_stats' => static function (TransferStats $stats) use (&$last): void {
+                $last = $stats;
+            },
+        ]);
+        $url = str_replace('tcp:', 'http:', $this->address) . '/target';
+
+        self::assertInstanceOf(TransferStats::class, $last);
+        self::assertSame([$url], $response->getHeader('X-Guzzle-Redirect-History'));
+        self::assertSame($url, (string) $last->getEffectiveUri());
+        self::assertSame(
+            ['url' => $url, 'content_type' => 'text/plain; charset=utf-8', 'http_code' => 200],
+            \array_slice($last->getHandlerStats(), 0, 3),
+        );
+        self::assertSame($last->getTransferTime(), $last->getHandlerStat('total_time'));
+        self::assertGreaterThan(0, $last->getHandlerStat('starttransfer_time'));
+        self::assertLessThanOrEqual($last->getTransferTime(), $last->getHandlerStat('starttransfer_time'));
+    }
+
     public function testRedirectsAndCookiesAreHandledByTheMiddlewareOfGuzzle(): void
     {
         $this->serve(static fn(ServerRequestInterface $request): Response => $request->getRequestTarget() === '/from'

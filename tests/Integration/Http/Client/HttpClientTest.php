@@ -315,6 +315,24 @@ final class HttpClientTest extends TestCase
         $this->http()->get($this->url('/loop'), options: $options);
     }
 
+    #[TestWith(['identity'])]
+    #[TestWith(['gzip'])]
+    public function testTheBodyOfAResponseHasTheUrlAfterRedirects(string $coding): void
+    {
+        $bytes = $coding === 'gzip' ? (string) gzencode('x') : 'x';
+        $this->serve(static fn(ServerRequestInterface $request): Response => match ($request->getRequestTarget()) {
+            '/folder/start' => new Response(302, ['Location' => 'target?x#part']),
+            default => new Response(200, ['Content-Encoding' => $coding], $bytes),
+        });
+        $url = str_replace('//', '//user:password@', $this->url('/folder/start#top'));
+        $body = $this->http()->get($url, options: new RequestOptions(maxRedirects: 1))->getBody();
+
+        self::assertSame($this->url('/folder/target?x'), $body->getMetadata('uri'));
+        self::assertSame(['uri' => $this->url('/folder/target?x')], $body->getMetadata());
+        self::assertNull($body->getMetadata('mode'));
+        self::assertSame('x', (string) $body);
+    }
+
     public function testCredentialsAreNotSentToAnotherOrigin(): void
     {
         $other = new ScriptedServer(ScriptedServer::answering("HTTP/1.1 204 No Content\r\n\r\n"));
