@@ -29,7 +29,7 @@ final readonly class RequestOptions
      *     client checks each address that it connects to, also after a redirect. With a proxy, it checks no address
      * @param bool $waitsInQueue whether the request may wait for a connection without a limit while other requests use
      *     the connections. `maxWaiting` then does not apply. `acquireTimeout` ends the wait only if all connections are
-     *     held by responses that no fiber has read for this time
+     *     held, but no fiber has read a response or sent a body on them for this time
      *
      * @throws \ValueError when a number is out of its range
      */

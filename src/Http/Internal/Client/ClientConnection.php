@@ -90,10 +90,10 @@ final class ClientConnection
     private int $waitsSince = 0;
 
     /** Time by hrtime() of the last progress of sending: bytes were added or accepted, or the upload ended. */
-    private int $sentAt = 0;
+    public int $sentAt = 0;
 
     /** Whether an {@see Upload} will send further bytes of the request's body. */
-    private bool $isUploading = false;
+    public bool $isUploading = false;
     public readonly CallbackFiber $uploadFiber;
 
     /** @param resource $stream non-blocking, without a read buffer */

@@ -24,9 +24,9 @@ final class OriginPool
     /** Interval of the timer that keeps the event loop running while a request waits, in seconds. */
     private const KEEP_RUNNING_INTERVAL = 60.0;
 
-    /** Purpose of a wait, for messages: a connection, or use of the responses that hold all connections. */
+    /** Purpose of a wait, for messages: a connection, or use of the connections. */
     private const FREE = 'a free connection';
-    private const STALLED = 'a reader of the responses';
+    private const STALLED = 'a use of the connections';
 
     /** @var list<ClientConnection> free connections, in the order in which they became free */
     private array $idle = [];
@@ -149,7 +149,7 @@ final class OriginPool
         $seconds = $this->options->acquireTimeout;
         $why = "no connection was free within {$seconds} s";
         if ($late instanceof NetworkTimeoutException && $late->awaited === self::STALLED) {
-            $why = "for {$seconds} s, no fiber has read the responses that hold all connections";
+            $why = "all connections are in use, but for {$seconds} s, no fiber has read a response or sent a body";
         } elseif ($isTimeout) {
             $late = TimedOutException::ofRequest($options, self::FREE, $late);
 
@@ -168,7 +168,8 @@ final class OriginPool
             if ($usedAt >= $now) {
                 break;
             }
-            $usedAt = max($usedAt, $connection->usedAt);
+            $isPaused = $connection->isUploading && $connection->hasSent(); // the body itself waits for something
+            $usedAt = max($usedAt, $isPaused ? $connection->sentAt : $connection->usedAt);
         }
 
         return max(0, $now - $usedAt) / 1e9;

@@ -15,6 +15,7 @@ use GuzzleHttp\Pool;
 use GuzzleHttp\Promise\PromiseInterface;
 use GuzzleHttp\Promise\Utils as PromiseUtils;
 use GuzzleHttp\Psr7\FnStream;
+use GuzzleHttp\Psr7\PumpStream;
 use GuzzleHttp\Psr7\Request;
 use GuzzleHttp\Psr7\Utils;
 use GuzzleHttp\TransferStats;
@@ -211,6 +212,21 @@ final class GuzzleHandlerTest extends TestCase
         $outcomes = PromiseUtils::settle(array_map(static fn() => $guzzle->getAsync('/'), range(1, 10)))->wait();
 
         self::assertSame(array_fill(0, 10, PromiseInterface::FULFILLED), array_column($outcomes, 'state'));
+    }
+
+    public function testABodyThatWaitsForAConnectionOfItsOwnRequestFails(): void
+    {
+        $this->serve(self::echoing(...));
+        $this->httpClient = new HttpClient(new HttpClientOptions(maxConnectionsPerHost: 1, acquireTimeout: 0.05));
+        $guzzle = $this->guzzle();
+        $body = new PumpStream(static fn(): string => (string) $guzzle->get('/')->getBody());
+        $failure = self::thrown(RequestException::class, static fn() => $guzzle->put('/', ['body' => $body]));
+
+        $causes = [];
+        for ($cause = $failure; $cause !== null; $cause = $cause->getPrevious()) {
+            $causes[] = $cause::class;
+        }
+        self::assertContains(ConnectException::class, $causes);
     }
 
     public function testAWaitSuspendsOnlyItsFiber(): void

@@ -160,7 +160,7 @@ final class SymfonyUnreadBodyTest extends TestCase
             self::fail('The request has a connection');
         } catch (TransportExceptionInterface $failure) {
             self::assertStringEndsWith(
-                'for 0.05 s, no fiber has read the responses that hold all connections'
+                'all connections are in use, but for 0.05 s, no fiber has read a response or sent a body'
                     . ' (HttpClientOptions::$acquireTimeout)',
                 $failure->getMessage(),
             );
