@@ -296,6 +296,25 @@ final class HttpClientTest extends TestCase
         $server->close();
     }
 
+    public function testManyRequestsCanWaitInAQueue(): void
+    {
+        $this->serve(static function (): Response {
+            delay(0.1);
+
+            return Response::text('x');
+        });
+        $this->httpClient = new HttpClient(new HttpClientOptions(
+            maxConnectionsPerHost: 1,
+            acquireTimeout: 0.05,
+            maxWaiting: 1,
+            request: new RequestOptions(waitsInQueue: true),
+        ));
+        $get = fn(): string => (string) $this->http()->get($this->url())->getBody();
+        $bodies = await(array_map(static fn() => Async::run($get), range(1, 5)));
+
+        self::assertSame('xxxxx', implode('', $bodies));
+    }
+
     public function testRedirectsAreFollowedOnlyIfTheOptionsSaySo(): void
     {
         $this->serve(static fn(ServerRequestInterface $request): Response => match ($request->getRequestTarget()) {
