@@ -129,6 +129,25 @@ final class PooledConnection implements PostgresLink
         return TransactionRun::run($this->connectionSession(), $work, $isolation, $retries, $cancellation);
     }
 
+    /**
+     * @internal Sends COMMIT for a transaction that the SQL statement BEGIN has begun.
+     *
+     * @throws CommitUnknownException when the connection is lost before the answer
+     * @throws TransactionAbortedException when a statement had failed, so the server has rolled the transaction back
+     */
+    public function commit(): void
+    {
+        try {
+            $this->query('COMMIT');
+        } catch (ConnectionLostException $loss) {
+            $isUnsent = $loss->getPrevious() instanceof ConnectionLostException;
+            throw $isUnsent ? $loss : ConnectionLostException::committing($loss);
+        }
+        if ($this->session->commandTag() !== 'COMMIT') {
+            throw TransactionAbortedException::atCommit();
+        }
+    }
+
     /** Returns the id of the server's process, as shown in pg_stat_activity. */
     public function backendPid(): int
     {

@@ -244,6 +244,12 @@ final class Connection implements DriverConnection
     private function send(string $sql, #[\SensitiveParameter] array $parameters, bool $isCounted): Result
     {
         try {
+            if ($isCounted && $sql === 'COMMIT') {
+                $this->connection->commit();
+
+                return new Result(null);
+            }
+
             return new Result($this->connection->query($sql, $parameters));
         } catch (PostgresException $failure) {
             throw Exception::of($failure);

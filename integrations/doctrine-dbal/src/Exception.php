@@ -14,12 +14,16 @@ use Spindle\Postgres\MultipleStatementsException;
 use Spindle\Postgres\PoolTimeoutException;
 use Spindle\Postgres\PostgresException;
 use Spindle\Postgres\QueryException;
+use Spindle\Postgres\TransactionAbortedException;
 
 /** Wraps an exception of the PostgreSQL client. Doctrine chooses its own exception class by the SQLSTATE. */
 final class Exception extends AbstractException
 {
     /** The only SQLSTATE that Doctrine converts to its ConnectionException: connection_failure. */
     private const CONNECTION_FAILURE = '08006';
+
+    /** SQLSTATE in_failed_sql_transaction. */
+    private const FAILED_TRANSACTION = '25P02';
 
     /** Text by which Doctrine recognizes a lost connection. */
     private const LOST = 'server closed the connection';
@@ -36,6 +40,11 @@ final class Exception extends AbstractException
             $failure instanceof AuthenticationException,
             $failure instanceof ConnectionFailedException,
             $failure instanceof PoolTimeoutException => [$failure->getMessage(), self::CONNECTION_FAILURE],
+            $failure instanceof TransactionAbortedException => [
+                'The transaction was rolled back instead of committed, because a statement in it had failed. Run '
+                    . 'statements that may fail in a nested transactional()',
+                self::FAILED_TRANSACTION,
+            ],
             $failure instanceof MultipleStatementsException => [
                 "A prepared statement can't consist of several statements. A second one begins at: {$failure->second}. "
                     . self::ONE_BY_ONE,

@@ -7,6 +7,7 @@ namespace Spindle\Doctrine;
 use Doctrine\DBAL\Driver\FetchUtils;
 use Doctrine\DBAL\Driver\Result as DriverResult;
 use Doctrine\DBAL\Exception\InvalidColumnIndex;
+use Spindle\Postgres\PostgresException;
 use Spindle\Postgres\Result as PostgresResult;
 
 /** The rows of a statement. All of them are in memory. */
@@ -88,10 +89,14 @@ final class Result implements DriverResult
     /**
      * @return list<list<bool|float|int|string|null>>
      *
-     * @throws Exception when several statements were executed in one string
+     * @throws Exception when several statements were executed in one string, or the rows do not fit into memory
      */
     private function rows(): array
     {
-        return $this->rows ??= $this->result?->scalars() ?? throw Exception::rowsOfScript();
+        try {
+            return $this->rows ??= $this->result?->scalars() ?? throw Exception::rowsOfScript();
+        } catch (PostgresException $failure) {
+            throw Exception::of($failure);
+        }
     }
 }

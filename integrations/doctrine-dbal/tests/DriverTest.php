@@ -33,6 +33,7 @@ use Psr\Cache\CacheItemInterface;
 use Psr\Cache\CacheItemPoolInterface;
 use Spindle\Doctrine\Driver;
 use Spindle\Doctrine\Exception;
+use Spindle\Postgres\CommitUnknownException;
 use Spindle\Postgres\ConnectionLostException;
 use Spindle\Postgres\Internal\ServerError;
 use Spindle\Postgres\JsonMode;
@@ -40,6 +41,7 @@ use Spindle\Postgres\PooledConnection;
 use Spindle\Postgres\PostgresOptions;
 use Spindle\Postgres\PostgresPool;
 use Spindle\Postgres\PostgresPoolOptions;
+use Spindle\Postgres\ResultTooLargeException;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Host;
 use Spindle\Tests\Postgres\Cluster;
@@ -255,6 +257,50 @@ final class DriverTest extends TidyTestCase
         self::assertSame([1, 3], $connection->fetchFirstColumn("SELECT id FROM {$table} ORDER BY id"));
     }
 
+    public function testACommitAfterAFailedStatementReportsTheRollback(): void
+    {
+        $connection = $this->connection();
+        $table = $this->table($connection, 'id int PRIMARY KEY');
+        $connection->beginTransaction();
+        $connection->insert($table, ['id' => 1]);
+        try {
+            $connection->insert($table, ['id' => 1]);
+            self::fail('The same key was inserted twice');
+        } catch (UniqueConstraintViolationException) {
+        }
+        try {
+            $connection->commit();
+            self::fail('The commit of a failed transaction succeeded');
+        } catch (DriverException $failure) {
+            self::assertStringContainsString('was rolled back instead of committed', $failure->getMessage());
+            self::assertSame('25P02', $failure->getSQLState());
+        }
+        self::assertFalse($connection->isTransactionActive());
+        $connection->transactional(static fn(Connection $connection) => $connection->insert($table, ['id' => 2]));
+
+        self::assertSame([2], $connection->fetchFirstColumn("SELECT id FROM {$table}"));
+    }
+
+    public function testACommitWithoutAnAnswerIsReportedAsUnknown(): void
+    {
+        $connection = $this->connection();
+        $table = $this->table($connection, 'id int PRIMARY KEY');
+        // The deferred trigger ends the server process during the COMMIT.
+        $connection->executeStatement("CREATE FUNCTION {$table}_end() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN"
+            . " PERFORM pg_terminate_backend(pg_backend_pid()); RETURN NULL; END'");
+        $connection->executeStatement("CREATE CONSTRAINT TRIGGER ends AFTER INSERT ON {$table} DEFERRABLE"
+            . " INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION {$table}_end()");
+        $connection->beginTransaction();
+        $connection->insert($table, ['id' => 1]);
+        try {
+            $connection->commit();
+            self::fail('The commit succeeded');
+        } catch (ConnectionLost $lost) {
+            self::assertInstanceOf(CommitUnknownException::class, $lost->getPrevious()?->getPrevious());
+            self::assertStringContainsString('unknown whether the transaction was committed', $lost->getMessage());
+        }
+    }
+
     public function testEachFiberHasItsOwnTransaction(): void
     {
         $table = $this->table($this->connection(), 'id int');
@@ -367,6 +413,22 @@ final class DriverTest extends TidyTestCase
             self::assertSame(5, \strlen((string) $failure->getSQLState()));
         }
         self::assertSame(1, $connection->fetchOne("SELECT count(*) FROM {$table}"));
+    }
+
+    public function testRowsThatDoNotFitIntoMemoryAreADoctrineFailure(): void
+    {
+        $connection = $this->connection();
+        $result = $connection->executeQuery('SELECT g, md5(g::text) FROM generate_series(1, 200000) g');
+        $limit = (string) \ini_get('memory_limit');
+        ini_set('memory_limit', (string) (memory_get_usage(true) + (24 << 20)));
+        try {
+            $result->fetchAllAssociative();
+            self::fail('All rows fit');
+        } catch (DriverException $failure) {
+            self::assertInstanceOf(ResultTooLargeException::class, $failure->getPrevious()?->getPrevious());
+        } finally {
+            ini_set('memory_limit', $limit);
+        }
     }
 
     public function testALostConnectionIsReplaced(): void

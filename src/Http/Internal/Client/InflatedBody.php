@@ -168,7 +168,7 @@ final class InflatedBody implements StreamInterface
 
     public function getMetadata(?string $key = null): mixed
     {
-        return $this->request->metadata($key);
+        return $this->request()->metadata($key);
     }
 
     public function close(): void

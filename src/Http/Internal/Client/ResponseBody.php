@@ -166,7 +166,7 @@ final class ResponseBody implements StreamInterface
 
     public function getMetadata(?string $key = null): mixed
     {
-        return $this->request->metadata($key);
+        return $this->request()->metadata($key);
     }
 
     public function close(): void
