@@ -4,8 +4,6 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Client;
 
-use Spindle\Internal\Excerpt;
-
 /** A URL with the scheme http or https, as a client needs it: RFC 3986. */
 final readonly class Url
 {
@@ -45,12 +43,16 @@ final readonly class Url
     /** @throws \InvalidArgumentException when the URL is malformed; its message shows neither a user nor a query */
     public static function of(#[\SensitiveParameter] string $url): self
     {
+        $parsed = self::parse($url);
+        if ($parsed !== null) {
+            return $parsed;
+        }
         $shown = str_contains($url, '@') ? '' : ' ' . json_encode(
-            Excerpt::of(explode('?', $url, 2)[0], self::MAX_SHOWN_BYTES),
+            substr(explode('?', $url, 2)[0], 0, self::MAX_SHOWN_BYTES),
             \JSON_INVALID_UTF8_SUBSTITUTE | \JSON_UNESCAPED_SLASHES | \JSON_UNESCAPED_UNICODE,
         );
 
-        return self::parse($url) ?? throw new \InvalidArgumentException(
+        throw new \InvalidArgumentException(
             "The URL{$shown} is malformed. Give http:// or https:// with a host, and a port from 1 to 65535 if needed",
         );
     }
