@@ -65,9 +65,9 @@ interface Broker
     public function attach(string $queue, array $ids, string $mailbox): array;
 
     /**
-     * Cancels jobs. An unclaimed job is removed. The owner of a claimed job receives a request to cancel the job. An
-     * id that begins with the name of the submitter's mailbox is unknown to other processes. So the broker may keep the
-     * outcome of such a job for a shorter time.
+     * Cancels jobs. An unclaimed job is removed. The owner of a claimed job receives a request to cancel the job. A
+     * generated id, which begins with the name of the submitter's mailbox, is known only to the submitter. After the
+     * submitter has cancelled such a job, no caller needs its outcome, so the broker may drop the outcome earlier.
      *
      * @param list<string> $ids at most 4,000
      *
@@ -105,7 +105,7 @@ interface Broker
      * connection. Its argument is true if messages may have been lost. Then the caller can fetch outcomes with
      * {@see attach()}. If the argument is false, the caller should not fetch them, because attach() could return an
      * outcome before the mailbox delivers earlier reports of the same job. For the first connection, the argument is
-     * usually false: requests wait until the broker has tried to open that connection, so no message was lost.
+     * usually false: the broker sends no job before it has tried to open that connection, so no message was lost.
      *
      * @param \Closure(MailboxMessage): void $onMessage
      * @param \Closure(bool): void           $onOpen
@@ -149,8 +149,8 @@ interface Broker
      * jobs that another owner has lost, and jobs that were returned without a delay. An owner that gets fewer than
      * $maxClaims jobs receives a message when more jobs are available.
      *
-     * The owner numbers its claimed jobs in the order of their claims. These sequence numbers are not claim numbers.
-     * With $lastStartableSequenceNumber, the owner reports which of these jobs can have started.
+     * The owner gives its jobs sequence numbers in the order in which it claims them. (The number of a claim counts the
+     * claims of one job.) With $lastStartableSequenceNumber, the owner reports which of these jobs can have started.
      *
      * @param list<Settlement> $settlements                 jobs to settle
      * @param int              $maxClaims                   maximum number of jobs to claim, at most 4,000; 0 for none
@@ -233,9 +233,9 @@ interface Broker
 
     /**
      * Declares that no more items of a running job will be taken. {@see putItems()} then returns null, so the agent
-     * ends the task. Unlike {@see cancel()}, this method has no effect on an unclaimed job. An id that begins with the
-     * name of the submitter's mailbox is unknown to other processes. So the broker may drop the stored items of such a
-     * job and, if the job has ended, its outcome.
+     * ends the task. Unlike {@see cancel()}, this method has no effect on an unclaimed job. If the id was generated, as
+     * {@see cancel()} describes, the broker may drop the stored items of the job and, if the job has ended, its
+     * outcome.
      *
      * @throws BrokerException
      */

@@ -13,7 +13,7 @@ use Spindle\LauncherException;
 interface CommandBackend
 {
     /**
-     * Prepares for the commands of a new lane, which is the queue of one owner. Replaces launchers that have died.
+     * Prepares for the commands of a new lane: the queue of one owner, such as a run. Replaces launchers that died.
      *
      * @throws LauncherException when a launcher can't be started, or when this process is a fork
      */

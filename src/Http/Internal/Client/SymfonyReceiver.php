@@ -50,7 +50,7 @@ final class SymfonyReceiver
 
     /**
      * @var DeferredFuture<null>|null completed when the head has arrived; has an error if the request failed before.
-     *      Null after {@see end()}: the trace of its error would keep the request, its body and this object in memory
+     *      {@see end()} sets it to null, because the trace of an error refers to the request and to this object
      */
     private ?DeferredFuture $head;
 
@@ -60,7 +60,7 @@ final class SymfonyReceiver
     /** {@see receive()} waits on this condition while the buffer is full. Notified once the buffer is half empty. */
     private readonly Condition $taken;
 
-    /** Exception that on_progress has thrown. Kept here, because the upload wraps it in an error of the body. */
+    /** Exception of on_progress. The code that sends the body calls on_progress too, and throws another exception. */
     private ?\Throwable $thrown = null;
 
     /** When request bytes were last sent, in seconds by hrtime(); INF while the request waits for a connection. */

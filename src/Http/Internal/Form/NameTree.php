@@ -11,8 +11,8 @@ use Spindle\Http\HttpException;
  * name, the last one is kept. Spaces and dots before the first bracket become underscores. Text after the last pair of
  * brackets is ignored. A value whose name begins with a bracket is ignored too.
  *
- * Three details differ from $_POST. Too many brackets in a name are an error, and so is a NUL. Before PHP 8.3, "a[]"
- * gets the key 0 if all keys of "a" are negative, as `$a[] = 1` does in PHP code.
+ * Three details differ from $_POST. Too many brackets in a name are an error, and so is a NUL. "a[]" gets the key that
+ * PHP code would use for `$a[] = 1`. Before PHP 8.3, this is 0 if all keys of "a" are negative.
  */
 final class NameTree
 {
