@@ -131,7 +131,9 @@ final class Exception extends AbstractException
     /** @internal */
     public static function unknownParameter(int|string $parameter): self
     {
-        return new self("The statement has no parameter {$parameter}");
+        return new self(
+            "The statement has no parameter {$parameter}. Parameters are written as ? or :name, not as \$1",
+        );
     }
 
     /** @internal */

@@ -96,8 +96,8 @@ final class StatementRunner
             $this->tag = $exchange->tag;
             $this->preparation->onCompleted($exchange->tag, $sql);
             if ($exchange->serverError === null && $exchange->copyResponse === '') {
-                $outcome = "Done: {$exchange->tag}, {$exchange->rowCount} rows";
-                $this->log->logOutcome($outcome, $sql, $exchange->nanoseconds);
+                $outcome = $exchange->tag === '' ? "{$exchange->rowCount} rows" : $exchange->tag;
+                $this->log->logOutcome("Done: {$outcome}", $sql, $exchange->nanoseconds);
 
                 return $exchange->result($statement?->columns);
             }
