@@ -419,7 +419,7 @@ final class DriverTest extends TidyTestCase
     {
         $connection = $this->connection();
         $result = $connection->executeQuery('SELECT g, md5(g::text) FROM generate_series(1, 200000) g');
-        $limit = (string) \ini_get('memory_limit');
+        $limit = \ini_get('memory_limit');
         ini_set('memory_limit', (string) (memory_get_usage(true) + (24 << 20)));
         try {
             $result->fetchAllAssociative();
