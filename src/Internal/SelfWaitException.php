@@ -14,7 +14,7 @@ final class SelfWaitException extends \LogicException
     public static function ofClose(string $reason, string $advice = 'Call close() in another fiber'): self
     {
         return new self(
-            "{$reason}, so close() would wait for itself. New calls are refused now, and accepted work continues."
+            "{$reason}, so close() would wait for itself. The call was refused and changed nothing."
                 . " {$advice}, or call kill()",
         );
     }

@@ -69,6 +69,11 @@ final class Driver extends AbstractPostgreSQLDriver
         });
     }
 
+    public function getExceptionConverter(): ExceptionConverter
+    {
+        return new ExceptionConverter();
+    }
+
     private static function registered(#[\SensitiveParameter] string $name): PostgresPool
     {
         // The message omits the name, because the option may be a URL with a password by mistake.

@@ -22,8 +22,8 @@ final class Exception extends AbstractException
     /** The only SQLSTATE that Doctrine converts to its ConnectionException: connection_failure. */
     private const CONNECTION_FAILURE = '08006';
 
-    /** SQLSTATE in_failed_sql_transaction. */
-    private const FAILED_TRANSACTION = '25P02';
+    /** SQLSTATE transaction_rollback, for a commit() after which the transaction is rolled back. */
+    public const ROLLED_BACK = '40000';
 
     /** Text by which Doctrine recognizes a lost connection. */
     private const LOST = 'server closed the connection';
@@ -43,7 +43,7 @@ final class Exception extends AbstractException
             $failure instanceof TransactionAbortedException => [
                 'The transaction was rolled back instead of committed, because a statement in it had failed. Run '
                     . 'statements that may fail in a nested transactional()',
-                self::FAILED_TRANSACTION,
+                self::ROLLED_BACK,
             ],
             $failure instanceof MultipleStatementsException => [
                 "A prepared statement can't consist of several statements. A second one begins at: {$failure->second}. "
@@ -110,6 +110,7 @@ final class Exception extends AbstractException
         return new self(
             'The transaction was rolled back instead of committed, because the fiber that began it has ended. Call '
                 . 'commit() in the fiber that calls beginTransaction()',
+            self::ROLLED_BACK,
         );
     }
 
@@ -119,6 +120,7 @@ final class Exception extends AbstractException
         return new self(
             'The transaction was rolled back instead of committed, because an earlier COMMIT, ROLLBACK or statement '
                 . 'about a savepoint could not be sent',
+            self::ROLLED_BACK,
         );
     }
 

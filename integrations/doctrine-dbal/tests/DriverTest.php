@@ -21,6 +21,7 @@ use Doctrine\DBAL\Exception\InvalidFieldNameException;
 use Doctrine\DBAL\Exception\NotNullConstraintViolationException;
 use Doctrine\DBAL\Exception\SyntaxErrorException;
 use Doctrine\DBAL\Exception\TableExistsException;
+use Doctrine\DBAL\Exception\TransactionRolledBack;
 use Doctrine\DBAL\Exception\UniqueConstraintViolationException;
 use Doctrine\DBAL\ParameterType;
 use Doctrine\DBAL\Types\Types;
@@ -273,9 +274,20 @@ final class DriverTest extends TidyTestCase
             self::fail('The commit of a failed transaction succeeded');
         } catch (DriverException $failure) {
             self::assertStringContainsString('was rolled back instead of committed', $failure->getMessage());
-            self::assertSame('25P02', $failure->getSQLState());
+            self::assertSame('40000', $failure->getSQLState());
         }
         self::assertFalse($connection->isTransactionActive());
+        try {
+            $connection->transactional(static function (Connection $connection): void {
+                try {
+                    $connection->executeQuery('SELECT 1 / 0');
+                } catch (DriverException) {
+                }
+            });
+            self::fail('The commit of a failed transaction succeeded');
+        } catch (TransactionRolledBack $failure) {
+            self::assertStringContainsString('was rolled back instead of committed', $failure->getMessage());
+        }
         $connection->transactional(static fn(Connection $connection) => $connection->insert($table, ['id' => 2]));
 
         self::assertSame([2], $connection->fetchFirstColumn("SELECT id FROM {$table}"));
