@@ -192,7 +192,7 @@ final class CredentialsTest extends TidyTestCase
         $answer = Host::call(self::class . '::changeRoot', [$start->value, $this->path('root')]);
 
         self::assertIsString($answer);
-        self::assertStringStartsWith('The launcher needs', $answer);
+        self::assertStringStartsWith('The pool needs', $answer);
     }
 
     public static function changeRoot(string $start, string $root): string
