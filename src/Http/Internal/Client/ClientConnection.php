@@ -94,6 +94,10 @@ final class ClientConnection
 
     /** Whether an {@see Upload} will send further bytes of the request's body. */
     public bool $isUploading = false;
+
+    /** Whether the head of the response has arrived. */
+    public bool $isAnswered = false;
+
     public readonly CallbackFiber $uploadFiber;
 
     /** @param resource $stream non-blocking, without a read buffer */
@@ -122,6 +126,7 @@ final class ClientConnection
     public function begin(RequestOptions $options, int $deadline, ?Cancellation $cancellation): void
     {
         [$this->options, $this->totalDeadline, $this->cancellation] = [$options, $deadline, $cancellation];
+        $this->isAnswered = false;
         $this->markUsed();
     }
 

@@ -168,8 +168,9 @@ final class OriginPool
             if ($usedAt >= $now) {
                 break;
             }
-            $isPaused = $connection->isUploading && $connection->hasSent(); // the body itself waits for something
-            $usedAt = max($usedAt, $isPaused ? $connection->sentAt : $connection->usedAt);
+            // While the body waits for something, the wait for the head of the response is no use.
+            $isPaused = $connection->isUploading && $connection->hasSent() && !$connection->isAnswered;
+            $usedAt = max($usedAt, $connection->sentAt, $isPaused ? 0 : $connection->usedAt);
         }
 
         return max(0, $now - $usedAt) / 1e9;

@@ -64,6 +64,9 @@ final class ResponseBody implements StreamInterface
         private readonly ?Upload $upload,
     ) {
         $this->request = new \SensitiveParameterValue($request);
+        if ($connection !== null) {
+            $connection->isAnswered = true;
+        }
         $this->remaining = $head->length;
         $this->chunks = $head->isChunked ? new ChunkDecoder(new MessageLimits()) : null;
         if ($head->length === 0 || $connection?->received !== '') {

@@ -121,6 +121,7 @@ final class TestConversation implements TransportEvents
     public function close(): void
     {
         $this->end();
+        $this->arrived->notify();
         $this->server?->close();
     }
 
@@ -188,6 +189,9 @@ final class TestConversation implements TransportEvents
     /** @return bool whether bytes have arrived; false at the end */
     private function receive(?Cancellation $cancellation): bool
     {
+        if ($this->arrived->isAwaited()) {
+            throw new \LogicException('Another fiber is reading this response');
+        }
         if (!$this->ended) {
             $this->transport->resume();
             $this->arrived->wait($cancellation);

@@ -16,6 +16,7 @@ use Spindle\Http\Testing\TestClient;
 use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\Processes;
 
+use function Amp\async;
 use function Amp\delay;
 
 final class InMemoryTest extends AppContract
@@ -64,6 +65,29 @@ final class InMemoryTest extends AppContract
         self::assertStringStartsWith(":\n\ndata: event 1\n\ndata: event 2\n\n", $events);
         self::assertSame(['read', 'ended', 'closed'], $steps->getArrayCopy());
         self::assertSame([true, ''], [$body->eof(), $body->read(1)]);
+    }
+
+    public function testOneFiberReadsABodyUntilAnotherOneClosesIt(): void
+    {
+        $client = new TestClient(static fn(): Response => Response::stream((static function (): \Generator {
+            yield 'piece';
+            (new DeferredFuture())->getFuture()->await();
+        })()));
+        $body = $client->stream('GET', '/')->getBody();
+        self::assertSame('piece', $body->read(8192));
+        $reader = async($body->read(...), 8192);
+        $reader->ignore();
+        delay(0);
+        $second = null;
+        try {
+            $body->read(8192);
+        } catch (\Throwable $second) {
+        }
+        self::assertSame('Another fiber is reading this response', $second?->getMessage());
+        $body->close();
+
+        $this->expectException(\UnexpectedValueException::class);
+        $reader->await();
     }
 
     public function testAResponseThatIsDroppedDisconnects(): void

@@ -315,6 +315,33 @@ final class HttpClientTest extends TestCase
         self::assertSame('xxxxx', implode('', $bodies));
     }
 
+    public function testAResponseThatIsReadDuringItsUploadKeepsTheQueueWaiting(): void
+    {
+        $gate = new DeferredFuture();
+        $this->serve(static fn(ServerRequestInterface $request): Response => $request->getMethod() === 'GET'
+            ? Response::text('next')
+            : Response::stream((static function () use ($gate): \Generator {
+                for ($i = 0; $i < 30; ++$i) {
+                    yield 'x';
+                    delay(0.01);
+                }
+                $gate->complete();
+            })()));
+        $this->httpClient = new HttpClient(new HttpClientOptions(maxConnectionsPerHost: 1, acquireTimeout: 0.05));
+        $body = RequestBody::stream((static function () use ($gate): \Generator {
+            yield 'a';
+            $gate->getFuture()->await();
+            yield 'b';
+        })(), 'text/plain');
+        $now = new RequestOptions(expectContinueBytes: \PHP_INT_MAX);
+        $response = $this->http()->request('POST', $this->url(), body: $body, options: $now);
+        $read = Async::run(static fn(): string => $response->getBody()->getContents());
+        $next = $this->http()->get($this->url(), options: new RequestOptions(waitsInQueue: true));
+
+        self::assertSame(str_repeat('x', 30), $read->await());
+        self::assertSame('next', (string) $next->getBody());
+    }
+
     public function testRedirectsAreFollowedOnlyIfTheOptionsSaySo(): void
     {
         $this->serve(static fn(ServerRequestInterface $request): Response => match ($request->getRequestTarget()) {
