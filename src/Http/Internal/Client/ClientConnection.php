@@ -38,8 +38,8 @@ final class ClientConnection
 
     /** Whether a request was answered. If so, the server may close the connection while the next request is sent. */
     public bool $hasServedRequest = false;
-
     public bool $isReusable = true;
+    public bool $isAnswered = false; // the head of the response has arrived
 
     /** Why a read has failed, such as a reset; null without a failure. */
     public ?string $readFailure = null;
@@ -55,7 +55,6 @@ final class ClientConnection
     public int $usedAt = \PHP_INT_MAX;
 
     private readonly int $ownerPid;
-
     private readonly WriteBuffer $unsent;
 
     /** Condition on which {@see receive()} waits. */
@@ -94,10 +93,6 @@ final class ClientConnection
 
     /** Whether an {@see Upload} will send further bytes of the request's body. */
     public bool $isUploading = false;
-
-    /** Whether the head of the response has arrived. */
-    public bool $isAnswered = false;
-
     public readonly CallbackFiber $uploadFiber;
 
     /** @param resource $stream non-blocking, without a read buffer */
