@@ -132,15 +132,16 @@ final class PooledConnection implements PostgresLink
     /**
      * @internal Sends COMMIT for a transaction that the SQL statement BEGIN has begun.
      *
-     * @throws CommitUnknownException when the connection is lost before the answer
+     * @throws CommitUnknownException when the connection is lost or killed before the answer
      * @throws TransactionAbortedException when a statement had failed, so the server has rolled the transaction back
      */
     public function commit(): void
     {
+        $wasOpen = $this->session->isOpen();
         try {
-            $this->query('COMMIT');
-        } catch (ConnectionLostException $loss) {
-            $isUnsent = $loss->getPrevious() instanceof ConnectionLostException;
+            $this->connectionSession()->query('COMMIT', [], null);
+        } catch (ConnectionLostException|ConnectionClosedException $loss) {
+            $isUnsent = !$wasOpen || $loss->getPrevious() instanceof ConnectionLostException;
             throw $isUnsent ? $loss : ConnectionLostException::committing($loss);
         }
         if ($this->session->commandTag() !== 'COMMIT') {

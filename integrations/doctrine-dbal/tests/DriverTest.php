@@ -313,6 +313,33 @@ final class DriverTest extends TidyTestCase
         }
     }
 
+    public function testACommitOfAKilledPoolIsReportedAsUnknown(): void
+    {
+        $connection = $this->connection();
+        $table = $this->table($connection, 'id int PRIMARY KEY');
+        // The deferred trigger keeps the COMMIT from ending.
+        $connection->executeStatement("CREATE FUNCTION {$table}_wait() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN"
+            . " PERFORM pg_sleep(30); RETURN NULL; END'");
+        $connection->executeStatement("CREATE CONSTRAINT TRIGGER waits AFTER INSERT ON {$table} DEFERRABLE"
+            . " INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION {$table}_wait()");
+        $inserted = new DeferredFuture();
+        $commit = async(static function () use ($connection, $table, $inserted): void {
+            $connection->beginTransaction();
+            $connection->insert($table, ['id' => 1]);
+            $inserted->complete();
+            $connection->commit();
+        });
+        $commit->ignore();
+        $inserted->getFuture()->await();
+        $this->pool()->kill();
+        try {
+            $commit->await();
+            self::fail('The commit succeeded');
+        } catch (ConnectionLost $lost) {
+            self::assertInstanceOf(CommitUnknownException::class, $lost->getPrevious()?->getPrevious());
+        }
+    }
+
     public function testEachFiberHasItsOwnTransaction(): void
     {
         $table = $this->table($this->connection(), 'id int');
