@@ -342,13 +342,14 @@ final class Runner
         } else {
             ++$this->statistics->failed;
         }
+        $halted = null;
         if ($isDone) {
             unset($this->unfinished[$job->sequence]);
             $this->console->finished($job, $result);
             $halted = $this->haltIfReached($job, $result);
         }
         $this->record($job, $isDone ? $result : null);
-        if (isset($halted)) {
+        if ($halted !== null) {
             $this->console->notice($halted); // after the error of a job that could not be started
         }
         if ($this->options->start->jobs->isFile() && hrtime(true) - $this->lastReread > self::MIN_REREAD_NANOSECONDS) {
