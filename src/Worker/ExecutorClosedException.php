@@ -6,7 +6,7 @@ namespace Spindle\Worker;
 
 use Spindle\SpindleException;
 
-/** Thrown after close() or kill(), in a fork of the executor's process, and for tasks of a loop that was left. */
+/** Thrown after close() or kill(), in a fork of the executor's process, and if a loop over results ended early. */
 final class ExecutorClosedException extends \RuntimeException implements SpindleException
 {
     private function __construct(string $message)

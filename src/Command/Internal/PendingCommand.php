@@ -43,7 +43,10 @@ final class PendingCommand
     /** Whether WITHDRAW was sent to move the command to another launcher, and the answer has not arrived. */
     public bool $isMoving = false;
 
-    /** Whether the start was reported. A launcher reports it with `rerunAfterCrash`, otherwise only after WITHDRAW. */
+    /**
+     * Whether the start was reported. With the option `rerunAfterCrash`, a launcher reports each start. Otherwise it
+     * reports a start only in its answer to a WITHDRAW that came too late.
+     */
     public bool $started = false;
 
     /** Working directory and umask of this process at the submission, for all attempts. '' for a removed directory. */

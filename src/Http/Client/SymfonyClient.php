@@ -22,7 +22,7 @@ use Symfony\Contracts\Service\ResetInterface;
 
 /**
  * Implements Symfony's HttpClientInterface with an {@see HttpClient}. A call that waits, such as `getContent()`,
- * suspends only the calling fiber. Needs symfony/http-client: 6.4.16 or newer, or 7.2 or newer.
+ * suspends only the calling fiber. Needs symfony/http-client 6.4 (6.4.16 or newer), or 7.2 or newer.
  * docs/how-to/call-http.md lists the options that differ from those of Symfony's own clients.
  * `RequestOptions::$maxBodyBytes` limits `getContent()` and `toArray()`, but has no effect on decorators that read this
  * client with `stream()`, such as RetryableHttpClient.

@@ -8,8 +8,8 @@ use Amp\CancelledException;
 use Revolt\EventLoop;
 
 /**
- * Implements Cancellation for a class that calls {@see requestWith()} to request it. Amp's DeferredCancellation is
- * unsuitable for such a class, because its destructor requests the cancellation.
+ * Implements Cancellation for a class that calls {@see requestWith()} to request it. When PHP destroys such an object,
+ * nothing is requested. In contrast, the destructor of Amp's DeferredCancellation requests the cancellation.
  *
  * @phpstan-require-implements \Amp\Cancellation
  */

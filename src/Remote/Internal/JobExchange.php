@@ -255,7 +255,10 @@ final class JobExchange
         }
     }
 
-    /** Adds jobs of lost answers, and ends jobs whose cancellation was lost. All earlier claims must have ended. */
+    /**
+     * Adds jobs of lost answers, and ends jobs whose cancellation was lost. No request that claims jobs may be waiting
+     * for its answer, because jobs in that answer would look lost.
+     */
     private function recoverClaims(): void
     {
         // A job can be in both lists: $this->jobs has its current claim, and $this->pending settles an earlier one.

@@ -71,7 +71,7 @@ final class TaskOutcome
         bool $withOriginal = true,
     ): \Throwable {
         if ($kind === WorkerProtocol::UNSERIALIZABLE) {
-            /** @var array{string, string, 2?: string} $where without advice if an older version has sent it */
+            /** @var array{string, string, 2?: string} path, description, advice. Older workers send no advice */
             $where = ValueSerializer::unserializeData($bytes);
 
             [$path, $what] = $where;

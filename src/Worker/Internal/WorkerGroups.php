@@ -6,7 +6,7 @@ namespace Spindle\Worker\Internal;
 
 use Spindle\Worker\WorkerPoolOptions;
 
-/** The group that new workers join, and earlier groups that still have workers. */
+/** The {@see WorkerGroup} that new workers of a pool join, and former groups that still have workers. */
 final class WorkerGroups
 {
     /** The group that new workers join. Only this class writes this property. */

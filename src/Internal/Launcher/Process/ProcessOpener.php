@@ -17,7 +17,7 @@ final class ProcessOpener
 
     /**
      * Shell command that starts a program with the inherited descriptor 3 as its standard output. proc_open() can pass
-     * a file only as a stream, and first moves the file to that stream's position. So programs could overwrite output.
+     * a file only as a stream, and first seeks to the position that PHP remembers. So output could be overwritten.
      */
     private const WITH_INHERITED_STDOUT = ['/bin/sh', '-c', 'exec "$@" >&3 3>&-', 'sh'];
     private const EXIT_PIPE_BESIDE_STDOUT = 4;

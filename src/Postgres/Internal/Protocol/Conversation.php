@@ -21,7 +21,7 @@ final class Conversation
     /** Rows that are read together are large if they have more bytes than this: {@see $hasLargeRows}. */
     private const LARGE_ROWS_BYTES = 0x10_0000;
 
-    /** A stream may hold this many bytes of rows even if memory is scarce. {@see Pipeline} usually pauses before. */
+    /** Bytes of rows that a stream may hold even if memory is scarce. {@see Pipeline} usually stops reading earlier. */
     private const STREAM_BYTES = 0x20_0000;
 
     /** Answer to a BEGIN that succeeds: ParseComplete, BindComplete, CommandComplete. */
@@ -59,7 +59,7 @@ final class Conversation
     /** Number of cancel requests that have stopped no exchange, and may still stop one: {@see markSuspects()}. */
     public int $unusedRequestCount = 0;
 
-    /** Whether the last cancel request is recent. One request causes two signals, which may stop two exchanges. */
+    /** Whether the last cancel request is recent. The server sends two signals for each, so two exchanges may stop. */
     public bool $isRequestRecent = false;
 
     /** Whether rows were received that are so large that copying them takes time. */

@@ -15,7 +15,7 @@ final class QuotedValues
     /** Maximum bytes of a value that is decoded in order to search for its parts. */
     private const MAX_DECODED_BYTES = 0x10_0000;
 
-    /** Number of a value's first bytes that are searched for at the end of a truncated message. */
+    /** A truncated message may end within a value. So the message is searched for this many first bytes of a value. */
     private const PREFIX_BYTES = 64;
 
     private function __construct(private readonly Types $types, private readonly string $message) {}
@@ -82,7 +82,7 @@ final class QuotedValues
         return $texts;
     }
 
-    /** Returns the text if the message contains it; its beginning if the message is truncated within it; else ''. */
+    /** Returns the text, its first part if the message was cut off within the text, or '' if the message lacks it. */
     private function quotedPart(#[\SensitiveParameter] string $text): string
     {
         if (str_contains($this->message, $text)) {

@@ -7,7 +7,7 @@ namespace Spindle\Cli\Internal\Run\Pipe;
 use Spindle\Cli\Internal\UsageException;
 use Spindle\Internal\Warnings;
 
-/** A file whose parts are the blocks of jobs. */
+/** The file of `--pipe-part`. Each job reads one part of it, called a block, as its input. */
 final class PartedFile
 {
     private const READ_SIZE = 1 << 16;
