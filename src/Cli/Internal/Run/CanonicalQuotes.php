@@ -10,7 +10,8 @@ namespace Spindle\Cli\Internal\Run;
  *
  * Two lines have the same form only if dash and bash read the same command from both lines. If the form is not certain,
  * the line stays unchanged. Here-documents, comments, backticks, ${...}, and a $(...) in double quotes make the form
- * uncertain. So do quotes around a letter or a digit if they change its meaning: {@see MEANINGFUL_QUOTES_PATTERN}.
+ * uncertain. Quotes around a letter or a digit also make the form uncertain if the quotes change the meaning of that
+ * character: {@see MEANINGFUL_QUOTES_PATTERN}.
  */
 final class CanonicalQuotes
 {
@@ -91,8 +92,8 @@ final class CanonicalQuotes
     /**
      * @param array<string|null> $token
      *
-     * @return array{string, string}|null the token's form, and its text for MEANINGFUL_QUOTES_PATTERN: each quoted
-     *     character after QUOTED, or "..." with a variable as one such character; null if the form is not certain
+     * @return array{string, string}|null the token's form, and its text for MEANINGFUL_QUOTES_PATTERN; null if the form
+     *     is not certain. In that text, QUOTED precedes each quoted character; "..." with $ or \ counts as one.
      */
     private static function canonicalParts(array $token): ?array
     {

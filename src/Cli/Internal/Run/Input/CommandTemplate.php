@@ -149,7 +149,7 @@ final class CommandTemplate
         }
     }
 
-    /** Rejects a misspelled {NAME} of a column. Otherwise, {NAME} would stay, and all values would follow it. */
+    /** Rejects a misspelled {NAME} of a column. Otherwise, the command would contain {NAME} and then all values. */
     private static function rejectUnknownColumn(string $words, ReplacementStrings $strings): void
     {
         $name = $strings->unknownColumnIn($words);
@@ -165,7 +165,7 @@ final class CommandTemplate
     {
         return new UsageException(
             "the command contains the word {$word}, but no shell reads a command of several words; give one word, such"
-            . " as 'gzip -c {} > {}.gz'. To pass {$word} to a program, quote it inside that word",
+            . " as 'gzip -c {} > {}.gz'. To pass {$word} to a program, quote {$word} in that one word",
         );
     }
 }

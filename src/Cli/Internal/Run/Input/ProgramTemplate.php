@@ -35,7 +35,7 @@ final class ProgramTemplate implements TemplateBody
         return Command::of(...($words === [] ? [''] : $words));
     }
 
-    /** Quotes only values (e'a b' for e{}), as GNU parallel, or the whole word if its fixed text needs quotes. */
+    /** Quotes only values, like GNU parallel: e'a b' for e{}. Quotes a whole word if its fixed text needs quotes. */
     public function text(array $values, int $sequence, string $slot): string
     {
         return implode(' ', $this->words($values, $sequence, $slot, isQuoted: true));

@@ -28,8 +28,8 @@ final class QuotedPlace
     private const BRACKET_PATTERN = '~\[(?!\[?\s)~';
 
     /**
-     * Matches text in double quotes after which a plain value needs no further quotes. The text must not end with a
-     * line feed: the shell removes a backslash and a line feed after $name, so the value would continue the name.
+     * Matches text in double quotes after which a plain value needs no further quotes. The character class has no line
+     * feed: a shell removes a backslash and a line feed after $name. Then the value would become part of the name.
      */
     private const BEFORE_IN_DOUBLE_PATTERN = '~[ \t"/.:=,-]\w*$~D';
 
@@ -39,8 +39,8 @@ final class QuotedPlace
     /**
      * Checks whether plain values need quotes here. Without quotes, a value could become part of a variable's name
      * or of a redirection's descriptor, or become a reserved word. Bash reads a - at the end of a redirection (>&3-) as
-     * "move the descriptor". Between brackets, a - means a range. Several values of one place are separated by blanks,
-     * next to which plain values need no quotes. So only the text around the place is checked.
+     * "move the descriptor". Between brackets, a - means a range. Several values of one place have blanks between
+     * them. Next to a blank, a plain value needs no quotes, so only the text around the place is checked.
      *
      * @param list<string|Replacement> $parts the line; the replacement is at $i
      */

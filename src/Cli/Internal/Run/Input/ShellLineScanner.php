@@ -172,7 +172,7 @@ final class ShellLineScanner
         }
     }
 
-    /** Scans the text after $((. If only one ) ends it, $(( was $( and a subshell, so later positions are refused. */
+    /** Scans the text after $((. If a single ) ends the text, $(( means $( and (. Then later positions are refused. */
     private function stepInArithmetic(string $text, int $at): int
     {
         switch ($text[$at]) {
