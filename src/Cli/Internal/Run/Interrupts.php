@@ -42,7 +42,7 @@ final class Interrupts
         LoopTurn::await(); // Before the event loop has installed the handlers, an interrupt would kill this process.
     }
 
-    /** Returns the exit status after SIGTERM, or else after Ctrl-C; null if neither was received. */
+    /** Returns the exit status for the received signal; null if there was none. SIGTERM has precedence over Ctrl-C. */
     public function status(): ?int
     {
         return $this->status;

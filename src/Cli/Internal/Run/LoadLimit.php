@@ -14,7 +14,7 @@ final class LoadLimit
         . ' the CPUs such as 80%, or a file that contains one of these';
     private const PATTERN = '/^(?:(\d{1,9}(?:\.\d{1,9})?)(%?)|([+-]\d{1,9}))$/D';
 
-    /** Limit that replaces 0, as in GNU parallel: a job starts only while no other process runs. */
+    /** Lowest limit. With 0, no job could start; with this limit, a job starts only while no other process runs. */
     private const LOWEST = 0.01;
     private const MAX_FILE_BYTES = 64;
 

@@ -22,8 +22,10 @@ final class MachineLimits
     /** Nanoseconds over which swapping is measured. */
     private const SWAP_INTERVAL = 1_000_000_000;
 
-    /** Seconds without a running job after which a report says why none starts; minimum seconds between two reports. */
+    /** If no job runs for this number of seconds, a report says why no job starts. */
     private const REPORT_DELAY = 5.0;
+
+    /** Minimum number of seconds between two such reports. */
     private const REPORT_INTERVAL = 60.0;
 
     private const NO_START = 'spindle: no job is running, and none starts: ';

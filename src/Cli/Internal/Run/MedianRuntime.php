@@ -6,7 +6,7 @@ namespace Spindle\Cli\Internal\Run;
 
 /**
  * Computes the median of runtimes, with an error of at most one per cent. Runtimes are divided into classes; each class
- * is one per cent wider than the class below. Only their counts are kept, so a long run needs no more memory.
+ * is one per cent wider than the class below. Only the count of each class is kept, so a long run needs no more memory.
  */
 final class MedianRuntime
 {

@@ -25,7 +25,7 @@ final class ShellTemplate implements TemplateBody
     private readonly array $pieces;
 
     /**
-     * @param bool $repeatsWords whether a word with a list ({} for all values) is repeated for each value, as by -X
+     * @param bool $repeatsWords whether a word with {} or another string for all values is repeated for each value (-X)
      * @param bool $hasLists     whether a job can have several values
      *
      * @throws UsageException when a shell could run a value as code
@@ -79,7 +79,7 @@ final class ShellTemplate implements TemplateBody
         $spaces = max(0, $total - 1) - max(0, $count - 1);
         foreach ($this->pieces as $piece) {
             $isRepeated = \count($this->pieces) > 1 && self::hasList($piece);
-            // Even without values, a command has one copy of the word's fixed text.
+            // Even without values, the command contains the fixed text of a repeated word once.
             [$oldCopies, $newCopies] = $isRepeated ? [max(1, $count), max(1, $total)] : [1, 1];
             $bytes += $isRepeated ? $spaces : 0;
             foreach ($piece as $part) {
@@ -103,7 +103,7 @@ final class ShellTemplate implements TemplateBody
     /**
      * @param list<string|QuotedPlace> $piece
      * @param list<string>             $values
-     * @param list<string>             $listed values that a list stands for
+     * @param list<string>             $listed values that replace a list, such as {}; see {@see Replacement::isList()}
      */
     private static function expand(array $piece, array $values, array $listed, int $sequence, string $slot): string
     {

@@ -31,7 +31,7 @@ final class KnownOption
         public readonly string $xargsNote,
     ) {}
 
-    /** @param list<string|Meaning> $row the constructor's arguments; a list is a text with blanks between its items */
+    /** @param list<string|Meaning> $row the constructor's arguments; $names and $xargs have blanks between the names */
     public static function of(array $row): self
     {
         [$names, $value, $meaning, $text, $note, $xargs, $xargsNote] = $row + ['', '', Meaning::Own, '', '', '', ''];

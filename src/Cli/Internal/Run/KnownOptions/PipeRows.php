@@ -57,8 +57,8 @@ final class PipeRows
         ['bin', 'COLUMN', Meaning::Refused, self::SPREAD],
         ['shard', 'COLUMN', Meaning::Refused, self::SPREAD],
         [
-            'group-by groupby', 'COLUMN', Meaning::Other, 'Consecutive lines with the same value in the column with'
-            . ' this number are one record. --colsep separates columns [default: a tab]',
+            'group-by groupby', 'COLUMN', Meaning::Other, 'Consecutive lines with the same value in column number'
+            . ' COLUMN are one record. --colsep separates columns [default: a tab]',
             'Names of columns, Perl code and `--pipe-part` are refused. A last line without a line feed belongs to'
             . ' the group before it',
         ],

@@ -13,8 +13,8 @@ final class StartRows
             'jobs j P max-procs maxprocs', 'N', Meaning::Same, 'Run up to N jobs at once. N is a number, 0 for the'
             . ' maximum, a percentage of the usable CPUs such as 200%, +N or -N for more or less than the usable CPUs,'
             . ' or a file that contains one of these and is read again while jobs run. Also -P [default: 100%]',
-            'If the result is below one, one job runs at a time, as the manual of GNU parallel says. GNU parallel'
-            . ' itself refuses such a value',
+            'If -N or a percentage results in less than one job, one job runs at a time, as the manual of GNU parallel'
+            . ' says. GNU parallel itself refuses such a value',
             'max-procs P',
             'The default of xargs is 1',
         ],
@@ -24,7 +24,7 @@ final class StartRows
         ],
         ['delay', 'T', Meaning::Same, 'Wait at least this time between two starts, including retries [default: 0]'],
         [
-            'load', 'LOAD', Meaning::Same, 'Start a job only when fewer processes than this number run on the machine:'
+            'load', 'LOAD', Meaning::Same, 'Start a job only when fewer than LOAD processes run on the machine. LOAD is'
             . ' a number, a percentage of the usable CPUs such as 80%, +N, -N, or a file that contains one of these',
             'Retries are not delayed. Processes of other containers count too',
         ],

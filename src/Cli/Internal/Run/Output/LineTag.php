@@ -15,7 +15,7 @@ final class LineTag
         $this->prefix = "{$tag}\t";
     }
 
-    /** Returns the size of a piece that has at most $limit bytes with its tags, even if each byte is a line feed. */
+    /** Returns the size up to which a piece with its tags fits into $limit bytes, even if all its lines are empty. */
     public function maxPieceBytes(int $limit): int
     {
         return max(1, intdiv($limit, \strlen($this->prefix) + 1));

@@ -18,7 +18,8 @@ final class RunningJobs
     /**
      * @param list<InputJob> $running
      * @param float          $now     seconds since the run began
-     * @param bool           $starts  false if no job may start: then new jobs are ignored, as $running is an estimate
+     * @param bool           $starts  whether jobs may start. If not, new jobs in $running are ignored, because $running
+     *                                is an estimate, and can contain jobs that still wait
      */
     public function update(array $running, float $now, bool $starts): void
     {
