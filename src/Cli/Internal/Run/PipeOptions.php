@@ -74,7 +74,7 @@ final class PipeOptions
         'args' => 'records are not counted; use --pipe',
         'max-args' => 'records are not counted; use --pipe',
         'max-lines' => 'lines are not counted; use --pipe',
-        'regexp' => '--recstart and --recend are texts there; use --pipe',
+        'regexp' => 'a part ends at a fixed text; use --pipe',
         'remove-rec-sep' => 'blocks are not changed; use --pipe',
         'round-robin' => 'a job has one part; use --block -1 for one part for each job that runs at once',
         'cat' => 'a part is not copied to a file; use --pipe',

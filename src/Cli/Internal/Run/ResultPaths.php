@@ -22,7 +22,7 @@ final class ResultPaths
 
     /**
      * Escape sequences in names of folders, for characters of a value or of a column's name. Unlike in GNU parallel,
-     * the names of columns are escaped too. So are the names `.` and `..`, which would lead to another folder.
+     * the names of columns are escaped too. {@see folder()} also escapes `.` and `..`, which name other folders.
      */
     private const ESCAPES = ['\\' => '\\\\', '/' => '\_', "\t" => '\t', "\0" => '\0'];
 
@@ -53,7 +53,7 @@ final class ResultPaths
         return $this->template->usesSlot();
     }
 
-    /** @return array{string, string|null} the job's folder; and the same folder if only this job uses it, else null */
+    /** @return array{string, string|null} folder of the job's files; the job's own folder, or null if it has none */
     public function folders(InputJob $job): array
     {
         if ($this->root !== null) {

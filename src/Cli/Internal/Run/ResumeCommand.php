@@ -22,7 +22,7 @@ final class ResumeCommand
         return $words === [] || $position === false || $position === 0 ? null : new self($words, $position);
     }
 
-    /** Returns which jobs can run again, or have not run, and the command for them; null if there are no such jobs. */
+    /** Returns a text with the command that runs the failed and unfinished jobs; null if there are no such jobs. */
     public function hint(RunStatistics $statistics): ?string
     {
         $isComplete = $statistics->isComplete();

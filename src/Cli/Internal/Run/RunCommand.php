@@ -119,7 +119,8 @@ final class RunCommand extends Command
 
     protected function execute(InputInterface $input, OutputInterface $output): int
     {
-        // OptionParser has replaced each -v after `run`, so this -v is before `run`. SHELL_VERBOSITY is allowed.
+        // OptionParser has replaced each -v after `run`, so this -v is before `run`. The check reads the words and not
+        // $output->isVerbose(), because users may set the environment variable SHELL_VERBOSITY.
         if (!$output->isDebug() && $input->hasParameterOption(['-v', '-vv', '--verbose'], true)) {
             throw new UsageException('option -v: give it after run, to print each command before its output');
         }

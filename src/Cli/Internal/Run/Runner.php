@@ -63,7 +63,7 @@ final class Runner
 
     private int $lastReread = 0;
 
-    /** @var array<int, InputJob> jobs that the pool has received, without a result or cancelled, by number */
+    /** @var array<int, InputJob> jobs by number: the pool has received them, but has no result, or a cancelled one */
     private array $unfinished = [];
 
     /**

@@ -98,7 +98,7 @@ final class ServeOptions
     private static function checkThatAdminDiffers(?string $admin, array $addresses): void
     {
         $withoutTls = static fn(string $address): string => (string) preg_replace('~^tls://~', '', $address);
-        // With port 0, the system chooses another port for each.
+        // With port 0, the system chooses a free port for each address, so the addresses differ.
         if ($admin === null || preg_match('~:0+$~D', $admin) === 1) {
             return;
         }

@@ -77,7 +77,7 @@ final class ScreenTerminal
             },
         ];
         $this->watchers = SignalWatch::start($handlers);
-        if ($this->watchers !== []) { // only with pcntl, readKeys() changes settings to restore
+        if ($this->watchers !== []) { // Without pcntl, readKeys() changes no settings.
             $this->watchSuspension($suspend);
         }
     }
