@@ -23,8 +23,8 @@ interface CommandTransport
      * @param string       $encoded      command as {@see \Spindle\Command\PortableCommand::encode()} returns it
      * @param Cancellation $withdrawal   prevents the start of a waiting command, and has no effect on a running one
      * @param Cancellation $cancellation prevents the start of a waiting command, and ends a running one; the outcome
-     *                                   of the ended command is returned. isRequested() returns true as soon as
-     *                                   the caller of the pool has cancelled the command
+     *                                   of the ended command is returned. When the caller of the pool cancels,
+     *                                   isRequested() returns true immediately; callbacks run in a later turn
      *
      * @return string outcome as {@see \Spindle\Command\PortableCommand::encodeResult()} returns it
      *

@@ -85,7 +85,7 @@ final class FiberQueue
         return false;
     }
 
-    /** Wakes all waiting fibers. Only the first 64 are certainly resumed before fibers that arrive later. */
+    /** Wakes all waiting fibers, 64 per turn of the loop. Fibers that wait later may overtake all but the first 64. */
     public function wakeAll(): void
     {
         if ($this->waiting !== []) {

@@ -135,7 +135,7 @@ final class InputPump
         }
     }
 
-    /** Stops reading. Releases the input, and after a running read the consumer, so that PHP can destroy both. */
+    /** Stops reading. Releases the input now and the consumer when no read is running, so that PHP can destroy both. */
     public function release(): void
     {
         $this->stop();
@@ -143,7 +143,8 @@ final class InputPump
             $this->reading = null; // a `finally` block of the input may throw
         } finally {
             if (!$this->isReading) {
-                // Destroys the reader's fiber now. During a throw, no block could catch an exception of that fiber.
+                // Destroys the reader's fiber now, so that the caller can catch its exceptions. If PHP destroyed the
+                // fiber later, during the throw of another exception, no block could catch an exception of the fiber.
                 $this->consumer = $this->reader = null;
             }
         }

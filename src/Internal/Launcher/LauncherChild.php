@@ -133,7 +133,7 @@ final class LauncherChild
         }
     }
 
-    /** Returns how a process that has closed its pipes has ended, such as "exit code 1". Blocks for 0.1 s at most. */
+    /** Returns how the launcher has ended, such as "exit code 1". Blocks until it has exited, but 0.1 s at most. */
     public function describeExit(): string
     {
         // PHP before 8.3 reports an exit only once. So an exit that the first status has reported is not queried again.

@@ -49,7 +49,7 @@ final class LauncherProcess
     /** Bytes to write; the first $written of them have been written. */
     private string $unsent = '';
 
-    /** Number of written bytes in $unsent. They stay there until they are half of it: a removal copies the rest. */
+    /** Number of written bytes in $unsent. A removal copies the rest, so it waits until they fill half of $unsent. */
     private int $written = 0;
 
     private bool $closed = false;
@@ -72,7 +72,7 @@ final class LauncherProcess
         $this->child = LauncherChild::start($php, $startMethod, $temporaryFilePrefix);
         $this->ownerPid = (int) getmypid();
         $this->frames = new FrameReader(self::MAX_FRAME_BYTES);
-        // Loads the classes for a wait for space in the pipe now. Later, PHP may have no free descriptor for them.
+        // Loads the classes of onWritable() now. Later, PHP may have no free descriptor for the files of the classes.
         EventLoop::cancel(EventLoop::onWritable($this->child->stdin, static fn() => null));
         $weak = \WeakReference::create($this);
         $read = static function () use ($weak): void {

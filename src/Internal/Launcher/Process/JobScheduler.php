@@ -17,7 +17,7 @@ final class JobScheduler implements FrameHandler
     /** Captured output is sent when it has reached this number of bytes. The rest is sent when the job ends. */
     private const PIECE_BYTES = 1 << 16;
 
-    /** Maximum times after the end of all processes: to collect exits and output; then to send the last frames. */
+    /** Maximum times after all processes have ended: first to read exits and output, then to send the last frames. */
     private const LAST_OUTPUT_NANOSECONDS = 20_000_000;
     private const LAST_FRAMES_NANOSECONDS = 500_000_000;
 
