@@ -27,7 +27,7 @@ final class LoadedFiles
     /** @var array<string, string> texts that PHP has loaded, by file */
     private static array $texts = [];
 
-    /** Records which files are loaded now. A file that only a later call finds was loaded after this call. */
+    /** Records which files are loaded now. If only a later call finds a file, PHP has loaded it after this call. */
     public static function record(): void
     {
         $now = microtime(true);

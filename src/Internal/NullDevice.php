@@ -17,7 +17,7 @@ final class NullDevice
         return $stream === false ? null : $stream;
     }
 
-    /** Returns whether too many files are open. PHP's warning about a failed open does not always have this reason. */
+    /** Returns whether too many files are open. PHP's warning about a failed open does not always say so. */
     public static function lacksDescriptor(): bool
     {
         return self::open() === null && Warnings::suppressed(static fn(): bool => is_readable(self::PATH));

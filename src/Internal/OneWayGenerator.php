@@ -23,9 +23,9 @@ final class OneWayGenerator
     }
 
     /**
-     * Yields the generator of a task without keeping a reference to that generator. So PHP destroys the generator, and
-     * the task ends, when the reader drops it. But PHP keeps a yielded value until the yielding code continues. So this
-     * method ends after its only value, and its caller then delegates to {@see release()}.
+     * Yields the generator of a task without keeping a reference to that generator. So when the reader drops the
+     * generator, PHP destroys it, and the task ends. But PHP keeps a yielded value until the reader requests the next
+     * one. This method ends at that request. The caller must then delegate to {@see release()}, which frees the value.
      *
      * @param \Generator<mixed, mixed, mixed, mixed> $items
      *

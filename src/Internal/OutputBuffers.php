@@ -39,14 +39,14 @@ final class OutputBuffers
         }
         if (!self::isOfTheLoop()) {
             throw new \LogicException(
-                'This fiber cannot wait while an output buffer is open that may belong to the fiber that started it:'
+                'This fiber cannot wait, because an open output buffer may belong to the fiber that started this fiber:'
                     . ' output of other fibers would get into the buffer. Wait before ob_start(), or start the fiber'
                     . ' with Amp\async()',
             );
         }
     }
 
-    /** Returns whether the caller is {main} or a fiber of the loop. Other fibers may have buffers of their starter. */
+    /** Returns whether the caller is {main} or a fiber of the loop. Others may inherit the buffers of their creator. */
     private static function isOfTheLoop(): bool
     {
         $inner = [];

@@ -39,7 +39,8 @@ final readonly class Release
         $release = $missing = null;
         foreach ($this->paths as $name => $before) {
             $now = realpath($name);
-            if ($now === false && $name !== $before) { // a path without links may have been removed with its release
+            // A path without links ($name === $before) may be missing because its release was removed. This is fine.
+            if ($now === false && $name !== $before) {
                 $missing ??= $name;
             }
             if ($now !== false && $now !== $before) {

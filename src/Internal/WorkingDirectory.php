@@ -16,8 +16,8 @@ final class WorkingDirectory
     }
 
     /**
-     * Returns the absolute path. It contains the symbolic links of {@see named()}. Returns '' and a path in a removed
-     * working directory unchanged, because they lead to no file.
+     * Returns the absolute path. It contains the symbolic links of {@see named()}. If the path is '' or the working
+     * directory was removed, returns the path unchanged, because it leads to no file.
      *
      * @return ($path is null ? null : string)
      */

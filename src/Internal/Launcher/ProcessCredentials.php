@@ -41,7 +41,7 @@ final class ProcessCredentials
         return str_starts_with($credentials, '0:');
     }
 
-    /** Returns whether effective and real ids are equal; false if unknown. Some shells reset the effective ids. */
+    /** Returns whether effective and real ids are equal; false if unknown. If they differ, some shells reset them. */
     public static function areReal(): bool
     {
         return (self::$isKnown ??= self::isKnown())

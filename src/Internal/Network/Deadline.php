@@ -11,7 +11,7 @@ use Revolt\EventLoop;
 use Spindle\Internal\Async\Condition;
 use Spindle\Internal\Async\Timeout;
 
-/** Waits with a deadline and a cancellation. A client that connects waits only here, and for DNS look-ups. */
+/** Waits with a deadline and a cancellation. While a client connects, only this class and DNS look-ups wait. */
 final readonly class Deadline
 {
     /** Maximum seconds of a timer. The event loop does not support much longer timers. */
@@ -117,7 +117,7 @@ final readonly class Deadline
         return $this->cancellation === null ? $timeout : new CompositeCancellation($timeout, $this->cancellation);
     }
 
-    /** Returns the exception to throw when {@see asCancellation()} ended a wait: $cancelled, or that of a timeout. */
+    /** Returns the exception to throw when {@see asCancellation()} ended a wait: $cancelled, or a timeout exception. */
     public function failureOf(CancelledException $cancelled, string $for): NetworkException|CancelledException
     {
         return $this->cancellation?->isRequested() === true

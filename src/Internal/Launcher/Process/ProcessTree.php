@@ -10,15 +10,16 @@ use Spindle\Internal\Launcher\LauncherProtocol;
  * Finds in /proc the live processes that descend from commands.
  *
  * A process belongs to a command if its environment has the command's {@see LauncherProtocol::MARKER}, if it is in the
- * command's process group, or if its parent belongs to the command. Without marker and group, it is found only while
- * its parent exists, or if it was found before. A launcher with FFI adopts such processes, and ends them with the pool.
+ * command's process group, or if its parent belongs to the command. A process without marker and group is found only
+ * while its parent exists, or if an earlier search has found it. A launcher with FFI adopts each process whose parent
+ * has exited, and kills the adopted processes when the pool ends.
  */
 final class ProcessTree
 {
     /** Job id of a descendant of the launcher that belongs to no command. */
     private const UNCLAIMED = 0;
 
-    /** Maximum number of searches in a row, because other programs may start processes all the time. */
+    /** Maximum searches by one call of {@see findStable()}. Each new process of the system causes another search. */
     private const MAX_SEARCHES = 4;
 
     /**

@@ -70,7 +70,7 @@ final class Programs
      * Changes the working directory of the launcher, which the next process inherits. So the launcher can report a
      * missing directory. Each start of a job calls this method, because the path may now lead to another directory.
      *
-     * @param string $directory '' if the calling process's own directory is needed and was removed
+     * @param string $directory '' if the job needs the working directory of the pool's process, which was removed
      *
      * @throws StartFailure when the directory can't be entered
      */

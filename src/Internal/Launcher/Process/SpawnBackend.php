@@ -8,9 +8,10 @@ namespace Spindle\Internal\Launcher\Process;
  * Starts processes with posix_spawn and gets all events from one epoll instance, through FFI.
  * Exits of children and of adopted orphans arrive as SIGCHLD through a signalfd (docs/decisions/0002-exit-events.md).
  *
- * An event may concern a descriptor that this process has closed and whose number may be in use again. A new child has
- * a copy of the descriptor until the child's exec, and until then the descriptor stays in the epoll set. Such an event
- * is harmless: all descriptors in the set are non-blocking, and an event without a job is ignored.
+ * After this process has closed a descriptor, epoll may still report events for its number, which may be in use again.
+ * The reason is that a new child has a copy of the descriptor until the child's exec, so the descriptor stays in the
+ * epoll set. Such an event is harmless: all descriptors in the set are non-blocking, and an event without a job is
+ * ignored.
  */
 final class SpawnBackend implements Backend
 {
@@ -354,7 +355,7 @@ final class SpawnBackend implements Backend
         if ($length > 0) {
             $this->scheduler->output($job, $isError, \FFI::string($this->buffer, $length));
         }
-        // F_GETPIPE_SZ: a pipe that the command has enlarged may contain more than one read returns.
+        // F_GETPIPE_SZ: if the command has enlarged the pipe, the first read may return only a part of the bytes.
         for ($left = $last && $length === self::READ_BYTES ? $this->c->fcntl(
             $descriptor,
             1032,
