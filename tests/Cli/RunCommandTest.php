@@ -172,8 +172,11 @@ final class RunCommandTest extends SpindleCommandTestCase
     public function testMemoryDoesNotGrowWithTheInput(): void
     {
         // Fewer lines with a lower memory limit detect the same growth per line: about 30 bytes.
-        [$lines, $limit] = Scale::isFull() ? [3_000_000, '16M'] : [60_000, self::memory()];
-        $process = $this->shell("seq {$lines} | php -d memory_limit={$limit} \$SPINDLE run --dry-run echo | tail -n1");
+        [$lines, $limit, $timeout] = Scale::isFull() ? [3_000_000, '16M', 150.0] : [60_000, self::memory(), 30.0];
+        $process = $this->shell(
+            "seq {$lines} | php -d memory_limit={$limit} \$SPINDLE run --dry-run echo | tail -n1",
+            $timeout,
+        );
 
         self::assertOutcome(0, "echo {$lines}\n", $process);
     }

@@ -85,14 +85,14 @@ trait RunsSpindle
     }
 
     /** Runs a shell line in which `$SPINDLE` is the program. */
-    protected function shell(string $line): Process
+    protected function shell(string $line, float $timeout = 30.0): Process
     {
         $process = new Process(
             ['bash', '-c', $line],
             $this->path(),
             [self::MARK => $this->mark, 'SPINDLE' => Program::path()],
             '',
-            30.0,
+            $timeout,
         );
         $process->run();
 

@@ -39,7 +39,11 @@ final class ResourceUseTest extends TidyTestCase
         // Only the launcher differs between the start methods, so the others need fewer commands.
         $isUsual = $start === StartMethod::PosixSpawn || !LauncherPhp::hasFfi();
         $share = $isUsual || Scale::isFull() ? 1.0 : 0.5;
-        $growth = Host::call(self::class . '::runMany', [$start->value, (int) ($share * Scale::of(30_000))]);
+        $growth = Host::call(
+            self::class . '::runMany',
+            [$start->value, (int) ($share * Scale::of(30_000))],
+            timeout: $this->deadline(),
+        );
         self::assertIsArray($growth);
 
         self::assertLessThan(200_000, $growth[0], 'bytes, of this process');
