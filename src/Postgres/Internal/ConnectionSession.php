@@ -38,7 +38,7 @@ final class ConnectionSession implements SessionLender
 
     private bool $isUseEnded = false;
 
-    /** @var (\Closure(): void)|null called by {@see release()}; set while another fiber ends the transaction */
+    /** @var (\Closure(): void)|null called by {@see release()}; null unless another fiber is ending a transaction */
     private ?\Closure $onRelease = null;
 
     /** Whether the server has begun the transaction. Always false if {@see $isTransaction} is false. */
@@ -192,7 +192,7 @@ final class ConnectionSession implements SessionLender
     }
 
     /**
-     * Calls $then now; while another fiber is ending the borrower's transaction, calls it after {@see release()}.
+     * Calls `$then` now. If another fiber is ending the borrower's transaction, {@see release()} calls `$then` instead.
      *
      * @param \Closure(): void $then
      */
@@ -323,7 +323,7 @@ final class ConnectionSession implements SessionLender
         if ($this->mutex->isLocked) {
             $warning = EventLoop::unreference(EventLoop::delay(self::WARN_AFTER_SECONDS, $this->warnOfLongWait(...)));
             try {
-                // Shared statements do not hold the mutex: the next borrower waits until $sharedStatements is 0.
+                // The call only waits for the borrower: lock() lets later borrowers wait for the shared statements.
                 $this->mutex->acquire($cancellation);
                 $this->mutex->release();
             } finally {

@@ -194,7 +194,8 @@ final class Connector
      *
      * @return string bytes received after the answer
      *
-     * @throws AttemptFailedException when the server does not match `$target` any more, or does not answer
+     * @throws AttemptFailedException when the server does not match `$target` any more
+     * @throws NetworkException when the server does not answer
      */
     private function checkRole(
         ClientStream $socket,
@@ -243,7 +244,7 @@ final class Connector
         return $socket;
     }
 
-    /** Detects a fork, which resumes its parent's waiting fibers, too. Must follow each wait without an open socket. */
+    /** Throws in a fork, which also resumes its parent's fibers. Call this after each wait, unless a socket is open. */
     private function ensureSameProcess(): void
     {
         if ($this->ownerPid !== getmypid()) {

@@ -31,7 +31,7 @@ use function Amp\async;
  */
 final class HostSearch
 {
-    /** Maximum seconds until the next address is tried in parallel. RFC 8305 recommends 0.25 s, but without a login. */
+    /** Maximum seconds until the next address is tried in parallel. RFC 8305 has 0.25 s for attempts without login. */
     private const ATTEMPT_DELAY = 1.0;
 
     /** Maximum seconds to wait for earlier attempts after a later server has refused the login. */
@@ -155,7 +155,7 @@ final class HostSearch
 
     /**
      * @param list<\Closure(Deadline, ?DeferredCancellation): void> $searches each returns when it has failed or found a
-     *     session; throws when no later attempt may follow. Its second parameter cancels the attempts after it
+     *     session, and throws to cancel all later searches. The second parameter lets it cancel them before it returns
      * @param DeferredCancellation|null $later cancels the attempts after all of `$searches`
      */
     private function tryAll(array $searches, Deadline $deadline, ?DeferredCancellation $later = null): void
@@ -172,7 +172,7 @@ final class HostSearch
         try {
             foreach ($searches as $number => $search) {
                 ++$running;
-                $after = $cancellations[] = new DeferredCancellation(); // kept: the destructor would cancel
+                $after = $cancellations[] = new DeferredCancellation(); // kept: destroying it cancels later searches
                 $run = function () use ($number, $search, $deadline, $after, $later, $returned, &$running, &$failures) {
                     try {
                         $deadline->throwIfCancelled();

@@ -10,7 +10,7 @@ use Spindle\Postgres\Internal\SqlText;
 /**
  * Statements that a pool has run, by their text. Short statements that only read may share a session. A statement that
  * may wait for a row lock never shares a session, even if it is short. Otherwise, later statements of the session would
- * wait too, and the owner of the lock may need the result of such a statement.
+ * wait too. If the owner of the lock needed the result of one of these statements, the wait would never end.
  */
 final class KnownStatements
 {

@@ -26,7 +26,7 @@ final class PooledSession
     /** After this many {@see $idleChecks}, plus {@see $roundTripChecks}, a query is postponed for the first time. */
     private const POSTPONE_AFTER_CHECKS = 20;
 
-    /** Maximum number of times that the number of checks until a postponement doubles. */
+    /** The time until the next postponement doubles at most this many times. */
     private const MAX_POSTPONE_DOUBLINGS = 16;
 
     /** Seconds within which the session must answer a ping. */
@@ -158,15 +158,15 @@ final class PooledSession
     /**
      * Checks whether the server sent anything since the last check, while several queries share the session.
      *
-     * @return bool whether the pool must postpone the query that the server is running. After as many postponements as
-     *     there are queries, the time until the next postponement doubles, because all of the queries may be slow
+     * @return bool whether the pool must postpone the query that the server is running. If there were as many
+     *     postponements as queries, all queries may be slow. So the time until the next postponement doubles
      */
     public function checkStall(): bool
     {
         $lastSeen = $this->session->lastReceived();
         $this->idleChecks = $lastSeen === $this->lastSeen && $this->borrowers > 1 ? $this->idleChecks + 1 : 0;
         $this->lastSeen = $lastSeen;
-        // A query may wait for other queries for one round trip, because such a wait at most doubles its time.
+        // A query needs at least one round trip. If it waits one more for other queries, its time at most doubles.
         $roundTrip = $this->session->roundTrip();
         $this->maxLoad = max(self::MAX_AVOIDABLE_WAIT_NANOSECONDS, $roundTrip);
         $this->roundTripChecks = intdiv($roundTrip, self::CHECK_NANOSECONDS);

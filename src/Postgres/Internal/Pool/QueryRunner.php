@@ -183,8 +183,8 @@ final readonly class QueryRunner
     }
 
     /**
-     * Whether encoding the parameters can call user code, such as jsonSerialize(). User code can suspend. So the fiber
-     * of the statement encodes such parameters, after a session was lent for the statement.
+     * Returns whether encoding the parameters can call user code, such as jsonSerialize(). User code can suspend, so
+     * the pool must not encode such parameters while it lends a session. The fiber of the statement encodes them later.
      *
      * @param array<mixed> $parameters
      */

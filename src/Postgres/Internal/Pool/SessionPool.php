@@ -361,7 +361,7 @@ final class SessionPool implements SessionLender
      * Takes back the session of a query that failed, was abandoned or left a transaction open, unless
      * {@see onAnswered()} has already taken the session back.
      *
-     * @throws \LogicException in a fork: every query fails there, and a check before each query would cost too much
+     * @throws \LogicException in a fork. Every query of a fork fails, so no query needs a check before it is sent
      */
     public function ensureTakenBack(PooledSession $pooled, Exchange $exchange): void
     {
