@@ -25,7 +25,7 @@ final readonly class ServerError
     /** Fields by their letters. They may quote values, so they are hidden from dumps. */
     private \SensitiveParameterValue $fields;
 
-    /** @var \SensitiveParameterValue parameter values to hide: for each its text, or a list of the text and parts */
+    /** @var \SensitiveParameterValue parameter values to hide, in the form of {@see hidingValues()} */
     private \SensitiveParameterValue $values;
 
     /**
@@ -51,7 +51,7 @@ final readonly class ServerError
         $this->values = new \SensitiveParameterValue($values);
     }
 
-    /** @param list<string|list<string>|null> $values each is a text as sent, or a list of that text and its parts */
+    /** @param list<string|list<string>|null> $values each a text as sent, or a list of it and parts of the value */
     public function hidingValues(#[\SensitiveParameter] array $values): self
     {
         return new self($this->fields(), $values);
@@ -73,7 +73,7 @@ final readonly class ServerError
         return new self($fields);
     }
 
-    /** Returns the error of a statement in a failed transaction. Its message names the error that made it fail. */
+    /** Returns the error of a statement in a failed transaction. The message adds the SQLSTATE of the first error. */
     public function inFailedTransaction(string $firstSqlState): self
     {
         if ($this->sqlState() !== '25P02') {

@@ -5,8 +5,9 @@ declare(strict_types=1);
 namespace Spindle\Postgres\Internal\Pool;
 
 /**
- * A queue of waiters, in order of arrival. Each operation takes constant amortized time, with one exception. A waiter
- * that first pinged a session is inserted before each waiter that arrived during the ping.
+ * A queue of waiters, in order of arrival. Each operation takes constant amortized time, with one exception. A fiber
+ * may ping a session before the fiber is added. Such a fiber is inserted before the waiters that arrived during the
+ * ping.
  */
 final class WaitingFibers
 {

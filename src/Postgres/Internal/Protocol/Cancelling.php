@@ -21,7 +21,7 @@ use function Amp\async;
  */
 final class Cancelling
 {
-    /** Longest pause in seconds before a request is repeated. After a longer pause, the connection is closed. */
+    /** Longest pause in seconds after which a request is repeated. The connection ends after a longer pause. */
     private const MAX_PAUSE_SECONDS = 10.0;
 
     /** Seconds after a request during which the error of a stopped statement may still arrive. */
@@ -95,7 +95,7 @@ final class Cancelling
         async($this->send(...), $pause, $closesOnFailure)->ignore();
     }
 
-    /** If the exchange is current after `$seconds`, sends a request (above MAX_PAUSE_SECONDS: ends the connection). */
+    /** Sends a request if the exchange is current after `$seconds`. Above MAX_PAUSE_SECONDS, ends the connection. */
     public function requestLater(
         #[\SensitiveParameter]
         Exchange $exchange,

@@ -45,7 +45,8 @@ final class Pipeline
 
     /**
      * Start of the read timeout by hrtime(), unless bytes were received later. A write restarts the timeout only if its
-     * bytes waited for a full stream or belong to a COPY. Otherwise, further statements would hide a silent server.
+     * bytes belong to a COPY, or if the stream did not accept them at first. Otherwise, each further statement would
+     * extend the timeout, although the server is silent.
      */
     private int $readTimeoutStart = 0;
 

@@ -163,8 +163,9 @@ final class PipelinedSession implements Session
     }
 
     /**
-     * Cancels the current statement, so that later statements are executed first. If all effects of the statement were
-     * undone, the session sends it again after them. If the cancel request can't be sent, the statement continues.
+     * Cancels the current statement, so that later statements are executed first. If the server has
+     * undone all its effects, the session sends it again after the later statements. If the cancel request can't be
+     * sent, the statement continues.
      */
     public function postpone(): void
     {
@@ -273,7 +274,7 @@ final class PipelinedSession implements Session
         $this->pipeline->stop();
     }
 
-    /** Returns when bytes were last received, or the session was opened, by hrtime(). */
+    /** Returns the time, by hrtime(), at which bytes were last received or the session was opened. */
     public function lastReceived(): int
     {
         return $this->pipeline->lastReceived;

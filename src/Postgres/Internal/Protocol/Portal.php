@@ -15,7 +15,7 @@ final readonly class Portal
 {
     private const FIRST_ROWS = 50;
 
-    /** Bytes that each later fetch should return. The rows of the last fetch show how many rows that is. */
+    /** Bytes that each later fetch should return. The average row size of the last fetch gives the number of rows. */
     private const FETCH_BYTES = 0x4_0000;
 
     private const MAX_ROWS = 5_000;

@@ -224,7 +224,7 @@ final class Preparation
      *
      * @return bool whether all types are known now
      *
-     * @throws QueryException when the query failed, and the types are needed or the failure has aborted a transaction
+     * @throws QueryException when the query failed, unless `$sent` has executed a statement outside a transaction
      */
     private function loadTypes(array $oids, #[\SensitiveParameter] Exchange $sent, ?Cancellation $cancellation): bool
     {

@@ -11,7 +11,7 @@ use Spindle\Postgres\InvalidParameterException;
 
 final class PreparedStatement
 {
-    /** OID of bytea, whose values are sent in binary format. The text of an int is the same for all other types. */
+    /** OID of bytea, whose values are sent in binary format. For all other types, an int is sent as decimal text. */
     private const BYTEA_OID = 17;
 
     /** Part of Bind's payload after the portal's name: the statement's name and the formats of the parameters. */

@@ -12,7 +12,7 @@ use Spindle\Internal\Shutdown;
  */
 final class RequestEnd
 {
-    /** Shows a fatal error: PHP then skips its destructor. error_get_last() is not used: it may show a later error. */
+    /** Detects a fatal error, after which PHP skips its destructor. error_get_last() would show only the last error. */
     private static ?self $probe = null;
 
     private static bool $areDestructorsCalled = false;
@@ -39,7 +39,7 @@ final class RequestEnd
         self::$pipelines = $pipelines;
     }
 
-    /** Ends connections that can't be reused. If PHP calls no destructors, ends all, but reusable streams stay open. */
+    /** Ends connections that can't be reused. After a fatal error, ends all, but keeps the streams of reusable ones. */
     private static function endAll(): void
     {
         self::$probe = null;

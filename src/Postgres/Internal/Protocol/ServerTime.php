@@ -21,7 +21,7 @@ final class ServerTime
     /** Value of {@see BusyTime::until()} at the last answer. */
     private int $busyAtAnswer = 0;
 
-    /** Number after the last exchange of the earliest write whose exchanges are not all answered. */
+    /** End of the earliest write that has unanswered exchanges: the number of its last exchange, plus 1. */
     private int $writeTail = 0;
 
     private int $writtenAt = 0;
