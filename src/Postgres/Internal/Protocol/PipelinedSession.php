@@ -163,9 +163,9 @@ final class PipelinedSession implements Session
     }
 
     /**
-     * Cancels the current statement, so that later statements are executed first. If the server has
-     * undone all its effects, the session sends it again after the later statements. If the cancel request can't be
-     * sent, the statement continues.
+     * Cancels the current statement, so that later statements are executed first. If the server has undone all of its
+     * effects, the session sends the statement again after the later ones. If the cancel request can't be sent, the
+     * statement continues.
      */
     public function postpone(): void
     {
