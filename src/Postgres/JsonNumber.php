@@ -24,8 +24,9 @@ final readonly class JsonNumber implements \JsonSerializable, \Stringable
 
     /**
      * Returns the value for json_encode(). When the client encodes a parameter, the number keeps all its digits. When
-     * other code calls json_encode(), even code that the client calls, the number becomes a JSON string, because PHP
-     * would drop digits of a JSON number. Do not store the returned value: use `$text`.
+     * other code calls json_encode(), the number becomes a JSON string, because PHP would drop digits of a JSON number.
+     * This is also true if the jsonSerialize() of a parameter calls json_encode(). Do not store the returned value,
+     * because it may begin with an internal mark. Store `$text` instead.
      */
     public function jsonSerialize(): string
     {

@@ -168,8 +168,8 @@ final class PostgresPool implements Lifecycle, PostgresLink, Statistics
      * more, the pool takes the connection back and logs a warning.
      *
      * @throws PoolTimeoutException when no connection is free within the acquireTimeout, or too many fibers wait
-     * @throws ConnectionFailedException when no connection is open and none can be opened: the failure is permanent, or
-     *     the pool has never reached a server
+     * @throws ConnectionFailedException when no connection is open, and the attempt to open one fails. A pool that has
+     *     reached a server retries after a temporary failure
      * @throws AuthenticationException when no connection is open and the login fails
      */
     public function acquire(?Cancellation $cancellation = null): PooledConnection
@@ -211,8 +211,9 @@ final class PostgresPool implements Lifecycle, PostgresLink, Statistics
      * - `acquired_total`: how many times a connection was lent, exclusively or shared
      * - `opened_total`: connections opened; `lost_total`: connections that ended unexpectedly
      * - `waited_1ms_total`, and the same with 5ms, 10ms, 50ms, 100ms, 500ms, 1s, 5s and `longer`: successful waits by
-     *   length. Each wait is in one counter only: a wait of 3 ms is in `waited_5ms_total`. For a share, divide the
-     *   sum of some by the sum of all; PromQL's `histogram_quantile()` does not apply
+     *   length. Each wait is in one counter only: a wait of 3 ms is in `waited_5ms_total`. For the percentage of short
+     *   waits, divide the sum of their counters by the sum of all these counters. PromQL's `histogram_quantile()`
+     *   does not work, because the counters are not cumulative
      *
      * @return array<string, int>
      */

@@ -13,12 +13,12 @@ interface SessionLender
     public function acquire(?Cancellation $cancellation): Session;
 
     /**
-     * Releases the session of the failed attempt, even if this method throws. After `$pause` seconds, lends a
-     * session for the next attempt, even if the lender was closed since the first attempt.
+     * Releases the session after a failed attempt of a transaction, even if this method throws. After `$pause` seconds,
+     * lends a session for the next attempt, even if the lender was closed since the first attempt.
      */
     public function acquireAgain(Session $session, float $pause, ?Cancellation $cancellation): Session;
 
-    /** Declares that any fiber may release the session. After that, acquire() waits even in the borrower's fiber. */
+    /** Lets any fiber release the session. So the borrower's fiber may wait in acquire() for the release. */
     public function detachFromFiber(Session $session): void;
 
     public function release(Session $session): void;

@@ -208,7 +208,7 @@ final class SqlText
         return \strlen($sql);
     }
 
-    /** Returns the offset after a string with escapes. A later line can continue the string without the prefix E. */
+    /** Returns the offset after a string with escapes. Later lines can have more parts of it, without the prefix E. */
     private static function escapedStringEnd(string $sql, int $at): int
     {
         $length = \strlen($sql);

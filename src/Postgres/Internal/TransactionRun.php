@@ -249,7 +249,7 @@ final class TransactionRun
     private static function rollBackTo(Session $session, string $name, ?\Throwable $failure): void
     {
         try {
-            // Only a cancellation limits this wait: rows for a stream of the outer transaction may take long to arrive.
+            // Without a cancellation, this wait has no limit, because a stream of the outer transaction may be slow.
             $limit = $failure instanceof CancelledException ? new Timeout(CancellationLimit::SECONDS) : null;
             $session->settle($limit);
             if ($session->isOpen()) {

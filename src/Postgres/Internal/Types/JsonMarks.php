@@ -31,7 +31,7 @@ final class JsonMarks
         return $token[0] === '"' || self::isExact($token) ? $token : '"' . self::prefix() . "{$token}\"";
     }
 
-    /** Returns the string for json_encode(): the number, after the mark if {@see encode()} calls json_encode(). */
+    /** Returns the number for json_encode(). Puts the mark before it if {@see encode()} has called json_encode(). */
     public static function forJsonEncode(string $number): string
     {
         return self::$encodings > 0 && self::isCalledByEncode() ? self::prefix() . $number : $number;
@@ -54,7 +54,7 @@ final class JsonMarks
             return $json;
         }
 
-        // A mark in a key or a longer string comes from a direct call of jsonSerialize(), and is removed.
+        // Other code may use the result of jsonSerialize() in a key or a longer string. There, the mark is removed.
         $pattern = '~(?<!\\\\)"' . self::$prefix . '([\d.eE+-]++)"(?!:)|' . self::$prefix . '~';
 
         return preg_replace($pattern, '$1', $json) ?? $json;

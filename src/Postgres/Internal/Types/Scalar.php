@@ -35,7 +35,7 @@ final class Scalar
         return \is_bool($value) ? ($value ? '1' : '0') : self::text($value);
     }
 
-    /** Returns the shortest text of a float. Integer types accept the text of a whole number of up to 64 bits. */
+    /** Returns the shortest text of a float. A 64-bit whole number gets no exponent, so integer types accept it. */
     public static function float(#[\SensitiveParameter] float $value): string
     {
         if ($value >= -(2 ** 63) && $value < 2 ** 63 && $value === (float) (int) $value && $value !== 0.0) {
