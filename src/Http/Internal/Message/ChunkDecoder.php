@@ -17,7 +17,7 @@ final class ChunkDecoder
 
     private const MAX_SIZE_DIGITS = 15;
 
-    /** Undecoded bytes of a chunk's data; 0 before the line end after the data; null before a size or trailer line. */
+    /** Undecoded bytes of a chunk's data. 0: only its line end is missing. Null: a size or trailer line follows. */
     private ?int $remaining = null;
 
     /** Whether the last chunk was decoded. The trailer section follows. */

@@ -52,7 +52,7 @@ final class Fields
      */
     public static function of(#[\SensitiveParameter] array $headers): array
     {
-        if (\is_string($headers[0] ?? null)) { // received headers, whose values are lists, may have the name 0
+        if (\is_string($headers[0] ?? null)) { // a received header may have the name 0, but its value is a list
             throw new \InvalidArgumentException(
                 'A header must be set by its name, but an entry has no name or the name 0.'
                     . " Write ['Name' => 'value'], not ['Name: value']",
@@ -68,10 +68,10 @@ final class Fields
         return $fields;
     }
 
-    /** @throws \InvalidArgumentException when the name is no token (RFC 9110, 5.1). Array keys of digits are ints */
+    /** @throws \InvalidArgumentException when the name is no token: RFC 9110, 5.1 */
     public static function name(int|string $name): string
     {
-        $name = (string) $name;
+        $name = (string) $name; // PHP converts an array key of digits to an int
         if (preg_match('@^' . HeadReader::TOKEN . '$@D', $name) !== 1) {
             $shown = addcslashes(substr($name, 0, 80), "\0..\37\"\\\177..\377");
 

@@ -75,7 +75,7 @@ final class Request implements ServerRequestInterface
         }
     }
 
-    /** @return array<string, mixed> without properties through which a dump would reach requests of other clients */
+    /** @return array<string, mixed> data of this request only. Other properties lead to requests of other clients */
     public function __debugInfo(): array
     {
         return [

@@ -81,8 +81,8 @@ final class StreamSize
 
     /**
      * Seeks to the end of the open file, because its path may lead to another file now. Filters do not change this end.
-     * Guzzle's NoSeekStream can't seek, so the file at its path is measured. Guzzle's LimitStream may skip the start of
-     * the file, so the result is false.
+     * Guzzle's NoSeekStream can't seek, so the file at its path is measured. Guzzle's LimitStream can't seek to the end
+     * either. It may skip the start of the file, so its file is not measured, and the result is false.
      */
     private static function hasGrown(StreamInterface $stream, int $size): bool
     {

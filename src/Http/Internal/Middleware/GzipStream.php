@@ -10,7 +10,7 @@ use Spindle\Http\Internal\Message\IterableStream;
 use Spindle\Http\Internal\Message\ReadOnlyStream;
 use Spindle\Http\Internal\Message\StreamSize;
 
-/** Compresses a body while it is read. If the body's size is unknown, clients can decompress each piece on arrival. */
+/** Compresses a body while it is read. If its size is unknown, flushes each piece, so that it arrives at once. */
 final class GzipStream implements StreamInterface
 {
     use ReadOnlyStream;
@@ -59,7 +59,7 @@ final class GzipStream implements StreamInterface
      * Returns '' only when the source has ended, or has no bytes at present.
      *
      * @throws \LengthException when the source is shorter than $size, or longer than the size that it reports.
-     *         Otherwise, the client would regard the truncated body as complete
+     *         Without the exception, the client would regard the truncated body as complete
      */
     public function read(int $length): string
     {

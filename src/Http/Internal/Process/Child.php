@@ -15,8 +15,10 @@ final class Child
     /** Nanoseconds from the signal that asks a process for its position in the code until the process is killed. */
     private const REPORT_NANOSECONDS = 250_000_000;
 
-    /** Nanoseconds between two calls of {@see probe()}, and from its unanswered ping to the signal for a trace. */
+    /** Nanoseconds between two calls of {@see probe()}. */
     private const PROBE_NANOSECONDS = 100_000_000;
+
+    /** Nanoseconds from a ping of {@see probe()} until the signal for a trace, if the ping stays unanswered. */
     private const TRACE_NANOSECONDS = 500_000_000;
 
     /** Seconds that the supervisor waits after a process's own stop timeout before it kills the process. */

@@ -64,7 +64,7 @@ final class Children implements \IteratorAggregate
         [$supervisorEnd, $workerEnd] = Channel::pair();
         $pid = Warnings::suppressed(pcntl_fork(...));
         if ($pid === 0) {
-            // makes this the earliest load time of the application's files, instead of the start of the supervisor
+            // Without this call, the earliest load time of the application's files would be the supervisor's start.
             LoadedFiles::record();
             $this->disconnect($slot->role);
             $supervisorEnd->close();
@@ -189,7 +189,7 @@ final class Children implements \IteratorAggregate
         }
     }
 
-    /** Closes copies of other processes' sockets and channels. A copy would hide the supervisor's end from them. */
+    /** Closes copies of other processes' sockets and channels. A copy would hide the supervisor's exit from them. */
     private function disconnect(ProcessRole $role): void
     {
         array_map(fclose(...), array_diff_key($this->sockets, $role->sockets));

@@ -15,7 +15,7 @@ enum Message: int
 
     case Pong = 3;
 
-    /** The process asks to be replaced. Payload: the reason. Number: 1 if a limit is too low for every process. */
+    /** The process asks to be replaced. Payload: the reason. Number: 1 if a new process would soon ask too, else 0. */
     case ReplacementRequest = 4;
 
     /** The process ends, although the supervisor did not ask for it. The payload is the reason. */
