@@ -22,6 +22,7 @@ final readonly class ClientTls
      * @param string|null $key          path of a PEM file with the private key; null if `$certificate` contains it
      * @param string      $advice       appended to the message about a certificate that can't be verified
      * @param string      $protocol     protocol that is offered with ALPN; '' for none
+     * @param string      $nameAdvice   appended to the message about a certificate for another host
      */
     public function __construct(
         public string $serverName,
@@ -32,6 +33,7 @@ final readonly class ClientTls
         private ?string $key = null,
         private string $advice = '',
         private string $protocol = '',
+        private string $nameAdvice = '',
     ) {}
 
     /**
@@ -50,6 +52,7 @@ final readonly class ClientTls
             key: $options->key,
             advice: $advice,
             protocol: $protocol,
+            nameAdvice: ' (TlsOptions::$serverName sets the name that is expected)',
         );
     }
 
@@ -104,7 +107,7 @@ final readonly class ClientTls
 
         return match (true) {
             str_contains($warning, ' did not match expected ')
-                => "its TLS certificate is for another host than '{$this->serverName}'",
+                => "its TLS certificate is for another host than '{$this->serverName}'{$this->nameAdvice}",
             str_contains($warning, 'certificate verify failed')
                 => "its TLS certificate can't be verified: it is not valid at this time, or no authority in "
                     . ($this->caFile ?? "the system's store") . " has signed it{$this->advice}",

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Internal\Network;
 
 use Amp\CancelledException;
+use Amp\CompositeException;
 use Amp\Dns\DnsException;
 use Amp\Dns\DnsRecord;
 use Spindle\Internal\NullDevice;
@@ -42,7 +43,7 @@ final class DnsLookup
         } catch (CancelledException $cancelled) {
             throw $deadline->failureOf($cancelled, "the look-up of '{$name}'");
         } catch (DnsException $failure) {
-            throw NetworkException::because("the look-up failed: {$failure->getMessage()}", $failure);
+            throw NetworkException::because('the look-up failed: ' . self::reason($failure), $failure);
         } catch (\Error $failure) {
             // Without a free file descriptor, PHP can't load the classes of amphp/dns, and throws an \Error.
             throw NullDevice::lacksDescriptor()
@@ -57,5 +58,17 @@ final class DnsLookup
         return $ips !== []
             ? $ips
             : throw NetworkException::because("the look-up of '{$name}' returned no address");
+    }
+
+    /** Returns why a look-up has failed. The failures for IPv4 and IPv6 usually have the same message. */
+    private static function reason(DnsException $failure): string
+    {
+        $each = $failure->getPrevious();
+        if (!$each instanceof CompositeException) {
+            return $failure->getMessage();
+        }
+        $messages = array_map(static fn(\Throwable $one): string => $one->getMessage(), $each->getReasons());
+
+        return implode(', ', array_unique($messages));
     }
 }

@@ -95,9 +95,15 @@ final class ClientConnection
     public bool $isUploading = false;
     public readonly CallbackFiber $uploadFiber;
 
-    /** @param resource $stream non-blocking, without a read buffer */
-    public function __construct(public readonly mixed $stream, private readonly DeadlineTimer $timer)
-    {
+    /**
+     * @param resource $stream non-blocking, without a read buffer
+     * @param string $peer the other end of the connection, for messages
+     */
+    public function __construct(
+        public readonly mixed $stream,
+        private readonly DeadlineTimer $timer,
+        public readonly string $peer,
+    ) {
         $this->openedAt = hrtime(true);
         $this->ownerPid = (int) getmypid();
         $this->isSecure = isset(stream_get_meta_data($stream)['crypto']);
@@ -187,14 +193,6 @@ final class ClientConnection
     public function hasEnded(): bool
     {
         return $this->hasEnded || $this->endIfForked();
-    }
-
-    /** @param string $when such as "without an answer" */
-    public function describeEnd(string $when): string
-    {
-        $reason = $this->readFailure === null ? '' : ": {$this->readFailure}";
-
-        return "the server closed the connection {$when}{$reason}";
     }
 
     public function hasSent(): bool

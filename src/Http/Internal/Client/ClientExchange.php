@@ -210,9 +210,10 @@ final class ClientExchange
             )) {
                 $isRequestUnread = !$connection->hasServedRequest
                     && ClientTls::isRefusedBeforeRequest($connection->stream, (string) $connection->readFailure);
+                $when = $isUnanswered ? 'without an answer' : 'within the head of the response';
 
                 throw new ConnectionEndedException(
-                    $connection->describeEnd($isUnanswered ? 'without an answer' : 'within the head of the response'),
+                    ConnectionEndedException::describe($connection, $when),
                     $isUnanswered && !$this->hasInterimResponse,
                     $isUnanswered && $isRequestUnread,
                 );

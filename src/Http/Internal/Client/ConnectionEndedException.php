@@ -7,7 +7,7 @@ namespace Spindle\Http\Internal\Client;
 use Spindle\Http\Client\ConnectFailedException;
 use Spindle\Http\Client\ConnectionLostException;
 
-/** The server has closed the connection too early. The message becomes `$why` of {@see IsFailureOfRequest::of()}. */
+/** A connection was closed too early. The message becomes `$why` of {@see IsFailureOfRequest::of()}. */
 final class ConnectionEndedException extends \RuntimeException
 {
     /**
@@ -20,6 +20,18 @@ final class ConnectionEndedException extends \RuntimeException
         private readonly bool $isRequestUnread = false,
     ) {
         parent::__construct($message);
+    }
+
+    /**
+     * Returns a message that names the other end of the connection, and the reason if it is known.
+     *
+     * @param string $when such as "without an answer"
+     */
+    public static function describe(ClientConnection $connection, string $when): string
+    {
+        $reason = $connection->readFailure === null ? '' : ": {$connection->readFailure}";
+
+        return "{$connection->peer} closed the connection {$when}{$reason}";
     }
 
     public function asFailureOf(OutgoingRequest $request): ConnectFailedException|ConnectionLostException

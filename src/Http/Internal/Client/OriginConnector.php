@@ -11,6 +11,7 @@ use Spindle\Internal\Network\ClientTls;
 use Spindle\Internal\Network\Deadline;
 use Spindle\Internal\Network\DnsLookup;
 use Spindle\Internal\Network\NetworkException;
+use Spindle\Internal\Network\NetworkTimeoutException;
 
 /** Opens connections to one origin, directly or through a proxy (RFC 9110, 9.3.6). */
 final class OriginConnector
@@ -22,6 +23,17 @@ final class OriginConnector
     {
         return $failure->getMessage()
             . ($this->proxy === null ? '' : " (through the proxy {$this->proxy->origin()})");
+    }
+
+    /**
+     * Returns the other end of a connection, for messages. Behind a tunnel, this is the server, because the client
+     * can't know which of the two has closed the connection.
+     */
+    public function peer(): string
+    {
+        return $this->proxy === null || $this->url->scheme === 'https'
+            ? 'the server'
+            : "the proxy {$this->proxy->origin()}";
     }
 
     /** @throws NetworkException|CancelledException */
@@ -85,7 +97,13 @@ final class OriginConnector
         $answer = '';
         do {
             // Reads one byte at a time. Bytes after the head belong to the TLS handshake, and must stay in the socket.
-            $answer .= $stream->read($deadline, 'the answer of the proxy', 1);
+            try {
+                $answer .= $stream->read($deadline, 'the answer of the proxy', 1);
+            } catch (NetworkException $end) {
+                throw $end instanceof NetworkTimeoutException
+                    ? $end
+                    : NetworkException::because('the proxy closed the connection before it had answered', $end);
+            }
             if (--$left < 0) {
                 throw NetworkException::because('the answer of the proxy is too long');
             }

@@ -346,7 +346,7 @@ final class OriginPool
         try {
             $either = $cancellation === null ? $this->killed : new CompositeCancellation($this->killed, $cancellation);
             $stream = $this->connector->connect($options, Deadline::in(min($left, $options->connectTimeout), $either));
-            $connection = new ClientConnection($stream->release(), $this->timer);
+            $connection = new ClientConnection($stream->release(), $this->timer, $this->connector->peer());
         } catch (CancelledException $cancelled) {
             $this->throwIfKilled($request);
 

@@ -237,7 +237,7 @@ final class ResponseBody implements StreamInterface
         } else {
             throw $this->fail(ConnectionLostException::of(
                 $this->request(),
-                $connection->describeEnd('within the body of the response'),
+                ConnectionEndedException::describe($connection, 'within the body of the response'),
             ));
         }
     }

@@ -22,6 +22,7 @@ use Psr\Http\Message\ServerRequestInterface;
 use Psr\Http\Message\UploadedFileInterface;
 use Revolt\EventLoop;
 use Spindle\Http\Client\ConnectFailedException;
+use Spindle\Http\Client\ConnectionLostException;
 use Spindle\Http\Client\CookieJar;
 use Spindle\Http\Client\FormFile;
 use Spindle\Http\Client\GuzzleHandler;
@@ -771,7 +772,10 @@ final class HttpClientTest extends TestCase
         self::assertSame('secret', (string) $this->http()->get($url, options: $trusting)->getBody());
         foreach ([
             [new TlsOptions(), "certificate can't be verified"],
-            [new TlsOptions($certificates->authority, serverName: 'other.test'), "another host than 'other.test'"],
+            [
+                new TlsOptions($certificates->authority, serverName: 'other.test'),
+                "another host than 'other.test' (TlsOptions::\$serverName sets",
+            ],
         ] as [$tls, $why]) {
             try {
                 $this->http()->get($url, options: new RequestOptions(tls: $tls));
@@ -920,6 +924,24 @@ final class HttpClientTest extends TestCase
                 "GET https://any.test/ failed: {$why} (through the proxy http://{$proxy->address()})",
                 $failure->getMessage(),
             );
+        } finally {
+            $proxy->close();
+        }
+    }
+
+    #[TestWith(['http://any.test/', 'failed: the proxy http://%s closed the connection without an answer'])]
+    #[TestWith(['https://any.test/', 'failed: the proxy closed the connection before it had answered (through the'])]
+    public function testAProxyThatClosesTheConnectionIsNamed(string $url, string $why): void
+    {
+        $proxy = new ScriptedServer(static function (Socket $socket, ScriptedServer $server): void {
+            $server->readRequest($socket);
+        });
+        $address = "http://{$proxy->address()}";
+        try {
+            $this->http()->get($url, options: new RequestOptions(proxy: new Proxy($address, $address)));
+            self::fail('The proxy has not closed the connection');
+        } catch (ConnectFailedException|ConnectionLostException $failure) {
+            self::assertStringContainsString(\sprintf($why, $proxy->address()), $failure->getMessage());
         } finally {
             $proxy->close();
         }
