@@ -91,6 +91,7 @@ final class InflatedBody implements StreamInterface
     /** @throws InvalidResponseException when the contents are too long, or can't be decompressed */
     public function getContents(): string
     {
+        $this->refuseIfClosed();
         $contents = '';
         while (!$this->eof()) {
             $contents .= $this->read(self::READ_BYTES);
@@ -112,6 +113,7 @@ final class InflatedBody implements StreamInterface
 
     public function read(int $length): string
     {
+        $this->refuseIfClosed();
         if ($this->eof()) {
             return '';
         }
@@ -121,9 +123,10 @@ final class InflatedBody implements StreamInterface
         return $bytes;
     }
 
+    /** Returns true after {@see close()}, although read() then throws. */
     public function eof(): bool
     {
-        while ($this->offset === \strlen($this->output)) {
+        while (!$this->isClosed && $this->offset === \strlen($this->output)) {
             if ($this->failure !== null) {
                 throw $this->failure;
             }
@@ -139,7 +142,7 @@ final class InflatedBody implements StreamInterface
             }
         }
 
-        return false;
+        return $this->isClosed;
     }
 
     public function isSeekable(): bool
@@ -174,9 +177,7 @@ final class InflatedBody implements StreamInterface
     public function close(): void
     {
         $this->isClosed = true;
-        $this->dropped += $this->offset;
-        [$this->output, $this->offset] = ['', 0];
-        $this->source->close();
+        $this->discard();
     }
 
     public function isReadable(): bool
@@ -188,6 +189,14 @@ final class InflatedBody implements StreamInterface
     {
         /** @var OutgoingRequest */
         return $this->request->getValue();
+    }
+
+    /** @throws \Throwable an earlier failure of the body, if there was one */
+    private function refuseIfClosed(): void
+    {
+        if ($this->isClosed) {
+            throw $this->failure ?? new \RuntimeException('The body was closed');
+        }
     }
 
     private function refuseSecondReader(): void
@@ -251,8 +260,15 @@ final class InflatedBody implements StreamInterface
 
     private function fail(InvalidResponseException $failure): InvalidResponseException
     {
-        $this->close();
+        $this->discard();
 
         return $this->failure = $failure;
+    }
+
+    private function discard(): void
+    {
+        $this->dropped += $this->offset;
+        [$this->output, $this->offset] = ['', 0];
+        $this->source->close();
     }
 }

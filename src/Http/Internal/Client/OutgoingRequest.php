@@ -112,15 +112,19 @@ final readonly class OutgoingRequest
     /**
      * Rewinds a body that an earlier request or a logger has read.
      *
-     * @throws UnreadableBodyException also when the body is an {@see IterableStream} that an earlier request has read
+     * @throws UnreadableBodyException also when the body was closed, or is an {@see IterableStream} that an earlier
+     *     request has read
      */
     public function beginBody(): void
     {
         $body = $this->body;
-        if ($body instanceof IterableStream) {
+        if (!\is_string($body)) {
             UnreadableBodyException::guard(static function () use ($body): void {
-                if ($body->tell() > 0 || $body->eof()) {
+                if ($body instanceof IterableStream && ($body->tell() > 0 || $body->eof())) {
                     throw new \LogicException('it was already sent; create a new body for each request');
+                }
+                if (!$body->isReadable()) { // the end of a closed stream would look like that of an empty body
+                    throw new \LogicException('it was closed, or is not readable');
                 }
             });
         }

@@ -157,9 +157,11 @@ final class ResponseBody implements StreamInterface
         return $bytes;
     }
 
+    /** Returns true after {@see close()}, although read() then throws. */
     public function eof(): bool
     {
-        return $this->connection === null && $this->failure === null && $this->offset === \strlen($this->bytes);
+        return $this->isClosed
+            || $this->connection === null && $this->failure === null && $this->offset === \strlen($this->bytes);
     }
 
     public function tell(): int

@@ -685,10 +685,31 @@ final class HttpClientTest extends TestCase
         self::assertSame(['hello', true], [(string) $body, $body->isReadable()]);
         $body->close();
 
-        self::assertSame([false, false], [$body->isReadable(), $body->isSeekable()]);
+        self::assertSame([false, false, true], [$body->isReadable(), $body->isSeekable(), $body->eof()]);
         $this->expectException(\RuntimeException::class);
         $this->expectExceptionMessage('The body was closed');
         $body->getContents();
+    }
+
+    #[TestWith([false])]
+    #[TestWith([true])]
+    public function testAClosedBodyIsAtItsEndAndIsNotSentAsAnEmptyOne(bool $isCompressed): void
+    {
+        $text = str_repeat('text', 100_000);
+        $this->serve(static fn(): Response => $isCompressed
+            ? new Response(200, ['Content-Encoding' => 'gzip'], (string) gzencode($text))
+            : Response::text($text));
+        $body = $this->http()->get($this->url())->getBody();
+        self::assertSame(['te', false], [$body->read(2), $body->eof()]);
+        $body->close();
+
+        self::assertTrue($body->eof());
+        foreach ([static fn(): string => $body->read(1), $body->getContents(...), $body->__toString(...)] as $read) {
+            self::assertSame('The body was closed', self::thrown(\RuntimeException::class, $read)->getMessage());
+        }
+        $this->expectException(InvalidRequestException::class);
+        $this->expectExceptionMessage("the body of the request can't be read: it was closed, or is not readable");
+        $this->http()->request('POST', $this->url(), body: $body);
     }
 
     public function testALongBodyCanBeReadAgainOnlyIfItWasReturnedAsAWhole(): void
