@@ -51,7 +51,8 @@ final class EventReader
         }
         $body = $response->getBody();
         $coding = strtolower($response->getHeaderLine('Content-Encoding'));
-        if (InflatedBody::supports(array_values($response->getHeader('Content-Encoding')))) {
+        $codings = array_values($response->getHeader('Content-Encoding'));
+        if ($body instanceof ResponseBody && InflatedBody::supports($codings)) {
             $body = new InflatedBody($body, $request, $options->maxBodyBytes, $coding);
         } elseif ($coding !== '' && $coding !== 'identity') {
             $why = "the events have the unsupported Content-Encoding '{$coding}'";

@@ -57,7 +57,7 @@ final class InflatedBody implements StreamInterface
      * @param string $encodedLength Content-Length of the response; '' without one
      */
     public function __construct(
-        private readonly StreamInterface $source,
+        private readonly ResponseBody $source,
         OutgoingRequest $request,
         private readonly int $maxBodyBytes,
         public readonly string $coding = 'gzip',
@@ -117,6 +117,7 @@ final class InflatedBody implements StreamInterface
         if ($this->eof()) {
             return '';
         }
+        $this->source->markUsed(); // many reads may need no byte of the source
         $bytes = substr($this->output, $this->offset, $length);
         $this->offset += \strlen($bytes);
 

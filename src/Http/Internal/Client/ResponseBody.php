@@ -150,11 +150,17 @@ final class ResponseBody implements StreamInterface
         if ($this->failure !== null) {
             throw $this->failure;
         }
-        $this->connection?->markUsed();
+        $this->markUsed();
         $bytes = substr($this->bytes, $this->offset, $length);
         $this->offset += \strlen($bytes);
 
         return $bytes;
+    }
+
+    /** Notes that a fiber uses the response, so that neither close() nor a request in the queue takes it for unread. */
+    public function markUsed(): void
+    {
+        $this->connection?->markUsed();
     }
 
     /** Returns true after {@see close()}, although read() then throws. */

@@ -9,9 +9,21 @@ use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Psr\Http\Message\StreamInterface;
 use Spindle\Http\Client\HttpClient;
+use Spindle\Http\Client\HttpClientOptions;
 use Spindle\Http\Client\InvalidResponseException;
+use Spindle\Http\Internal\Client\ClientConnection;
+use Spindle\Http\Internal\Client\DeadlineTimer;
+use Spindle\Http\Internal\Client\InflatedBody;
+use Spindle\Http\Internal\Client\OriginConnector;
+use Spindle\Http\Internal\Client\OriginPool;
+use Spindle\Http\Internal\Client\OutgoingRequest;
+use Spindle\Http\Internal\Client\ResponseBody;
+use Spindle\Http\Internal\Client\ResponseHead;
+use Spindle\Http\Internal\Client\Url;
+use Spindle\Internal\Async\FiberQueue;
 use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Http\ScriptedServer;
+use Spindle\Tests\Streams;
 
 use function Amp\delay;
 
@@ -96,6 +108,30 @@ final class InflatedBodyTest extends TestCase
         $this->expectException(InvalidResponseException::class);
         $this->expectExceptionMessage('the compressed body ends too early');
         $body->read(100);
+    }
+
+    public function testEachReadUsesTheResponseEvenIfNoCompressedByteIsNeeded(): void
+    {
+        $head = ResponseHead::parse("HTTP/1.1 200 OK\r\nContent-Length: 10000\r\n", false);
+        [$stream] = Streams::pair();
+        $timer = new DeadlineTimer();
+        $connection = new ClientConnection($stream, $timer, 'the server');
+        $connection->received = (string) gzencode(str_repeat('x', 1_000_000));
+        $url = Url::of('http://a.test/');
+        $pool = new OriginPool(new OriginConnector($url, null), new HttpClientOptions(), $timer, new FiberQueue());
+        $request = new OutgoingRequest('GET', $url, [], '');
+        $body = new InflatedBody(
+            new ResponseBody($connection, $pool, $request, $head, 30.0, 1_000_000, null),
+            $request,
+            1_000_000,
+        );
+        self::assertSame('x', $body->read(1));
+
+        for ($reads = 0; $reads < 3; ++$reads) {
+            $connection->usedAt = 0;
+            self::assertSame('x', $body->read(1));
+            self::assertGreaterThan(0, $connection->usedAt);
+        }
     }
 
     /** @param list<string> $pieces compressed bytes, which arrive one after the other */
