@@ -100,11 +100,15 @@ final class ResponseTest extends TestCase
         yield 'stream()' => [static fn() => Response::stream([], headers: $headers)];
         yield 'a refusal' => [static fn() => new HttpException(403, headers: $headers)];
         yield 'a request' => [static fn() => (new HttpClient())->get('http://127.0.0.1:1/', $headers)];
+        yield 'a list that begins with 1' => [static fn() => new Response(200, self::untyped([1 => 'X: y']))];
+        yield 'a negative index' => [static fn() => new Response(200, self::untyped([-3 => 'X: y']))];
     }
 
-    public function testAReceivedHeaderCanHaveTheNameZero(): void
+    public function testAReceivedHeaderCanHaveANumberAsItsName(): void
     {
-        self::assertSame('x', (new Response(200, self::untyped([['x']])))->getHeaderLine('0'));
+        $response = new Response(200, self::untyped([['x'], 17 => ['y']]));
+
+        self::assertSame(['x', 'y'], [$response->getHeaderLine('0'), $response->getHeaderLine('17')]);
     }
 
     /**

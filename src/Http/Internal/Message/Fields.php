@@ -52,14 +52,14 @@ final class Fields
      */
     public static function of(#[\SensitiveParameter] array $headers): array
     {
-        if (\is_string($headers[0] ?? null)) { // a received header may have the name 0, but its value is a list
-            throw new \InvalidArgumentException(
-                'A header must be set by its name, but an entry has no name or the name 0.'
-                    . " Write ['Name' => 'value'], not ['Name: value']",
-            );
-        }
         $fields = [];
         foreach ($headers as $name => $values) {
+            if (\is_int($name) && !\is_array($values)) { // received headers have lists, and may have such names
+                throw new \InvalidArgumentException(
+                    "A header must be set by its name, but an entry has no name or the name {$name}."
+                        . " Write ['Name' => 'value'], not ['Name: value']",
+                );
+            }
             $name = self::name($name);
             $key = strtolower($name);
             $fields[$key] = [$fields[$key][0] ?? $name, [...$fields[$key][1] ?? [], ...self::values($name, $values)]];
