@@ -22,7 +22,8 @@ use Spindle\Internal\NumberRange;
 
 /**
  * A PSR-7 response. Its methods throw an exception for an invalid status, an invalid header name, and a control
- * character in a header or in the reason phrase. Spaces around a header's value are removed.
+ * character in a header or in the reason phrase. Spaces around a header's value are removed. A response whose body was
+ * given as a string can be serialized.
  *
  * @phpstan-import-type FieldMap from Fields
  */
@@ -49,6 +50,9 @@ final class Response implements ResponseInterface
     private array $fields = [];
 
     private string|StreamInterface $body = '';
+
+    /** Stream that {@see getBody()} has created from a string, as in $body; null before. */
+    private ?StreamInterface $streamOfString = null;
 
     private string $reason = '';
 
@@ -267,7 +271,9 @@ final class Response implements ResponseInterface
 
     public function getBody(): StreamInterface
     {
-        return $this->body instanceof StreamInterface ? $this->body : $this->body = Stream::create($this->body);
+        return $this->body instanceof StreamInterface
+            ? $this->body
+            : $this->body = $this->streamOfString = Stream::create($this->body);
     }
 
     public function withBody(StreamInterface $body): self
@@ -317,6 +323,42 @@ final class Response implements ResponseInterface
         }
 
         return $head;
+    }
+
+    /**
+     * @internal
+     *
+     * @return array{int, string, string, FieldMap, string|StreamInterface}
+     *
+     * @throws \LogicException when the body is a stream that was given as such, and belongs to this process
+     */
+    public function __serialize(): array
+    {
+        $body = $this->body;
+        if ($body instanceof StreamInterface && $body->getMetadata('stream_type') !== null) {
+            if ($body !== $this->streamOfString) {
+                throw new \LogicException(
+                    self::class . ' can not be serialized, because its body is a stream of this process.'
+                        . ' Create the response with a string, such as (string) $response->getBody()',
+                );
+            }
+            $position = $body->tell();
+            $text = (string) $body;
+            $body->seek($position);
+            $body = $text;
+        }
+
+        return [$this->status, $this->reason, $this->version, $this->fields, $body];
+    }
+
+    /**
+     * @internal
+     *
+     * @param array{int, string, string, FieldMap, string|StreamInterface} $data
+     */
+    public function __unserialize(array $data): void
+    {
+        [$this->status, $this->reason, $this->version, $this->fields, $this->body] = $data;
     }
 
     /** @return FieldMap */

@@ -6,10 +6,12 @@ namespace Spindle\Tests\Unit\Http;
 
 use Nyholm\Psr7\Stream;
 use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\Attributes\TestWith;
 use PHPUnit\Framework\TestCase;
 use Spindle\Http\Client\HttpClient;
 use Spindle\Http\HttpException;
 use Spindle\Http\Response;
+use Spindle\Tests\Streams;
 
 final class ResponseTest extends TestCase
 {
@@ -109,6 +111,42 @@ final class ResponseTest extends TestCase
         $response = new Response(200, self::untyped([['x'], 17 => ['y']]));
 
         self::assertSame(['x', 'y'], [$response->getHeaderLine('0'), $response->getHeaderLine('17')]);
+    }
+
+    #[TestWith(['text'])]
+    #[TestWith([''])]
+    #[TestWith([500_000])]
+    public function testAResponseWithAStringIsSerializedAlsoAfterItsBodyWasUsed(string|int $body): void
+    {
+        $text = \is_int($body) ? str_repeat('x', $body) : $body;
+        $response = new Response(201, ['X-A' => ['1', '2']], $text, 'Made');
+        $unused = unserialize(serialize($response));
+        $begin = $response->getBody()->read(2);
+        $used = unserialize(serialize($response));
+
+        foreach ([$unused, $used] as $restored) {
+            self::assertInstanceOf(Response::class, $restored);
+            self::assertSame(
+                [201, 'Made', '1.1', ['X-A' => ['1', '2']]],
+                [
+                    $restored->getStatusCode(),
+                    $restored->getReasonPhrase(),
+                    $restored->getProtocolVersion(),
+                    $restored->getHeaders(),
+                ],
+            );
+            self::assertSame($text, (string) $restored->getBody());
+        }
+        self::assertSame($text, $begin . $response->getBody()->getContents());
+    }
+
+    public function testAResponseWithAnOpenFileIsNotSerialized(): void
+    {
+        $response = new Response(200, [], Stream::create(Streams::open(__FILE__, 'r')));
+        $this->expectException(\LogicException::class);
+        $this->expectExceptionMessage('can not be serialized, because its body is a stream of this process. Create');
+
+        serialize($response);
     }
 
     /**
