@@ -103,7 +103,7 @@ final class SerializedMessagesTest extends TestCase
     {
         $this->serve(static fn(): Response => $answer);
 
-        return $this->http()->get($this->url(), $headers);
+        return $this->http()->get($this->url() . '?token=secret', $headers);
     }
 
     private function http(): HttpClient

@@ -49,22 +49,17 @@ final class InflatedBody implements StreamInterface
     /** Exception that each read throws after all decompressed bytes were read. */
     private ?\Throwable $failure = null;
 
-    /** The {@see OutgoingRequest}. var_export() and an array cast do not show its fields. */
-    private readonly \SensitiveParameterValue $request;
-
     /**
      * @param string $coding Content-Encoding of the response
      * @param string $encodedLength Content-Length of the response; '' without one
      */
     public function __construct(
         private readonly ResponseBody $source,
-        OutgoingRequest $request,
+        private readonly OutgoingRequest $request,
         private readonly int $maxBodyBytes,
         public readonly string $coding = 'gzip',
         public readonly string $encodedLength = '',
-    ) {
-        $this->request = new \SensitiveParameterValue($request);
-    }
+    ) {}
 
     /**
      * Returns whether a body can be decompressed: gzip is its only coding, and ext-zlib is loaded.
@@ -98,13 +93,13 @@ final class InflatedBody implements StreamInterface
             $length = \strlen($contents);
             if ($length > $this->maxBodyBytes) {
                 throw $this->fail(InvalidResponseException::of(
-                    $this->request(),
+                    $this->request,
                     "the decompressed body is longer than {$this->maxBodyBytes} bytes"
                         . ' (RequestOptions::$maxBodyBytes)',
                 ));
             }
             if ($length > self::READ_BYTES && !(new FreeMemory())->allowsPart($length + self::READ_BYTES, $length)) {
-                throw $this->fail(InvalidResponseException::outOfMemory($this->request(), $length));
+                throw $this->fail(InvalidResponseException::outOfMemory($this->request, $length));
             }
         }
 
@@ -172,7 +167,7 @@ final class InflatedBody implements StreamInterface
 
     public function getMetadata(?string $key = null): mixed
     {
-        return $this->request()->metadata($key);
+        return $this->request->metadata($key);
     }
 
     public function close(): void
@@ -184,12 +179,6 @@ final class InflatedBody implements StreamInterface
     public function isReadable(): bool
     {
         return !$this->isClosed;
-    }
-
-    private function request(): OutgoingRequest
-    {
-        /** @var OutgoingRequest */
-        return $this->request->getValue();
     }
 
     /** @throws \Throwable an earlier failure of the body, if there was one */
@@ -219,7 +208,7 @@ final class InflatedBody implements StreamInterface
         }
         if ($this->member !== null && $this->source->eof()) {
             $this->source->close();
-            $this->failure = InvalidResponseException::of($this->request(), 'the compressed body ends too early');
+            $this->failure = InvalidResponseException::of($this->request, 'the compressed body ends too early');
         }
     }
 
@@ -236,7 +225,7 @@ final class InflatedBody implements StreamInterface
             }
             if (!$isMember && $bytes !== self::MAGIC[0]) {
                 throw $this->fail(InvalidResponseException::of(
-                    $this->request(),
+                    $this->request,
                     "the body is not compressed, although its Content-Encoding is {$this->coding}",
                 ));
             }
@@ -247,7 +236,7 @@ final class InflatedBody implements StreamInterface
         if ($member === false || $output === false) {
             // zlib has one error code for wrong data, a wrong checksum and a wrong length.
             throw $this->fail(InvalidResponseException::of(
-                $this->request(),
+                $this->request,
                 'the compressed body is corrupt: its data, checksum or length is wrong',
             ));
         }

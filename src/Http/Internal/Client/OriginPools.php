@@ -108,7 +108,7 @@ final class OriginPools
             $key .= ' public';
         }
         if (!isset($this->pools[$key])) {
-            $connector = new OriginConnector($url, $proxy);
+            $connector = new OriginConnector(Url::of($url->origin()), $proxy); // without the query, which may be secret
             $pool = $this->pools[$key] = new OriginPool($connector, $this->options, $this->timer, $this->closing);
             $this->isClosing ? $pool->close() : $this->checkIdleSoon();
             $this->killReason === null ? null : $pool->kill($this->killReason);

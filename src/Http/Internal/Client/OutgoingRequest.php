@@ -10,7 +10,11 @@ use Psr\Http\Message\StreamInterface;
 use Spindle\Http\Internal\Message\Fields;
 use Spindle\Http\Internal\Message\IterableStream;
 
-/** @phpstan-import-type FieldMap from Fields */
+/**
+ * A request of a client. Neither var_export() nor an array cast shows its URL, fields and body, which may be secret.
+ *
+ * @phpstan-import-type FieldMap from Fields
+ */
 final readonly class OutgoingRequest
 {
     /** Methods that can be repeated if the connection ended before an answer: RFC 9110, 9.2.2. */
@@ -18,13 +22,42 @@ final readonly class OutgoingRequest
         'GET' => true, 'HEAD' => true, 'OPTIONS' => true, 'TRACE' => true, 'PUT' => true, 'DELETE' => true,
     ];
 
+    /** URL, fields and body. */
+    private \SensitiveParameterValue $values;
+
     /** @param FieldMap $fields valid fields */
     public function __construct(
         public string $method,
-        public Url $url,
-        public array $fields,
-        public string|StreamInterface $body,
-    ) {}
+        Url $url,
+        #[\SensitiveParameter]
+        array $fields,
+        #[\SensitiveParameter]
+        string|StreamInterface $body,
+    ) {
+        $this->values = new \SensitiveParameterValue([$url, $fields, $body]);
+    }
+
+    public function url(): Url
+    {
+        return $this->values()[0];
+    }
+
+    /** @return FieldMap */
+    public function fields(): array
+    {
+        return $this->values()[1];
+    }
+
+    public function body(): string|StreamInterface
+    {
+        return $this->values()[2];
+    }
+
+    /** @param FieldMap $fields valid fields */
+    public function withFields(#[\SensitiveParameter] array $fields): self
+    {
+        return new self($this->method, $this->url(), $fields, $this->body());
+    }
 
     /**
      * Returns whether the request can be sent a second time: its method is idempotent, and its body can be read a
@@ -44,9 +77,9 @@ final readonly class OutgoingRequest
      */
     public function redirected(Redirect $redirect): ?self
     {
-        $fields = $redirect->url->origin() === $this->url->origin()
-            ? $this->fields
-            : array_diff_key($this->fields, Redirect::CREDENTIALS);
+        $fields = $redirect->url->origin() === $this->url()->origin()
+            ? $this->fields()
+            : array_diff_key($this->fields(), Redirect::CREDENTIALS);
         unset($fields['host']);
         if ($redirect->dropsBody) {
             $fields = array_diff_key($fields, Redirect::BODY_FIELDS);
@@ -54,7 +87,7 @@ final readonly class OutgoingRequest
             return new self($redirect->method, $redirect->url, $fields, '');
         }
 
-        return $this->rewindBody() ? new self($this->method, $redirect->url, $fields, $this->body) : null;
+        return $this->rewindBody() ? new self($this->method, $redirect->url, $fields, $this->body()) : null;
     }
 
     /**
@@ -65,10 +98,11 @@ final readonly class OutgoingRequest
      */
     public function withCookies(#[\SensitiveParameter] string $ofJar): self
     {
-        if ($ofJar === '' && !isset($this->fields['cookie'])) {
+        $fields = $this->fields();
+        if ($ofJar === '' && !isset($fields['cookie'])) {
             return $this;
         }
-        $cookies = array_map(static fn(string $line): string => trim($line, "; \t"), $this->fields['cookie'][1] ?? []);
+        $cookies = array_map(static fn(string $line): string => trim($line, "; \t"), $fields['cookie'][1] ?? []);
         $cookies = array_values(array_diff($cookies, ['']));
         preg_match_all('/(?:^|;)[ \t]*+([^=;]++)=/', implode(';', $cookies), $own);
         foreach ($ofJar === '' ? [] : explode('; ', $ofJar) as $cookie) {
@@ -78,13 +112,13 @@ final readonly class OutgoingRequest
         }
         $field = $cookies === [] ? [] : ['cookie' => ['Cookie', [implode('; ', $cookies)]]];
 
-        return new self($this->method, $this->url, array_replace($this->fields, $field), $this->body);
+        return $this->withFields(array_replace($fields, $field));
     }
 
     /** Returns the metadata of the response's body: the URL as `uri`, without user, password and fragment. */
     public function metadata(?string $key): mixed
     {
-        $metadata = ['uri' => (string) $this->url];
+        $metadata = ['uri' => (string) $this->url()];
 
         return $key === null ? $metadata : $metadata[$key] ?? null;
     }
@@ -92,11 +126,11 @@ final readonly class OutgoingRequest
     public function toPsr(): RequestInterface
     {
         $headers = [];
-        foreach ($this->fields as [$name, $values]) {
+        foreach ($this->fields() as [$name, $values]) {
             $headers[$name] = $values;
         }
 
-        return new PsrRequest($this->method, (string) $this->url, $headers, $this->body);
+        return new PsrRequest($this->method, (string) $this->url(), $headers, $this->body());
     }
 
     /** @return array<string, mixed> without field values and the body, which may be secret */
@@ -104,8 +138,8 @@ final readonly class OutgoingRequest
     {
         return [
             'method' => $this->method,
-            'url' => $this->url->withoutSecrets(),
-            'fields' => array_column($this->fields, 0),
+            'url' => $this->url()->withoutSecrets(),
+            'fields' => array_column($this->fields(), 0),
         ];
     }
 
@@ -117,7 +151,7 @@ final readonly class OutgoingRequest
      */
     public function beginBody(): void
     {
-        $body = $this->body;
+        $body = $this->body();
         if (!\is_string($body)) {
             UnreadableBodyException::guard(static function () use ($body): void {
                 if ($body instanceof IterableStream && ($body->tell() > 0 || $body->eof())) {
@@ -134,7 +168,7 @@ final readonly class OutgoingRequest
     /** Rewinds the body. Returns false if the body can't be read a second time. */
     private function rewindBody(): bool
     {
-        $body = $this->body;
+        $body = $this->body();
         if (\is_string($body)) {
             return true;
         }
@@ -147,5 +181,12 @@ final readonly class OutgoingRequest
 
             return true;
         });
+    }
+
+    /** @return array{Url, FieldMap, string|StreamInterface} */
+    private function values(): array
+    {
+        /** @var array{Url, FieldMap, string|StreamInterface} */
+        return $this->values->getValue();
     }
 }
