@@ -11,6 +11,7 @@ use Psr\Http\Message\RequestInterface;
 use Psr\Http\Message\ResponseInterface;
 use Psr\Http\Message\StreamInterface;
 use Revolt\EventLoop;
+use Spindle\Http\Internal\Client\Call;
 use Spindle\Http\Internal\Client\ClientConnection;
 use Spindle\Http\Internal\Client\ClientExchange;
 use Spindle\Http\Internal\Client\ClosedException;
@@ -123,7 +124,7 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
         ?RequestOptions $options = null,
         ?Cancellation $cancellation = null,
     ): ResponseInterface {
-        $request = self::outgoing($method, $url, Fields::of($headers), $body);
+        $request = $this->outgoing($method, $url, Fields::of($headers), $body);
 
         return $this->execute($request, $options, $cancellation);
     }
@@ -155,7 +156,7 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
         try {
             $fields = Fields::of($request->getHeaders());
             $url = (string) $request->getUri();
-            $outgoing = self::outgoing($request->getMethod(), $url, $fields, $request->getBody());
+            $outgoing = $this->outgoing($request->getMethod(), $url, $fields, $request->getBody());
         } catch (\InvalidArgumentException $invalid) {
             throw InvalidRequestException::of($request, $invalid);
         }
@@ -208,7 +209,7 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
             waitsInQueue: $default->waitsInQueue,
         );
         $fields = Fields::of($headers) + ['accept' => ['Accept', ['text/event-stream']]];
-        $request = self::outgoing($method, $url, $fields, $body);
+        $request = $this->outgoing($method, $url, $fields, $body);
         yield from EventReader::ofResponse($request, $this->execute($request, $options, $cancellation), $options);
     }
 
@@ -269,7 +270,8 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
      * - `origins`: pools of connections; each combination of origin, proxy and TLS settings has its own pool
      * - `connections`: connections that are open or being opened; `idle`: connections that no request uses
      * - `waiting`: requests that wait for a connection; `running`: calls that have not returned
-     * - `requests_total`: calls; `failed_total`: calls that ended with an exception
+     * - `requests_total`: calls; `failed_total`: calls that threw an exception, or whose response threw one when its
+     *   body was read. Each call counts once. A body that is closed or dropped before its end is no failure
      */
     public function statistics(): array
     {
@@ -282,7 +284,7 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
     }
 
     /** @param FieldMap $fields */
-    private static function outgoing(
+    private function outgoing(
         string $method,
         #[\SensitiveParameter]
         string $url,
@@ -309,7 +311,7 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
             $fields += ['authorization' => ['Authorization', [$authorization]]];
         }
 
-        return new OutgoingRequest($method, $parsed, $fields, $body);
+        return new OutgoingRequest($method, $parsed, $fields, $body, new Call($this->failedTotal));
     }
 
     private function execute(
@@ -358,7 +360,7 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
             throw InvalidRequestException::ofBody($request, $unreadable);
         } finally {
             $this->runningCount -= $pid === getmypid() ? 1 : 0; // a fork begins with 0 calls
-            $this->failedTotal += $hasResponse ? 0 : 1;
+            $hasResponse ? null : $request->call->countFailure();
             $this->closing->wakeAll();
         }
     }

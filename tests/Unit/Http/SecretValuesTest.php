@@ -20,6 +20,7 @@ use Spindle\Http\Client\RequestOptions;
 use Spindle\Http\Client\RequestTimeoutException;
 use Spindle\Http\Client\SymfonyClient;
 use Spindle\Http\HttpException;
+use Spindle\Http\Internal\Client\Call;
 use Spindle\Http\Internal\Client\OutgoingRequest;
 use Spindle\Http\Internal\Client\Url;
 use Spindle\Http\Response;
@@ -182,7 +183,9 @@ final class SecretValuesTest extends TestCase
         $url = Url::parse('http://user:secret@a.test/path?token=secret');
         \assert($url !== null);
 
-        return new OutgoingRequest('POST', $url, ['x-a' => ['X-A', ['secret']]], 'secret');
+        $failedTotal = 0;
+
+        return new OutgoingRequest('POST', $url, ['x-a' => ['X-A', ['secret']]], 'secret', new Call($failedTotal));
     }
 
     /**

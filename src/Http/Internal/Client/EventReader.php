@@ -47,7 +47,7 @@ final class EventReader
         if ($status !== 200 || preg_match('~^text/event-stream\s*(?:;|$)~i', $type) !== 1) {
             $why = "the response is not an event stream: it has status {$status} and Content-Type '{$type}'";
 
-            throw InvalidResponseException::ofResponse($request, $response, $why);
+            throw self::counted($request, InvalidResponseException::ofResponse($request, $response, $why));
         }
         $body = $response->getBody();
         $coding = strtolower($response->getHeaderLine('Content-Encoding'));
@@ -57,7 +57,7 @@ final class EventReader
         } elseif ($coding !== '' && $coding !== 'identity') {
             $why = "the events have the unsupported Content-Encoding '{$coding}'";
 
-            throw InvalidResponseException::ofResponse($request, $response, $why);
+            throw self::counted($request, InvalidResponseException::ofResponse($request, $response, $why));
         }
         $reader = new self();
         try {
@@ -65,8 +65,18 @@ final class EventReader
                 yield from $reader->read($body->read(65_536));
             }
         } catch (MalformedResponseException $malformed) {
-            throw InvalidResponseException::of($request, $malformed->getMessage(), $malformed);
+            throw self::counted($request, InvalidResponseException::of($request, $malformed->getMessage(), $malformed));
         }
+    }
+
+    /** Returns the failure, which the call throws although the client has its response. */
+    private static function counted(
+        OutgoingRequest $request,
+        InvalidResponseException $failure,
+    ): InvalidResponseException {
+        $request->call->countFailure();
+
+        return $failure;
     }
 
     /**

@@ -209,6 +209,7 @@ final class InflatedBody implements StreamInterface
         if ($this->member !== null && $this->source->eof()) {
             $this->source->close();
             $this->failure = InvalidResponseException::of($this->request, 'the compressed body ends too early');
+            $this->request->call->countFailure();
         }
     }
 
@@ -251,6 +252,7 @@ final class InflatedBody implements StreamInterface
     private function fail(InvalidResponseException $failure): InvalidResponseException
     {
         $this->discard();
+        $this->request->call->countFailure();
 
         return $this->failure = $failure;
     }

@@ -56,6 +56,7 @@ final class OriginPools
         $this->timer = new DeadlineTimer();
         $this->ownerPid = (int) getmypid();
         Preload::load( // loading a class needs a file descriptor, and perhaps none is free later
+            Call::class,
             CallbackFiber::class,
             Cancellable::class,
             ClientConnection::class,

@@ -33,6 +33,7 @@ final readonly class OutgoingRequest
         array $fields,
         #[\SensitiveParameter]
         string|StreamInterface $body,
+        public Call $call,
     ) {
         $this->values = new \SensitiveParameterValue([$url, $fields, $body]);
     }
@@ -56,7 +57,7 @@ final readonly class OutgoingRequest
     /** @param FieldMap $fields valid fields */
     public function withFields(#[\SensitiveParameter] array $fields): self
     {
-        return new self($this->method, $this->url(), $fields, $this->body());
+        return new self($this->method, $this->url(), $fields, $this->body(), $this->call);
     }
 
     /**
@@ -84,10 +85,12 @@ final readonly class OutgoingRequest
         if ($redirect->dropsBody) {
             $fields = array_diff_key($fields, Redirect::BODY_FIELDS);
 
-            return new self($redirect->method, $redirect->url, $fields, '');
+            return new self($redirect->method, $redirect->url, $fields, '', $this->call);
         }
 
-        return $this->rewindBody() ? new self($this->method, $redirect->url, $fields, $this->body()) : null;
+        return $this->rewindBody()
+            ? new self($this->method, $redirect->url, $fields, $this->body(), $this->call)
+            : null;
     }
 
     /**

@@ -317,6 +317,7 @@ final class ResponseBody implements StreamInterface
         }
         $this->dropped += $this->offset;
         [$this->bytes, $this->offset] = ['', 0];
+        $this->request->call->countFailure();
 
         return $this->failure = $failure;
     }

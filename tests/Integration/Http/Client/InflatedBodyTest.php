@@ -11,6 +11,7 @@ use Psr\Http\Message\StreamInterface;
 use Spindle\Http\Client\HttpClient;
 use Spindle\Http\Client\HttpClientOptions;
 use Spindle\Http\Client\InvalidResponseException;
+use Spindle\Http\Internal\Client\Call;
 use Spindle\Http\Internal\Client\ClientConnection;
 use Spindle\Http\Internal\Client\DeadlineTimer;
 use Spindle\Http\Internal\Client\InflatedBody;
@@ -119,7 +120,8 @@ final class InflatedBodyTest extends TestCase
         $connection->received = (string) gzencode(str_repeat('x', 1_000_000));
         $url = Url::of('http://a.test/');
         $pool = new OriginPool(new OriginConnector($url, null), new HttpClientOptions(), $timer, new FiberQueue());
-        $request = new OutgoingRequest('GET', $url, [], '');
+        $failedTotal = 0;
+        $request = new OutgoingRequest('GET', $url, [], '', new Call($failedTotal));
         $body = new InflatedBody(
             new ResponseBody($connection, $pool, $request, $head, 30.0, 1_000_000, null),
             $request,

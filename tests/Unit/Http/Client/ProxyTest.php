@@ -9,6 +9,7 @@ use PHPUnit\Framework\Attributes\TestWith;
 use PHPUnit\Framework\TestCase;
 use Spindle\Http\Client\ConnectFailedException;
 use Spindle\Http\Client\Proxy;
+use Spindle\Http\Internal\Client\Call;
 use Spindle\Http\Internal\Client\OutgoingRequest;
 use Spindle\Http\Internal\Client\Url;
 
@@ -179,6 +180,8 @@ final class ProxyTest extends TestCase
         $parsed = Url::parse($url);
         \assert($parsed !== null);
 
-        return new OutgoingRequest('GET', $parsed, [], '');
+        $failedTotal = 0;
+
+        return new OutgoingRequest('GET', $parsed, [], '', new Call($failedTotal));
     }
 }
