@@ -57,8 +57,8 @@ final class Proxy
      * upper case. HTTP_PROXY is read only on the command line: under CGI, a client can set this variable with the
      * header `Proxy` (CVE-2016-5385).
      *
-     * A proxy that is not supported, such as socks5://proxy, causes no exception here. Instead, each request through
-     * this proxy fails with a {@see ConnectFailedException}.
+     * A proxy that is not supported, such as socks5h://proxy, causes no exception here. Instead, each request through
+     * this proxy fails with a {@see ConnectFailedException}, whose message names the variable.
      *
      * @param array<mixed>|null $variables values by name; null for the environment of this process
      */

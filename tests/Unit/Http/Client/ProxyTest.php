@@ -142,6 +142,7 @@ final class ProxyTest extends TestCase
     }
 
     #[TestWith(['socks5://proxy:1080'])]
+    #[TestWith(['socks5h://proxy:1080'])]
     #[TestWith(['https://proxy:3128'])]
     #[TestWith(['proxy:port'])]
     public function testAProxyThatIsNotSupportedFailsOnlyTheRequestsThatWouldUseIt(string $value): void
