@@ -95,8 +95,8 @@ final class PhpRestart
             self::RESTARTED_SETTING => '1',
         ];
         if ((bool) \ini_get('opcache.enable_cli') && (string) \ini_get('opcache.file_cache') !== '') {
-            // The file cache may have code that was compiled while PHP had these functions. A call in such code would
-            // end the process.
+            // The file cache may have code that was compiled while PHP had these functions. If such code calls one of
+            // the functions, the process ends.
             $settings += ['opcache.file_cache' => '', 'opcache.file_cache_only' => '0'];
         }
         $options = [];

@@ -20,7 +20,8 @@ final class ProcessQueries
     private int $lastNumber = 0;
 
     /**
-     * Open queries by the supervisor's number. "number" is the asking process's number. The keys of lists are pids.
+     * Open queries by the supervisor's number. "number" is the number that the asking process has given to the
+     * question. The keys of lists are pids.
      *
      * @var array<int, array{
      *     asker: Child,

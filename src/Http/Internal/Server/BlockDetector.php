@@ -10,7 +10,8 @@ use Revolt\EventLoop;
  * Logs a warning when code runs for too long without returning to the event loop. The warning names the request.
  *
  * A measurement begins when a handler starts, when it begins to wait, and each time that a timer runs. No measurement
- * begins when a wait ends. So the time measured for the code after a wait is up to a quarter of the limit too long.
+ * begins when a wait ends. So the time measured for the code after a wait may include time before this code, at most a
+ * quarter of the limit.
  */
 final class BlockDetector
 {

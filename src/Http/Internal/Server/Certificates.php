@@ -181,7 +181,7 @@ final class Certificates
 
     /**
      * Makes PHP follow changed symbolic links to the files, and excludes the names (SNI) whose files have a fault now.
-     * A faulty file would make PHP refuse the connections of all names, or OpenSSL ask for a passphrase at the
+     * With a faulty file, PHP would refuse the connections of all names, or OpenSSL would ask for a passphrase at the
      * terminal.
      *
      * @param resource $stream a connection whose handshake has not begun
@@ -266,8 +266,9 @@ final class Certificates
     /** Makes PHP load the files for a socket that is not connected. Returns why PHP can't use them; null if it can. */
     private static function fault(string $certificate, string $key): ?string
     {
-        // No key has the passphrase "\n", so OpenSSL rejects each encrypted key here. Later, OpenSSL would ask at the
-        // terminal for the passphrase of an encrypted key in SNI_server_certs, even if the option passphrase is ''.
+        // No key has the passphrase "\n", so OpenSSL rejects each encrypted key here. If an accepted key in
+        // SNI_server_certs were encrypted, OpenSSL would ask for the passphrase at the terminal, even if the option
+        // passphrase is ''.
         $options = ['local_cert' => $certificate, 'local_pk' => $key, 'passphrase' => "\n", 'verify_peer' => false];
         $context = stream_context_create(['ssl' => $options]);
         while (openssl_error_string() !== false); // forgets earlier errors

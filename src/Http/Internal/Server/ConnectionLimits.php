@@ -227,7 +227,7 @@ final class ConnectionLimits
         );
     }
 
-    /** Records that a connection has to wait for room. If room is expected soon, the wait starts a new series. */
+    /** Records that a connection has to wait for room. If room is expected soon, the server does not count as full. */
     public function recordWait(): void
     {
         $now = (int) hrtime(true);

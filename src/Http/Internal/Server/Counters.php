@@ -82,13 +82,13 @@ final class Counters
         $this->refused[$status] = ($this->refused[$status] ?? 0) + 1;
     }
 
-    /** Counts an error of a response that {@see countAnswer()} has counted with its status, such as 200. */
+    /** Counts a cut-off response as an error. {@see countAnswer()} has already counted its status, such as 200. */
     public function countCutOff(?string $route): void
     {
         ++$this->cutOff;
         if ($route !== null) {
             $route = isset($this->routes[$route]) ? $route : 'other';
-            $this->routes[$route] ??= [0, 0, 0]; // the code of the body may have changed the route's name
+            $this->routes[$route] ??= [0, 0, 0]; // the code that creates the body may have renamed the route
             ++$this->routes[$route][2];
         }
     }

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Server;
 
-/** Checks whether a client sends a body fast enough. Only the time counts in which the server waits for it. */
+/** Checks whether a client sends a body fast enough. Counts only the time in which the server waits for the body. */
 final class RateWindow
 {
     /** Bytes that the transport had received and sent when the window began. */
