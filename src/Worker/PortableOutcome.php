@@ -104,6 +104,24 @@ final class PortableOutcome
         return $thrown instanceof Thrown ? $thrown : null;
     }
 
+    /** Returns the outcome with text after the exception's message. Returns other outcomes unchanged. */
+    public static function withNote(string $bytes, string $text): string
+    {
+        $thrown = self::thrown($bytes);
+        if ($thrown === null) {
+            return $bytes;
+        }
+        $headBytes = self::isUnreadable($bytes) ? 2 : 1;
+        [$kinds, $parts] = ValuePacking::decode($bytes, $headBytes);
+        $parts[0] = serialize($thrown->withMessage("{$thrown->message}{$text}"));
+        $packing = new ValuePacking();
+        foreach ($parts as $i => $part) {
+            $packing->add(\ord($kinds[$i]), $part);
+        }
+
+        return substr($bytes, 0, $headBytes) . $packing->head() . $packing->bytes();
+    }
+
     public static function isSuccess(string $bytes): bool
     {
         return \in_array(\ord($bytes[0] ?? "\xFF"), [WorkerProtocol::STRING, WorkerProtocol::SERIALIZED], true);

@@ -55,7 +55,8 @@ final class TaskFailedException extends TaskException
     private static function advice(Thrown $thrown): string
     {
         $isMissing = $thrown->class === \Error::class && preg_match(
-            '/^(?|Call to undefined (function) (\S+)\(\)|(Class) "(\S+)" not found|Undefined (constant) "([^":]+)")$/D',
+            '/^(?|Call to undefined (function) (\S+)\(\)|(Class) "(\S+)" not found|Undefined (constant) "([^":]+)")'
+                . '(?: \(on the agent .*\))?$/D',
             $thrown->message,
             $match,
         ) === 1;

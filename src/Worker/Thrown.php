@@ -34,6 +34,20 @@ final class Thrown
         return self::upTo(self::MAX_CHAIN_LENGTH, $throwable);
     }
 
+    public function withMessage(string $message): self
+    {
+        return new self(
+            $this->class,
+            $this->types,
+            $message,
+            $this->code,
+            $this->file,
+            $this->line,
+            $this->trace,
+            $this->previous,
+        );
+    }
+
     /** @param int $depth maximum exceptions in the chain, including this one */
     private static function upTo(int $depth, \Throwable $throwable): self
     {

@@ -139,6 +139,9 @@ final class SettlementFactory
         $attempts = $job->body->retryPolicy->maxAttempts;
         $isMissingCode = preg_match(self::MISSING_CODE_PATTERN, $thrown->message) === 1
             && ($isUnreadable || $thrown->isA(\Error::class));
+        if ($isMissingCode) {
+            $outcome = PortableOutcome::withNote($outcome, " (on the agent {$this->owner})");
+        }
         [$maxAttempts, $retry] = match (true) {
             // Another agent possibly has the class or function that this agent lacks.
             $isMissingCode => [$isUnreadable ? max(2, $attempts) : $attempts, SettlementKind::RetryElsewhere],

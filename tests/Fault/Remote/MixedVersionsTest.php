@@ -142,6 +142,28 @@ final class MixedVersionsTest extends TidyTestCase
         self::assertSame(77, $executor->attach($id)->await());
     }
 
+    public function testOutcomesOfAMapNameTheAgentThatLacksTheirClass(): void
+    {
+        require $this->file('basket.php', '<?php namespace ' . __NAMESPACE__ . '; final class Basket {}');
+        $basket = self::basket();
+        $executor = $this->executor(new JobRetryPolicy(maxAttempts: 2, delay: 0.02));
+        $this->agent($this->queue());
+        $input = ['argument' => new $basket(), 'result' => null];
+        $messages = [];
+        $task = static fn(mixed $given): object => new $basket();
+        foreach ($executor->mapOutcomes($input, $task) as $key => $outcome) {
+            $messages[$key] = $outcome->failure?->getMessage() ?? 'none';
+        }
+
+        self::assertSame(array_keys($input), array_keys($messages));
+        foreach (["did not run: A worker has no class {$basket}. ", "Class \"{$basket}\" not found"] as $i => $reason) {
+            $message = array_values($messages)[$i];
+            self::assertStringContainsString($reason, $message);
+            self::assertMatchesRegularExpression('~ \(on the agent \S+:\d+:[0-9a-f]{12}\).* \(attempt 2\)~', $message);
+            self::assertStringContainsString('deploy the code and reload the agent with SIGHUP', $message);
+        }
+    }
+
     public function testAFrameOfANewerVersionIsRefusedAndKept(): void
     {
         $redis = Redis::shared();
@@ -184,6 +206,12 @@ final class MixedVersionsTest extends TidyTestCase
     private static function shop(): string
     {
         return __NAMESPACE__ . '\Shop\Order::price';
+    }
+
+    /** @return class-string */
+    private static function basket(): string
+    {
+        return __NAMESPACE__ . '\Basket'; // @phpstan-ignore return.type (the test defines the class)
     }
 
     private function agentWith(string $method): Process
