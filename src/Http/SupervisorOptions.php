@@ -32,8 +32,8 @@ final readonly class SupervisorOptions
      *                                  are replaced at once, each number is reduced by up to a tenth at random
      * @param int|null    $maxMemory    bytes in use by PHP at which a process is replaced; null for no limit
      * @param float       $startTimeout seconds in which a process has to load the application, at least 0.1
-     * @param float       $blockTimeout seconds for which a process's event loop may be blocked before the process is
-     *                                  killed, at least 0.1; INF for no limit
+     * @param float       $blockTimeout seconds after which a process that hangs is killed, because its event loop is
+     *                                  blocked, at least 0.1; INF for no limit
      * @param string|null $memoryLimit  PHP's memory_limit of each process, such as "512M", or "-1" for none. Null for
      *                                  PHP's setting. If PHP has no setting, or -1 in php.ini, the limit is three
      *                                  quarters of the machine's or container's memory, divided by the number of

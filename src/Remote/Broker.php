@@ -52,9 +52,12 @@ interface Broker
     public function submit(string $queue, array $jobs, int $maxJobs, string $mailbox, bool $checkIds): SubmitResult;
 
     /**
-     * Makes a mailbox (a channel for messages to a caller) receive future outcomes of jobs. Returns existing outcomes.
+     * Looks up the results of jobs by their ids. Makes a mailbox (a channel for messages to a caller) receive those
+     * that do not exist yet.
      *
-     * Unlike {@see status()}, this method returns outcomes, and does not distinguish waiting jobs from running jobs.
+     * If {@see submit()} did not add a job, only the {@see SubmitResult} has the reason. Here, the job is unknown or,
+     * in a conflict, the other job with its id. If agents refuse a job, the refusal is its outcome as soon as the job
+     * is a dead letter. Unlike {@see status()}, this method does not distinguish waiting jobs from running jobs.
      *
      * @param list<string> $ids at most 4,000
      *
@@ -145,9 +148,10 @@ interface Broker
     ): ?float;
 
     /**
-     * Settles jobs and claims others, in one request. Claims these jobs first: jobs that waited for an exclusive key,
-     * jobs that another owner has lost, and jobs that were returned without a delay. An owner that gets fewer than
-     * $maxClaims jobs receives a message when more jobs are available.
+     * Settles jobs and claims others, in one request: acknowledges how jobs have ended, and takes jobs from the queue.
+     * Takes these jobs first: jobs that waited for an exclusive key, jobs that another owner has lost, and jobs that
+     * were returned without a delay. An owner that gets fewer than $maxClaims jobs receives a message when more jobs
+     * are available.
      *
      * The owner gives its jobs sequence numbers in the order in which it claims them. (The number of a claim counts the
      * claims of one job.) With $lastStartableSequenceNumber, the owner reports which of these jobs can have started.
@@ -178,7 +182,7 @@ interface Broker
     ): ClaimResult;
 
     /**
-     * Returns jobs that the owner has claimed without knowing it, because the answer to the claim was lost. Also
+     * Finds jobs that are reserved for an owner that does not know it, because the answer to its claim was lost. Also
      * returns known jobs that were cancelled, without their frames. If the frames exceed 4 MiB, some jobs are left out.
      *
      * @param array<string, int> $known         claim numbers of the jobs that the owner knows, by id

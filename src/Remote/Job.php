@@ -19,7 +19,8 @@ final class Job
      * @param string $id           unique in the queue; at most 128 printable ASCII characters. An id such as "42" is
      *                             refused, so {@see RemoteExecutor} adds the prefix # to such ids
      * @param string $frame        the encoded and signed task or command
-     * @param string $exclusiveKey jobs with the same key never run at the same time; at most 128 bytes; '' for no key
+     * @param string $exclusiveKey name of a lock: jobs with the same key never run at the same time. At most 128 bytes;
+     *                             '' for no lock
      * @param float  $delay        seconds before the job can run, by the engine's clock
      *
      * @throws \ValueError

@@ -114,7 +114,7 @@ final class RemoteExecutor implements Executor
      *                                  this id or keeps its outcome, a second dispatch of the same task succeeds, but
      *                                  has no effect, even with another key or delay. A different task is refused. A
      *                                  closure at another place in the code is a different task
-     * @param string      $exclusiveKey tasks with the same key never run at the same time; '' for no key
+     * @param string      $exclusiveKey name of a lock: tasks with the same key never run at the same time; '' for none
      * @param float       $delay        seconds before the task can run, by the engine's clock
      *
      * @throws UnserializableException
@@ -144,8 +144,9 @@ final class RemoteExecutor implements Executor
     }
 
     /**
-     * Returns a future with the outcome of a task that this or another process has dispatched. The future fails with a
-     * {@see JobLostException} if the task is unknown or its outcome has expired.
+     * Waits for the result of a task by its id: returns a future with the outcome of a task that this or another
+     * process has dispatched. The future fails with a {@see JobLostException} if the task is unknown or its outcome has
+     * expired.
      *
      * Cancellation: ends the task, as with {@see submit()}.
      *
