@@ -21,6 +21,6 @@ final class QueueFullException extends \RuntimeException implements SpindleExcep
 
     public static function engine(string $queue, string $why, ?\Throwable $previous = null): self
     {
-        return new self("The queue {$queue} could not store the new job: {$why}", 0, $previous);
+        return new self("The engine of the queue {$queue} could not store the new job: {$why}", 0, $previous);
     }
 }

@@ -719,7 +719,8 @@ final class WorkTest extends TestCase
         $password = 'option --broker: all users of this machine can read a password in a command line;'
             . " change the broker's password, and give the address in SPINDLE_BROKER or in the file of --broker-file";
         $address = 'the address of a broker must be redis://:password@host:port/database, rediss:// for TLS,'
-            . ' or unix://:password@/path/of/the/socket, with special characters of the password percent-encoded';
+            . ' or unix://:password@/path/of/the/socket, with special characters of the password percent-encoded,'
+            . ' but it does not begin with redis://, rediss:// or unix://';
         yield 'no queue' => [[], 'option --queue: give the name of the queue to serve (--queue thumbnails)'];
         yield 'a queue' => [
             ['--queue', 'a b'],
@@ -762,7 +763,23 @@ final class WorkTest extends TestCase
             ['--queue', 'q', '--broker', 'redis://host', '--broker-file', 'x'],
             'option --broker-file: it is not allowed together with --broker; give one of them',
         ];
-        yield 'no file' => [['--queue', 'q', '--broker-file', 'none'], "option --broker-file: 'none' can't be read"];
+        yield 'a weight' => [
+            ['--queue', 'q=0'],
+            "option --queue: 'q=0' is not allowed; give NAME=N, with a weight N from 1 to 9999",
+        ];
+        yield 'no file' => [
+            ['--queue', 'q', '--broker-file', 'none'],
+            "option --broker-file: 'none' does not exist or can't be read; write the address into it, such as"
+            . ' redis://:password@host:port, and set its mode to 0600',
+        ];
+        yield 'a folder' => [
+            ['--queue', 'q', '--broker-file', 'folder'],
+            "option --broker-file: 'folder' is a folder; give a file that has the address",
+        ];
+        yield 'a file with another address' => [
+            ['--queue', 'q', '--broker-file', 'other'],
+            "option --broker-file: 'other': {$address}",
+        ];
         yield 'a file that others can read' => [
             ['--queue', 'q', '--broker-file', 'exposed'],
             "option --broker-file: users other than the owner can access 'exposed' (mode 0644);"
@@ -839,6 +856,8 @@ final class WorkTest extends TestCase
     ): void {
         $this->file('exposed', Redis::shared()->url());
         $this->file('empty', "# nothing\n", 0o600);
+        $this->file('other', "host:6379\n", 0o600);
+        mkdir($this->path('folder'), 0o700);
         $process = $this->ranRemote(['work', '--allow-root', ...$options], $environment);
 
         self::assertOutcome(255, '', $process, "spindle: {$message}\n");

@@ -96,7 +96,7 @@ final class BrokerOptions
             return ['option --broker', self::withoutPassword($address)];
         }
         if ($file !== null) {
-            return ['option --broker-file', self::read($file)];
+            return ["option --broker-file: '{$file}'", self::read($file)];
         }
 
         return $variable !== false && $variable !== ''
@@ -131,9 +131,15 @@ final class BrokerOptions
                 $mode & 0o777,
             ));
         }
+        if (is_dir($file)) {
+            throw new UsageException("option --broker-file: '{$file}' is a folder; give a file that has the address");
+        }
         $content = $mode === false ? false : @file_get_contents($file, length: self::MAX_FILE_BYTES);
         if ($content === false) {
-            throw new UsageException("option --broker-file: '{$file}' can't be read");
+            throw new UsageException(
+                "option --broker-file: '{$file}' does not exist or can't be read; write the address into it, such as "
+                    . 'redis://:password@host:port, and set its mode to 0600',
+            );
         }
         foreach (explode("\n", $content) as $line) {
             $line = trim($line);

@@ -265,7 +265,7 @@ class RedisBrokerTest extends BrokerContract
         ] as $address) {
             $failure = self::thrown(BrokerRefusedException::class, (new RedisBroker($address))->durability(...));
             self::assertStringContainsString(
-                'put the user and the password into SPINDLE_BROKER',
+                'put the user and the password into the address',
                 $failure->getMessage(),
             );
             self::assertStringNotContainsString(':wrong@', $failure->getMessage());

@@ -94,6 +94,16 @@ final class ConnectionRefusalsTest extends TestCase
         self::assertLessThan(3.5, (hrtime(true) - $began) / 1e9, 'it is not tried again here');
     }
 
+    public function testASocketWithAnEncodedPathGetsAdvice(): void
+    {
+        $broker = new RedisBroker('unix://' . $this->path('a%20socket'));
+
+        self::assertStringEndsWith(
+            'a%20socket is not available: no such file or directory; write the path without percent-encoding',
+            self::thrown($broker->durability(...))->getMessage(),
+        );
+    }
+
     /** @param list<string> $advice words of the message */
     #[DataProvider('refusals')]
     public function testAnAgentThatIsRefusedEndsWithAdvice(string $how, array $advice): void
@@ -115,17 +125,22 @@ final class ConnectionRefusalsTest extends TestCase
     {
         yield 'a wrong password' => [
             'wrong password',
-            ['does not accept the user or the password', 'put the user and the password into SPINDLE_BROKER'],
+            ['does not accept the user or the password', 'put the user and the password into the address'],
+        ];
+        yield 'no password' => [
+            'no password',
+            ['requires a password, and its address has none', 'put the user and the password into the address'],
         ];
         yield 'a database that it has not' => ['database', ['DB index is out of range', 'the database number']];
         yield 'a certificate that is not trusted' => [
             'untrusted',
-            ["its TLS certificate can't be verified", 'that its certificate is trusted'],
+            ["its TLS certificate can't be verified", 'SSL_CERT_FILE', 'that its certificate is trusted'],
         ];
         yield 'no scripts' => ['-evalsha', ['ACL SETUSER app +evalsha;', 'docs/reference/remote.md']];
-        yield 'no hashes' => ['-hset -get', ['docs/reference/remote.md']];
+        yield 'no hashes' => ['-hset -get', ['ACL LOG', 'docs/reference/remote.md']];
+        yield 'no keys' => ['resetkeys', ['ACL SETUSER app "~spindle:*";', 'docs/reference/remote.md']];
         yield 'no mailboxes' => ['-subscribe', ['subscribe', 'docs/reference/remote.md']];
-        yield 'no channels' => ['resetchannels', ['channel', 'docs/reference/remote.md']];
+        yield 'no channels' => ['resetchannels', ['ACL SETUSER app "&spindle:*";', 'docs/reference/remote.md']];
     }
 
     /** @param list<string> $advice words of the message */
@@ -177,7 +192,7 @@ final class ConnectionRefusalsTest extends TestCase
         $other = new TlsOptions($authority, serverName: 'redis.test');
         $failure = self::thrown((new RedisBroker($address, $other))->durability(...));
         self::assertInstanceOf(BrokerRefusedException::class, $failure);
-        self::assertSays(['redis.test', 'that its certificate is trusted'], $failure->getMessage());
+        self::assertSays(['redis.test', 'set TlsOptions::$serverName'], $failure->getMessage());
     }
 
     public function testACallerWhoseCertificateIsRefusedAfterTheHandshakeGetsAdvice(): void
@@ -262,7 +277,7 @@ final class ConnectionRefusalsTest extends TestCase
     {
         $plain = '127.0.0.1:' . self::engine()->port;
         $password = self::engine()->password;
-        if (str_starts_with($how, '-') || $how === 'resetchannels') {
+        if (str_starts_with($how, '-') || str_starts_with($how, 'reset')) {
             self::engine()->command('ACL', 'DELUSER', 'app');
             self::engine()->command(
                 'ACL',
@@ -279,6 +294,7 @@ final class ConnectionRefusalsTest extends TestCase
 
         return match ($how) {
             'wrong password' => "redis://:wrong@{$plain}",
+            'no password' => "redis://{$plain}",
             'database' => "redis://:{$password}@{$plain}/99",
             'untrusted' => self::engine()->tlsUrl(),
             'plain peer' => "rediss://:{$password}@{$plain}",

@@ -8,6 +8,7 @@ use Amp\DeferredFuture;
 use Amp\Socket\Socket;
 use Amp\TimeoutCancellation;
 use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\Attributes\TestWith;
 use PHPUnit\Framework\TestCase;
 use Spindle\Remote\BrokerUnavailableException;
 use Spindle\Remote\Job;
@@ -66,6 +67,20 @@ final class MalformedAnswersTest extends TestCase
         foreach ($uses as $script => $use) {
             yield $script => [$script, $use];
         }
+    }
+
+    #[TestWith(['MOVED 11958 127.0.0.1:7000'])]
+    #[TestWith(['ASK 11958 127.0.0.1:7000'])]
+    public function testAnotherNodeOfAClusterIsNamed(string $error): void
+    {
+        $broker = $this->broker("-{$error}\r\n");
+        $failure = self::thrown(BrokerUnavailableException::class, static fn(): array => $broker->statistics('q'));
+
+        self::assertStringEndsWith(
+            'another node of its cluster stores this queue; give the address of that node, because redirections are'
+                . " not followed ({$error})",
+            $failure->getMessage(),
+        );
     }
 
     public function testAMalformedMessageIsSkipped(): void

@@ -46,6 +46,32 @@ final class AddressTest extends TidyTestCase
         Address::parse($text);
     }
 
+    #[DataProvider('reasons')]
+    public function testTheMistakeInAMalformedAddressIsNamed(string $text, string $reason): void
+    {
+        $this->expectException(\ValueError::class);
+        $this->expectExceptionMessageMatches('~, but ' . preg_quote($reason, '~') . '$~D');
+        Address::parse($text);
+    }
+
+    /** @return iterable<array{string, string}> */
+    public static function reasons(): iterable
+    {
+        foreach ([' redis://host', 'redis://host ', "redis://host\n", "redis://:a\tb@host"] as $stray) {
+            yield [$stray, 'it begins or ends with a space, or contains a line break or another control character'];
+        }
+        yield ['host:6379', 'it does not begin with redis://, rediss:// or unix://'];
+        yield ['unix:/path', 'it does not begin with redis://, rediss:// or unix://'];
+        yield ['redis://:a#b@host', 'it contains ? or #, which are %3F and %23 in a password'];
+        yield ['redis://:a/b@host:6379', 'its password contains /, which must be %2F'];
+        yield ['redis://:a/1@host', 'its password contains /, which must be %2F'];
+        yield ['redis://host:70000', 'its port is not a number from 1 to 65535'];
+        yield ['redis://:a@[::1]:port/3', 'its port is not a number from 1 to 65535'];
+        yield ['redis:///3', 'it has no host'];
+        yield ['redis://:a@', 'it has no host'];
+        yield ['unix://path', 'it has no path of a socket, which must begin with / after unix:// or @'];
+    }
+
     public function testAnEmptyAddressIsReportedWithTheVariable(): void
     {
         $this->expectException(\ValueError::class);

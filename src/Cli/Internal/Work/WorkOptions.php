@@ -78,6 +78,9 @@ final class WorkOptions
         $weights = [];
         foreach ($queues as $queue) {
             $weight = preg_match('/^([^=]*)=([1-9]\d{0,3})$/D', $queue, $match) === 1 ? (int) $match[2] : 1;
+            if ($match === [] && str_contains($queue, '=')) {
+                throw UsageException::option('--queue', $queue, 'NAME=N, with a weight N from 1 to 9999');
+            }
             $name = BrokerOptions::queueName('option --queue', $match[1] ?? $queue);
             if (isset($weights[$name])) {
                 throw new UsageException(

@@ -11,6 +11,9 @@ final class Address
 {
     private const DEFAULT_PORT = 6379;
 
+    /** Matches what an address never contains. parse_url() would replace control characters by underscores. */
+    private const STRAY_CHARACTER_PATTERN = '/^ | $|[\x00-\x1F\x7F?#]/D';
+
     /**
      * @param string $host name or IP address; '' for a Unix socket
      * @param string $path path of the Unix socket; '' for none
@@ -50,11 +53,11 @@ final class Address
             'unix' => $host === 'localhost' && $path !== '' && !isset($parts['port']),
             default => false,
         };
-        if (!$isAddress || isset($parts['query']) || isset($parts['fragment'])) {
+        if (!$isAddress || preg_match(self::STRAY_CHARACTER_PATTERN, $address) === 1) {
             throw new \ValueError(
                 'The address of a broker must be redis://:password@host:port/database, rediss:// for TLS, '
                     . 'or unix://:password@/path/of/the/socket, '
-                    . 'with special characters of the password percent-encoded',
+                    . 'with special characters of the password percent-encoded, but ' . self::mistake($address),
             );
         }
         if ($scheme !== 'unix' && preg_match('~^(/\d*)?$~D', $path) !== 1) {
@@ -88,6 +91,23 @@ final class Address
     public function __debugInfo(): array
     {
         return ['address' => (string) $this];
+    }
+
+    /** Returns a clause with the first mistake in a malformed address. It contains no part of the address. */
+    private static function mistake(#[\SensitiveParameter] string $address): string
+    {
+        return match (true) {
+            strpbrk($address, '?#') !== false => 'it contains ? or #, which are %3F and %23 in a password',
+            preg_match(self::STRAY_CHARACTER_PATTERN, $address) === 1
+                => 'it begins or ends with a space, or contains a line break or another control character',
+            preg_match('~^(?:rediss?|unix)://~i', $address) !== 1
+                => 'it does not begin with redis://, rediss:// or unix://',
+            strncasecmp($address, 'unix', 4) === 0
+                => 'it has no path of a socket, which must begin with / after unix:// or @',
+            preg_match('~://.*/.*@~s', $address) === 1 => 'its password contains /, which must be %2F',
+            preg_match('~[^:/]:[^/:@\]]*(?:/\d*)?$~D', $address) === 1 => 'its port is not a number from 1 to 65535',
+            default => 'it has no host',
+        };
     }
 
     private static function secret(#[\SensitiveParameter] string $part): ?\SensitiveParameterValue

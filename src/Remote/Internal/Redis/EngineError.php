@@ -6,17 +6,22 @@ namespace Spindle\Remote\Internal\Redis;
 
 final class EngineError extends \RuntimeException
 {
+    private const OTHER_NODE = 'another node of its cluster stores this queue; give the address of that node, because '
+        . 'redirections are not followed';
+
     /** Explanations of temporary errors, after which a retry can help. Null if the engine's own text is clear. */
     private const TEMPORARY_ERRORS = [
         'LOADING' => null,
-        'READONLY' => 'it is a replica, which accepts no jobs',
+        'READONLY' => 'it is a replica, which accepts no jobs; give the address of its primary',
         'MASTERDOWN' => null,
         'CLUSTERDOWN' => null,
+        'MOVED' => self::OTHER_NODE,
+        'ASK' => self::OTHER_NODE,
         'TRYAGAIN' => null,
         'BUSY' => null,
         'OOM' => 'its memory is full; start more agents, delete dead letters, or raise its maxmemory',
         'MISCONF' => 'it can\'t write to its disk; free space there',
-        'NOREPLICAS' => null,
+        'NOREPLICAS' => 'too few replicas are connected to it; start them, or lower its min-replicas-to-write',
         'UNBLOCKED' => null,
     ];
 

@@ -28,6 +28,10 @@ final class RedisConnection
     /** Seconds between two checks for an overdue answer. */
     private const CHECK_INTERVAL = 0.5;
 
+    private const PASSWORD_ADVICE = 'put the user and the password into the address, as redis://user:password@host '
+        . '(SPINDLE_BROKER, or the file of --broker-file)';
+    private const TLS_ADVICE = ' (set trusted authorities in TlsOptions, or in the variable SSL_CERT_FILE)';
+
     /** @var \SplQueue<array{OneShot<mixed>, float}> receiver and deadline of each expected answer */
     private \SplQueue $waiting;
 
@@ -68,7 +72,7 @@ final class RedisConnection
     private static function connect(Address $address, ?TlsOptions $options, Deadline $deadline): ClientStream
     {
         $tls = $address->tls
-            ? ClientTls::of($options ?? new TlsOptions(), $address->host, ' (set trusted authorities in TlsOptions)')
+            ? ClientTls::of($options ?? new TlsOptions(), $address->host, self::TLS_ADVICE)
             : null;
         try {
             // A single attempt is enough, because callers retry.
@@ -78,6 +82,8 @@ final class RedisConnection
         } catch (NetworkException $failure) {
             throw BrokerUnavailableException::at((string) $address, $failure->getMessage() . match (true) {
                 str_contains($failure->getMessage(), 'connection refused') => '; is Redis or Valkey running there?',
+                str_contains($failure->getMessage(), 'no such file') && str_contains($address->path, '%')
+                    => '; write the path without percent-encoding',
                 str_contains($failure->getMessage(), 'too many open files')
                     => '; has this process reached its limit of open files (ulimit -n)?',
                 default => '',
@@ -91,7 +97,9 @@ final class RedisConnection
             throw BrokerRefusedException::at(
                 (string) $address,
                 $failure->getMessage(),
-                'check that the server accepts TLS at this address, and that its certificate is trusted',
+                str_contains($failure->getMessage(), 'for another host')
+                    ? 'use a host name of the certificate in the address, or set TlsOptions::$serverName'
+                    : 'check that the server accepts TLS at this address, and that its certificate is trusted',
                 $failure,
             );
         } catch (NetworkException $failure) {
@@ -291,7 +299,7 @@ final class RedisConnection
             && $this->waiting->bottom()[1] < Clock::now()
             && $this->isSilentSince(Clock::now() - $this->timeout)
         ) {
-            $this->close("no answer within {$this->timeout} seconds");
+            $this->close("no answer within {$this->timeout} seconds; is it overloaded, suspended or cut off?");
         }
     }
 
@@ -300,13 +308,17 @@ final class RedisConnection
     {
         $isCommand = preg_match("/permissions to run the '([^']+)' command/", $error, $command) === 1;
         $missing = match (true) {
-            !$isCommand => '',
-            str_starts_with($command[1], 'script|') => '+script|exists +script|load', // both are needed to load scripts
-            default => "+{$command[1]}",
+            $isCommand && str_starts_with($command[1], 'script|') => '+script|exists +script|load', // both are needed
+            $isCommand => "+{$command[1]}",
+            str_contains($error, ' key') => '"~spindle:*"',
+            str_contains($error, ' channel') => '"&spindle:*"',
+            default => '', // Redis 7.0 does not name a command that a script may not run
         };
+        $advice = $missing === ''
+            ? 'its ACL LOG names the missing permission'
+            : 'run ACL SETUSER ' . ($this->address->user ?? 'default') . " {$missing}";
 
-        return ($missing === '' ? '' : 'run ACL SETUSER ' . ($this->address->user ?? 'default') . " {$missing}; ")
-            . 'docs/reference/remote.md lists all commands, keys and channels that the user needs';
+        return "{$advice}; docs/reference/remote.md lists all commands, keys and channels that the user needs";
     }
 
     private function toException(EngineError $error): \RuntimeException
@@ -314,13 +326,19 @@ final class RedisConnection
         $where = (string) $this->address;
 
         return match (true) {
-            \in_array($error->kind, ['NOAUTH', 'WRONGPASS'], true)
+            $error->kind === 'NOAUTH' => BrokerRefusedException::at(
+                $where,
+                "it requires a password, and its address has none ({$error->getMessage()})",
+                self::PASSWORD_ADVICE,
+                $error,
+            ),
+            $error->kind === 'WRONGPASS'
                 || str_contains($error->getMessage(), 'invalid password')
                 || str_contains($error->getMessage(), 'AUTH <password>')
                 => BrokerRefusedException::at(
                     $where,
                     "it does not accept the user or the password ({$error->getMessage()})",
-                    'put the user and the password into SPINDLE_BROKER, as redis://user:password@host',
+                    self::PASSWORD_ADVICE,
                     $error,
                 ),
             $error->kind === 'NOPERM'
