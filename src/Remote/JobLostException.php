@@ -7,7 +7,8 @@ namespace Spindle\Remote;
 use Spindle\SpindleException;
 
 /**
- * The broker does not know a job: the job was never submitted, was cancelled, or its outcome has expired.
+ * The broker does not know a job: the job was never submitted, was cancelled, its outcome has expired, or the engine
+ * has lost its data.
  *
  * Also thrown when items of a generator task are gone, because another reader took them or they have expired. Also
  * thrown when no agent reports the end of a cancelled command.
@@ -19,7 +20,8 @@ final class JobLostException extends \RuntimeException implements SpindleExcepti
         return new self(
             "The queue {$queue} does not have the job "
                 . Job::givenId($id)
-                . ' or its outcome: the job was never submitted, was cancelled, or its outcome has expired. '
+                . ' or its outcome: the job was never submitted, was cancelled, its outcome has expired, or the engine '
+                . 'has lost its data. '
                 . "If the job has failed, spindle queue show {$queue} " . Job::givenId($id) . ' shows its dead letter.',
         );
     }
