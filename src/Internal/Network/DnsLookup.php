@@ -43,7 +43,7 @@ final class DnsLookup
         } catch (CancelledException $cancelled) {
             throw $deadline->failureOf($cancelled, "the look-up of '{$name}'");
         } catch (DnsException $failure) {
-            throw NetworkException::because('the look-up failed: ' . self::reason($failure), $failure);
+            throw NetworkException::because(self::reason($name, $failure), $failure);
         } catch (\Error $failure) {
             // Without a free file descriptor, PHP can't load the classes of amphp/dns, and throws an \Error.
             throw NullDevice::lacksDescriptor()
@@ -61,14 +61,16 @@ final class DnsLookup
     }
 
     /** Returns why a look-up has failed. The failures for IPv4 and IPv6 usually have the same message. */
-    private static function reason(DnsException $failure): string
+    private static function reason(string $name, DnsException $failure): string
     {
-        $each = $failure->getPrevious();
-        if (!$each instanceof CompositeException) {
-            return $failure->getMessage();
+        if (str_contains($failure->getMessage(), '(NXDomain)')) {
+            return "the look-up failed: no host has the name '{$name}'; check its spelling";
         }
-        $messages = array_map(static fn(\Throwable $one): string => $one->getMessage(), $each->getReasons());
+        $each = $failure->getPrevious();
+        $messages = $each instanceof CompositeException
+            ? array_map(static fn(\Throwable $one): string => $one->getMessage(), $each->getReasons())
+            : [$failure->getMessage()];
 
-        return implode(', ', array_unique($messages));
+        return 'the look-up failed: ' . implode(', ', array_unique($messages));
     }
 }

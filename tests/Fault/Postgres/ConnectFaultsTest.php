@@ -668,6 +668,18 @@ final class ConnectFaultsTest extends TidyTestCase
         });
     }
 
+    public function testANameThatNoHostHasIsReportedOnce(): void
+    {
+        $error = "Name resolution failed for 'db.test'; server returned error code: 3 (NXDomain)";
+        $names = static fn() => throw new DnsException("All query attempts failed for db.test: {$error}, {$error}");
+        self::withResolver($names, static function (): void {
+            self::assertFailure(
+                "db.test:5432: the look-up failed: no host has the name 'db.test'; check its spelling",
+                self::options('db.test'),
+            );
+        });
+    }
+
     public function testALookUpThatIsNotAnsweredEndsInTimeOrIsCalledOff(): void
     {
         $silent = static function (Cancellation $cancellation): array {
