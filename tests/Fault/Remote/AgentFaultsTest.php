@@ -241,6 +241,7 @@ final class AgentFaultsTest extends TestCase
             self::fail('Nobody runs it');
         } catch (JobLostException $lost) {
             self::assertStringContainsString($this->queue(), $lost->getMessage());
+            self::assertStringContainsString('or the engine has lost its data', $lost->getMessage());
         }
         $redis->stop();
     }
