@@ -7,7 +7,9 @@ namespace Spindle\Tests\Integration\Http;
 use PHPUnit\Framework\Attributes\Group;
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
 use Spindle\Tests\Eventually;
+use Spindle\Tests\Http\RawClient;
 use Spindle\Tests\Http\ServeTestCase;
+use Spindle\Tests\Streams;
 
 /** Responses of /healthz while processes or checks do not answer, and their delays. */
 #[Group('quiet')]
@@ -26,6 +28,28 @@ final class SupervisorHealthTest extends ServeTestCase
             'disk' => static fn() => null,
         ]);
         PHP;
+
+    public function testTheAdminAddressAnswersWhileTheFirstProcessStarts(): void
+    {
+        $this->adminAddress = "unix://{$this->path('admin')}";
+        $this->start(
+            'while (!file_exists(__DIR__ . "/go")) { usleep(1_000); clearstatcache(); } ' . self::STUCK,
+            ['--listen', '127.0.0.1:0', '--admin', $this->adminAddress, '--admin-host', RawClient::HOST],
+        );
+        Eventually::holds(fn(): bool => Streams::accepts($this->adminAddress), 'it listens', 20.0);
+
+        self::assertSame(
+            [503, '{"status":"starting","checks":{}}'],
+            [$this->get('/healthz', $this->adminAddress)->status, $this->get('/healthz', $this->adminAddress)->body],
+        );
+        self::assertSame(200, $this->get('/livez', $this->adminAddress)->status);
+        $this->file('go', '');
+        Eventually::holds(
+            fn(): bool => $this->get('/healthz', $this->adminAddress)->status === 200,
+            'the first process is ready',
+            20.0,
+        );
+    }
 
     public function testACheckThatBlocksItsProcessIsLate(): void
     {

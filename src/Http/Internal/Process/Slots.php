@@ -57,12 +57,12 @@ final class Slots
             if (!$signals->isEmpty()) {
                 return;
             }
+            if ($slot->role->runsApplication && $this->awaitsFirst()) {
+                continue; // one process shows whether the application can be loaded; the others start later
+            }
             if ($slot->current === null && $slot->successor === null && $slot->startAt <= $now) {
                 $started = $this->start($slot);
                 $started instanceof Child ? $slot->current = $started : $this->scheduleStart($slot, $started);
-            }
-            if ($this->awaitsFirst()) {
-                return; // one process shows whether the application can be loaded; the others start later
             }
         }
         $slot = $this->hasStarted() ? $this->replacements->next() : null;
