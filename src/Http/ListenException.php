@@ -34,6 +34,26 @@ final class ListenException extends \RuntimeException implements SpindleExceptio
         return new self($address, "The server can't listen on {$address}: {$reason}{$advice}");
     }
 
+    /**
+     * @internal
+     *
+     * @param list<string> $addresses
+     * @param int|null     $limit     limit of open files; null if it is unknown
+     * @param int          $missing   number by which the limit is too low
+     */
+    public static function tooFewDescriptors(array $addresses, ?int $limit, int $missing): self
+    {
+        $numbers = $limit === null
+            ? "the limit of open files is too low by {$missing}"
+            : "the limit of open files is {$limit}, and the process needs at least " . ($limit + $missing);
+
+        return new self(
+            $addresses[0] ?? '',
+            'The server can\'t listen on ' . implode(', ', $addresses)
+                . ": {$numbers}. Raise the limit (ulimit -n): each connection needs one file",
+        );
+    }
+
     /** @internal */
     public static function withoutCertificate(string $address): self
     {

@@ -219,6 +219,39 @@ final class ServeUsageTest extends SpindleCommandTestCase
         self::assertFileDoesNotExist($this->path('socket'));
     }
 
+    public function testALimitOfDescriptorsThatIsTooLowIsReported(): void
+    {
+        $this->file('app.php', '<?php touch(__DIR__ . "/ran"); posix_kill(posix_getppid(), SIGTERM); sleep(10);');
+        $process = $this->shell(
+            Program::CLOSE_ALL . 'ulimit -n 20; $SPINDLE serve app.php -l 127.0.0.1:0 -l unix://socket 2>&1',
+        );
+
+        self::assertMatchesRegularExpression(
+            "~^spindle: The server can't listen on 127\.0\.0\.1:0, unix://socket: the limit of open files is 20,"
+                . ' and the process needs at least 2\d\. Raise the limit \(ulimit -n\): each connection needs one'
+                . ' file\n$~D',
+            $process->getOutput(),
+        );
+        self::assertSame(254, $process->getExitCode());
+        self::assertFileDoesNotExist($this->path('socket'));
+        self::assertFileDoesNotExist($this->path('ran'));
+    }
+
+    public function testAnApplicationThatOpensTooManyFilesIsReported(): void
+    {
+        $this->file('app.php', '<?php for ($i = 0; $i < 25; ++$i) { $GLOBALS["files"][] = fopen("/dev/null", "r"); }'
+            . ' return static fn($request) => posix_kill(posix_getppid(), SIGTERM);');
+        $process = $this->shell(
+            Program::CLOSE_ALL . 'ulimit -n 40; timeout 20 $SPINDLE serve app.php -l 127.0.0.1:0 --processes 1 2>&1',
+        );
+
+        self::assertStringContainsString(
+            'the limit of open files is 40, and the process needs at least ',
+            $process->getOutput(),
+        );
+        self::assertSame(254, $process->getExitCode());
+    }
+
     public function testWithoutPcntlMoreThanOneProcessIsRefused(): void
     {
         $this->file('app.php', '<?php touch(__DIR__ . "/ran");');

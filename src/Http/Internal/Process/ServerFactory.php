@@ -13,6 +13,7 @@ use Spindle\Http\HttpServer;
 use Spindle\Http\HttpServerOptions;
 use Spindle\Http\Internal\App\AppLoader;
 use Spindle\Http\Internal\Server\Certificates;
+use Spindle\Http\Internal\Server\Listeners;
 use Spindle\Http\ListenException;
 use Spindle\Http\SupervisorOptions;
 use Spindle\Internal\LoadedFiles;
@@ -47,6 +48,7 @@ final readonly class ServerFactory
         $file = realpath($this->app); // the application may change the working directory
         $application = AppLoader::load($this->app);
         $this->addCertificates($sockets, $application->options);
+        $this->checkDescriptors($sockets);
         if ($file !== false) { // closures from this file may be sent to workers after a deployment has changed the file
             LoadedFiles::keepText($file);
         }
@@ -83,6 +85,20 @@ final readonly class ServerFactory
         }
         foreach ($faults as $name => $fault) {
             $this->logger->warning("The certificate for {$name} is not used: {$fault}");
+        }
+    }
+
+    /**
+     * @param array<string, resource> $sockets
+     *
+     * @throws AppException when the loaded application has left too few descriptors for connections
+     */
+    private function checkDescriptors(array $sockets): void
+    {
+        try {
+            Listeners::checkDescriptors(array_keys($sockets));
+        } catch (ListenException $failure) {
+            throw AppException::unusable($this->app, $failure);
         }
     }
 

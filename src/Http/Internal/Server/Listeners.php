@@ -42,11 +42,28 @@ final class Listeners
                 [$actualAddress, $socket] = self::openOne($address, $options);
                 $sockets[$actualAddress] = $socket;
             }
+            self::checkDescriptors($addresses);
 
             return $sockets;
         } catch (ListenException $exception) {
             array_map(self::removeSocketFile(...), array_keys($sockets));
             throw $exception;
+        }
+    }
+
+    /**
+     * Checks that the process can accept a connection.
+     *
+     * @param list<string> $addresses
+     *
+     * @throws ListenException when the limit of open files is too low
+     */
+    public static function checkDescriptors(array $addresses): void
+    {
+        $missing = SpareDescriptors::missing();
+        if ($missing > 0) {
+            $limit = \function_exists('posix_getrlimit') ? posix_getrlimit()['soft openfiles'] ?? null : null;
+            throw ListenException::tooFewDescriptors($addresses, \is_int($limit) ? $limit : null, $missing);
         }
     }
 

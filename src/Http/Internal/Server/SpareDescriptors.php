@@ -11,6 +11,9 @@ final class SpareDescriptors
 {
     private const COUNT = 8;
 
+    /** Free descriptors that a server needs: those reserved, and some for connections, class files and the system. */
+    private const MIN_FREE = 16;
+
     /** @var list<resource> */
     private array $streams = [];
 
@@ -33,6 +36,21 @@ final class SpareDescriptors
         }
 
         return true;
+    }
+
+    /** Returns how many descriptors this process lacks to serve connections. */
+    public static function missing(): int
+    {
+        $streams = [];
+        while (\count($streams) < self::MIN_FREE) {
+            $stream = NullDevice::open();
+            if ($stream === null) {
+                return NullDevice::lacksDescriptor() ? self::MIN_FREE - \count($streams) : 0;
+            }
+            $streams[] = $stream;
+        }
+
+        return 0;
     }
 
     public function release(): void
