@@ -76,7 +76,7 @@ final class Sapi
             self::check($response);
             $body = SapiBody::of($response, $head, $exchange);
         } catch (\Throwable $failure) {
-            $response = HandlerFailure::answer($failure, $head, $application->logger, headers_sent());
+            $response = HandlerFailure::answer($failure, $exchange->logFields(), $application->logger, headers_sent());
             if (headers_sent()) { // PHP has sent output of the handler, so no other response is possible
                 return;
             }

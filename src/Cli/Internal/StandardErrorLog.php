@@ -25,7 +25,7 @@ final class StandardErrorLog extends AbstractLogger
     private const RED = '31';
 
     /** Values of the context that are fields of a JSON entry. */
-    private const REQUEST_FIELDS = ['request_id', 'method', 'target'];
+    private const REQUEST_FIELDS = ['request_id', 'method', 'target', 'client_ip'];
 
     /** Maximum bytes of a message or an exception. Clients can cause long texts, and all requests wait for a write. */
     private const MAX_TEXT_BYTES = 16_384;

@@ -95,11 +95,12 @@ final class ErrorHandler implements MiddlewareInterface
 
             return;
         }
+        $fields = $exchange instanceof RequestExchange ? $exchange->logFields() : [];
         $logger->error("{method} {target} was answered with {$status}, because its handler failed", [
             'exception' => $failure,
             'method' => $request->getMethod(),
             'target' => $request->getRequestTarget(),
-            'request_id' => $request->getAttribute('request-id'),
-        ]);
+            'request_id' => $request->getAttribute('request-id') ?? $fields['request_id'] ?? null,
+        ] + $fields);
     }
 }

@@ -8,8 +8,12 @@ use Psr\Http\Message\ResponseInterface;
 use Psr\Http\Message\ServerRequestInterface;
 use Psr\Http\Server\MiddlewareInterface;
 use Psr\Http\Server\RequestHandlerInterface;
+use Spindle\Http\Internal\Message\RequestExchange;
 
-/** Gives each request an id of 128 random bits, in the attribute "request-id" and in the response's X-Request-Id. */
+/**
+ * Gives each request an id of 128 random bits, in the attribute "request-id" and in the response's X-Request-Id. The
+ * server's log entries about the request have the id as "request_id" in their context.
+ */
 final class RequestId implements MiddlewareInterface
 {
     private const HEADER = 'X-Request-Id';
@@ -30,6 +34,11 @@ final class RequestId implements MiddlewareInterface
         $id = $this->keepsIncoming ? $request->getHeaderLine(self::HEADER) : '';
         if (preg_match('/^[A-Za-z0-9._\-]{1,128}$/D', $id) !== 1) {
             $id = bin2hex(random_bytes(16));
+        }
+
+        $exchange = $request->getAttribute(RequestExchange::class);
+        if ($exchange instanceof RequestExchange) {
+            $exchange->addLogFields(['request_id' => $id]);
         }
 
         return $handler->handle($request->withAttribute('request-id', $id))->withHeader(self::HEADER, $id);

@@ -15,8 +15,9 @@ use Spindle\Http\Internal\Middleware\Networks;
 use Spindle\Http\Internal\Middleware\XForwardedFields;
 
 /**
- * Finds the client behind trusted proxies. The client's address becomes the attribute "client-ip". The scheme, host and
- * port that the client used go into the request's URI and its Host header.
+ * Finds the client behind trusted proxies. The client's address becomes the attribute "client-ip", and "client_ip" in
+ * the server's log entries about the request. The scheme, host and port that the client used go into the request's URI
+ * and its Host header.
  *
  * Each proxy appends the address of its own client to a list. The middleware searches this list from its end: the first
  * address that is not trusted is the client's. Entries before this address are never used: the client can send them.
@@ -62,6 +63,7 @@ final readonly class TrustedProxies implements MiddlewareInterface
                 $exchange->trustPeer();
             }
             [$client, $hop] = $this->findClient($client, $request);
+            $exchange instanceof RequestExchange ? $exchange->addLogFields(['client_ip' => $client]) : null;
             $request = self::withClientUri($request, $hop);
         }
 

@@ -17,6 +17,7 @@ final class StandardErrorLogTest extends TestCase
         self::assertSame('id7', $entry['request_id'] ?? null);
         self::assertSame('GET', $entry['method'] ?? null);
         self::assertSame('/a', $entry['target'] ?? null);
+        self::assertSame('192.0.2.7', $entry['client_ip'] ?? null);
         self::assertSame('DomainException', $entry['exception_class'] ?? null);
         self::assertSame('outer', $entry['exception_message'] ?? null);
         self::assertSame('Command line code', $entry['exception_file'] ?? null);
@@ -38,6 +39,7 @@ final class StandardErrorLogTest extends TestCase
         $autoload = var_export(\dirname(__DIR__, 3) . '/vendor/autoload.php', true);
         $code = "require {$autoload}; (new Spindle\\Cli\\Internal\\StandardErrorLog({$json}, false, false))->error("
             . "'{method} {target} failed', ['request_id' => '{$id}', 'method' => 'GET', 'target' => '/a',"
+            . " 'client_ip' => '192.0.2.7',"
             . " 'exception' => new DomainException('outer', 0, new RuntimeException('inner'))]);";
         $process = proc_open([\PHP_BINARY, '-r', $code], [2 => ['pipe', 'w']], $pipes);
         self::assertIsResource($process);

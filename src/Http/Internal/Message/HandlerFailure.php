@@ -20,12 +20,13 @@ final class HandlerFailure
     private function __construct() {}
 
     /**
+     * @param array<string, string> $request {@see LogFields}
      * @param bool $responseStarted true if the answer can't be sent; then each exception is logged. An exception with a
      *     status below 500 is logged as a warning, because clients can cause it
      */
     public static function answer(
         \Throwable $failure,
-        Head $head,
+        array $request,
         LoggerInterface $logger,
         bool $responseStarted = false,
     ): ResponseInterface {
@@ -40,7 +41,7 @@ final class HandlerFailure
             $logger->log(
                 $httpException !== null && $httpException->status < 500 ? LogLevel::WARNING : LogLevel::ERROR,
                 'The handler of {method} {target} failed: ' . self::message($cause),
-                ['method' => $head->method, 'target' => $head->target, 'exception' => $failure],
+                $request + ['exception' => $failure],
             );
         }
 

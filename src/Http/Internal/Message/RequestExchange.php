@@ -38,6 +38,12 @@ interface RequestExchange
 
     public function logger(): ?LoggerInterface;
 
+    /** @param array<string, string> $fields further fields for the context of log entries about this request */
+    public function addLogFields(array $fields): void;
+
+    /** @return array<string, string> {@see LogFields} */
+    public function logFields(): array;
+
     /** Returns the Unix time at which the whole head had arrived. */
     public function arrivedAt(): float;
 }

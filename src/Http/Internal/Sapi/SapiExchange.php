@@ -14,6 +14,7 @@ use Spindle\Http\Internal\Form\BodyErrors;
 use Spindle\Http\Internal\Form\BodyParser;
 use Spindle\Http\Internal\Form\Form;
 use Spindle\Http\Internal\Message\Head;
+use Spindle\Http\Internal\Message\LogFields;
 use Spindle\Http\Internal\Message\Peer;
 use Spindle\Http\Internal\Message\RequestExchange;
 use Spindle\Http\MatchedRoute;
@@ -29,6 +30,9 @@ final class SapiExchange implements RequestExchange
     private ?StreamInterface $body = null;
     private ?Form $form = null;
     private bool $peerTrusted = false;
+
+    /** @var array<string, string> */
+    private array $logFields = [];
 
     /** Exception that form() has thrown. Further calls throw it again, because the rest of the body is not a form. */
     private ?\Throwable $failure = null;
@@ -93,6 +97,16 @@ final class SapiExchange implements RequestExchange
     public function logger(): ?LoggerInterface
     {
         return $this->logger;
+    }
+
+    public function addLogFields(array $fields): void
+    {
+        $this->logFields = $fields + $this->logFields;
+    }
+
+    public function logFields(): array
+    {
+        return LogFields::of($this->head, $this->peer, $this->logFields);
     }
 
     public function clientLeft(): void

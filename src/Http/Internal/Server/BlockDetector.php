@@ -46,14 +46,14 @@ final class BlockDetector
     /** Called when a request begins after {@see $dueAt}. This request has not blocked the loop, so it is not named. */
     public function handleRequest(int $now): void
     {
-        $this->timer === null ? $this->start() : $this->report($now, '');
+        $this->timer === null ? $this->start() : $this->report($now, null);
     }
 
     /** Called when a handler has returned after {@see $dueAt}. */
     public function handleReturn(int $now, ServerExchange $exchange): void
     {
         if ($this->timer !== null) {
-            $this->report($now, RequestName::route($exchange));
+            $this->report($now, $exchange);
             $this->dueAt = $now + $this->limit;
         }
     }
@@ -66,7 +66,7 @@ final class BlockDetector
         }
         $now = (int) hrtime(true);
         if ($now > $this->dueAt) {
-            $this->report($now, $this->requests->routeOfFiber());
+            $this->report($now, $this->requests->ofFiber());
         }
         $this->dueAt = $now + $this->limit;
     }
@@ -90,18 +90,21 @@ final class BlockDetector
     {
         $now = (int) hrtime(true);
         if ($now > $this->dueAt) {
-            $this->report($now, '');
+            $this->report($now, null);
         }
         $this->service->hasOpenRequest() ? $this->dueAt = $now + $this->limit : $this->stop();
     }
 
-    /** @param string $route route of the request whose code blocked the event loop; '' if it is unknown */
-    private function report(int $now, string $route): void
+    /** @param ServerExchange|null $exchange the request whose code blocked the event loop; null if it is unknown */
+    private function report(int $now, ?ServerExchange $exchange): void
     {
         $seconds = \sprintf('%.2f', ($now - $this->dueAt + $this->limit) / 1e9);
-        [$message, $context] = $route === ''
+        [$message, $context] = $exchange === null
             ? ["The event loop was blocked for {$seconds} s{requests}", ['requests' => $this->requests->openRequests()]]
-            : ["The handler of {route} blocked the event loop for {$seconds} s", ['route' => $route]];
+            : [
+                "The handler of {route} blocked the event loop for {$seconds} s",
+                ['route' => RequestName::route($exchange)] + $exchange->logFields(),
+            ];
         // queued, because a logger may suspend, and the caller of this method must not be suspended
         EventLoop::queue($this->service->logger->warning(...), "{$message}. Other requests had to wait", $context);
     }

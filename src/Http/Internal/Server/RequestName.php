@@ -44,17 +44,17 @@ final readonly class RequestName
         return "{$head->method} " . ($exchange->route?->getName() ?? self::shorten($path));
     }
 
-    /** Returns the {@see route()} of the request whose handler runs in the current fiber; '' if there is none. */
-    public function routeOfFiber(): string
+    /** Returns the request whose handler runs in the current fiber; null if there is none. */
+    public function ofFiber(): ?ServerExchange
     {
         $fiber = \Fiber::getCurrent();
         foreach ($this->exchanges() as $exchange) {
             if ($exchange->fiber === $fiber && $fiber !== null) {
-                return self::route($exchange);
+                return $exchange;
             }
         }
 
-        return '';
+        return null;
     }
 
     /** Returns " while it handled GET /" for this call stack's request. If there is none, names some open requests. */

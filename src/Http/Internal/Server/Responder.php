@@ -214,7 +214,7 @@ final class Responder
         $seconds = $this->service->options->handlerTimeout;
         $this->service->logger->warning(
             "The handler of {method} {target} did not answer within {$seconds} s",
-            ['method' => $exchange->head->method, 'target' => $exchange->head->target],
+            $exchange->logFields(),
         );
         $this->countAnswer(503, $exchange, (int) hrtime(true));
         $this->refuse(503, 'The request took too long', $exchange->head->method);

@@ -10,6 +10,7 @@ use Psr\Http\Message\StreamInterface;
 use Psr\Log\LoggerInterface;
 use Spindle\Http\Internal\Form\Form;
 use Spindle\Http\Internal\Message\Head;
+use Spindle\Http\Internal\Message\LogFields;
 use Spindle\Http\Internal\Message\Peer;
 use Spindle\Http\Internal\Message\RequestExchange;
 use Spindle\Http\MatchedRoute;
@@ -49,6 +50,9 @@ final class ServerExchange implements RequestExchange
      * @var \Fiber<mixed, mixed, mixed, mixed>|null
      */
     public $fiber = null;
+
+    /** @var array<string, string> */
+    private $logFields = [];
 
     /**
      * Declares no native types and no readonly. They would take more time than the rest of the constructor.
@@ -117,6 +121,16 @@ final class ServerExchange implements RequestExchange
     public function logger(): ?LoggerInterface
     {
         return $this->connection->logger();
+    }
+
+    public function addLogFields(array $fields): void
+    {
+        $this->logFields = $fields + $this->logFields;
+    }
+
+    public function logFields(): array
+    {
+        return LogFields::of($this->head, $this->connection->peer, $this->logFields);
     }
 
     /** Returns whether the client waits for "100 Continue" before it sends the body. */

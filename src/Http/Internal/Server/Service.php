@@ -288,7 +288,7 @@ final class Service implements FileDescriptors
             return null;
         }
 
-        return HandlerFailure::answer($failure, $exchange->head, $this->logger, $exchange->responseStarted);
+        return HandlerFailure::answer($failure, $exchange->logFields(), $this->logger, $exchange->responseStarted);
     }
 
     /** Returns the error for a request whose body does not fit into memory. Closes connections of slow clients. */

@@ -163,7 +163,9 @@ final class BlockWarningTest extends HttpServerTestCase
         Eventually::holds(static fn(): bool => $log->all !== [], 'it is logged');
 
         self::assertCount(1, $log->all, implode("\n", $log->messages()));
-        self::assertSame(['warning', $context], [$log->all[0]['level'], $log->all[0]['context']]);
+        $request = isset($context['route']) ? ['method' => 'GET', 'client_ip' => '127.0.0.1'] : [];
+        self::assertSame('warning', $log->all[0]['level']);
+        self::assertEquals($context + $request, array_diff_key($log->all[0]['context'], ['target' => '']));
         self::assertSame(1, preg_match($pattern, $log->all[0]['message'], $match), $log->all[0]['message']);
         self::assertGreaterThanOrEqual($seconds, (float) $match[1]);
         self::assertLessThan($seconds + 2, (float) $match[1]);

@@ -9,8 +9,12 @@ use Psr\Http\Message\ServerRequestInterface;
 use Psr\Log\LoggerInterface;
 use Psr\Log\NullLogger;
 use Spindle\Http\HttpServer;
+use Spindle\Http\HttpServerOptions;
 use Spindle\Http\Middleware\AccessLog;
 use Spindle\Http\Middleware\ErrorHandler;
+use Spindle\Http\Middleware\ProxyHeaders;
+use Spindle\Http\Middleware\RequestId;
+use Spindle\Http\Middleware\TrustedProxies;
 use Spindle\Http\MiddlewareStack;
 use Spindle\Http\Response;
 use Spindle\Http\Testing\TestClient;
@@ -18,6 +22,8 @@ use Spindle\Tests\Eventually;
 use Spindle\Tests\Http\HttpServerTestCase;
 use Spindle\Tests\Http\Records;
 use Spindle\Tests\ReadsErrorLog;
+
+use function Amp\delay;
 
 /** The log of middleware without a logger of its own. */
 final class MiddlewareLogTest extends HttpServerTestCase
@@ -41,6 +47,39 @@ final class MiddlewareLogTest extends HttpServerTestCase
             ['it fails'],
             array_map(static fn(\Throwable $failure): string => $failure->getMessage(), $this->log()->failures()),
         );
+    }
+
+    public function testEntriesOfTheServerHaveTheFieldsOfTheRequest(): void
+    {
+        $handler = static function (ServerRequestInterface $request): ResponseInterface {
+            $request->getRequestTarget() === '/late' ? delay(0.5) : null;
+            throw new \RuntimeException('it fails');
+        };
+        $this->serve(new MiddlewareStack(
+            $handler,
+            new TrustedProxies(['127.0.0.1'], ProxyHeaders::XForwarded),
+            RequestId::keepingIncoming(),
+        ), new HttpServerOptions(handlerTimeout: 0.2, blockWarning: 0));
+        foreach (['/fails' => 500, '/late' => 503] as $target => $status) {
+            $client = $this->client()->get($target, "X-Forwarded-For: 192.0.2.7\r\nX-Request-Id: id7\r\n");
+            self::assertSame($status, $client->response()->status);
+        }
+
+        $expected = ['request_id' => 'id7', 'client_ip' => '192.0.2.7', 'method' => 'GET'];
+        foreach (['/fails', '/late'] as $index => $target) {
+            $context = array_diff_key($this->log()->all[$index]['context'], ['exception' => null]);
+            self::assertEquals($expected + ['target' => $target], $context);
+        }
+    }
+
+    public function testTheErrorHandlerLogsTheAddressOfTheClientAndAnIdFromAMiddlewareBelow(): void
+    {
+        $failing = static fn(ServerRequestInterface $request): ResponseInterface => throw new \RuntimeException('no');
+        $this->serve(new MiddlewareStack($failing, new ErrorHandler(), RequestId::keepingIncoming()));
+        self::assertSame(500, $this->client()->get('/', "X-Request-Id: id7\r\n")->response()->status);
+
+        $context = $this->log()->all[0]['context'];
+        self::assertSame(['id7', '127.0.0.1'], [$context['request_id'] ?? null, $context['client_ip'] ?? null]);
     }
 
     public function testALoggerOfItsOwnComesFirst(): void

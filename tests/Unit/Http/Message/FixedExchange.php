@@ -10,6 +10,8 @@ use Nyholm\Psr7\Stream;
 use Psr\Http\Message\StreamInterface;
 use Psr\Log\LoggerInterface;
 use Spindle\Http\Internal\Form\Form;
+use Spindle\Http\Internal\Message\Head;
+use Spindle\Http\Internal\Message\LogFields;
 use Spindle\Http\Internal\Message\Peer;
 use Spindle\Http\Internal\Message\RequestExchange;
 use Spindle\Http\MatchedRoute;
@@ -18,6 +20,9 @@ final class FixedExchange implements RequestExchange
 {
     private readonly MatchedRoute $route;
     private bool $trusted = false;
+
+    /** @var array<string, string> */
+    private array $logFields = [];
 
     public function __construct(private readonly Peer $peer)
     {
@@ -62,6 +67,16 @@ final class FixedExchange implements RequestExchange
     public function logger(): ?LoggerInterface
     {
         return null;
+    }
+
+    public function addLogFields(array $fields): void
+    {
+        $this->logFields = $fields + $this->logFields;
+    }
+
+    public function logFields(): array
+    {
+        return LogFields::of(new Head(), $this->peer, $this->logFields);
     }
 
     public function arrivedAt(): float

@@ -9,7 +9,6 @@ use PHPUnit\Framework\Attributes\TestWith;
 use PHPUnit\Framework\TestCase;
 use Spindle\Http\HttpException;
 use Spindle\Http\Internal\Message\HandlerFailure;
-use Spindle\Http\Internal\Message\Head;
 use Spindle\Tests\Http\Records;
 
 final class HandlerFailureTest extends TestCase
@@ -33,10 +32,22 @@ final class HandlerFailureTest extends TestCase
     public function testTheLogHasDetailsThatTheClientDoesNotGet(\Throwable $failure, int $status, array $messages): void
     {
         $log = new Records();
-        $answer = HandlerFailure::answer($failure, new Head(), $log);
+        $answer = HandlerFailure::answer($failure, [], $log);
 
         self::assertSame([$status, $messages], [$answer->getStatusCode(), $log->messages()]);
         self::assertStringNotContainsString('disk', (string) $answer->getBody());
+    }
+
+    public function testTheContextHasTheFieldsOfTheRequestAndTheException(): void
+    {
+        $log = new Records();
+        $failure = new \RuntimeException('no');
+        HandlerFailure::answer($failure, ['method' => 'GET', 'request_id' => 'id7'], $log);
+
+        self::assertSame(
+            ['method' => 'GET', 'request_id' => 'id7', 'exception' => $failure],
+            $log->all[0]['context'],
+        );
     }
 
     public function testAnExceptionWhoseMessageCannotBeReadIsLogged(): void
@@ -50,7 +61,7 @@ final class HandlerFailureTest extends TestCase
         };
         (new \ReflectionProperty(\Exception::class, 'message'))->setValue($failure, $message);
         $log = new Records();
-        $answer = HandlerFailure::answer($failure, new Head(), $log);
+        $answer = HandlerFailure::answer($failure, [], $log);
 
         self::assertSame(500, $answer->getStatusCode());
         self::assertSame(
@@ -64,7 +75,7 @@ final class HandlerFailureTest extends TestCase
     public function testACutOffResponseIsLogged(int $status, string $level): void
     {
         $log = new Records();
-        HandlerFailure::answer(new HttpException($status, 'Why'), new Head(), $log, responseStarted: true);
+        HandlerFailure::answer(new HttpException($status, 'Why'), [], $log, responseStarted: true);
 
         self::assertSame(
             [[$level, 'The handler of {method} {target} failed: Why']],
