@@ -104,6 +104,31 @@ final class ServeLogTest extends SpindleCommandTestCase
         );
     }
 
+    public function testATraceEndsAtTheFunctionThatTheServerHasCalled(): void
+    {
+        [$process] = $this->served(['--processes', '1'], <<<'PHP'
+            <?php
+            function query() { throw new RuntimeException('no database'); }
+            return static function ($request) {
+                Amp\delay(0);
+                try {
+                    query();
+                } catch (RuntimeException $cause) {
+                    throw new LogicException('no page', 0, $cause);
+                }
+            };
+            PHP);
+        $app = preg_quote($this->path('app.php'), '~');
+        $end = "    #\\d \\S+/src/Http/\\S+\\(\\d+\\): \\S+\\(\\)\n"
+            . "    … \\d+ frames of Spindle and its event loop are left out …\n    #\\d+ \\{main\\}\n";
+
+        self::assertMatchesRegularExpression(
+            "~    RuntimeException: no database in {$app}:2\n    Stack trace:\n    #0 {$app}\\(6\\): query\\(\\)\n"
+                . "{$end}    \n    Next LogicException: no page in {$app}:8\n    Stack trace:\n{$end}~",
+            $process->getErrorOutput(),
+        );
+    }
+
     public function testOfALongChainOfExceptionsTheFirstAndTheLastAreLogged(): void
     {
         [$process] = $this->served(['--processes', '1'], <<<'PHP'

@@ -30,9 +30,6 @@ final class StandardErrorLog extends AbstractLogger
     /** Maximum bytes of a message or an exception. Clients can cause long texts, and all requests wait for a write. */
     private const MAX_TEXT_BYTES = 16_384;
 
-    /** Maximum number of logged exceptions of a chain. */
-    private const MAX_EXCEPTIONS = 10;
-
     private readonly LineFile $file;
 
     /** @var array<int, int> number of lost entries by pid: a fork must not report entries that its parent lost */
@@ -56,7 +53,7 @@ final class StandardErrorLog extends AbstractLogger
         }
         $message = self::shorten(self::interpolate((string) $message, $context));
         $exception = ($context['exception'] ?? null) instanceof \Throwable ? $context['exception'] : null;
-        $description = $exception === null ? null : self::shorten(self::describe($exception));
+        $description = $exception === null ? null : self::shorten(ExceptionText::of($exception));
         $this->write($this->entry($level, $message, $description, self::fields($context, $exception)));
     }
 
@@ -82,40 +79,6 @@ final class StandardErrorLog extends AbstractLogger
             'exception_file' => $exception->getFile(),
             'exception_line' => $exception->getLine(),
         ];
-    }
-
-    /**
-     * Formats an exception and its previous exceptions, beginning with the first cause. If there are more than
-     * MAX_EXCEPTIONS, leaves out some, and does not use PHP's conversion to a string. The time of that conversion grows
-     * with the square of the number of exceptions, and clients may influence that number.
-     */
-    private static function describe(\Throwable $exception): string
-    {
-        $chain = [];
-        $cause = $exception;
-        for ($next = $exception; $next !== null; $next = $next->getPrevious()) {
-            $chain[] = $cause = $next;
-        }
-        $surplus = \count($chain) - self::MAX_EXCEPTIONS;
-        try {
-            if ($surplus <= 0) {
-                return (string) $exception;
-            }
-        } catch (\Throwable) { // a subclass may have set the message to an object
-            return self::describeOne($exception);
-        }
-        $latest = array_reverse(\array_slice($chain, 0, self::MAX_EXCEPTIONS - 1));
-
-        return self::describeOne($cause)
-            . "\n\n… {$surplus} exceptions are left out …\n\nNext "
-            . implode("\n\nNext ", array_map(self::describeOne(...), $latest));
-    }
-
-    private static function describeOne(\Throwable $exception): string
-    {
-        return $exception::class
-            . ': ' . ThrownText::message($exception) . " in {$exception->getFile()}:{$exception->getLine()}\n"
-            . "Stack trace:\n{$exception->getTraceAsString()}";
     }
 
     /** Removes the middle of a long text: an exception has its class at the beginning and its trace at the end. */

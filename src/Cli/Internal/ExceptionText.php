@@ -1,0 +1,112 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Cli\Internal;
+
+use Revolt\EventLoop\Driver;
+use Revolt\EventLoop\Internal\AbstractDriver;
+use Spindle\Internal\ThrownText;
+
+/** The text of an exception in a log, without the frames of the code that has called the application. */
+final class ExceptionText
+{
+    /** Maximum number of logged exceptions of a chain. */
+    private const MAX_EXCEPTIONS = 10;
+
+    private function __construct() {}
+
+    /**
+     * Formats an exception and its previous exceptions, beginning with the first cause. If there are more than
+     * MAX_EXCEPTIONS, leaves out some, and does not use PHP's conversion to a string. The time of that conversion grows
+     * with the square of the number of exceptions, and clients may influence that number.
+     */
+    public static function of(\Throwable $exception): string
+    {
+        $chain = [];
+        $cause = $exception;
+        for ($next = $exception; $next !== null; $next = $next->getPrevious()) {
+            $chain[] = $cause = $next;
+        }
+        $surplus = \count($chain) - self::MAX_EXCEPTIONS;
+        try {
+            if ($surplus <= 0) {
+                return self::shortened((string) $exception, $chain);
+            }
+        } catch (\Throwable) { // a subclass may have set the message to an object
+            return self::describe($exception);
+        }
+        $latest = array_reverse(\array_slice($chain, 0, self::MAX_EXCEPTIONS - 1));
+
+        return self::describe($cause)
+            . "\n\n… {$surplus} exceptions are left out …\n\nNext "
+            . implode("\n\nNext ", array_map(self::describe(...), $latest));
+    }
+
+    private static function describe(\Throwable $exception): string
+    {
+        return $exception::class
+            . ': ' . ThrownText::message($exception) . " in {$exception->getFile()}:{$exception->getLine()}\n"
+            . "Stack trace:\n" . self::trace($exception);
+    }
+
+    /**
+     * Replaces the whole traces in the text of an exception.
+     *
+     * @param list<\Throwable> $chain
+     */
+    private static function shortened(string $text, array $chain): string
+    {
+        foreach ($chain as $exception) {
+            $text = str_replace($exception->getTraceAsString(), self::trace($exception), $text);
+        }
+
+        return $text;
+    }
+
+    /** Returns a trace without the frames below the application: those of the event loop, and of Spindle's own code. */
+    private static function trace(\Throwable $exception): string
+    {
+        $text = $exception->getTraceAsString();
+        $frames = $exception->getTrace();
+        $kept = self::keptFrames($frames, $exception->getFile());
+        $leftOut = \count($frames) - $kept;
+        $start = strrpos($text, "\n#{$kept} ");
+        $end = strrpos($text, "\n#" . \count($frames) . ' {main}');
+
+        return $leftOut < 2 || $start === false || $end === false
+            ? $text
+            : substr($text, 0, $start) . "\n… {$leftOut} frames of Spindle and its event loop are left out …"
+                . substr($text, $end);
+    }
+
+    /**
+     * Returns how many frames belong to the application. The last of them names the function that Spindle has called.
+     *
+     * @param list<array{file?: string, class?: string}> $frames
+     * @param string $file file in which the exception was created
+     */
+    private static function keptFrames(array $frames, string $file): int
+    {
+        foreach ($frames as $index => $frame) {
+            $isLoop = !isset($frame['file']) && is_subclass_of($frame['class'] ?? '', Driver::class);
+            if ($isLoop) { // the event loop has begun its fiber here
+                $kept = $index;
+                while ($kept > 0 && self::isLibrary($frames[$kept - 1]['file'] ?? '')) {
+                    --$kept;
+                }
+
+                return $kept === 0 && self::isLibrary($file) ? $index : min($kept + 1, $index);
+            }
+        }
+
+        return \count($frames);
+    }
+
+    private static function isLibrary(string $file): bool
+    {
+        $loop = (new \ReflectionClass(AbstractDriver::class))->getFileName();
+
+        return $file === '' || $file === $loop || str_starts_with($file, \dirname(__DIR__, 2) . '/');
+    }
+}
