@@ -137,8 +137,17 @@ final class SupervisorBlameTest extends ServeTestCase
 
         self::assertSame(254, $server->wait());
         self::assertStringContainsString(
-            "did not start within 0.3 s ({$this->path('app.php')}, line 2)",
+            "did not start within 0.3 s, the limit of --start-timeout ({$this->path('app.php')}, line 2)",
             $server->getErrorOutput(),
         );
+    }
+
+    public function testAWaitAtTheStartIsNamed(): void
+    {
+        $server = $this->start("\nsleep(60);\n\n\$a = 1;\n", ['--listen', '127.0.0.1:0', '--start-timeout', '0.3']);
+
+        self::assertSame(254, $server->wait());
+        $position = \PHP_VERSION_ID < 80400 ? 'line 5, after sleep() in line 3' : 'line 3';
+        self::assertStringContainsString(" ({$this->path('app.php')}, {$position})\n", $server->getErrorOutput());
     }
 }

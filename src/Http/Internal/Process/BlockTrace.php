@@ -131,6 +131,26 @@ final readonly class BlockTrace
     }
 
     /**
+     * Returns the file and line of the code that a signal has interrupted; '' if they are unknown. Up to PHP 8.3, the
+     * signal may have ended a blocking call in the statement before. The position then names this call, too.
+     *
+     * @param list<Frame> $frames debug_backtrace() of the signal handler
+     */
+    public static function position(array $frames): string
+    {
+        foreach ($frames as $i => $frame) {
+            if (isset($frame['file'], $frame['line'])) {
+                [$name, $line] = $i === 0 ? self::callAt($frame['file'], $frame['line']) : ['', $frame['line']];
+                $before = $line < $frame['line'] ? ", after {$name} in line {$line}" : '';
+
+                return "{$frame['file']}, line {$frame['line']}{$before}";
+            }
+        }
+
+        return '';
+    }
+
+    /**
      * @param list<Frame> $frames
      *
      * @return string|null class of the handler that Guzzle called; null if Guzzle called none

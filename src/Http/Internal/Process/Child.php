@@ -178,7 +178,7 @@ final class Child
         }
         if ($this->startDeadline <= $now) {
             $this->startDeadline = \PHP_INT_MAX;
-            $this->killWithReport("did not start within {$startTimeout} s");
+            $this->killWithReport("did not start within {$startTimeout} s, the limit of --start-timeout");
         }
         if ($this->endDeadline <= $now) {
             $this->endDeadline = \PHP_INT_MAX;

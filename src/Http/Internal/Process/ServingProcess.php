@@ -221,14 +221,9 @@ final class ServingProcess implements SupervisorMessages
         if (getmypid() !== $this->pid) {
             return;
         }
-        foreach (debug_backtrace(\DEBUG_BACKTRACE_IGNORE_ARGS, 10) as $frame) {
-            if (isset($frame['file'], $frame['line'])) {
-                $this->send(
-                    Message::Position,
-                    "{$frame['file']}, line {$frame['line']}" . ($this->server?->requestName()->clause() ?? ''),
-                );
-                break;
-            }
+        $position = BlockTrace::position(debug_backtrace(\DEBUG_BACKTRACE_IGNORE_ARGS, 10));
+        if ($position !== '') {
+            $this->send(Message::Position, $position . ($this->server?->requestName()->clause() ?? ''));
         }
         Signals::send($this->pid, \SIGKILL);
     }

@@ -64,6 +64,35 @@ final class BlockTraceTest extends TestCase
         self::assertTrue(str_starts_with($described, \sprintf($description, $path)), $described);
     }
 
+    /** @return iterable<string, array{string, int, string}> PHP code, the next line to be executed, position */
+    public static function positions(): iterable
+    {
+        yield 'code' => ["\$a = 1;\nfor (;;);", 3, '%s, line 3'];
+        yield 'a call in the statement before' => ["sleep(1);\n\n\$a = 1;", 4, '%s, line 4, after sleep() in line 2'];
+        yield 'a call in the same line' => ['sleep(1); $a = 1;', 2, '%s, line 2'];
+        yield 'a later call' => ["f(\n\$a,\nsleep(1),\n);", 2, '%s, line 2'];
+    }
+
+    #[DataProvider('positions')]
+    public function testAPositionHasTheCallThatASignalMayHaveEnded(string $code, int $line, string $position): void
+    {
+        $path = $this->file('app.php', "<?php\n{$code}\n");
+
+        self::assertSame(\sprintf($position, $path), BlockTrace::position([self::handler($path, $line)]));
+    }
+
+    public function testThePositionOfAFunctionThatHasNotReturnedIsThatOfItsCall(): void
+    {
+        $method = ['function' => 'reportPositionAndEnd', 'class' => ServingProcess::class, 'type' => '->'];
+        $path = $this->file('app.php', "<?php\nsleep(1);\n\$a = 1;\n");
+
+        self::assertSame(
+            "{$path}, line 3",
+            BlockTrace::position([$method, ['function' => 'usleep', 'file' => $path, 'line' => 3]]),
+        );
+        self::assertSame('', BlockTrace::position([$method]));
+    }
+
     public function testAFunctionThatHasNotReturnedIsNamedByTheBacktrace(): void
     {
         $frames = [
