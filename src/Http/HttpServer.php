@@ -182,6 +182,7 @@ final class HttpServer implements Lifecycle
             startedAt: $this->started,
             stopping: $this->isClosed,
             inFlight: $this->service->inFlight,
+            sendingResponses: $this->service->sendingResponses(),
             connections: \count($this->service->connections),
             acceptedConnections: $counters->connections,
             rejectedConnections: $counters->rejected,

@@ -30,6 +30,7 @@ final readonly class HttpServerStatistics
     /**
      * @param float $startedAt Unix time
      * @param int $inFlight requests whose handler has not returned
+     * @param int $sendingResponses responses that are being sent, such as downloads and event streams
      * @param int $rejectedConnections connections that were closed immediately, because their IPv4 address or IPv6 /64
      *     network had too many open connections
      * @param int $evictedConnections idle connections, and connections of slow clients, that the server closed to
@@ -57,6 +58,7 @@ final readonly class HttpServerStatistics
         public float $startedAt,
         public bool $stopping,
         public int $inFlight,
+        public int $sendingResponses,
         public int $connections,
         public int $acceptedConnections,
         public int $rejectedConnections,
@@ -86,6 +88,7 @@ final readonly class HttpServerStatistics
          *     startedAt: float,
          *     stopping: bool,
          *     inFlight: int,
+         *     sendingResponses: int,
          *     connections: int,
          *     acceptedConnections: int,
          *     rejectedConnections: int,

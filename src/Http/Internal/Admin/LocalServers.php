@@ -66,6 +66,7 @@ final readonly class LocalServers implements ServerOverview
             startedAt: min(array_column($servers, 'startedAt')),
             stopping: \in_array(true, array_column($servers, 'stopping'), true),
             inFlight: $totals->inFlight,
+            sendingResponses: $totals->sending,
             connections: $totals->connections,
             acceptedConnections: $totals->accepted,
             rejectedConnections: $totals->rejected,

@@ -58,6 +58,12 @@ final class Metrics
             'Requests whose handler has not returned.',
             $this->totals->inFlight,
         );
+        $this->single(
+            'spindle_http_responses_being_sent',
+            'gauge',
+            'Responses that are being sent, such as downloads and event streams.',
+            $this->totals->sending,
+        );
     }
 
     private function durations(): void

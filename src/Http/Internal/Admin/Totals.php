@@ -10,6 +10,7 @@ use Spindle\Http\HttpServerStatistics;
 final class Totals
 {
     public int $inFlight = 0;
+    public int $sending = 0;
     public int $connections = 0;
     public int $accepted = 0;
     public int $rejected = 0;
@@ -47,6 +48,7 @@ final class Totals
     {
         $this->addCounters($server);
         $this->inFlight += $server->inFlight;
+        $this->sending += $server->sendingResponses;
         $this->connections += $server->connections;
         $this->maxConnections += $server->maxConnections;
         $this->fullServers += (int) $server->full;

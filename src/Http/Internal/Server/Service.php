@@ -203,6 +203,14 @@ final class Service implements FileDescriptors
         return $this->inFlight > 0;
     }
 
+    public function sendingResponses(): int
+    {
+        return \count(array_filter(
+            $this->connections,
+            static fn(Connection $connection): bool => $connection->isSendingResponse(),
+        ));
+    }
+
     /** Returns whether this process is a fork of the process that serves the connections. */
     public function isInFork(): bool
     {

@@ -161,6 +161,32 @@ final class StatisticsTest extends HttpServerTestCase
         self::assertSame(3, $this->server()->statistics()->acceptedConnections);
     }
 
+    public function testResponsesThatAreBeingSentAreCounted(): void
+    {
+        /** @var DeferredFuture<null> $gate */
+        $gate = new DeferredFuture();
+        $this->serve(static fn(ServerRequestInterface $request): Response => match ($request->getRequestTarget()) {
+            '/stream' => Response::stream((static function () use ($gate): \Generator {
+                yield 'begin ';
+                $gate->getFuture()->await();
+                yield 'end';
+            })()),
+            '/large' => Response::text(str_repeat('x', 20_000_000)),
+            default => Response::text(''),
+        });
+        self::assertSame(200, $this->client()->get('/')->response()->status);
+        self::assertSame(0, $this->server()->statistics()->sendingResponses);
+        $stream = $this->client()->get('/stream');
+        $large = $this->client()->get('/large');
+        Eventually::holds(fn(): bool => $this->server()->statistics()->sendingResponses === 2, 'two are being sent');
+        self::assertSame(0, $this->server()->statistics()->inFlight);
+
+        $gate->complete();
+        self::assertSame('begin end', $stream->response()->body);
+        self::assertSame(20_000_000, \strlen($large->response()->body));
+        Eventually::holds(fn(): bool => $this->server()->statistics()->sendingResponses === 0, 'both are sent');
+    }
+
     public function testTheDurationOfAResponseIsThatOfItsHandler(): void
     {
         $this->serve(static function (): Response {

@@ -65,6 +65,7 @@ final class FixedOverview implements ServerOverview
             startedAt: $started,
             stopping: $stopping,
             inFlight: $count,
+            sendingResponses: $count + 16,
             connections: $count + 1,
             acceptedConnections: $count + 2,
             rejectedConnections: $count + 3,

@@ -25,6 +25,7 @@ final class MetricsTest extends TestCase
             'spindle_http_requests_abandoned_total' => '42',
             'spindle_http_responses_cut_off_total' => '60',
             'spindle_http_requests_in_flight' => '30',
+            'spindle_http_responses_being_sent' => '62',
             'spindle_http_connections' => '32',
             'spindle_http_connections_accepted_total' => '34',
             'spindle_http_connections_rejected_total' => '36',
