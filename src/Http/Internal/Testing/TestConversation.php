@@ -35,6 +35,9 @@ final class TestConversation implements TransportEvents
     /** Whether the server has ended its side of the connection. */
     private bool $ended = false;
 
+    /** Whether this side has ended, because the connection would stay open after the response. */
+    private bool $hasEndedRequests = false;
+
     /**
      * @param resource        $stream non-blocking
      * @param Connection|null $server the server's side, which is closed together with this one; null if it is remote
@@ -107,7 +110,11 @@ final class TestConversation implements TransportEvents
     public function read(?Cancellation $cancellation): string
     {
         $bytes = $this->decode();
-        while ($bytes === '' && $this->receive($cancellation)) {
+        while ($bytes === '') {
+            $this->endRequests();
+            if (!$this->receive($cancellation)) {
+                break;
+            }
             $bytes = $this->decode();
         }
         $this->bodyBytes += \strlen($bytes);
@@ -198,6 +205,15 @@ final class TestConversation implements TransportEvents
         }
 
         return !$this->ended;
+    }
+
+    /** Ends this side after a complete response. Otherwise, the server would wait for another request. */
+    private function endRequests(): void
+    {
+        if (!$this->ended && !$this->hasEndedRequests && $this->head?->isPersistent === true && $this->isComplete()) {
+            $this->hasEndedRequests = true;
+            $this->transport->end();
+        }
     }
 
     private function decode(): string

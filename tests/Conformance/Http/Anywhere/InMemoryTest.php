@@ -8,6 +8,7 @@ use Amp\Cancellation;
 use Amp\CancelledException;
 use Amp\DeferredCancellation;
 use Amp\DeferredFuture;
+use Amp\TimeoutCancellation;
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
 use PHPUnit\Framework\Attributes\TestWith;
 use Psr\Http\Message\ServerRequestInterface;
@@ -88,6 +89,35 @@ final class InMemoryTest extends AppContract
 
         $this->expectException(\UnexpectedValueException::class);
         $reader->await();
+    }
+
+    #[TestWith(['GET', '/', 'text'])]
+    #[TestWith(['HEAD', '/', ''])]
+    #[TestWith(['GET', '/stream', 'begin end'])]
+    public function testAResponseOverAConnectionThatIsKeptEndsWithItsBody(
+        string $method,
+        string $target,
+        string $body,
+    ): void {
+        $ended = false;
+        $pieces = static function () use (&$ended): \Generator {
+            yield 'begin ';
+            delay(0);
+            yield 'end';
+            delay(0);
+            $ended = true;
+        };
+        $client = new TestClient(static fn(ServerRequestInterface $request): Response
+            => $request->getRequestTarget() === '/stream' ? Response::stream($pieces()) : Response::text('text'));
+        $response = $client->request(
+            $method,
+            $target,
+            ['Connection' => 'keep-alive'],
+            cancellation: new TimeoutCancellation(10),
+        );
+
+        self::assertSame($body, (string) $response->getBody());
+        self::assertSame($target === '/stream', $ended);
     }
 
     public function testAResponseThatIsDroppedDisconnects(): void
