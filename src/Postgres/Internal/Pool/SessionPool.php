@@ -326,8 +326,9 @@ final class SessionPool implements SessionLender
         $open = \count($this->sessions->all);
         // maxWaiting does not count waiters for which a session can be opened, or that will share a pinged session.
         $willShare = $waiter->isExclusive ? 0 : $this->pingedForSharing * PooledSession::MAX_SHARING;
-        if ($waiting - ($this->maxConnections - $open) - $willShare >= $this->options->maxWaiting) {
-            throw PoolTimeoutException::full($waiting);
+        $counted = $waiting - ($this->maxConnections - $open) - $willShare;
+        if ($counted >= $this->options->maxWaiting) {
+            throw PoolTimeoutException::full($counted);
         }
         $this->queue->add($waiter);
         if ($open < $this->maxConnections) {

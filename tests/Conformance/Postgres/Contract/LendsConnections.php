@@ -197,6 +197,20 @@ trait LendsConnections
         self::assertUsable($pool);
     }
 
+    public function testTheErrorOfACallThatMayNotWaitCountsNoCallForWhichAConnectionIsOpened(): void
+    {
+        $pool = $this->pool(1, maxWaiting: 1);
+        $calls = array_map(
+            static fn(int $i): Future => Async::run(static fn(): mixed => $pool->query("SELECT {$i}")->value()),
+            [1, 2, 3],
+        );
+        $message = self::thrown(PoolTimeoutException::class, $calls[2]->await(...))->getMessage();
+        self::assertStringContainsString('1 call already waits', $message);
+
+        self::assertSame([1, 2], [$calls[0]->await(), $calls[1]->await()]);
+        self::assertUsable($pool);
+    }
+
     public function testAConnectionIsOpenedAlsoIfNoCallMayWait(): void
     {
         $pool = $this->pool(3, maxWaiting: 0);
