@@ -16,11 +16,13 @@ final class PoolTimeoutException extends \RuntimeException implements PostgresEx
      * @internal
      *
      * @param non-empty-list<PostgresHost> $hosts
+     * @param int $unconfirmed how many of the connections wait until the server confirms a cancellation, ping or reset
      */
     public static function after(
         float $seconds,
         array $hosts,
         int $connections,
+        int $unconfirmed,
         int $opening,
         int $waiting,
         ?\Throwable $previous,
@@ -48,12 +50,12 @@ final class PoolTimeoutException extends \RuntimeException implements PostgresEx
 
         return new self(\sprintf(
             'No connection of the pool became free within %s s (in use: %d, being opened: %d, other calls that wait: '
-                . '%d). Send the statements of transaction() through its Transaction and not through the pool, release '
-                . 'connections sooner, or raise maxConnections or acquireTimeout%s',
+                . '%d). %s%s',
             round($seconds, 3),
             $connections,
             $opening,
             $waiting,
+            self::advice($connections, $unconfirmed),
             $previous === null ? '' : ". The last attempt to open another connection failed: {$previous->getMessage()}",
         ), $previous);
     }
@@ -87,5 +89,19 @@ final class PoolTimeoutException extends \RuntimeException implements PostgresEx
     public function copy(): self
     {
         return new self($this->getMessage(), $this->getPrevious());
+    }
+
+    private static function advice(int $connections, int $unconfirmed): string
+    {
+        $cause = "On {$unconfirmed} of the connections in use, the server has not confirmed a cancellation, a ping or "
+            . 'a reset, so its process may be suspended or overloaded';
+        $remedy = 'Send the statements of transaction() through its Transaction and not through the pool, release '
+            . 'connections sooner, or raise maxConnections or acquireTimeout';
+
+        return match ($unconfirmed) {
+            0 => $remedy,
+            $connections => $cause,
+            default => "{$cause}. {$remedy}",
+        };
     }
 }

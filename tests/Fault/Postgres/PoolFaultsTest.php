@@ -4,11 +4,15 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Fault\Postgres;
 
+use Amp\CancelledException;
+use Amp\DeferredCancellation;
 use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\Attributes\TestWith;
 use Revolt\EventLoop;
 use Spindle\Postgres\AuthenticationException;
 use Spindle\Postgres\ConnectionFailedException;
 use Spindle\Postgres\ConnectionLostException;
+use Spindle\Postgres\PooledConnection;
 use Spindle\Postgres\PoolTimeoutException;
 use Spindle\Postgres\PostgresConnection;
 use Spindle\Postgres\PostgresHost;
@@ -460,6 +464,37 @@ final class PoolFaultsTest extends TidyTestCase
             posix_kill($pid, \SIGCONT);
         }
         $pool->close();
+    }
+
+    #[TestWith([0, false])]
+    #[TestWith([1, true])]
+    public function testATimeoutNamesTheConnectionsWhoseServerDoesNotConfirmACancellation(
+        int $lent,
+        bool $advisesMoreConnections,
+    ): void {
+        $options = new PostgresPoolOptions(acquireTimeout: 0.2);
+        $pool = new PostgresPool(Cluster::shared()->dsn(), $lent + 1, $options);
+        $borrowed = array_map(static fn(): PooledConnection => $pool->acquire(), array_fill(0, $lent + 1, null));
+        $pid = $borrowed[$lent]->backendPid();
+        $borrowed[$lent]->release();
+        posix_kill($pid, \SIGSTOP);
+        try {
+            $cancellation = new DeferredCancellation();
+            EventLoop::queue($cancellation->cancel(...));
+            $cancelled = Outcome::of(
+                static fn(): mixed => $pool->query('SELECT 1', [], $cancellation->getCancellation()),
+            );
+            self::assertInstanceOf(CancelledException::class, $cancelled, Outcome::describe($cancelled));
+            $outcome = Outcome::of(static fn(): mixed => $pool->query('SELECT 1'));
+        } finally {
+            posix_kill($pid, \SIGCONT);
+        }
+
+        self::assertInstanceOf(PoolTimeoutException::class, $outcome, Outcome::describe($outcome));
+        $message = $outcome->getMessage();
+        self::assertStringContainsString('On 1 of the connections in use, the server has not confirmed', $message);
+        self::assertSame($advisesMoreConnections, str_contains($message, 'raise maxConnections'), $message);
+        $pool->kill();
     }
 
     public function testWhatAFunctionHasChangedForABorrowerIsUndoneToo(): void

@@ -90,6 +90,12 @@ final class PooledSession
         return !$this->isExclusive && $this->borrowers === 0;
     }
 
+    /** Whether the session can't be used until the server confirms a cancellation, a ping or a reset. */
+    public function isUnconfirmed(): bool
+    {
+        return $this->session->isStopping() || $this->isExclusive && $this->borrowers === 0;
+    }
+
     public function lend(bool $exclusive, int $cost): void
     {
         if ($this->borrowers === 0) {

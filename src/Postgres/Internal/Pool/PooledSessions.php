@@ -22,6 +22,14 @@ final class PooledSessions
         return array_values(array_filter($this->all, static fn(PooledSession $pooled): bool => $pooled->isFree()));
     }
 
+    public function unconfirmedCount(): int
+    {
+        return \count(array_filter(
+            $this->all,
+            static fn(PooledSession $pooled): bool => $pooled->isUnconfirmed(),
+        ));
+    }
+
     public function findFree(): ?PooledSession
     {
         foreach ($this->all as $pooled) {

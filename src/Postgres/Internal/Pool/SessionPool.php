@@ -516,6 +516,7 @@ final class SessionPool implements SessionLender
             $this->options->acquireTimeout,
             $this->sessionFactory->hosts(),
             \count($this->sessions->all),
+            $this->sessions->unconfirmedCount(),
             $this->opener->openingCount,
             $this->queue->count() - 1, // without the waiter that has timed out
             $this->opener->failure,

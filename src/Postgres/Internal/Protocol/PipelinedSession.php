@@ -274,6 +274,12 @@ final class PipelinedSession implements Session
         $this->pipeline->stop();
     }
 
+    /** Whether the server has still to confirm the cancellation of a statement. */
+    public function isStopping(): bool
+    {
+        return $this->pipeline->cancelling->blocksSending;
+    }
+
     /** Returns the time, by hrtime(), at which bytes were last received or the session was opened. */
     public function lastReceived(): int
     {
