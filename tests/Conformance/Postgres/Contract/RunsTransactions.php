@@ -176,7 +176,8 @@ trait RunsTransactions
                 $later = self::thrown(QueryException::class, static fn() => $transaction->query($sql));
                 self::assertSame('25P02', $later->sqlState);
                 self::assertStringContainsString(
-                    'because an earlier statement failed with SQLSTATE 22012',
+                    'because an earlier statement failed with SQLSTATE 22012. Run statements that may fail within a '
+                        . 'savepoint, such as a nested transaction (',
                     $later->getMessage(),
                 );
             }
