@@ -20,6 +20,9 @@ final readonly class ServerError
     /** Encoding errors. Their messages show bytes of values in hexadecimal, and quote only names of encodings. */
     private const ENCODING_STATES = ['22021', '22P05'];
 
+    /** Matches the line of a COPY in a context. In some errors, the context ends after the line's number. */
+    private const COPY_LINE_PATTERN = '/^COPY .*?, line (\d++)(?:, column (\w{1,63}))?(?:[:,]|$)/mu';
+
     private const BYTES_PATTERN = '/0x[0-9a-f]{2}(?: 0x[0-9a-f]{2})*+/';
 
     /** Fields by their letters. They may quote values, so they are hidden from dumps. */
@@ -61,11 +64,14 @@ final readonly class ServerError
     public function hidingData(): self
     {
         $fields = $this->fields();
-        $message = $this->withoutQuotes($this->message(), '/"[^"]*+"/');
+        // The message quotes the name of the column, not data.
+        $message = str_starts_with($fields['M'] ?? '', 'missing data for column "')
+            ? $this->message()
+            : $this->withoutQuotes($this->message(), '/"[^"]*+"/');
         if (preg_match('/, line \d+(?:, column .*?)?: "(.*)"$/Ds', $fields['W'] ?? '', $match) === 1) {
             $message = self::withoutData($message, $match[1]);
         }
-        if (preg_match('/^COPY .*?, line (\d+)(?:, column (\w{1,63}))?[:,]/u', $fields['W'] ?? '', $match) === 1) {
+        if (preg_match(self::COPY_LINE_PATTERN, $fields['W'] ?? '', $match) === 1) {
             $message .= " in line {$match[1]}" . (isset($match[2]) ? ", column {$match[2]}" : '');
         }
         $fields['M'] = $message;

@@ -147,7 +147,7 @@ final class SessionTest extends TidyTestCase
                     [$error->table, $error->constraint, $error->column, $error->detail, $error->schema],
                 );
                 self::assertSame(
-                    "duplicate key value violates unique constraint \"{$table}_pkey\" (SQLSTATE 23505)",
+                    "duplicate key value violates unique constraint \"{$table}_pkey\" in line 2 (SQLSTATE 23505)",
                     $error->getMessage(),
                 );
                 self::assertStringContainsString("COPY {$table}, line 2", (string) $error->context);

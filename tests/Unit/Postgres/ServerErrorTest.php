@@ -200,19 +200,29 @@ final class ServerErrorTest extends TestCase
     {
         $long = str_repeat('long', 10_000);
         foreach ([
-            ['row secret is bad', "function f()\nCOPY t, line 2: \"2\tsecret\"", 'row … is bad'],
+            ['row secret is bad', "function f()\nCOPY t, line 2: \"2\tsecret\"", 'row … is bad in line 2'],
             ['row (2,"se cret") is bad', "COPY t, line 2: \"2\tse cret\"", 'row (2,"…") is bad in line 2'],
             ['"x" is bad', 'COPY t, line 2, column b: "x"', '"…" is bad in line 2, column b'],
             ["bad: {$long} and more", "COPY t, line 2: \"1,{$long}...\"", 'bad: … in line 2'],
             ['bad: secret and more of it', 'COPY t, line 2: "1,secret an..."', 'bad: … in line 2'],
             ['{"a": "secret"} is bad', "COPY t, line 2: \"2\t{\"a\":\"secret\"}\"", '{"a": "…"} is bad in line 2'],
             ['secret', 'a function', 'secret'],
+            ['bad encoding', 'COPY t, line 2', 'bad encoding in line 2'],
+            ['bad json', "JSON data, line 1: {\nCOPY t, line 2, column j: \"{\"", 'bad json in line 2, column j'],
         ] as [$message, $context, $shown]) {
             self::assertSame(
                 $shown,
                 (new ServerError(['C' => 'P0001', 'M' => $message, 'W' => $context]))->hidingData()->message(),
             );
         }
+    }
+
+    public function testTheMessageOfALineWithTooFewColumnsNamesTheMissingColumn(): void
+    {
+        $context = 'COPY t, line 2: "secret"';
+        $error = new ServerError(['C' => '22P04', 'M' => 'missing data for column "b"', 'W' => $context]);
+
+        self::assertSame('missing data for column "b" in line 2', $error->hidingData()->message());
     }
 
     public function testADumpShowsNoField(): void

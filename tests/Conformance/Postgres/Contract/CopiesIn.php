@@ -183,17 +183,20 @@ trait CopiesIn
         self::assertSame(0, $link->query("SELECT count(*) FROM {$table}")->value());
     }
 
-    public function testTheMessageForTextInAnotherEncodingNamesTheEncodingAndShowsNoBytes(): void
+    public function testTheMessageForTextInAnotherEncodingNamesTheEncodingAndTheLineAndShowsNoBytes(): void
     {
         $table = self::table('id int, name text');
-        foreach (["1\t\xE9secret\n", [1, "\xE9secret"]] as $row) {
+        foreach ([["1\ta\n", "2\t\xE9secret\n"], [[1, 'a'], [2, "\xE9secret"]]] as $rows) {
             $thrown = self::refused(
                 QueryException::class,
                 $this->link(),
-                static fn(PostgresLink $link) => $link->copyFrom("COPY {$table} FROM STDIN", [$row]),
+                static fn(PostgresLink $link) => $link->copyFrom("COPY {$table} FROM STDIN", $rows),
             );
             self::assertSame('22021', $thrown->sqlState);
-            self::assertStringContainsString('invalid byte sequence for encoding "UTF8": …', $thrown->getMessage());
+            self::assertStringContainsString(
+                'invalid byte sequence for encoding "UTF8": … in line 2 (',
+                $thrown->getMessage(),
+            );
             self::assertStringNotContainsString('0x', $thrown->getMessage());
         }
     }

@@ -79,7 +79,10 @@ trait KeepsSecrets
                 QueryException::class,
                 static fn() => $connection->copyFrom("COPY {$table} FROM STDIN", [[1, $value]]),
             );
-            self::assertMatchesRegularExpression('/^row of …( is bad)? \(SQLSTATE P0001\)$/D', $thrown->getMessage());
+            self::assertMatchesRegularExpression(
+                '/^row of …( is bad)? in line 1 \(SQLSTATE P0001\)$/D',
+                $thrown->getMessage(),
+            );
             self::assertStringContainsString('line 1: "1', (string) $thrown->context);
         }
     }
