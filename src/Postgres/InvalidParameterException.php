@@ -4,9 +4,16 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres;
 
-/** A parameter, or a row for copyFrom(), can't be sent, for example because of its type. The message shows no value. */
+/**
+ * A parameter, or a row for copyFrom(), can't be sent, for example because of its type. The message shows no value.
+ *
+ * For an element of an array, the message shows its keys: indexes of up to six digits, and short names.
+ */
 final class InvalidParameterException extends \InvalidArgumentException implements PostgresException
 {
+    /** Matches indexes of lists and names. Other keys of arrays may be data. */
+    private const NAME_PATTERN = '/^(?:\d{1,6}|[a-z_]\w{0,31})$/Di';
+
     private function __construct(
         string $message,
         /** Number of the parameter or of the row's column, starting at 1; null when no single value is the cause. */
@@ -18,26 +25,57 @@ final class InvalidParameterException extends \InvalidArgumentException implemen
         parent::__construct($message);
     }
 
-    /** @internal `$reason` is a clause that does not contain the value; '' if the two types explain the failure. */
-    public static function parameter(int $position, string $phpType, string $postgresType, string $reason): self
-    {
-        if ($phpType === 'array' && $reason === '') {
+    /**
+     * @internal
+     *
+     * @param string $reason a clause that does not contain the value; '' if the two types explain the failure
+     * @param list<int|string> $path keys of nested arrays that lead to the part that can't be sent
+     */
+    public static function parameter(
+        int $position,
+        string $phpType,
+        string $postgresType,
+        string $reason,
+        #[\SensitiveParameter]
+        array $path = [],
+    ): self {
+        if ($phpType === 'array' && $reason === '' && $path === []) {
             $reason = "only array and JSON types accept an array. For a list of values, write = ANY(\${$position})"
                 . " in place of IN (\${$position})";
         }
 
-        return self::of("The parameter \${$position}", $position, $phpType, $postgresType, $reason);
+        return self::of(
+            self::part("the parameter \${$position}", $path),
+            $position,
+            $phpType,
+            $postgresType,
+            $reason,
+        );
     }
 
-    /** @internal `$row` starts at 1. `$reason` is as for {@see parameter()}. */
+    /**
+     * @internal
+     *
+     * @param int $row number of the row, starting at 1
+     * @param string $reason as for {@see parameter()}
+     * @param list<int|string> $path as for {@see parameter()}
+     */
     public static function column(
         int $row,
         int $position,
         string $phpType,
         string $postgresType,
         string $reason,
+        #[\SensitiveParameter]
+        array $path = [],
     ): self {
-        return self::of("Column {$position} of row {$row}", $position, $phpType, $postgresType, $reason);
+        return self::of(
+            self::part("column {$position} of row {$row}", $path),
+            $position,
+            $phpType,
+            $postgresType,
+            $reason,
+        );
     }
 
     /** @internal */
@@ -65,6 +103,23 @@ final class InvalidParameterException extends \InvalidArgumentException implemen
             "The parameters have {$bytes} bytes, more than fit into a message to PostgreSQL. "
                 . 'Use copyFrom() or large objects',
         );
+    }
+
+    /**
+     * Describes a part of a value. Keys that may themselves be data are hidden.
+     *
+     * @param list<int|string> $path
+     */
+    private static function part(string $whole, #[\SensitiveParameter] array $path): string
+    {
+        $keys = array_map(
+            static fn(int|string $key): string => preg_match(self::NAME_PATTERN, (string) $key) === 1
+                ? '[' . (\is_int($key) ? $key : "'{$key}'") . ']'
+                : '[…]',
+            $path,
+        );
+
+        return ucfirst($path === [] ? $whole : 'the element ' . implode('', $keys) . " of {$whole}");
     }
 
     private static function of(string $what, int $position, string $phpType, string $postgresType, string $reason): self

@@ -23,6 +23,8 @@ final readonly class ServerError
     /** Matches the line of a COPY in a context. In some errors, the context ends after the line's number. */
     private const COPY_LINE_PATTERN = '/^COPY .*?, line (\d++)(?:, column (\w{1,63}))?(?:[:,]|$)/mu';
 
+    private const PARAMETER_PATTERN = '/^(?:unnamed portal|portal "[^"]++") parameter (\$\d++)/m';
+
     private const BYTES_PATTERN = '/0x[0-9a-f]{2}(?: 0x[0-9a-f]{2})*+/';
 
     /** Fields by their letters. They may quote values, so they are hidden from dumps. */
@@ -159,7 +161,7 @@ final readonly class ServerError
         }
         $message = strtr($message, $hidden);
 
-        return $values === [] ? $message : $this->withoutQuotes($message, '/".*"/s');
+        return $this->withParameter($values === [] ? $message : $this->withoutQuotes($message, '/".*"/s'));
     }
 
     public function isReadOnly(): bool
@@ -195,6 +197,16 @@ final readonly class ServerError
         // A time limit has the same SQLSTATE, so only the message shows the difference. A translated message of a time
         // limit is not recognized, and is taken for a cancel request.
         return $this->sqlState() === '57014' && !str_contains($this->field('M') ?? '', 'timeout');
+    }
+
+    /** Names the parameter that the server could not read, unless the message names it. */
+    private function withParameter(#[\SensitiveParameter] string $message): string
+    {
+        $isOfParameter = preg_match(self::PARAMETER_PATTERN, $this->field('W') ?? '', $match) === 1;
+
+        return $isOfParameter && !str_contains($message, $match[1])
+            ? "{$message} in the parameter {$match[1]}"
+            : $message;
     }
 
     /** Hides quoted text in errors of class 22: the server may quote parts of values, or change their notation. */

@@ -225,6 +225,26 @@ final class ServerErrorTest extends TestCase
         self::assertSame('missing data for column "b" in line 2', $error->hidingData()->message());
     }
 
+    /** @return iterable<string, array{string, string, string}> message, context, what is shown */
+    public static function errorsOfParameters(): iterable
+    {
+        yield 'text' => ['bad', 'unnamed portal parameter $2', 'bad in the parameter $2'];
+        yield 'a stream' => ['bad', "JSON data\nportal \"spindle_1\" parameter \$2 = '...'", 'bad in the parameter $2'];
+        yield 'a value' => ['bad: "secret"', "unnamed portal parameter \$2 = '...'", 'bad: $2'];
+        yield 'a function' => ['bad', 'PL/pgSQL function f(parameter $2)', 'bad'];
+    }
+
+    #[DataProvider('errorsOfParameters')]
+    public function testTheMessageNamesTheParameterThatTheServerCanNotRead(
+        string $message,
+        string $context,
+        string $shown,
+    ): void {
+        $error = new ServerError(['C' => '22021', 'M' => $message, 'W' => $context]);
+
+        self::assertSame($shown, $error->hidingValues([null, 'secret'])->message());
+    }
+
     public function testADumpShowsNoField(): void
     {
         $error = new ServerError(['M' => 'invalid: "secret"', 'D' => 'secret'], ['secret']);

@@ -141,13 +141,15 @@ final readonly class ArrayType implements ListValuedType
             throw UnencodableException::of($value, 'it is not a list');
         }
         $texts = [];
-        foreach ($value as $element) {
-            if ($dimensions > 1) {
-                $texts[] = \is_array($element)
-                    ? $this->write($element, $dimensions - 1)
-                    : throw UnencodableException::of($element, 'other elements of its array are lists');
-            } else {
-                $texts[] = $this->element($element);
+        foreach ($value as $index => $element) {
+            try {
+                $texts[] = match (true) {
+                    $dimensions === 1 => $this->element($element),
+                    \is_array($element) => $this->write($element, $dimensions - 1),
+                    default => throw UnencodableException::of($element, 'other elements of its array are lists'),
+                };
+            } catch (UnencodableException $failure) {
+                throw $failure->within($index);
             }
         }
 

@@ -17,6 +17,10 @@ final readonly class JsonType implements ListValuedType
     /** Maximum depth of arrays and objects. json_decode() fails at about 5000 levels, even with a larger $depth. */
     private const MAX_DEPTH = 4096;
 
+    /** Limits of the search for the cause of a failure, in levels and in elements. */
+    private const MAX_SEARCH_DEPTH = 32;
+    private const MAX_SEARCHED = 100_000;
+
     private const ENCODE_FLAGS = \JSON_PRESERVE_ZERO_FRACTION | \JSON_UNESCAPED_SLASHES | \JSON_UNESCAPED_UNICODE;
 
     /** Matches a string or a number. */
@@ -71,6 +75,54 @@ final readonly class JsonType implements ListValuedType
             }
         }
 
-        return $json === false ? throw UnencodableException::of($value, json_last_error_msg()) : $json;
+        return $json === false ? throw self::failure($value, json_last_error_msg()) : $json;
+    }
+
+    private static function failure(#[\SensitiveParameter] mixed $value, string $reason): UnencodableException
+    {
+        $left = self::MAX_SEARCHED;
+
+        return self::search($value, $reason, 0, $left) ?? UnencodableException::of($value, $reason);
+    }
+
+    /**
+     * Returns the failure of the first value in nested arrays that JSON can't represent. Skips objects, because their
+     * jsonSerialize() should not be called again.
+     *
+     * @param int $left number of elements that may still be searched; an array may contain itself
+     */
+    private static function search(
+        #[\SensitiveParameter]
+        mixed $value,
+        string $reason,
+        int $depth,
+        int &$left,
+    ): ?UnencodableException {
+        if (!\is_array($value)) {
+            return self::isUnencodable($value) ? UnencodableException::of($value, $reason) : null;
+        }
+        foreach ($depth < self::MAX_SEARCH_DEPTH ? $value : [] as $key => $element) {
+            if (--$left < 0) {
+                return null;
+            }
+            if (self::isUnencodable($key)) {
+                return UnencodableException::of($value, $reason);
+            }
+            $failure = self::search($element, $reason, $depth + 1, $left);
+            if ($failure !== null) {
+                return $failure->within($key);
+            }
+        }
+
+        return null;
+    }
+
+    private static function isUnencodable(#[\SensitiveParameter] mixed $value): bool
+    {
+        return match (true) {
+            \is_string($value) => preg_match('//u', $value) !== 1,
+            \is_float($value) => !is_finite($value),
+            default => \is_resource($value),
+        };
     }
 }

@@ -42,8 +42,12 @@ final readonly class MultirangeType implements ListValuedType
         }
 
         $texts = [];
-        foreach ($value as $range) {
-            $texts[] = $this->range->encode($range);
+        foreach ($value as $index => $range) {
+            try {
+                $texts[] = $this->range->encode($range);
+            } catch (UnencodableException $failure) {
+                throw $failure->within($index);
+            }
         }
 
         return '{' . implode(',', $texts) . '}';

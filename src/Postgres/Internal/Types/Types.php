@@ -191,7 +191,13 @@ final class Types
                 ? ByteaType::bytes($value)
                 : ($this->types[$oid] ?? $this->type($oid))->encode($value);
         } catch (UnencodableException $reason) {
-            throw InvalidParameterException::parameter($position, $reason->phpType, $this->name($oid), $reason->reason);
+            throw InvalidParameterException::parameter(
+                $position,
+                $reason->phpType,
+                $this->name($oid),
+                $reason->reason,
+                $reason->path,
+            );
         }
     }
 
@@ -225,6 +231,7 @@ final class Types
                     $reason->phpType,
                     $this->name($oid),
                     $reason->reason,
+                    $reason->path,
                 );
             }
         }

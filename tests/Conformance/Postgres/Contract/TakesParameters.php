@@ -153,10 +153,11 @@ trait TakesParameters
         $thrown = self::refused(
             QueryException::class,
             $link,
-            static fn(PostgresLink $link) => $link->query('SELECT $1::text', ["\xFFsecret"]),
+            static fn(PostgresLink $link) => $link->query('SELECT $1::int, $2::text', [1, "\xFFsecret"]),
         );
 
         self::assertSame('22021', $thrown->sqlState);
+        self::assertStringContainsString('in the parameter $2 (SQLSTATE 22021)', $thrown->getMessage());
         self::assertStringNotContainsString('secret', $thrown->getMessage());
         self::assertSame(
             '22021',

@@ -71,7 +71,9 @@ final class TypesTest extends TestCase
         yield [23, ['secret']];
         yield [1009, [['secret'], 'secret']];
         yield [1009, ['secret' => 'secret']];
-        yield [3802, ['secret' => "secret\xFF"]];
+        yield [3802, ["secret\xFF" => 1]];
+        yield [3802, ['secret key' => "secret\xFF"]];
+        yield [3802, [['secret@example.com' => \NAN]]];
         yield [3906, new Range(['secret'])];
         yield [4532, [new Range("secret\0")]];
     }
@@ -79,9 +81,57 @@ final class TypesTest extends TestCase
     public function testAnUnencodableValueOfACopyIsReportedWithItsColumn(): void
     {
         $this->expectException(InvalidParameterException::class);
-        $this->expectExceptionMessage("Column 2 of row 5 is of the type stdClass, which can't be sent as integer[]");
+        $this->expectExceptionMessage(
+            "The element [0] of column 2 of row 5 is of the type stdClass, which can't be sent as integer[]",
+        );
 
-        (new Types())->copyRow([23, 1007], [1, new \stdClass()], 5);
+        (new Types())->copyRow([23, 1007], [1, [new \stdClass()]], 5);
+    }
+
+    /** @param string $message message of the exception, without the reason */
+    #[DataProvider('unencodableParts')]
+    public function testThePartOfAnArrayThatCanNotBeSentIsNamed(int $oid, mixed $value, string $message): void
+    {
+        $this->expectException(InvalidParameterException::class);
+        $this->expectExceptionMessage($message);
+
+        (new Types())->encode($oid, $value, 2);
+    }
+
+    /** @return iterable<string, array{int, mixed, string}> */
+    public static function unencodableParts(): iterable
+    {
+        $array = ['id' => 1, 'object' => new \ArrayObject(), 'rows' => [['ok' => 'ä'], ['name' => "\xFF"]]];
+        yield 'a text' => [3802, $array, "The element ['rows'][1]['name'] of the parameter \$2 is of the type string"];
+        yield 'a key' => [3802, ['rows' => ["\xFF" => 1]], "The element ['rows'] of the parameter \$2 is of the type"];
+        yield 'the first key' => [3802, ["\xFF" => 1], 'The parameter $2 is of the type array, which'];
+        yield 'a number' => [114, [[1.5, \INF]], 'The element [0][1] of the parameter $2 is of the type float, which'];
+        yield 'a resource' => [114, ['f' => \STDIN], "The element ['f'] of the parameter \$2 is of the type resource"];
+        yield 'a key with data' => [114, ['a@b.c' => ['x' => \NAN]], "The element […]['x'] of the parameter \$2"];
+        yield 'an object' => [114, [(object) ['a' => \NAN]], 'The parameter $2 is of the type array, which'];
+        $recursive = [(object) ['a' => \NAN]];
+        $recursive[] = &$recursive;
+        $recursive[] = &$recursive;
+        yield 'an array in itself' => [114, $recursive, 'The parameter $2 is of the type array, which'];
+        yield 'an array' => [1009, ['a', "b\0"], 'The element [1] of the parameter $2 is of the type string, which'];
+        yield 'two dimensions' => [1009, [['a'], [[]]], 'The element [1][0] of the parameter $2 is of the type array'];
+        yield 'multirange' => [4451, [new Range(1, 2), new Range([])], 'The element [1] of the parameter $2 is of the'];
+    }
+
+    public function testObjectsAreNotEncodedAgainToFindThePartThatCanNotBeSent(): void
+    {
+        $calls = 0;
+        $object = self::serializable(static function () use (&$calls): int {
+            return ++$calls;
+        });
+        try {
+            (new Types())->encode(3802, [$object, "\xFF"], 1);
+            self::fail('it was taken');
+        } catch (InvalidParameterException $exception) {
+            self::assertStringStartsWith('The element [1] of the parameter $1 is', $exception->getMessage());
+        }
+
+        self::assertSame(1, $calls);
     }
 
     public function testARowForCopyHasAsManyValuesAsColumns(): void
