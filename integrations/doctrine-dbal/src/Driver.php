@@ -23,6 +23,8 @@ final class Driver extends AbstractPostgreSQLDriver
     private const DEFAULT_DATABASE = 'postgres';
     private const DEFAULT_MAX_CONNECTIONS = 10;
 
+    private const OPTIONS = ['pool' => true, 'maxConnections' => true];
+
     /**
      * Parameters of Doctrine that libpq also has. Those that {@see PostgresOptions::fromDsn()} refuses, such as sslcrl,
      * are listed so that they cause an error. All other parameters, such as charset, are ignored.
@@ -51,12 +53,14 @@ final class Driver extends AbstractPostgreSQLDriver
 
     /**
      * @throws Exception also when a parameter has a value that is not allowed
-     * @throws \InvalidArgumentException when a driver option has a value of the wrong type, or no pool has the name
+     * @throws \InvalidArgumentException when a driver option is unknown or has a value of the wrong type, or no pool
+     *     has the name
      */
     public function connect(#[\SensitiveParameter] array $params): Connection
     {
         /** @var array<string, mixed> $options */
         $options = $params['driverOptions'] ?? [];
+        self::refuseUnknown($params, $options);
         $pool = $options['pool'] ?? self::pool($params, self::maxConnections($options));
 
         return new Connection(match (true) {
@@ -72,6 +76,27 @@ final class Driver extends AbstractPostgreSQLDriver
     public function getExceptionConverter(): ExceptionConverter
     {
         return new ExceptionConverter();
+    }
+
+    /**
+     * Refuses driver options that this driver does not have. Unknown parameters are accepted, because they may belong
+     * to Doctrine, a bundle or a wrapper class.
+     *
+     * @param array<string, mixed> $params
+     * @param array<array-key, mixed> $options
+     */
+    private static function refuseUnknown(#[\SensitiveParameter] array $params, array $options): void
+    {
+        foreach (array_keys(array_diff_key($options, self::OPTIONS)) as $name) {
+            throw new \InvalidArgumentException(
+                "The driver option \"{$name}\" is unknown. \"pool\" is a PostgresPool or its name, and "
+                    . '"maxConnections" is the size of the pool that the driver creates. Create a PostgresPool to set '
+                    . 'other options',
+            );
+        }
+        foreach (array_keys(array_intersect_key(self::OPTIONS, $params)) as $name) {
+            throw new \InvalidArgumentException("The parameter \"{$name}\" must be one of the \"driverOptions\"");
+        }
     }
 
     private static function registered(#[\SensitiveParameter] string $name): PostgresPool

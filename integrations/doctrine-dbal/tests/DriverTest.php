@@ -1291,6 +1291,37 @@ final class DriverTest extends TidyTestCase
         $connection->fetchOne('SELECT 1');
     }
 
+    /** @param array<string, mixed> $parameters */
+    #[TestWith([['driverOptions' => ['pool_size' => 5]], 'The driver option "pool_size" is unknown. "pool" is a '])]
+    #[TestWith([['driverOptions' => ['statment_timeout' => 5]], 'Create a PostgresPool to set other options'])]
+    #[TestWith([['driverOptions' => [2 => 5]], 'The driver option "2" is unknown'])]
+    #[TestWith([['maxConnections' => 5], 'The parameter "maxConnections" must be one of the "driverOptions"'])]
+    #[TestWith([['pool' => 'shop'], 'The parameter "pool" must be one of the "driverOptions"'])]
+    public function testAnUnknownDriverOptionIsRefused(array $parameters, string $message): void
+    {
+        // @phpstan-ignore argument.type (a configuration file may contain any parameter)
+        $connection = DriverManager::getConnection(['driverClass' => Driver::class, ...$parameters]);
+
+        $this->expectException(\InvalidArgumentException::class);
+        $this->expectExceptionMessage($message);
+        $connection->fetchOne('SELECT 1');
+    }
+
+    public function testParametersOfOthersAreAccepted(): void
+    {
+        $connection = DriverManager::getConnection([
+            'driverClass' => Driver::class,
+            'driverOptions' => ['pool' => $this->pool()],
+            'serverVersion' => '15',
+            'charset' => 'utf8',
+            'defaultTableOptions' => [],
+            'persistent' => true,
+            'use_savepoints' => true,
+        ]);
+
+        self::assertSame(1, $connection->fetchOne('SELECT 1'));
+    }
+
     /** Calls a function where PHP can't switch fibers, and returns the exception that it has thrown. */
     private static function callInSignalHandler(\Closure $function): ?\Throwable
     {
