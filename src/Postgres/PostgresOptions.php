@@ -57,7 +57,8 @@ final readonly class PostgresOptions
      *     are skipped
      * @param float $connectTimeout maximum seconds for DNS, TCP, TLS and login, for all hosts together; INF for no
      *     limit
-     * @param float|null $statementTimeout seconds until the server stops a statement; null for the server's setting
+     * @param float|null $statementTimeout seconds until the server stops a statement; null for the server's setting.
+     *     Behind a pooler, the same holds as for `$settings`
      * @param float|null $readTimeout maximum seconds without a byte from the server while an answer is due. After
      *     that, the connection counts as lost. null for no limit. Connections of listen() send a ping at this interval
      * @param string $applicationName name shown in pg_stat_activity
