@@ -26,7 +26,7 @@ final class SerializabilityCheck
     /** Value of $deepest if serialize() calls a method that may suspend the fiber. */
     public const MAY_SUSPEND = \PHP_INT_MAX - 1;
 
-    /** Like MAY_SUSPEND, for a method of Serializable. Its serialize() calls use the object table of the outer call. */
+    /** Like MAY_SUSPEND, for Serializable::serialize(). A serialize() call in it uses the outer call's object table. */
     public const MAY_SHARE = \PHP_INT_MAX;
 
     /** @var array<string, SerializationKind> kind of objects, by class */
@@ -146,8 +146,9 @@ final class SerializabilityCheck
     }
 
     /**
-     * Calls serialize() for an object that may suspend its fiber. The call initializes a lazy object, unless the object
-     * has SKIP_INITIALIZATION_ON_SERIALIZE. An (array) cast of an uninitialized object would be incomplete.
+     * Calls serialize() for an object whose code may suspend the fiber. The call initializes a lazy object, unless the
+     * object has SKIP_INITIALIZATION_ON_SERIALIZE. The check needs the initialization: an (array) cast of an
+     * uninitialized object would be incomplete.
      *
      * @throws UnserializableException when the initializer throws, or when the call suspends its fiber
      */
@@ -166,7 +167,7 @@ final class SerializabilityCheck
             // @phpstan-ignore method.notFound (PHP 8.4)
             if (\PHP_VERSION_ID >= 80400 && self::$classes[$value::class]->isUninitializedLazyObject($value)) {
                 throw SerializationFailure::exceptionFor($value, $path, $refused);
-            } // otherwise PHP refuses a part of the value: the check of the parts or serialize() names this part
+            } // otherwise PHP refuses a part of the value. A later check or serialize() call names this part
         }
     }
 

@@ -12,7 +12,7 @@ final class SerializationFailure
     /** @var array<int|string, true> examined objects and references, by id */
     private array $seen = [];
 
-    /** Exception for the first part whose refused parts were all examined before, as in a cycle of references. */
+    /** Exception for the first part whose refused parts are all in {@see $seen}, because references form a cycle. */
     private ?UnserializableException $cycle = null;
 
     private function __construct() {}

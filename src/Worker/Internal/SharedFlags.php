@@ -19,8 +19,8 @@ use Spindle\Internal\Warnings;
  *
  * Before each task, a worker writes the mark (offsets 0 to 7) and reads the clock. If it last read the limit (offset 16
  * or 24) more than LIMIT_CHECK_NANOSECONDS ago, it reads the limit again. To take tasks back, the pool writes the
- * limit, waits for more than LIMIT_CHECK_NANOSECONDS, and reads the mark. From then on, the worker starts no task that
- * is both after the marked task and beyond the limit: the worker has read the new limit, or will read it first.
+ * limit, waits for more than LIMIT_CHECK_NANOSECONDS, and reads the mark. From then on, the worker starts a task after
+ * the marked one only if the task is before the limit. The worker reads the new limit before it starts such a task.
  * A processor needs less time than this wait to make its writes visible to other processors.
  *
  * Without ext-shmop there is no mark. In this case, a worker sends each result before it starts the next task. So the
@@ -32,8 +32,8 @@ final class SharedFlags
     public const LIMIT_CHECK_NANOSECONDS = 20_000;
 
     /**
-     * The lower 31 bits of a key are the name of the memory. The bits above are a random number of extra bytes: the
-     * size shows whether another program owns memory of this name, even before the owner (offset 32) is written.
+     * The lower 31 bits of a key are the name of the memory. The bits above are a random number of extra bytes. Memory
+     * of this name with another size belongs to another program, even if the owner (offset 32) is not yet written.
      */
     private const NAME_MASK = 0x7FFF_FFFF;
     private const MAX_EXTRA_BYTES = 4000;

@@ -157,7 +157,7 @@ final class SourceFiles
         return self::$files[$file] = [new SourceFile($file, $text), $identity, microtime(true)];
     }
 
-    /** Returns whether PHP has certainly loaded the stored version of a line's closures, although the file changed. */
+    /** Returns whether `$captured` certainly has the closures that PHP loaded for a line, although the file changed. */
     private static function isLoaded(SourceFile $captured, string $file, int $line): bool
     {
         $identity = LoadedFiles::identity($file);

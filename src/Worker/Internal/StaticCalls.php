@@ -22,7 +22,7 @@ final class StaticCalls
      * @param array<int, \PhpToken> $own tokens of the code by their index in the source
      *
      * @return list<array{string, string, bool}> for each call and callable: class, as written or fully qualified;
-     *         method; whether `static` in the method means the class of $this, as for a callable with a class name
+     *         method; whether `static` in this method means the class of $this: true for callables with a class name
      */
     public static function of(SourceTokens $source, array $own): array
     {
@@ -124,7 +124,7 @@ final class StaticCalls
             $isConstant => self::classBefore($source, $at - 2),
             default => self::qualified(self::content($last)),
         };
-        // Without $this, [self::class, 'run'] does not pass on the class of `static`, but ['self', 'run'] does.
+        // In a closure without $this, ['self', 'run'] keeps the meaning of `static`, but [self::class, 'run'] loses it.
         $isKeyword = $last->is(\T_CONSTANT_ENCAPSED_STRING) && $class[0] !== '\\';
 
         return [$class, $isLiteral ? self::content($method) : self::COMPUTED, !$isKeyword];

@@ -98,7 +98,7 @@ final class TaskCode
         throw self::missing("class {$class}");
     }
 
-    /** Returns whether an exception is of {@see missing()}: a worker lacks a function, method or class. */
+    /** Returns whether an exception comes from {@see missing()}: a worker lacks a function, method or class. */
     public static function isMissing(string $class, string $message): bool
     {
         return $class === \UnexpectedValueException::class && str_starts_with($message, self::MISSING_PREFIX);

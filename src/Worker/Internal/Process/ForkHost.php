@@ -56,9 +56,9 @@ final class ForkHost
     public function run(): ?array
     {
         set_error_handler(null); // a handler of the bootstrap file may throw, in spite of `@`
-        // A SIGCHLD just before stream_select() does not end the wait. It then ends when the worker's standard error is
-        // closed, or when the pool sends REAP because the worker's socket is closed. If another process keeps both
-        // open, the wait ends after CHECK_INTERVAL.
+        // A SIGCHLD just before stream_select() does not end the wait. In this case, the wait ends when the worker's
+        // standard error is closed, or when the pool sends REAP because the worker's socket is closed. If another
+        // process keeps both open, the wait ends after CHECK_INTERVAL.
         pcntl_async_signals(true);
         pcntl_signal(\SIGCHLD, static fn() => null, false);
         $this->link->send(WorkerProtocol::READY, 0, '');

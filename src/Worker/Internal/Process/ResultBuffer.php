@@ -40,7 +40,7 @@ final class ResultBuffer
     private ValuePacking $packed;
     private bool $hasFailures = false;
 
-    /** @param int $maxResultBytes limit of a result, item or report; exceptions may always have SEND_THRESHOLD_BYTES */
+    /** @param int $maxResultBytes limit of a result, item or report; for exceptions at least SEND_THRESHOLD_BYTES */
     public function __construct(private readonly PoolLink $link, private readonly int $maxResultBytes)
     {
         $this->packed = new ValuePacking();

@@ -51,7 +51,7 @@ final class Worker
     /** @var array<int, string> encoded callable of each map() call, by the id of the call */
     private array $codes = [];
 
-    /** @var array<int|string, \Closure> callables: of map() calls by id, of stateless submitted tasks by code */
+    /** @var array<int|string, \Closure> by id of a map() call, or by code if {@see TaskCode::encode()} set $isPure */
     private array $callables = [];
 
     /**
@@ -241,7 +241,7 @@ final class Worker
             if ($now - $this->results->flushedAt > $maxDelay) {
                 $now = $this->flushBefore($index);
             }
-            $this->findLoop(); // after each task that loads the loop, because that takes longer than the check interval
+            $this->findLoop(); // runs after a task that loads the loop: the task takes longer than the check interval
         }
         $limit = $this->readLimit($limit);
         if ($index > 0 && $this->hasGrown()) {

@@ -156,7 +156,7 @@ final class WorkerLifecycle
         }
     }
 
-    /** Ends the time of a task that threw. In a fork that the task made, throws, so that PHP reports the exception. */
+    /** Sets the state after a task threw. In a fork that the task made, rethrows the exception: PHP reports it. */
     public function handleFailure(\Throwable $thrown): void
     {
         if (getmypid() !== $this->pid) {
