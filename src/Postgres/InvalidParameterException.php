@@ -7,12 +7,13 @@ namespace Spindle\Postgres;
 /**
  * A parameter, or a row for copyFrom(), can't be sent, for example because of its type. The message shows no value.
  *
- * For an element of an array, the message shows its keys: indexes of up to six digits, and short names.
+ * For an element of an array, the message shows its keys: indexes of up to six digits, and names with up to two digits
+ * at the end. Other keys may be data, so the message hides them.
  */
 final class InvalidParameterException extends \InvalidArgumentException implements PostgresException
 {
-    /** Matches indexes of lists and names. Other keys of arrays may be data. */
-    private const NAME_PATTERN = '/^(?:\d{1,6}|[a-z_]\w{0,31})$/Di';
+    /** Matches keys that are indexes or names, and not data. */
+    private const NAME_PATTERN = '/^(?:\d{1,6}|[a-z_]{1,32}\d{0,2})$/Di';
 
     private function __construct(
         string $message,

@@ -11,7 +11,7 @@ final class TransactionAbortedException extends \RuntimeException implements Pos
     {
         parent::__construct(
             'The transaction was rolled back instead of committed, because a statement in it had failed. '
-                . 'Run statements that may fail in a nested transaction()',
+                . 'If a statement may fail, run it in a nested transaction()',
         );
     }
 

@@ -41,8 +41,8 @@ final class Exception extends AbstractException
             $failure instanceof ConnectionFailedException,
             $failure instanceof PoolTimeoutException => [$failure->getMessage(), self::CONNECTION_FAILURE],
             $failure instanceof TransactionAbortedException => [
-                'The transaction was rolled back instead of committed, because a statement in it had failed. Run '
-                    . 'statements that may fail in a nested transactional()',
+                'The transaction was rolled back instead of committed, because a statement in it had failed. If a '
+                    . 'statement may fail, run it in a nested transactional()',
                 self::ROLLED_BACK,
             ],
             $failure instanceof MultipleStatementsException => [

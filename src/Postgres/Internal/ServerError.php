@@ -89,7 +89,7 @@ final readonly class ServerError
         }
         $fields = $this->fields();
         $fields['M'] = ($fields['M'] ?? 'the transaction has failed') . ', because an earlier statement failed with '
-            . "SQLSTATE {$firstSqlState}. Run statements that may fail within a savepoint, such as a nested "
+            . "SQLSTATE {$firstSqlState}. If a statement may fail, run it within a savepoint, such as a nested "
             . 'transaction';
 
         return new self($fields);

@@ -176,7 +176,7 @@ trait RunsTransactions
                 $later = self::thrown(QueryException::class, static fn() => $transaction->query($sql));
                 self::assertSame('25P02', $later->sqlState);
                 self::assertStringContainsString(
-                    'because an earlier statement failed with SQLSTATE 22012. Run statements that may fail within a '
+                    'because an earlier statement failed with SQLSTATE 22012. If a statement may fail, run it within a '
                         . 'savepoint, such as a nested transaction (',
                     $later->getMessage(),
                 );
