@@ -56,7 +56,7 @@ final class Response implements ResponseInterface
 
     private string $reason = '';
 
-    /** @var string|false|null result of {@see makeReusableHead()}; false before its call for the current head */
+    /** @var string|false|null result of {@see makeReusableHead()}; false if it was not called for the current head */
     private string|false|null $reusableHead = false;
 
     /**
@@ -165,9 +165,10 @@ final class Response implements ResponseInterface
     }
 
     /**
-     * Sends chunks as an iterator yields them. After each send, the server collects the chunks of the next millisecond,
-     * up to 64 KiB. It sends these as soon as the iterator suspends its fiber. If the client receives slowly, the next
-     * chunk is requested after the earlier ones were sent. While the iterator is suspended, other requests run.
+     * Sends chunks as an iterator yields them. After each send, the server collects further chunks. It sends these
+     * together as soon as the iterator suspends its fiber. If the iterator does not suspend, they are sent with the
+     * first chunk after a millisecond, or at 64 KiB. If the client receives slowly, the next chunk is requested after
+     * the earlier ones were sent. While the iterator is suspended, other requests run.
      *
      * If the iterator throws before its first chunk and before it suspends, the server answers as for an exception of
      * the handler. If it throws later, the head was already sent, so the client gets an incomplete response.

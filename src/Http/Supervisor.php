@@ -144,8 +144,8 @@ final class Supervisor implements Lifecycle
 
     /**
      * Stops accepting connections, answers the requests that have arrived, and waits until all processes have ended.
-     * The `stopTimeout` of the application's options limits this time, as for {@see HttpServer::close()}. A callback of
-     * the event loop that calls close() continues only when the loop runs again after {@see run()} has returned.
+     * The `stopTimeout` of the application's options limits this time, as for {@see HttpServer::close()}. If a callback
+     * of the event loop calls close(), the call returns only after {@see run()}, when the loop runs again.
      *
      * Has no effect in a process that the supervisor has started.
      *

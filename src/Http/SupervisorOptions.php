@@ -35,9 +35,9 @@ final readonly class SupervisorOptions
      * @param float       $blockTimeout seconds after which a process that hangs is killed, because its event loop is
      *                                  blocked, at least 0.1; INF for no limit
      * @param string|null $memoryLimit  PHP's memory_limit of each process, such as "512M", or "-1" for none. Null for
-     *                                  PHP's setting. If PHP has no setting, or -1 in php.ini, the limit is three
-     *                                  quarters of the machine's or container's memory, divided by the number of
-     *                                  processes, but at least 128 MB, and at least twice $maxMemory
+     *                                  PHP's setting. If memory_limit is not set, or php.ini has -1, each process
+     *                                  gets an equal share of three quarters of the machine's or container's memory.
+     *                                  This share is at least 128 MB, and at least twice $maxMemory
      * @param list<string> $adminHosts  host names that requests to the admin address may use, in addition to the
      *                                  name in $admin, IP addresses and localhost: {@see Admin::withHosts()}
      * @param bool|null   $traceBlocks  for development: whether the log reports which function blocks the event loop of

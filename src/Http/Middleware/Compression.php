@@ -96,7 +96,7 @@ final readonly class Compression implements MiddlewareInterface
             && !self::wasRead(Body::of($response));
     }
 
-    /** Returns whether a body was read and can't be read again. Compression would turn it into a valid, empty body. */
+    /** Returns whether a body was read and can't be read again. Compression would hide this error from the server. */
     private static function wasRead(string|StreamInterface $body): bool
     {
         return !\is_string($body) && !$body->isSeekable() && $body->eof();

@@ -21,9 +21,9 @@ use Spindle\Http\Internal\Middleware\XForwardedFields;
  *
  * Each proxy appends the address of its own client to a list. The middleware searches this list from its end: the first
  * address that is not trusted is the client's. Entries before this address are never used: the client can send them.
- * A hidden address ("unknown", "_name") or a malformed entry ends the search. Then the client's address is the one
- * examined before, which is that of a trusted proxy. Scheme, host and port come from the last entry that was examined
- * and is well-formed.
+ * A hidden address ("unknown", "_name") or a malformed entry ends the search. Then the last trusted address that was
+ * examined becomes the client's address. Scheme, host and port come from the last entry that was examined and is
+ * well-formed.
  *
  * If the sender is not a trusted proxy, all forwarding headers are removed: Forwarded, and each header X-Forwarded-…,
  * such as X-Forwarded-Prefix. If the sender is a trusted proxy, only headers of the other kind ({@see ProxyHeaders})

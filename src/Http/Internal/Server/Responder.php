@@ -131,7 +131,7 @@ final class Responder
                 $this->body = $body;
                 $this->service->stopping ? $body->stop() : null;
                 if ($exchange->awaitsContinue()) {
-                    // creating the first piece may read the request body, and "100 Continue" has to precede the head
+                    // the first piece may read the request body; this sends "100 Continue", which must precede the head
                     $pieces->current();
                     $this->isCurrent($exchange) || throw ClientDisconnectedException::closed();
                     $headStart = $headEnd = \strlen($timed->outgoing);

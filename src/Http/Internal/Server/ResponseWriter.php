@@ -126,7 +126,7 @@ final class ResponseWriter
     /**
      * Returns the contents of a short body that can be read again; null for any other body.
      *
-     * @throws \LengthException when the body is longer than its size
+     * @throws \LengthException when the body is longer than the size that its stream reports
      */
     public static function shortBody(StreamInterface $body): ?string
     {

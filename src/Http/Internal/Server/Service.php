@@ -75,7 +75,7 @@ final class Service implements FileDescriptors
     /** @var \Closure(): void called when a connection has ended */
     public \Closure $onConnectionEnd;
 
-    /** @var (\Closure(): void)|null called after a handler returns, if the number of output buffers is not 1 */
+    /** @var (\Closure(): void)|null called after a handler that left buffers open or closed the server's buffer */
     public ?\Closure $closeOutputBuffers = null;
 
     /** @var \WeakMap<self, true>|null services that {@see onShutdown()} handles; null before the first */
@@ -221,8 +221,9 @@ final class Service implements FileDescriptors
      * Kills this process if a handler has forked it. Otherwise the fork would serve too: it would answer requests of
      * other clients, and keep the port in use. A process that was forked before the first connection may serve.
      *
-     * Called when code of the application has returned. If the fork suspended later, its event loop would read requests
-     * of other clients. Also called by callbacks of the event loop, because the application may suspend in the fork.
+     * Called as soon as code of the application returns. If the fiber suspended first, the event loop of the fork would
+     * read requests of other clients. Also called by callbacks of the event loop, because the application may suspend
+     * in the fork.
      */
     public function killIfForked(): void
     {

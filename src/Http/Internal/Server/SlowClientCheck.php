@@ -24,8 +24,8 @@ final class SlowClientCheck
      * Returns whether the client was too slow since the measurement began. Begins another measurement if there was
      * none, or if the client was fast enough.
      *
-     * @param int $waitStart when the server began to wait; earlier measurements are ignored
-     * @param int $time now on the same clock: hrtime(), or the nanoseconds of waiting for the body so far
+     * @param int $waitStart when the server began to wait, on the clock of $time; earlier measurements are ignored
+     * @param int $time now: by hrtime(), or the nanoseconds for which the server has waited for the body so far
      * @param int $bytes bytes transferred so far
      */
     public function isTooSlow(int $waitStart, int $time, int $bytes): bool

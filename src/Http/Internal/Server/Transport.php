@@ -15,7 +15,7 @@ final class Transport
     /** Maximum bytes per write. A write copies its bytes. Without a maximum, each write would copy all unsent bytes. */
     private const MAX_SEND_BYTES = 262_144;
 
-    /** Socket option of Linux whose first byte is the connection's state; that state after a FIN of the client. */
+    /** Socket option of Linux; the first byte is the connection's state. TCP_CLOSE_WAIT: the client has sent a FIN. */
     private const TCP_INFO = 11;
     private const TCP_CLOSE_WAIT = 8;
 
@@ -83,7 +83,7 @@ final class Transport
      */
     public function handshake(\Closure $warn): ?bool
     {
-        if (!$this->hasHandshakeBegun) { // PHP reads the options only once
+        if (!$this->hasHandshakeBegun) { // PHP reads the certificate options only in the first call
             $this->hasHandshakeBegun = true;
             foreach (Certificates::prepareHandshake($this->stream) as $name => $fault) {
                 $warn("The certificate for {$name} is not used: {$fault}");
