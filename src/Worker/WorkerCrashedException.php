@@ -7,7 +7,8 @@ namespace Spindle\Worker;
 /** The worker of a task ended through exit(), a fatal error or a signal, or the agent of a remote task was lost. */
 final class WorkerCrashedException extends TaskException
 {
-    private const MEMORY_ADVICE = '; use less memory, or raise WorkerPoolOptions(memoryLimit:) of the worker';
+    private const MEMORY_OPTION
+        = 'or raise WorkerPoolOptions(memoryLimit:) of the worker (spindle work --memory-limit)';
 
     private function __construct(
         string $message,
@@ -32,6 +33,7 @@ final class WorkerCrashedException extends TaskException
     /**
      * @param string|null $error PHP's fatal error; or why there is no result, if the worker's end is unknown
      * @param bool $isCrashLimit whether the task would have been retried if it had not ended two workers
+     * @param int|null $lacking bytes of the task's data, if the worker ran out of memory because of them
      */
     public static function died(
         ?int $exitCode,
@@ -43,6 +45,7 @@ final class WorkerCrashedException extends TaskException
         int $attempts,
         mixed $key,
         bool $isCrashLimit = false,
+        ?int $lacking = null,
     ): self {
         $isEndKnown = $exitCode !== null || $signal !== null || $calledExit || $memoryPeak > 0;
         if (!$isEndKnown && $error !== null) {
@@ -59,6 +62,7 @@ final class WorkerCrashedException extends TaskException
             );
         }
         $how = match (true) {
+            $lacking !== null => "did not run: its worker ran out of memory for the task's data of {$lacking} bytes",
             $error !== null => "died of a fatal error: {$error}",
             $signal !== null => "ended its worker by signal {$signal}" . self::hint($signal),
             $calledExit => "called exit({$exitCode})",
@@ -68,7 +72,7 @@ final class WorkerCrashedException extends TaskException
             . " {$how}"
             . self::afterAttempts($attempts, $isCrashLimit ? 'a task that has ended two workers is not retried' : '')
             . \sprintf('; memory peak %.1f MiB', $memoryPeak / (1 << 20))
-            . (str_starts_with((string) $error, 'Allowed memory size') ? self::MEMORY_ADVICE : '');
+            . self::memoryAdvice((string) $error, $lacking !== null);
         $tail = trim($stderr);
         $reported = (string) preg_replace('/^(.*) in .+:\d+$/sD', '$1', (string) $error);
         if ($tail !== '' && ($reported === '' || !str_contains($tail, $reported))) {
@@ -76,6 +80,16 @@ final class WorkerCrashedException extends TaskException
         }
 
         return new self($message, $exitCode, $signal, $calledExit, $error, $stderr, $memoryPeak, $attempts, $key);
+    }
+
+    private static function memoryAdvice(string $error, bool $isDataTooLarge): string
+    {
+        return match (true) {
+            $isDataTooLarge => '; send less, such as the path of a file, ' . self::MEMORY_OPTION
+                . ". PHP reported: {$error}",
+            str_starts_with($error, 'Allowed memory size') => '; use less memory, ' . self::MEMORY_OPTION,
+            default => '',
+        };
     }
 
     private static function hint(int $signal): string

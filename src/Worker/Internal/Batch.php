@@ -88,6 +88,15 @@ final class Batch
         return $this->source->code() === null ? null : $this->keys[$index];
     }
 
+    /** Returns the bytes of a task's argument, and of its callable with the captured variables. */
+    public function bytesOf(int $index): int
+    {
+        $task = $this->tasks[$index];
+
+        return \strlen($task instanceof EncodedValue ? $task->bytes : (string) $task)
+            + \strlen((string) $this->source->code());
+    }
+
     /** @return array{string, string} head and body of the payload of a TASKS frame */
     public function payload(): array
     {

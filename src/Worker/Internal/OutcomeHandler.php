@@ -264,6 +264,7 @@ final class OutcomeHandler
             $batch->attempt,
             $batch->key($index),
             $this->retry->isCrashLimitReached($batch->attempt, $crashes),
+            $wasRunning && $worker->lackedMemoryForData() ? $batch->bytesOf($index) : null,
         );
     }
 }

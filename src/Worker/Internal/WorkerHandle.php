@@ -79,6 +79,9 @@ final class WorkerHandle
     /** Text of the fatal error that ended the worker; '' if exit() ended it; null if the worker reported neither. */
     public ?string $exitReport = null;
 
+    /** Whether the exit report says that the worker was receiving or decoding the data of tasks. */
+    private bool $wasReceiving = false;
+
     /** @var array{?int, ?int, int}|null exit code, signal and memory peak, once the worker has ended */
     public ?array $exit = null;
 
@@ -116,10 +119,11 @@ final class WorkerHandle
     /** @param string $payload of the EXIT_REPORT frame */
     public function recordExitReport(string $payload): void
     {
-        /** @var array{peak: int, fatal: int} $fields */
-        $fields = unpack('Ppeak/Cfatal', $payload);
+        /** @var array{peak: int, receiving: int} $fields */
+        $fields = unpack('Ppeak/Creceiving', $payload);
         $this->memoryPeak = max($this->memoryPeak, $fields['peak']);
         $this->exitReport = substr($payload, 9);
+        $this->wasReceiving = $fields['receiving'] !== 0;
     }
 
     /** Returns the batch that the worker is running. */
@@ -288,7 +292,13 @@ final class WorkerHandle
         $first = $this->firstBatch();
 
         return $first !== null && $this->createKillFailure === null && $this->startedCount($first) === 0
-            && preg_match('/^(?:Allowed memory size of|Out of memory)/', $this->exitReport ?? '') === 1;
+            && $this->ranOutOfMemory();
+    }
+
+    /** Returns whether memory ran out before the function of the running task was called, because of its data. */
+    public function lackedMemoryForData(): bool
+    {
+        return $this->wasReceiving && $this->ranOutOfMemory();
     }
 
     /** Returns whether a signal ended the worker or its host, and the worker had not failed to start. */
@@ -313,6 +323,11 @@ final class WorkerHandle
             $this->loss ?? $reason ?? $this->exitDescription(),
             $this->stderr,
         );
+    }
+
+    private function ranOutOfMemory(): bool
+    {
+        return preg_match('/^(?:Allowed memory size of|Out of memory)/', $this->exitReport ?? '') === 1;
     }
 
     private function beginToEnd(): void

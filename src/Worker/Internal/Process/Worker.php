@@ -7,7 +7,6 @@ namespace Spindle\Worker\Internal\Process;
 use Spindle\Worker\Internal\SharedFlags;
 use Spindle\Worker\Internal\TaskCode;
 use Spindle\Worker\Internal\ValuePacking;
-use Spindle\Worker\Internal\ValueSerializer;
 use Spindle\Worker\Internal\WorkerProtocol;
 use Spindle\Worker\TaskContext;
 use Spindle\Worker\Thrown;
@@ -23,16 +22,12 @@ final class Worker
     /** Shortest time that pcntl_fork() takes, in nanoseconds. A task that took less time cannot have forked. */
     private const MIN_FORK_NANOSECONDS = 50_000;
 
-    private const MAX_CACHED_CALLABLES = 256;
-
     /** @var array<int, string> encoded task indexes for {@see SharedFlags} */
     private static array $indexes = [];
 
-    /** Key of closure signatures. The property is static: a task that prints this object must not print the key. */
-    private static string $key = '';
-
     private readonly ResultBuffer $results;
     private readonly WorkerLifecycle $lifecycle;
+    private readonly TaskDecoder $decoder;
     private readonly ItemSender $items;
     private ?\Shmop $sharedMemory = null;
 
@@ -47,12 +42,6 @@ final class Worker
 
     /** Callbacks in the event loop; null until the loop is loaded. */
     private ?LoopCallbacks $loop = null;
-
-    /** @var array<int, string> encoded callable of each map() call, by the id of the call */
-    private array $codes = [];
-
-    /** @var array<int|string, \Closure> by id of a map() call, or by code if {@see TaskCode::encode()} set $isPure */
-    private array $callables = [];
 
     /**
      * @param int    $sharedMemoryKey key of the shared memory, see {@see SharedFlags}; 0 for none
@@ -72,9 +61,9 @@ final class Worker
         private readonly bool $restoresState,
         private readonly bool $isThread,
     ) {
-        self::$key = $key;
         $this->results = new ResultBuffer($link, $maxResult);
         $this->lifecycle = new WorkerLifecycle($link, $this->results, $sharedMemoryKey, $isThread);
+        $this->decoder = new TaskDecoder($this->lifecycle, $key);
         $this->items = new ItemSender($link, $this->lifecycle, $this->results);
     }
 
@@ -93,7 +82,7 @@ final class Worker
     /** @param string|null $code code of the callable to run before the first task; null if there is none */
     public function initialize(?string $code): void
     {
-        $code === null ? null : TaskCode::run($code, self::$key);
+        $code === null ? null : $this->decoder->call($code);
     }
 
     /** @param string $step what threw, see {@see \Spindle\Worker\WorkerStartException::threw()} */
@@ -109,15 +98,15 @@ final class Worker
         $this->loop = LoopCallbacks::find(true);
         $this->initialMemory = memory_get_usage();
         $this->link->send(WorkerProtocol::READY, 0, pack('P', $this->initialMemory));
-        while (($frame = $this->items->shiftFrame() ?? $this->lifecycle->receive()) !== null) {
+        while (($frame = $this->nextFrame()) !== null) {
             [$type, $id, $payload] = $frame;
             $frame = null; // release a large payload early
             if ($type === WorkerProtocol::TASKS) {
                 $this->runBatch($id, $payload);
             } elseif ($type === WorkerProtocol::CODE) {
-                $this->codes[$id] = $payload;
+                $this->decoder->addCode($id, $payload);
             } elseif ($type === WorkerProtocol::FORGET) {
-                unset($this->codes[$id], $this->callables[$id]);
+                $this->decoder->forgetCode($id);
             } elseif ($type === WorkerProtocol::STOP) {
                 break;
             }
@@ -129,6 +118,14 @@ final class Worker
     public function reportExit(): void
     {
         $this->lifecycle->reportExit();
+    }
+
+    /** @return array{int, int, string}|null {@see PoolLink::receive()} */
+    private function nextFrame(): ?array
+    {
+        $this->lifecycle->isReceiving = true;
+
+        return $this->items->shiftFrame() ?? $this->lifecycle->receive();
     }
 
     private function runBatch(int $batch, string &$payload): void
@@ -146,7 +143,7 @@ final class Worker
         }
         $isEager = $this->sharedMemory === null || ($flags & WorkerProtocol::EAGER) !== 0;
         $maxDelay = $isEager ? 0 : self::MAX_RESULT_DELAY_NANOSECONDS;
-        $this->runTasks($head['code'], $maxDelay, ...self::itemsOf($payload, $flags));
+        $this->runTasks($head['code'], $maxDelay, ...$this->itemsOf($payload, $flags));
         $this->lifecycle->repairOutput();
         $this->lifecycle->flush(WorkerProtocol::DONE);
         TaskContext::enter(null);
@@ -157,12 +154,13 @@ final class Worker
      *
      * @return array{string, array<int, bool|int|float|string|null>}
      */
-    private static function itemsOf(string &$payload, int $flags): array
+    private function itemsOf(string &$payload, int $flags): array
     {
         $items = ($flags & WorkerProtocol::PACKED) !== 0
             ? ValuePacking::decode($payload, self::TASKS_HEAD_BYTES)
             : ['', ValuePacking::decodeList($payload, self::TASKS_HEAD_BYTES)];
         $payload = '';
+        $this->lifecycle->isReceiving = false;
 
         return $items;
     }
@@ -204,7 +202,7 @@ final class Worker
             $startedAt = $now;
             try {
                 $value = $isPlain
-                    ? ($task ??= $this->mapTask($code))($items[$i])
+                    ? ($task ??= $this->decoder->mapTask($code))($items[$i])
                     : $this->runPacked($code, \ord($kinds[$i]), (string) $items[$i]);
                 if (\is_int($value)) {
                     $values[] = $value; // without a function call, which would slow down tiny tasks
@@ -261,8 +259,8 @@ final class Worker
     private function runPacked(int $code, int $kind, string $bytes): mixed
     {
         return $code === 0
-            ? $this->submittedTask($bytes, $kind)()
-            : $this->mapTask($code)(self::unpack($kind, $bytes));
+            ? $this->decoder->submittedTask($bytes, $kind)()
+            : $this->decoder->mapTask($code)($this->decoder->argument($kind, $bytes));
     }
 
     /** @return bool whether the result may be large. If so, {@see finishTask()} must run */
@@ -289,7 +287,7 @@ final class Worker
     {
         $this->lifecycle->handleFailure($thrown);
         $isTaskMissing = $code !== 0
-            && !isset($this->callables[$code])
+            && !$this->decoder->hasDecoded($code)
             && TaskCode::isMissing($thrown::class, $thrown->getMessage());
         $this->results->fail($thrown, $isTaskMissing ? WorkerProtocol::TASK_MISSING : WorkerProtocol::THROWN);
         $this->lifecycle->setState(WorkerLifecycle::RUNNING_TASK);
@@ -381,28 +379,6 @@ final class Worker
     private function hasGrown(): bool
     {
         return $this->maxMemoryGrowth !== null && memory_get_usage() - $this->initialMemory > $this->maxMemoryGrowth;
-    }
-
-    private function mapTask(int $code): \Closure
-    {
-        return $this->callables[$code] ??= TaskCode::decode($this->codes[$code], self::$key);
-    }
-
-    private function submittedTask(string $code, int $kind): \Closure
-    {
-        if ($kind !== WorkerProtocol::STRING) {
-            return TaskCode::decode($code, self::$key);
-        }
-        if (\count($this->callables) >= self::MAX_CACHED_CALLABLES && !isset($this->callables[$code])) {
-            $this->callables = [];
-        }
-
-        return $this->callables[$code] ??= TaskCode::decode($code, self::$key);
-    }
-
-    private static function unpack(int $kind, string $bytes): mixed
-    {
-        return $kind === WorkerProtocol::STRING ? $bytes : ValueSerializer::unserialize($bytes, TaskCode::MISSING);
     }
 
     private function report(mixed $value): void

@@ -32,6 +32,9 @@ final class WorkerLifecycle
     /** Kind of code that is running. During RUNNING_OWN_CODE, SIGTERM waits for the next {@see setState()}. */
     public int $state = self::WAITING_FOR_FRAME;
 
+    /** Whether the worker receives or decodes the data of tasks. If memory runs out now, this data is the cause. */
+    public bool $isReceiving = false;
+
     /** Cancellation of the running task; null until the task obtains it. */
     public ?DeferredCancellation $cancellation = null;
 
@@ -163,6 +166,7 @@ final class WorkerLifecycle
             throw $thrown;
         }
         $this->state = self::RUNNING_OWN_CODE;
+        $this->isReceiving = false;
     }
 
     public function killSelfInFork(): void
@@ -215,7 +219,7 @@ final class WorkerLifecycle
         $this->link->send(
             WorkerProtocol::EXIT_REPORT,
             $this->results->batch,
-            pack('PC', $peak, $fatal ? 1 : 0),
+            pack('PC', $peak, $this->isReceiving ? 1 : 0),
             $fatal ? self::fatalText($error) : '',
         );
         $this->removeSharedMemory();

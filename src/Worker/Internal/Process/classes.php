@@ -31,5 +31,6 @@ require_once __DIR__ . '/WorkerLifecycle.php';
 require_once __DIR__ . '/InitialState.php';
 require_once __DIR__ . '/LoopCallbacks.php';
 require_once __DIR__ . '/ItemSender.php';
+require_once __DIR__ . '/TaskDecoder.php';
 require_once __DIR__ . '/Worker.php';
 require_once __DIR__ . '/WorkerBoot.php';

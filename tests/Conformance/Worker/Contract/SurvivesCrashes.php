@@ -64,6 +64,35 @@ trait SurvivesCrashes
         self::assertSame(1, substr_count($crashed->getMessage(), 'Allowed memory size'), $crashed->getMessage());
     }
 
+    /** @return iterable<string, array{\Closure(): mixed}> */
+    public static function dataBeyondTheMemoryOfAWorker(): iterable
+    {
+        yield 'many bytes' => [static fn(): string => str_repeat('x', 20 << 20)];
+        yield 'few bytes that need much memory' => [static fn(): array => array_fill(0, 100_000, ['a' => 1])];
+    }
+
+    /** @param \Closure(): mixed $create */
+    #[DataProvider('dataBeyondTheMemoryOfAWorker')]
+    public function testATaskWhoseDataNeedsMoreMemoryThanTheLimitIsSaidNotToHaveRun(\Closure $create): void
+    {
+        $data = $create();
+        $pool = $this->pool(1, memoryLimit: '32M', onOutput: static function (): void {});
+        $size = \strlen(serialize($data));
+        $outcomes = iterator_to_array($pool->mapOutcomes([1, $data], static fn(mixed $data): int => 1));
+        $submitted = self::failure(WorkerCrashedException::class, $pool->submit(static fn(): mixed => $data));
+
+        self::assertNull($outcomes[0]->failure);
+        self::assertInstanceOf(WorkerCrashedException::class, $outcomes[1]->failure);
+        foreach ([$outcomes[1]->failure, $submitted] as $crashed) {
+            $pattern = "/ did not run: its worker ran out of memory for the task's data of (\d+) bytes/";
+            self::assertSame(1, preg_match($pattern, $crashed->getMessage(), $match), $crashed->getMessage());
+            self::assertEqualsWithDelta($size, (int) $match[1], 2000);
+            self::assertStringContainsString('raise WorkerPoolOptions(memoryLimit:)', $crashed->getMessage());
+            self::assertStringStartsWith('Allowed memory size of 33554432 bytes exhausted', (string) $crashed->error);
+        }
+        self::assertUsable($pool);
+    }
+
     public function testWithoutAFatalErrorNoneIsReported(): void
     {
         $pool = $this->pool(1);

@@ -1,0 +1,89 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Worker\Internal\Process;
+
+use Spindle\Worker\Internal\TaskCode;
+use Spindle\Worker\Internal\ValueSerializer;
+use Spindle\Worker\Internal\WorkerProtocol;
+
+/** Decodes the callables and arguments of tasks, which the worker has received. */
+final class TaskDecoder
+{
+    private const MAX_CACHED_CALLABLES = 256;
+
+    /** Key of closure signatures. The property is static: a task that prints this object must not print the key. */
+    private static string $key = '';
+
+    /** @var array<int, string> encoded callable of each map() call, by the id of the call */
+    private array $codes = [];
+
+    /** @var array<int|string, \Closure> by id of a map() call, or by code if {@see TaskCode::encode()} set $isPure */
+    private array $callables = [];
+
+    public function __construct(private readonly WorkerLifecycle $lifecycle, #[\SensitiveParameter] string $key)
+    {
+        self::$key = $key;
+    }
+
+    public function addCode(int $id, string $code): void
+    {
+        $this->codes[$id] = $code;
+    }
+
+    public function forgetCode(int $id): void
+    {
+        unset($this->codes[$id], $this->callables[$id]);
+    }
+
+    /** Returns whether the callable of a map() call was decoded. */
+    public function hasDecoded(int $id): bool
+    {
+        return isset($this->callables[$id]);
+    }
+
+    /** Calls a callable that was received with the settings of the worker. */
+    public function call(string $code): void
+    {
+        TaskCode::run($code, self::$key);
+    }
+
+    public function mapTask(int $id): \Closure
+    {
+        return $this->callables[$id] ??= $this->decode($this->codes[$id]);
+    }
+
+    public function submittedTask(string $code, int $kind): \Closure
+    {
+        if ($kind !== WorkerProtocol::STRING) {
+            return $this->decode($code);
+        }
+        if (\count($this->callables) >= self::MAX_CACHED_CALLABLES && !isset($this->callables[$code])) {
+            $this->callables = [];
+        }
+
+        return $this->callables[$code] ??= $this->decode($code);
+    }
+
+    public function argument(int $kind, string $bytes): mixed
+    {
+        if ($kind === WorkerProtocol::STRING) {
+            return $bytes;
+        }
+        $this->lifecycle->isReceiving = true;
+        $value = ValueSerializer::unserialize($bytes, TaskCode::MISSING);
+        $this->lifecycle->isReceiving = false;
+
+        return $value;
+    }
+
+    private function decode(string $code): \Closure
+    {
+        $this->lifecycle->isReceiving = true;
+        $task = TaskCode::decode($code, self::$key);
+        $this->lifecycle->isReceiving = false;
+
+        return $task;
+    }
+}
