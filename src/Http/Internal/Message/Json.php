@@ -9,11 +9,16 @@ final class Json
 {
     private function __construct() {}
 
-    /** @throws \JsonException when the value can't be encoded */
+    /** @throws \JsonException with the path of the part that can't be encoded, if the path is known */
     public static function encode(#[\SensitiveParameter] mixed $value): string
     {
         $json = json_encode($value, \JSON_UNESCAPED_SLASHES | \JSON_UNESCAPED_UNICODE);
+        if ($json !== false) {
+            return $json;
+        }
+        [$error, $message] = [json_last_error(), json_last_error_msg()];
+        $path = JsonFault::find($value, $error);
 
-        return $json === false ? throw new \JsonException(json_last_error_msg(), json_last_error()) : $json;
+        throw new \JsonException($message . ($path === null ? '' : " (in {$path})"), $error);
     }
 }
