@@ -13,12 +13,13 @@ final class LauncherException extends \RuntimeException implements SpindleExcept
         parent::__construct($message);
     }
 
-    /** @param string $options class with the option for the path */
+    /**
+     * @param string $reason  ends with advice to set the path
+     * @param string $options class with the option for the path
+     */
     public static function noPhp(string $reason, string $options): self
     {
-        return new self(
-            "The pool needs PHP's command-line binary: {$reason}. Set its path with {$options}(php: '/usr/bin/php')",
-        );
+        return new self("The pool needs PHP's command-line binary: {$reason} with {$options}(php: '/usr/bin/php')");
     }
 
     public static function cannotStart(string $reason): self

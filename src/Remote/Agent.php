@@ -112,6 +112,7 @@ final class Agent implements Lifecycle, Statistics
             min(self::MAX_GRACE_SECONDS, $grace),
             $budget,
             $options->leaseGuard && $createPool === null,
+            $options->pool->php,
         );
     }
 

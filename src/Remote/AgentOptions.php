@@ -11,7 +11,8 @@ use Spindle\Worker\WorkerPoolOptions;
 final class AgentOptions
 {
     /**
-     * @param WorkerPoolOptions $pool                options of the workers
+     * @param WorkerPoolOptions $pool                options of the workers. The option `php` also applies to the
+     *                                               launchers of commands and to the lease guard
      * @param float             $lease               seconds from the last renewal to the end of the lease, after which
      *                                               other agents can claim the agent's jobs
      * @param float             $heartbeat           seconds between two renewals of the lease

@@ -638,6 +638,18 @@ final class WorkTest extends TestCase
         self::assertCount(1, $broker->listJobs($queue, JobStatus::Waiting, 10));
     }
 
+    public function testABootstrapThatExitsIsReportedWithTheNameOfTheOption(): void
+    {
+        $queue = self::newQueue();
+        $bootstrap = $this->file('app.php', '<?php exit(3);');
+        $process = $this->work($queue, ['--bootstrap', $bootstrap]);
+        $this->executor($queue)->dispatch(static fn(): int => 1);
+
+        self::assertSame(254, $process->wait());
+        self::assertStringContainsString('Check --bootstrap', $process->getErrorOutput());
+        self::assertStringNotContainsString('WorkerPoolOptions', $process->getErrorOutput());
+    }
+
     public function testABrokerThatWouldLoseJobsIsRefused(): void
     {
         $redis = TemporaryRedis::start(['maxmemory-policy' => 'allkeys-lru']);

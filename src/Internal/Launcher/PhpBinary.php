@@ -22,7 +22,9 @@ final class PhpBinary
     public static function find(?string $given, string $options = 'CommandPoolOptions'): string
     {
         if ($given !== null && !self::isProgram($given)) {
-            throw LauncherException::noPhp("'{$given}' is not an executable file" . self::restriction(), $options);
+            $reason = "'{$given}' is not an executable file" . self::restriction();
+
+            throw LauncherException::noPhp("{$reason}. Set its path", $options);
         }
         if ($given !== null) {
             return $given;
@@ -39,8 +41,10 @@ final class PhpBinary
         }
 
         $tried = implode(', ', \array_slice($candidates, 0, 4));
+        $restriction = self::restriction();
+        $advice = $restriction === '' ? '. Install it there, or add its directory to PATH' : $restriction;
 
-        throw LauncherException::noPhp("none of {$tried} is an executable file" . self::restriction(), $options);
+        throw LauncherException::noPhp("none of {$tried} is an executable file{$advice}; or set its path", $options);
     }
 
     /**

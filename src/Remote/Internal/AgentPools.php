@@ -44,6 +44,8 @@ final class AgentPools
      * @param ResultBudget                              $budget     memory budget of results that are not settled yet
      * @param bool                                      $isGuarded  whether a {@see LeaseGuard} kills processes that
      *                                                              still run shortly before the lease ends
+     * @param string|null                               $php        PHP binary of launchers and the LeaseGuard; null to
+     *                                                              search for one
      */
     public function __construct(
         private readonly \Closure $createPool,
@@ -51,8 +53,9 @@ final class AgentPools
         private readonly float $grace,
         public readonly ResultBudget $budget,
         private readonly bool $isGuarded,
+        private readonly ?string $php,
     ) {
-        $this->guard = new LeaseGuard();
+        $this->guard = new LeaseGuard($php);
     }
 
     /** Returns the executor of tasks, which the first call creates. */
@@ -75,7 +78,7 @@ final class AgentPools
         return $this->commands ??= new CommandPool(
             $this->maxCommands,
             0,
-            new CommandPoolOptions(grace: $this->grace, rerunAfterCrash: true),
+            new CommandPoolOptions(grace: $this->grace, rerunAfterCrash: true, php: $this->php),
         );
     }
 

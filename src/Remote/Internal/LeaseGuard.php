@@ -32,6 +32,9 @@ final class LeaseGuard
     /** Time of {@see Clock::now()} at which the helper kills the processes; INF for never. */
     private float $until = \INF;
 
+    /** @param string|null $php PHP command-line binary for the helper; null to search for one */
+    public function __construct(private readonly ?string $php = null) {}
+
     public function __destruct()
     {
         $this->close();
@@ -47,7 +50,8 @@ final class LeaseGuard
         $none = ['null'];
         // The helper inherits no descriptors. Otherwise it would keep sockets open that this process has closed.
         $replaced = array_fill_keys(Descriptors::toReplace(), $none);
-        $command = [PhpBinary::find(null), ...PhpBinary::options(), __DIR__ . '/lease-guard.php', (string) getmypid()];
+        $php = PhpBinary::find($this->php, 'WorkerPoolOptions');
+        $command = [$php, ...PhpBinary::options(), __DIR__ . '/lease-guard.php', (string) getmypid()];
         $descriptors = [['pipe', 'r'], $none, $none] + $replaced;
         $pipes = [];
         $process = Warnings::suppressed(static function () use ($command, $descriptors, &$pipes): mixed {

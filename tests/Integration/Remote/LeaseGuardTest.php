@@ -4,13 +4,21 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Integration\Remote;
 
+use Spindle\Command\Command;
+use Spindle\LauncherException;
+use Spindle\Remote\Internal\AgentPools;
 use Spindle\Remote\Internal\LeaseGuard;
+use Spindle\Tests\LauncherPhp;
+use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\Processes;
 use Spindle\Tests\TidyTestCase;
+use Spindle\Worker\ResultBudget;
 
 /** The helper process of an agent. */
 final class LeaseGuardTest extends TidyTestCase
 {
+    use OwnDirectory;
+
     public function testTheHelperHasNoSocketOfTheAgent(): void
     {
         $sockets = stream_socket_pair(\STREAM_PF_UNIX, \STREAM_SOCK_STREAM, 0);
@@ -27,5 +35,26 @@ final class LeaseGuardTest extends TidyTestCase
         self::assertTrue(feof($sockets[1]));
         self::assertTrue(Processes::isAlive($guards[0]));
         $guard->close();
+    }
+
+    public function testAnAgentsOptionForThePathToPhpAppliesToTheGuardAndTheLaunchers(): void
+    {
+        $started = $this->path('started');
+        $php = LauncherPhp::wrapper($this->path(), 'echo "$*" >> ' . escapeshellarg($started));
+        $noExecutor = static fn(): never => self::fail('no task runs');
+        $pools = new AgentPools($noExecutor, 1, 1.0, new ResultBudget(1 << 20), true, $php);
+
+        self::assertTrue($pools->commands()->execute(Command::of('true'))->succeeded());
+        $pools->close();
+        $lines = (string) file_get_contents($started);
+        self::assertStringContainsString('lease-guard.php', $lines);
+        self::assertStringContainsString('Launcher/Process/main.php', $lines);
+    }
+
+    public function testTheErrorAboutAWrongPathToPhpNamesTheOptionOfTheAgentsPool(): void
+    {
+        $this->expectException(LauncherException::class);
+        $this->expectExceptionMessage("'/no/such/php' is not an executable file. Set its path with WorkerPoolOptions(");
+        (new LeaseGuard('/no/such/php'))->start();
     }
 }

@@ -132,7 +132,7 @@ final class AgentProcess
 
             return $this->status;
         } catch (SpindleException $failure) {
-            $this->log->critical($failure->getMessage());
+            $this->log->critical(OptionNames::in($failure->getMessage()));
 
             return $failure instanceof BrokerRefusedException ? ExitStatus::REFUSED : ExitStatus::TROUBLE;
         }
