@@ -16,6 +16,9 @@ final class Launcher implements LauncherEvents
     /** Maximum number of running commands of this launcher. */
     public int $share = 0;
 
+    /** Largest share in the last CONFIGURE frame. The launcher refuses one that needs too many descriptors. */
+    public int $largestShare = 0;
+
     /** Whether the launcher has reported that it is ready. Until then, it starts nothing. */
     public bool $isReady = false;
 

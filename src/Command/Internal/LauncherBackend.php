@@ -199,6 +199,16 @@ final class LauncherBackend implements CommandBackend
         $this->events->get()?->onLost($commands, LauncherException::forked(...));
     }
 
+    /** Removes a launcher that will run none of its commands, and fails these commands. */
+    public function launcherFailed(Launcher $launcher, LauncherException $why): void
+    {
+        $commands = $launcher->commands;
+        $launcher->commands = []; // later frames of the launcher must not give these commands a second outcome
+        $this->launchers->remove($launcher, $why);
+        $launcher->process->close();
+        $this->events->get()?->onLost($commands, static fn(): LauncherException => $why);
+    }
+
     private static function handOver(PendingCommand $pending, Launcher $launcher): void
     {
         $launcher->add($pending);
@@ -219,15 +229,6 @@ final class LauncherBackend implements CommandBackend
             ),
             default => null,
         };
-    }
-
-    private function launcherFailed(Launcher $launcher, LauncherException $why): void
-    {
-        $commands = $launcher->commands;
-        $launcher->commands = []; // later frames of the launcher must not give these commands a second outcome
-        $this->launchers->remove($launcher, $why);
-        $launcher->process->close();
-        $this->events->get()?->onLost($commands, static fn(): LauncherException => $why);
     }
 
     private function exited(PendingCommand $pending, string $bytes, int $at, int $length): void

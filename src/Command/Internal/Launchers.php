@@ -276,6 +276,7 @@ final class Launchers
             }
             $needed = intdiv($concurrency + $perLauncher - 1, $perLauncher);
             $this->targetCount = max($this->targetCount, self::countFor($concurrency), $needed);
+            $this->removeRefusing($perLauncher, $previousConcurrency);
         }
         if ($this->launchers !== []) {
             $this->start($concurrency);
@@ -323,6 +324,16 @@ final class Launchers
         $this->wake();
     }
 
+    /** Removes launchers that have refused their last share. Otherwise their late reports would fail new commands. */
+    private function removeRefusing(int $maxConcurrency, int $concurrency): void
+    {
+        foreach ($this->launchers as $launcher) {
+            if ($launcher->largestShare > $maxConcurrency) {
+                $this->backend->get()?->launcherFailed($launcher, $this->tooManyException($concurrency));
+            }
+        }
+    }
+
     /** @return bool false after too many failed starts */
     private function recordFailedStart(): bool
     {
@@ -356,6 +367,7 @@ final class Launchers
         $largest = intdiv($concurrency + $count - 1, $count);
         foreach ($this->launchers as $i => $launcher) {
             $launcher->share = intdiv($concurrency + $i, $count);
+            $launcher->largestShare = $largest;
             // Each launcher checks whether it can run the largest share. So all launchers accept the shares, or none.
             $launcher->process->send(LauncherProtocol::frame(
                 LauncherProtocol::CONFIGURE,

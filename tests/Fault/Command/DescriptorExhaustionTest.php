@@ -18,6 +18,9 @@ use Spindle\Tests\Scale;
 use Spindle\Tests\Text;
 use Spindle\Tests\TidyTestCase;
 
+use function Amp\async;
+use function Amp\Future\awaitFirst;
+
 /** Few descriptors, or none. */
 final class DescriptorExhaustionTest extends TidyTestCase
 {
@@ -150,6 +153,44 @@ final class DescriptorExhaustionTest extends TidyTestCase
         }
 
         return [$messages[0] ?? '', $messages[1] ?? '', $pool->maxConcurrency(), $results];
+    }
+
+    #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
+    public function testAPoolThatIsResizedAfterARefusalRefusesNoFurtherCommand(StartMethod $start): void
+    {
+        self::assertSame(4, Host::call(
+            self::class . '::resizeAfterRefusal',
+            [$start->value, $this->path()],
+            self::withDescriptors(256),
+        ));
+    }
+
+    /** All launchers except one begin only after the first refusal, so their own refusals arrive after resize(). */
+    public static function resizeAfterRefusal(string $start, string $directory): int
+    {
+        $php = LauncherPhp::wrapper(
+            $directory,
+            "mkdir '{$directory}/first' 2>/dev/null || until [ -e '{$directory}/refused' ]; do sleep 0.01; done",
+        );
+        $options = new CommandPoolOptions(startMethod: StartMethod::from($start), php: $php);
+        $pool = new CommandPool(1000, 0, $options);
+        $refused = [];
+        for ($i = 0; $i < 4; ++$i) { // at least one for each launcher
+            $refused[] = $future = async($pool->execute(...), Command::of('true'));
+            $future->ignore();
+        }
+        try {
+            awaitFirst($refused);
+        } catch (\Throwable) {
+            touch("{$directory}/refused");
+            $pool->resize(4);
+        }
+        $succeeded = 0;
+        foreach ($pool->run(array_fill(0, 4, Command::of('true'))) as $result) {
+            $succeeded += (int) $result->succeeded();
+        }
+
+        return $succeeded;
     }
 
     #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
