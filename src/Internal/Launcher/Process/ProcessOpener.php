@@ -229,6 +229,8 @@ final class ProcessOpener
             return false;
         }
 
-        throw new StartFailure(str_contains($message, 'No such file') ? 127 : 126, $message);
+        throw str_contains($message, 'Exec format error') // since PHP 8.3; before, a shell reads the file as a script
+            ? UnusableProgram::unknownFormat()
+            : new StartFailure(str_contains($message, 'No such file') ? 127 : 126, $message);
     }
 }

@@ -180,6 +180,7 @@ final class Spawner
         return match ($error) {
             self::ENOENT => UnusableProgram::failure($path, $job->directory)
                 ?? new StartFailure(127, 'No such file or directory: the file exists, but its dynamic loader does not'),
+            self::ENOEXEC => UnusableProgram::unknownFormat(),
             self::EACCES, self::ENOTDIR => UnusableProgram::failure($path, $job->directory),
             self::E2BIG => ArgumentSize::failure(
                 $job->argumentList(),

@@ -77,4 +77,13 @@ final class UnusableProgram
             default => null,
         };
     }
+
+    /** Returns the failure for a file with which the system can do nothing, such as a program for another processor. */
+    public static function unknownFormat(): StartFailure
+    {
+        return new StartFailure(
+            126,
+            'Exec format error: the file, or the interpreter of a script, is not a program for this system',
+        );
+    }
 }

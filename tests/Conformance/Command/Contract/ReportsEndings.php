@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Tests\Conformance\Command\Contract;
 
 use Spindle\Command\Command;
+use Spindle\Command\StartMethod;
 use Spindle\Tests\Conformance\Command\CommandPoolTestCase;
 
 /**
@@ -140,6 +141,23 @@ trait ReportsEndings
 
             self::assertSame("could not be started: '{$program}': {$reason}", $result->error);
             self::assertSame($exitCode, $result->exitCode, $program);
+        }
+    }
+
+    public function testAFileThatIsNeitherAProgramNorAScriptIsReportedAsSuch(): void
+    {
+        $this->file('garbage', "x\0y\n", 0o755);
+        $result = $this->execute(Command::of('./garbage')->withWorkingDirectory($this->path()));
+
+        self::assertFalse($result->succeeded());
+        if ($this->start() === StartMethod::PosixSpawn || \PHP_VERSION_ID >= 80300) {
+            self::assertSame(126, $result->exitCode);
+            self::assertStringStartsWith(
+                "could not be started: './garbage': Exec format error: the file, or the interpreter of a script, is",
+                (string) $result->error,
+            );
+        } else {
+            self::assertNotNull($result->exitCode, 'proc_open() has let a shell read the file as a script');
         }
     }
 
