@@ -7,7 +7,7 @@ namespace Spindle\Command;
 /** The function with which a pool's launchers start processes. */
 enum StartMethod: string
 {
-    /** posix_spawn if the launcher's PHP has FFI and the C library has the functions; otherwise proc_open. */
+    /** posix_spawn if the launcher's PHP has FFI and the C library has the required functions; otherwise proc_open. */
     case Auto = 'auto';
 
     /** posix_spawn(3), through FFI. */

@@ -11,7 +11,7 @@ final class Delivery
      * @param int    $claimNumber   number of this claim of the job; the first claim has number 1
      * @param int    $crashes       number of earlier attempts in which the worker or agent crashed
      * @param int    $failures      number of earlier attempts that threw or exceeded the time limit
-     * @param bool   $cancelled     whether the job was cancelled, or no process will take its items
+     * @param bool   $cancelled     whether the job was cancelled, or no reader will take more items of the generator
      * @param bool   $lost          whether an earlier owner has lost the job, because the owner's lease ended
      * @param bool   $streamed      whether items of the job are stored
      * @param string $frame         the signed job; empty if it is too large for the owner

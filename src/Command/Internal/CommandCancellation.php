@@ -7,8 +7,8 @@ namespace Spindle\Command\Internal;
 use Amp\Cancellation;
 
 /**
- * Ends one command of a transport. {@see isRequested()} also asks the caller's cancellation: Amp reports a request to
- * the pool only in a later turn of the event loop, and a script that ends has no later turn. Callbacks and
+ * Ends one command of a transport. {@see isRequested()} also asks the caller's cancellation, because Amp informs the
+ * pool only in a later turn of the event loop. A script that ends has no later turn. Callbacks and
  * {@see throwIfRequested()} react only to the pool's cancellation.
  */
 final class CommandCancellation implements Cancellation

@@ -36,7 +36,8 @@ final class CommandRequest
             array_push($changes, ...self::workingDirectoryVariable($directory, $environment));
         }
         $strings = implode("\0", [$directory, $line ?? '', ...$changes, ...$arguments]);
-        // Counts separators, because one string can hold several arguments. $directory and $line need no pointer.
+        // Counts variables and arguments by their separators, because one string in $arguments can hold several
+        // arguments. $directory and $line need no pointer.
         $pointers = self::POINTER_BYTES * (substr_count($strings, "\0") - 1);
         if (\strlen($strings) + $pointers > self::MAX_STRINGS_BYTES) {
             [$flags, $strings, $changes] = [LauncherProtocol::TOO_LARGE, "\0", []];

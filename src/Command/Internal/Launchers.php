@@ -26,7 +26,7 @@ final class Launchers
     /** Maximum deaths per launcher since the last end of a command. After more, commands of dead launchers fail. */
     private const MAX_DEATHS_PER_LAUNCHER = 3;
 
-    /** Maximum failed starts (deaths before READY) per launcher in START_WINDOW. After more, their commands fail. */
+    /** Maximum deaths before READY per launcher in the window below. After more, commands of dead launchers fail. */
     private const MAX_FAILED_STARTS_PER_LAUNCHER = 5;
     private const START_WINDOW_NANOSECONDS = 10_000_000_000;
 
@@ -184,7 +184,7 @@ final class Launchers
         return LauncherException::tooManyAtOnce($concurrency, $maxConcurrency, $this->startMethod);
     }
 
-    /** Records that a command has started. If the command was to move to a free launcher, another command moves. */
+    /** Records that a command has started. If the pool wanted to move it to another launcher, another command moves. */
     public function commandStarted(PendingCommand $pending): void
     {
         $pending->launcher?->started($pending);
@@ -208,7 +208,7 @@ final class Launchers
         return $this->retired !== [] && \in_array($launcher, $this->retired, true);
     }
 
-    /** Returns whether all launchers with commands are exhausted. If so, probably no command is running. */
+    /** Returns whether all launchers with commands are exhausted. Each has reported this while it ran no command. */
     public function areExhausted(): bool
     {
         foreach ($this->all() as $launcher) {
@@ -355,7 +355,7 @@ final class Launchers
         );
     }
 
-    /** Returns the number of commands for which as many launchers as the pool may have would have descriptors. */
+    /** Returns for how many commands the launchers have descriptors, if the pool starts as many launchers as it may. */
     private function largestConcurrency(): int
     {
         return (int) $this->maxConcurrencyPerLauncher * max($this->targetCount, self::countFor(\PHP_INT_MAX));

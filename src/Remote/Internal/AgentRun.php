@@ -279,7 +279,7 @@ final class AgentRun
         }
     }
 
-    /** Asks which jobs the agent has claimed, because an answer may have been lost. Then repairs the queue. */
+    /** Asks which jobs the agent has claimed, because an answer to a claim may be lost. Then repairs the queue. */
     private function repair(): void
     {
         $this->exchange->recheck();

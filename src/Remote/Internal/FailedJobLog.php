@@ -9,7 +9,7 @@ use Spindle\Internal\Excerpt;
 use Spindle\Internal\WeakTimer;
 use Spindle\Remote\Job;
 
-/** Logs failed attempts of an agent's jobs. Of many failures in one second, logs the first ones and the number. */
+/** Logs failed attempts of an agent's jobs. After MAX_PER_SECOND in one second, logs only the number of the others. */
 final class FailedJobLog
 {
     private const MAX_PER_SECOND = 10;
@@ -17,7 +17,7 @@ final class FailedJobLog
     /** Maximum bytes of a reason. The dead letter has the whole reason. */
     private const MAX_REASON_BYTES = 500;
 
-    /** Number of failures in the current second, which began with the first of them. */
+    /** Number of failures in the current second. A second starts with its first failure. */
     private int $count = 0;
 
     public function __construct(private readonly LoggerInterface $logger, private readonly string $queue) {}

@@ -44,7 +44,7 @@ final class JobCancellations
         unset($this->unsent[$id]);
     }
 
-    /** Makes {@see send()} repeat unanswered cancellations, because the engine perhaps lacked their Lua script. */
+    /** Makes {@see send()} repeat unanswered cancellations. An engine without their Lua script did not execute them. */
     public function repeatUnanswered(): void
     {
         $this->unsent += $this->sent;
@@ -72,8 +72,8 @@ final class JobCancellations
     }
 
     /**
-     * Sends the unsent cancellations. For each id, yields whether the engine has removed the job or does not know it.
-     * Returns false when the engine is not available.
+     * Sends the unsent cancellations. For each id, yields true if the engine has removed the job or does not know the
+     * job; otherwise false. Returns false when the engine is not available.
      *
      * @return \Generator<int, array{string, bool}, mixed, bool>
      */
