@@ -49,8 +49,8 @@ final readonly class HttpServerOptions
      *                                           for half of the connections that the process can have. Above this
      *                                           number, the server closes an idle or slow connection of the same
      *                                           address or network. If there is none, it closes the new connection.
-     *                                           Clients of a Unix socket and {@see Middleware\TrustedProxies} have no
-     *                                           such limit
+     *                                           This limit does not apply to clients of a Unix socket, or to proxies
+     *                                           that {@see Middleware\TrustedProxies} trusts
      * @param int   $maxInFlight         requests handled at the same time; 503 with Retry-After beyond
      * @param float $idleGrace           how long an idle connection is kept after {@see HttpServer::close()}
      * @param float $stopTimeout         how long to wait for responses after {@see HttpServer::close()}. Unanswered

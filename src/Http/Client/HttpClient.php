@@ -221,8 +221,8 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
      * Cancellation: kills the client, as {@see self::kill()} does.
      *
      * @throws CancelledException
-     * @throws \LogicException when the body of a request of this client calls close(), which would never return. The
-     *     client remains unchanged
+     * @throws \LogicException when the code that produces the body of a request calls close(). The call would never
+     *     return, because it would wait for the end of this request. The client remains unchanged
      */
     public function close(?Cancellation $cancellation = null): void
     {

@@ -11,8 +11,8 @@ use Spindle\Http\Internal\Client\OutgoingRequest;
 use Spindle\Internal\FreeMemory;
 
 /**
- * The response is malformed, exceeds a limit or the memory that the process has left, or is not a stream of events
- * although the caller asked for one.
+ * The response is malformed, exceeds a limit, needs more memory than the process has left, or is not the requested
+ * stream of events.
  */
 final class InvalidResponseException extends \RuntimeException implements HttpClientException, NetworkExceptionInterface
 {

@@ -159,7 +159,7 @@ final readonly class RequestBody
 
             throw new \RuntimeException("Can not open the file '{$path}' for the body of a request: {$why}");
         }
-        // Without PHP's buffer, a large read needs one system call. Stream wrappers that need the buffer warn.
+        // Without PHP's buffer, a large read needs one system call. PHP warns if a wrapper has no stream_set_option().
         Warnings::suppressed(static fn() => stream_set_read_buffer($file, 0));
 
         return Stream::create($file);

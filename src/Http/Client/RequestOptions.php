@@ -28,8 +28,8 @@ final readonly class RequestOptions
      * @param bool $blocksPrivateAddresses whether to refuse servers whose address is not public, such as 127.0.0.1. The
      *     client checks each address that it connects to, also after a redirect. With a proxy, it checks no address
      * @param bool $waitsInQueue whether the request may wait for a connection without a limit while other requests use
-     *     the connections. `maxWaiting` then does not apply. `acquireTimeout` ends the wait only if all connections are
-     *     held, but no fiber has read a response or sent a body on them for this time
+     *     the connections. `maxWaiting` then does not apply. The wait ends after `acquireTimeout` only if no fiber has
+     *     read a response or sent a body on any connection during this time
      *
      * @throws \ValueError when a number is out of its range
      */

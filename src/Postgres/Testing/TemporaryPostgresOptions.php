@@ -6,7 +6,7 @@ namespace Spindle\Postgres\Testing;
 
 use Spindle\Internal\NumberRange;
 
-/** Options of a temporary server, except for its settings. The defaults are suitable for most tests. */
+/** Options of {@see TemporaryPostgres}, except for the settings of postgresql.conf. The defaults suit most tests. */
 final class TemporaryPostgresOptions
 {
     /**

@@ -179,7 +179,7 @@ final class EventStream implements StreamInterface
         }
     }
 
-    /** Ends the generator with an exception, so that its `finally` blocks can suspend. Drops the blocks' exceptions. */
+    /** Ends the generator with throw(). If PHP destroyed the generator, its `finally` blocks could not suspend. */
     private function endGenerator(\Throwable $why): void
     {
         try {
@@ -188,7 +188,7 @@ final class EventStream implements StreamInterface
             } finally {
                 $this->events = null;
             }
-        } catch (\Throwable) {
+        } catch (\Throwable) { // drops $why, or the exception of a `finally` block
         }
     }
 

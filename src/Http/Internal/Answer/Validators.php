@@ -42,7 +42,8 @@ final readonly class Validators
             return !str_starts_with($condition, 'W/');
         }
 
-        // A time of at most this age can be of a recent modification: OpenFile::lastModified() returns 1 s less.
+        // A file that was modified recently could change again without a new modification time. For such a file,
+        // OpenFile::lastModified() returns a time that is 1 s too early, so the 1 s is added here.
         $recentSeconds = OpenFile::RECENT_SECONDS + 1;
 
         return $this->modified !== null

@@ -10,8 +10,8 @@ use Spindle\Http\Internal\IpNetwork;
 final class AddressGuard
 {
     /**
-     * Multicast networks, and networks that IANA's registries of special-purpose addresses (RFC 6890) call not globally
-     * reachable. Whole networks are listed, even if a registry excepts single addresses, such as 192.0.0.9.
+     * Multicast networks, and networks that are not globally reachable according to IANA's registries (RFC 6890). Whole
+     * networks are listed, even if a registry excepts single addresses, such as 192.0.0.9.
      */
     private const NOT_PUBLIC = [
         '0.0.0.0/8', '10.0.0.0/8', '100.64.0.0/10', '127.0.0.0/8', '169.254.0.0/16', '172.16.0.0/12', '192.0.0.0/24',

@@ -158,7 +158,7 @@ final class ClientConnection
         $this->sentAt = hrtime(true);
         $this->unsent->add($bytes);
         $this->flush();
-        if ($this->unsent->size > 0) { // receive() may wait with a deadline that is too late for unsent bytes
+        if ($this->unsent->size > 0) { // the wait of receive() may now have an earlier deadline
             $this->advanceDeadline();
         }
     }
@@ -372,8 +372,8 @@ final class ClientConnection
 
     /**
      * Returns the deadline of the current wait. While bytes are unsent, the deadline is `readTimeout` after the last
-     * progress ({@see $sentAt}). Otherwise, a limit applies from the start of the wait, or from later progress. The
-     * limit is `readTimeout` during an upload, and `$seconds` of the wait after the upload.
+     * progress of sending ({@see $sentAt}). Otherwise, a limit applies from the start of the wait, or from later
+     * progress of sending. During an upload, the limit is `readTimeout`; otherwise, it is {@see $seconds}.
      */
     private function waitEnds(): int
     {
@@ -385,7 +385,7 @@ final class ClientConnection
             ));
     }
 
-    /** Applies a deadline of the current wait that has become earlier. {@see expire()} applies a later deadline. */
+    /** Updates the deadline of the current wait if it has become earlier. {@see expire()} applies a later deadline. */
     private function advanceDeadline(): void
     {
         $this->deadline = min($this->deadline, $this->waitEnds());

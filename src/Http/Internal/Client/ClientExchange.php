@@ -97,7 +97,7 @@ final class ClientExchange
         return $first === '' ? 0 : null;
     }
 
-    /** Returns the caller's Content-Length field. Ignores 0, because an upload of 0 bytes would not read the body. */
+    /** Returns the caller's Content-Length. Ignores 0: with the size 0, the bytes of the stream would not be sent. */
     private function declaredSize(): ?int
     {
         $values = $this->request->fields()['content-length'][1] ?? [];
@@ -111,7 +111,7 @@ final class ClientExchange
         $url = $this->request->url();
         $lines = isset($fields['host']) ? '' : "Host: {$url->authority}\r\n";
         if ($this->targetPrefix === '' || $this->proxyAuthorization !== '') {
-            unset($fields['proxy-authorization']); // sent only to a proxy whose URL has no credentials
+            unset($fields['proxy-authorization']); // only a proxy whose URL has no credentials gets this field
         }
         foreach ($fields as $key => [$name, $values]) {
             if ($key === 'content-length' || $key === 'transfer-encoding' || $key === 'expect') {
