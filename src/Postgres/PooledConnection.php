@@ -11,6 +11,7 @@ use Spindle\Internal\WeakTimer;
 use Spindle\Postgres\Internal\ConnectionSession;
 use Spindle\Postgres\Internal\Pool\SessionPool;
 use Spindle\Postgres\Internal\Protocol\PipelinedSession;
+use Spindle\Postgres\Internal\SendsStatements;
 use Spindle\Postgres\Internal\SessionLease;
 use Spindle\Postgres\Internal\TransactionRun;
 
@@ -18,6 +19,7 @@ use Spindle\Postgres\Internal\TransactionRun;
 final class PooledConnection implements PostgresLink
 {
     use NotCopyable;
+    use SendsStatements;
 
     private ?ConnectionSession $connectionSession;
 
@@ -65,24 +67,6 @@ final class PooledConnection implements PostgresLink
         }
     }
 
-    public function query(
-        string $sql,
-        #[\SensitiveParameter]
-        array $parameters = [],
-        ?Cancellation $cancellation = null,
-    ): Result {
-        return $this->connectionSession()->query($sql, $parameters, $cancellation);
-    }
-
-    public function execute(
-        string $sql,
-        #[\SensitiveParameter]
-        array $parameters = [],
-        ?Cancellation $cancellation = null,
-    ): int {
-        return $this->connectionSession()->query($sql, $parameters, $cancellation)->affectedRows;
-    }
-
     public function stream(
         string $sql,
         #[\SensitiveParameter]
@@ -99,25 +83,6 @@ final class PooledConnection implements PostgresLink
         } finally {
             $this->isStreaming = false;
         }
-    }
-
-    public function copyFrom(
-        string $sql,
-        #[\SensitiveParameter]
-        iterable $data,
-        ?Cancellation $cancellation = null,
-    ): int {
-        return $this->connectionSession()->copyFrom($sql, $data, $cancellation);
-    }
-
-    public function copyTo(string $sql, ?Cancellation $cancellation = null): \Generator
-    {
-        yield from $this->connectionSession()->copyTo($sql, $cancellation);
-    }
-
-    public function executeScript(string $sql, ?Cancellation $cancellation = null): void
-    {
-        $this->connectionSession()->script($sql, $cancellation);
     }
 
     public function transaction(

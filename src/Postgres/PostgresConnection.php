@@ -12,6 +12,7 @@ use Spindle\Internal\SelfWaitException;
 use Spindle\Lifecycle;
 use Spindle\Postgres\Internal\ConnectionSession;
 use Spindle\Postgres\Internal\Listening;
+use Spindle\Postgres\Internal\SendsStatements;
 use Spindle\Postgres\Internal\SessionFactory;
 use Spindle\Postgres\Internal\TransactionRun;
 
@@ -27,6 +28,7 @@ use Spindle\Postgres\Internal\TransactionRun;
 final class PostgresConnection implements Lifecycle, PostgresLink
 {
     use NotCopyable;
+    use SendsStatements;
 
     /** Ends the generators of {@see listen()}. */
     private readonly DeferredCancellation $listeningEnd;
@@ -69,24 +71,6 @@ final class PostgresConnection implements Lifecycle, PostgresLink
         return new self(new ConnectionSession($session, warn: $warn), $options);
     }
 
-    public function query(
-        string $sql,
-        #[\SensitiveParameter]
-        array $parameters = [],
-        ?Cancellation $cancellation = null,
-    ): Result {
-        return $this->connectionSession->query($sql, $parameters, $cancellation);
-    }
-
-    public function execute(
-        string $sql,
-        #[\SensitiveParameter]
-        array $parameters = [],
-        ?Cancellation $cancellation = null,
-    ): int {
-        return $this->connectionSession->query($sql, $parameters, $cancellation)->affectedRows;
-    }
-
     public function stream(
         string $sql,
         #[\SensitiveParameter]
@@ -94,25 +78,6 @@ final class PostgresConnection implements Lifecycle, PostgresLink
         ?Cancellation $cancellation = null,
     ): \Generator {
         yield from TransactionRun::stream($this->connectionSession, $sql, $parameters, $cancellation);
-    }
-
-    public function copyFrom(
-        string $sql,
-        #[\SensitiveParameter]
-        iterable $data,
-        ?Cancellation $cancellation = null,
-    ): int {
-        return $this->connectionSession->copyFrom($sql, $data, $cancellation);
-    }
-
-    public function copyTo(string $sql, ?Cancellation $cancellation = null): \Generator
-    {
-        yield from $this->connectionSession->copyTo($sql, $cancellation);
-    }
-
-    public function executeScript(string $sql, ?Cancellation $cancellation = null): void
-    {
-        $this->connectionSession->script($sql, $cancellation);
     }
 
     public function transaction(
@@ -201,5 +166,10 @@ final class PostgresConnection implements Lifecycle, PostgresLink
     {
         $this->listeningEnd->cancel(ConnectionClosedException::connection());
         $this->connectionSession->kill();
+    }
+
+    private function connectionSession(): ConnectionSession
+    {
+        return $this->connectionSession;
     }
 }

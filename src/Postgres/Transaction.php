@@ -7,6 +7,7 @@ namespace Spindle\Postgres;
 use Amp\Cancellation;
 use Spindle\Internal\NotCopyable;
 use Spindle\Postgres\Internal\ConnectionSession;
+use Spindle\Postgres\Internal\SendsStatements;
 use Spindle\Postgres\Internal\TransactionRun;
 
 /**
@@ -18,27 +19,10 @@ use Spindle\Postgres\Internal\TransactionRun;
 final class Transaction implements PostgresLink
 {
     use NotCopyable;
+    use SendsStatements;
 
     /** @internal */
     public function __construct(private readonly ConnectionSession $connectionSession, private readonly int $depth) {}
-
-    public function query(
-        string $sql,
-        #[\SensitiveParameter]
-        array $parameters = [],
-        ?Cancellation $cancellation = null,
-    ): Result {
-        return $this->connectionSession->query($sql, $parameters, $cancellation);
-    }
-
-    public function execute(
-        string $sql,
-        #[\SensitiveParameter]
-        array $parameters = [],
-        ?Cancellation $cancellation = null,
-    ): int {
-        return $this->connectionSession->query($sql, $parameters, $cancellation)->affectedRows;
-    }
 
     public function stream(
         string $sql,
@@ -47,25 +31,6 @@ final class Transaction implements PostgresLink
         ?Cancellation $cancellation = null,
     ): \Generator {
         yield from $this->connectionSession->stream($sql, $parameters, $cancellation);
-    }
-
-    public function copyFrom(
-        string $sql,
-        #[\SensitiveParameter]
-        iterable $data,
-        ?Cancellation $cancellation = null,
-    ): int {
-        return $this->connectionSession->copyFrom($sql, $data, $cancellation);
-    }
-
-    public function copyTo(string $sql, ?Cancellation $cancellation = null): \Generator
-    {
-        yield from $this->connectionSession->copyTo($sql, $cancellation);
-    }
-
-    public function executeScript(string $sql, ?Cancellation $cancellation = null): void
-    {
-        $this->connectionSession->script($sql, $cancellation);
     }
 
     public function transaction(
@@ -79,5 +44,10 @@ final class Transaction implements PostgresLink
         }
 
         return TransactionRun::nest($this->connectionSession, $this->depth + 1, $work, $cancellation);
+    }
+
+    private function connectionSession(): ConnectionSession
+    {
+        return $this->connectionSession;
     }
 }
