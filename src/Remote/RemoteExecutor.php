@@ -9,6 +9,7 @@ use Amp\CancelledException;
 use Amp\Future;
 use Spindle\Internal\Async\FiberSwitch;
 use Spindle\Internal\LoadedFiles;
+use Spindle\Internal\MapsInput;
 use Spindle\Internal\NotCopyable;
 use Spindle\Internal\UnreadResults;
 use Spindle\Remote\Internal\JobBody;
@@ -33,6 +34,7 @@ use Spindle\Worker\UnserializableException;
  */
 final class RemoteExecutor implements Executor
 {
+    use MapsInput;
     use NotCopyable;
 
     private readonly QueueClient $client;
@@ -186,29 +188,6 @@ final class RemoteExecutor implements Executor
         return $this->client->status(Job::storedId($id), $cancellation);
     }
 
-    public function map(iterable $input, callable $task, ?Cancellation $cancellation = null): \Generator
-    {
-        return $this->results($input, $task, $cancellation);
-    }
-
-    public function mapUnordered(iterable $input, callable $task, ?Cancellation $cancellation = null): \Generator
-    {
-        return $this->results($input, $task, $cancellation, inOrder: false);
-    }
-
-    public function mapOutcomes(iterable $input, callable $task, ?Cancellation $cancellation = null): \Generator
-    {
-        return $this->results($input, $task, $cancellation, keepsFailures: true);
-    }
-
-    public function mapOutcomesUnordered(
-        iterable $input,
-        callable $task,
-        ?Cancellation $cancellation = null,
-    ): \Generator {
-        return $this->results($input, $task, $cancellation, inOrder: false, keepsFailures: true);
-    }
-
     /**
      * Refuses new tasks. Waits for the outcomes of all tasks of {@see submit()} and {@see attach()}, and of all values
      * that a running {@see map()} has read. Also waits until the engine has confirmed the dispatches and cancellations
@@ -254,8 +233,8 @@ final class RemoteExecutor implements Executor
         iterable $input,
         callable $task,
         ?Cancellation $cancellation,
-        bool $inOrder = true,
-        bool $keepsFailures = false,
+        bool $inOrder,
+        bool $keepsFailures,
     ): \Generator {
         $map = new RemoteMap($this->client, $input, PortableTask::encode($task), $inOrder, $keepsFailures);
 

@@ -8,6 +8,7 @@ use Amp\Cancellation;
 use Amp\CancelledException;
 use Amp\Future;
 use Spindle\Internal\LoadedFiles;
+use Spindle\Internal\MapsInput;
 use Spindle\Internal\NotCopyable;
 use Spindle\Internal\UnreadResults;
 use Spindle\Worker\Internal\InlineActivity;
@@ -31,6 +32,7 @@ use Spindle\Worker\Internal\TaskCode;
  */
 final class InlineExecutor implements Executor
 {
+    use MapsInput;
     use NotCopyable;
 
     /** Key that signs closures. */
@@ -67,31 +69,6 @@ final class InlineExecutor implements Executor
         );
     }
 
-    public function map(iterable $input, callable $task, ?Cancellation $cancellation = null): \Generator
-    {
-        return $this->mapOf($input, $task)->results($cancellation, new UnreadResults('ran no task', $cancellation));
-    }
-
-    public function mapUnordered(iterable $input, callable $task, ?Cancellation $cancellation = null): \Generator
-    {
-        return $this->map($input, $task, $cancellation);
-    }
-
-    public function mapOutcomes(iterable $input, callable $task, ?Cancellation $cancellation = null): \Generator
-    {
-        $unread = new UnreadResults('ran no task', $cancellation);
-
-        return $this->mapOf($input, $task)->results($cancellation, $unread, keepsFailures: true);
-    }
-
-    public function mapOutcomesUnordered(
-        iterable $input,
-        callable $task,
-        ?Cancellation $cancellation = null,
-    ): \Generator {
-        return $this->mapOutcomes($input, $task, $cancellation);
-    }
-
     /**
      * Refuses new tasks, and waits until all tasks have ended. For a generator task, close() waits until the caller has
      * read all items or destroyed the generator. A running map() yields the result of its current task. Then it throws
@@ -116,12 +93,17 @@ final class InlineExecutor implements Executor
         $this->activity->kill();
     }
 
-    /** @param iterable<mixed, mixed> $input */
-    private function mapOf(iterable $input, callable $task): InlineMap
-    {
+    private function results(
+        iterable $input,
+        callable $task,
+        ?Cancellation $cancellation,
+        bool $inOrder, // has no effect, because one task runs after the other
+        bool $keepsFailures,
+    ): \Generator {
         $code = TaskCode::encode($task, $this->key);
         $this->activity->mustBeOpen();
+        $map = new InlineMap($this->activity, $input, $code, $this->key, $this->onReport, $keepsFailures);
 
-        return new InlineMap($this->activity, $input, $code, $this->key, $this->onReport);
+        return $map->results($cancellation, new UnreadResults('ran no task', $cancellation));
     }
 }

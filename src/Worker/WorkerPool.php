@@ -10,6 +10,7 @@ use Amp\DeferredFuture;
 use Amp\Future;
 use Spindle\Internal\CpuCount;
 use Spindle\Internal\Launcher\LauncherChild;
+use Spindle\Internal\MapsInput;
 use Spindle\Internal\NotCopyable;
 use Spindle\Internal\UnreadResults;
 use Spindle\LauncherException;
@@ -35,6 +36,7 @@ use Spindle\Worker\Internal\WorkerSettings;
  */
 final class WorkerPool implements Executor, Statistics
 {
+    use MapsInput;
     use NotCopyable;
 
     /** Maximum levels of nested pools. A pool that a task creates is one level deeper than the task's pool. */
@@ -120,29 +122,6 @@ final class WorkerPool implements Executor, Statistics
         return $deferred->getFuture();
     }
 
-    public function map(iterable $input, callable $task, ?Cancellation $cancellation = null): \Generator
-    {
-        return $this->run($input, $task, $cancellation);
-    }
-
-    public function mapUnordered(iterable $input, callable $task, ?Cancellation $cancellation = null): \Generator
-    {
-        return $this->run($input, $task, $cancellation, inOrder: false);
-    }
-
-    public function mapOutcomes(iterable $input, callable $task, ?Cancellation $cancellation = null): \Generator
-    {
-        return $this->run($input, $task, $cancellation, keepsFailures: true);
-    }
-
-    public function mapOutcomesUnordered(
-        iterable $input,
-        callable $task,
-        ?Cancellation $cancellation = null,
-    ): \Generator {
-        return $this->run($input, $task, $cancellation, inOrder: false, keepsFailures: true);
-    }
-
     /**
      * Changes the number of workers. When the number decreases, running tasks finish first.
      *
@@ -220,12 +199,12 @@ final class WorkerPool implements Executor, Statistics
      *
      * @return \Generator<mixed, mixed>
      */
-    private function run(
+    private function results(
         iterable $input,
         callable $task,
         ?Cancellation $cancellation,
-        bool $inOrder = true,
-        bool $keepsFailures = false,
+        bool $inOrder,
+        bool $keepsFailures,
     ): \Generator {
         $this->mustBeUsable();
         $code = TaskCode::encode($task, $this->settings->key);

@@ -84,7 +84,7 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
         iterable $input,
         string $code,
         private readonly bool $inOrder,
-        private readonly bool $keepsFailures = false,
+        private readonly bool $keepsFailures,
     ) {
         $this->arrived = new OutcomeBuffer(self::MAX_BYTES);
         $this->changed = new Condition();

@@ -42,21 +42,15 @@ final class InlineMap implements InputConsumer
         private readonly string $code,
         private readonly string $signatureKey,
         private readonly ?\Closure $onReport,
+        private readonly bool $keepsFailures,
     ) {
         $this->input = new InputPump($this, $input);
         $this->changed = new Condition();
     }
 
-    /**
-     * @param bool $keepsFailures whether to yield a MapOutcome for each task, and to continue after failed tasks
-     *
-     * @return \Generator<mixed, mixed>
-     */
-    public function results(
-        ?Cancellation $cancellation,
-        UnreadResults $unread,
-        bool $keepsFailures = false,
-    ): \Generator {
+    /** @return \Generator<mixed, mixed> */
+    public function results(?Cancellation $cancellation, UnreadResults $unread): \Generator
+    {
         $unread->begin();
         try {
             $cancellation?->throwIfRequested();
@@ -69,7 +63,7 @@ final class InlineMap implements InputConsumer
                 $work = fn(): mixed => $this->task()(ValueSerializer::unserialize($argument, TaskCode::MISSING));
                 $result = fn(): mixed
                     => InlineTask::start($this->activity, $work, $key, $this->onReport, $cancellation)->await();
-                yield $key => $keepsFailures ? MapOutcome::of($result) : $result();
+                yield $key => $this->keepsFailures ? MapOutcome::of($result) : $result();
                 $cancellation?->throwIfRequested();
             }
         } finally {

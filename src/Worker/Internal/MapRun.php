@@ -88,7 +88,7 @@ final class MapRun implements Source
         iterable $input,
         private readonly string $code,
         bool $inOrder,
-        private readonly bool $keepsFailures = false,
+        private readonly bool $keepsFailures,
     ) {
         $this->id = ++self::$lastId;
         $this->changed = new Condition();
