@@ -20,7 +20,8 @@ use Spindle\Command\CommandResult;
  */
 final class Console implements ProgressConsole
 {
-    private readonly Progress $progress;
+    /** Null with --progress none. */
+    private readonly ?Progress $progress;
 
     /** Whether standard output and standard error are the same terminal, on which the progress may be drawn. */
     private readonly bool $sharesTerminal;
@@ -45,17 +46,17 @@ final class Console implements ProgressConsole
         $this->sharesTerminal = $out->isSameTerminal($error);
         $draws = \in_array($options->mode, [ProgressMode::Bar, ProgressMode::Screen], true) && self::canDraw($error);
         $this->progress = match (true) {
-            $options->mode === ProgressMode::None => new NoProgress(),
+            $options->mode === ProgressMode::None => null,
             $draws => new ScreenProgress(new ScreenTerminal($error->stream), $control, $options, $this),
             default => new LineProgress($this, $options->mode === ProgressMode::Json),
         };
-        $this->clearingBytes = $draws ? $this->progress->clearingBytes(...) : null;
+        $this->clearingBytes = $this->progress instanceof ScreenProgress ? $this->progress->clearingBytes(...) : null;
     }
 
     /** Passes the result of a job to the progress display. Must be called before the output of the job is written. */
     public function finished(InputJob $job, CommandResult $result): void
     {
-        $this->progress->finished($job, $result, $this->statistics);
+        $this->progress?->finished($job, $result, $this->statistics);
     }
 
     /**
@@ -82,7 +83,7 @@ final class Console implements ProgressConsole
             $this->inGroup = false;
         }
         if ($this->canShowProgress()) {
-            $this->progress->update($this->statistics);
+            $this->progress?->update($this->statistics);
         }
 
         return $result;
@@ -96,7 +97,7 @@ final class Console implements ProgressConsole
         }
         $this->out->write($bytes, $this->sharesTerminal ? $this->clearingBytes : null);
         if ($this->sharesTerminal) {
-            $this->progress->wrote($bytes);
+            $this->progress?->wrote($bytes);
         }
     }
 
@@ -107,7 +108,7 @@ final class Console implements ProgressConsole
             return;
         }
         $this->error->write($bytes, $this->clearingBytes);
-        $this->progress->wrote($bytes);
+        $this->progress?->wrote($bytes);
     }
 
     /** Writes a message of one line as soon as no group is being written. */
@@ -127,7 +128,7 @@ final class Console implements ProgressConsole
     public function showProgress(): void
     {
         if ($this->canShowProgress()) {
-            $this->progress->show($this->statistics);
+            $this->progress?->show($this->statistics);
         }
     }
 
@@ -145,18 +146,18 @@ final class Console implements ProgressConsole
     public function finish(?string $hint = null): void
     {
         $this->flush();
-        $this->progress->finish($this->statistics);
+        $this->progress?->finish($this->statistics);
         if ($hint !== null) {
             $this->notice($hint);
         }
-        $this->error($this->progress->clearingBytes());
+        $this->error($this->progress?->clearingBytes() ?? '');
         $this->flush();
     }
 
     /** Clears the progress and restores the terminal. Called at the end of each run, even if it fails. */
     public function close(): void
     {
-        $this->progress->close();
+        $this->progress?->close();
     }
 
     /** Stops waiting for slow readers: writes that would wait throw {@see OutputClosedException}. */
