@@ -6,11 +6,10 @@ namespace Spindle\Cli\Internal\Run;
 
 use Spindle\Cli\Internal\Run\Input\InputJob;
 use Spindle\Cli\Internal\Run\Input\InputWait;
-use Spindle\Cli\Internal\Run\Output\RunControl;
 use Spindle\Command\CommandPool;
 
 /** Lists and ends the unfinished jobs of a run, and sets how many jobs may run at the same time. */
-final class JobControl implements RunControl
+final class JobControl
 {
     private const MAX_OUTPUT_BYTES = 16_384;
 
@@ -24,6 +23,7 @@ final class JobControl implements RunControl
         private readonly int $maxConcurrency,
     ) {}
 
+    /** @return list<InputJob> jobs that run according to the pool's estimate, in the order of the input */
     public function runningJobs(): array
     {
         $jobs = [];
@@ -36,7 +36,7 @@ final class JobControl implements RunControl
         return $jobs;
     }
 
-    /** @param int $concurrency a number of jobs, or {@see JobsOption::UNLIMITED} */
+    /** @param int $concurrency number of jobs, of which the system may allow fewer, or {@see JobsOption::UNLIMITED} */
     public function resize(int $concurrency): void
     {
         $isUnlimited = $concurrency === JobsOption::UNLIMITED;
@@ -44,6 +44,7 @@ final class JobControl implements RunControl
         $this->pool->resize($this->statistics->concurrency);
     }
 
+    /** Starts no more jobs until {@see resume()}. Running jobs continue. */
     public function pause(): void
     {
         $this->pool->pause();
@@ -54,12 +55,14 @@ final class JobControl implements RunControl
         $this->pool->resume();
     }
 
+    /** Ends a running job, which then counts as failed. */
     public function end(InputJob $job): void
     {
         $this->ended[$job->sequence] = true;
         $this->pool->cancel($job);
     }
 
+    /** Returns the latest output of a running job: of standard output, then of standard error. */
     public function outputOf(InputJob $job): string
     {
         return implode('', $this->pool->partialOutput($job, self::MAX_OUTPUT_BYTES));

@@ -9,6 +9,7 @@ use Spindle\Cli\Internal\OutputClosedException;
 use Spindle\Cli\Internal\OutputFailedException;
 use Spindle\Cli\Internal\OutputStream;
 use Spindle\Cli\Internal\Run\Input\InputJob;
+use Spindle\Cli\Internal\Run\JobControl;
 use Spindle\Cli\Internal\Run\ProgressOptions;
 use Spindle\Cli\Internal\Run\RunStatistics;
 use Spindle\Cli\Internal\TerminalText;
@@ -41,7 +42,7 @@ final class Console implements ProgressConsole
         private readonly OutputStream $error,
         ProgressOptions $options,
         private readonly RunStatistics $statistics,
-        RunControl $control,
+        JobControl $control,
     ) {
         $this->sharesTerminal = $out->isSameTerminal($error);
         $draws = \in_array($options->mode, [ProgressMode::Bar, ProgressMode::Screen], true) && self::canDraw($error);

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Cli\Internal\Run\Output;
 
 use Spindle\Cli\Internal\Run\Input\InputJob;
+use Spindle\Cli\Internal\Run\JobControl;
 use Spindle\Cli\Internal\Run\RunStatistics;
 
 /** Handles the keys of a screen: they select a job, show its output, and change the run. */
@@ -23,7 +24,7 @@ final class ScreenKeys
 
     private ?InputJob $selected = null;
 
-    public function __construct(private readonly RunControl $control) {}
+    public function __construct(private readonly JobControl $control) {}
 
     public function isPaused(): bool
     {

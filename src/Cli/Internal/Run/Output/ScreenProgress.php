@@ -6,6 +6,7 @@ namespace Spindle\Cli\Internal\Run\Output;
 
 use Revolt\EventLoop;
 use Spindle\Cli\Internal\Run\Input\InputJob;
+use Spindle\Cli\Internal\Run\JobControl;
 use Spindle\Cli\Internal\Run\ProgressOptions;
 use Spindle\Cli\Internal\Run\RunStatistics;
 use Spindle\Command\CommandResult;
@@ -47,7 +48,7 @@ final class ScreenProgress implements Progress
 
     public function __construct(
         private readonly ScreenTerminal $terminal,
-        private readonly RunControl $control,
+        private readonly JobControl $control,
         private readonly ProgressOptions $options,
         private readonly ProgressConsole $console,
     ) {
