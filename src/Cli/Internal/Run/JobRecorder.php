@@ -17,9 +17,10 @@ use Spindle\Command\CommandResult;
 /** Records the result of a finished job: prints the output, then saves it (--results), then logs the job. */
 final class JobRecorder
 {
+    /** @param ResultWriter|null $writer null if outputs are not printed, because --results saves them in files */
     public function __construct(
         private readonly Console $console,
-        private readonly ResultWriter $writer,
+        private readonly ?ResultWriter $writer,
         private readonly ?ResultsDirectory $results,
         private readonly ?JobLog $log,
     ) {}
@@ -31,14 +32,14 @@ final class JobRecorder
      */
     public function start(InputJob $job, Command $command): Command
     {
-        return $this->writer->start($job, $command);
+        return $this->writer?->start($job, $command) ?? $command;
     }
 
     /** @throws OutputClosedException|OutputFailedException */
     public function record(InputJob $job, CommandResult $result): void
     {
         $stdoutBytes = $this->console->group(function () use ($job, $result): int {
-            $stdoutBytes = $this->writer->write($job, $result);
+            $stdoutBytes = $this->writer?->write($job, $result) ?? fstat($result->stdoutStream())['size'] ?? 0;
             if ($result->error !== null) {
                 $this->console->notice(self::failure($job, $result->error, $result));
             }

@@ -12,7 +12,6 @@ use Spindle\Cli\Internal\Run\Output\DirectOutput;
 use Spindle\Cli\Internal\Run\Output\GroupedOutput;
 use Spindle\Cli\Internal\Run\Output\JsonOutput;
 use Spindle\Cli\Internal\Run\Output\LineOutput;
-use Spindle\Cli\Internal\Run\Output\NoOutput;
 use Spindle\Cli\Internal\Run\Output\OutputMode;
 use Spindle\Cli\Internal\Run\Output\ResultWriter;
 use Spindle\Cli\Internal\UsageException;
@@ -61,11 +60,11 @@ final class OutputOptions
     }
 
     /** Returns the object that prints job outcomes. With --results, only the lines of --jsonl are printed. */
-    public function writer(Console $console, bool $hasResults): ResultWriter
+    public function writer(Console $console, bool $hasResults): ?ResultWriter
     {
         return match (true) {
             $this->json => new JsonOutput($console),
-            $hasResults => new NoOutput(),
+            $hasResults => null,
             $this->mode === OutputMode::Lines => new LineOutput($console, $this->tag, $this->printsCommand),
             $this->mode === OutputMode::Direct => new DirectOutput($console, $this->printsCommand),
             default => new GroupedOutput($console, $this->tag, $this->printsCommand),
