@@ -20,7 +20,7 @@ use Spindle\Internal\PhpSettings;
 use Spindle\Internal\SignalWatch;
 
 /** A process forked by the supervisor. It serves until a message or signal stops it, or the supervisor ends. */
-final class ServingProcess implements SupervisorMessages
+final class ServingProcess
 {
     /** Questions for {@see HttpServer::statistics()}, and for the results of {@see HttpServer::runHealthChecks()}. */
     public const STATISTICS = 'statistics';
@@ -168,6 +168,7 @@ final class ServingProcess implements SupervisorMessages
         $server->unanswered() === 0 ? $this->send(Message::AllAnswered) : $this->endReported = true;
     }
 
+    /** Handles a message of the supervisor that is not an answer to a query. May suspend. */
     public function handleMessage(Message $message, int $number, string $payload): void
     {
         \assert($this->link !== null && $this->server !== null);

@@ -25,7 +25,7 @@ final class SupervisorLink
 
     private int $lastNumber = 0;
 
-    public function __construct(private readonly Channel $channel, private readonly SupervisorMessages $receiver)
+    public function __construct(private readonly Channel $channel, private readonly ServingProcess $receiver)
     {
         $this->readWatcher = EventLoop::onReadable($channel->stream(), $this->receive(...));
         $this->writeWatcher = EventLoop::disable(EventLoop::onWritable($channel->stream(), $this->flush(...)));
