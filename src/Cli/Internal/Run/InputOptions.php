@@ -12,13 +12,11 @@ use Spindle\Cli\Internal\Run\Input\InputSource;
 use Spindle\Cli\Internal\Run\Input\InputSources;
 use Spindle\Cli\Internal\Run\Input\JobFormat;
 use Spindle\Cli\Internal\Run\Input\JobInputs;
-use Spindle\Cli\Internal\Run\Input\JsonFormat;
 use Spindle\Cli\Internal\Run\Input\LineFormat;
 use Spindle\Cli\Internal\Run\Input\Packing;
 use Spindle\Cli\Internal\Run\Input\RecordFields;
 use Spindle\Cli\Internal\Run\Input\Replacement;
 use Spindle\Cli\Internal\Run\Input\ReplacementStrings;
-use Spindle\Cli\Internal\Run\Input\TemplateFormat;
 use Spindle\Cli\Internal\Run\Input\ValueInputs;
 use Spindle\Cli\Internal\UsageException;
 
@@ -296,10 +294,10 @@ final class InputOptions
         bool $hasLists,
     ): JobFormat {
         if ($given->flag('jsonl')) {
-            return new JsonFormat();
+            return new LineFormat(isJson: true);
         }
         if ($template === []) {
-            return new LineFormat();
+            return new LineFormat(isJson: false);
         }
         if (self::fills($given) && $strings->hasPosition(implode(' ', $template))) {
             throw new UsageException(
@@ -329,12 +327,12 @@ final class InputOptions
         ReplacementStrings $strings,
         bool $hasLists = false,
         bool $addsValues = true,
-    ): TemplateFormat {
+    ): CommandTemplate {
         if ($template === [] || $template[0] === '') {
             throw new UsageException('the first word of the command is empty; give a program');
         }
 
-        return new TemplateFormat(CommandTemplate::fromWords(
+        return CommandTemplate::fromWords(
             $template,
             $strings,
             $given->flag('quote'),
@@ -343,6 +341,6 @@ final class InputOptions
                 || $given->text('max-lines') !== null,
             hasLists: $hasLists,
             addsValues: $addsValues,
-        ));
+        );
     }
 }

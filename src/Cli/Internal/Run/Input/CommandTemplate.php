@@ -15,7 +15,7 @@ use Spindle\Command\Command;
  * Several words are a program and its arguments; no shell reads them. A single word with white space or a character
  * that is special to a shell is a shell line, in which inserted values are quoted.
  */
-final class CommandTemplate
+final class CommandTemplate implements JobFormat
 {
     /** Words that a shell would interpret instead of passing them to a program. */
     private const OPERATOR_PATTERN = '~^(?:\d?(?:>>?|<|>\||[<>]&[\d-]|>>?/dev/null)|&>>?|\|&?|\|\||&&?|;)$~D';
@@ -83,6 +83,25 @@ final class CommandTemplate
         return $this->usesSlot;
     }
 
+    public function skips(JobValues $values): bool
+    {
+        return false;
+    }
+
+    public function job(int $sequence, JobValues $values, int $slot): InputJob
+    {
+        try {
+            $joined = $values->joined();
+            $command = $joined === null
+                ? $this->command($values->list(), $sequence, $slot)
+                : $this->joinedCommand($joined, $sequence, $slot);
+        } catch (\ValueError $error) {
+            throw new BadRecordException($error->getMessage());
+        }
+
+        return new InputJob($sequence, $values, $command, $slot, template: $this);
+    }
+
     /** @param list<string> $values {@see TemplateBody::command()} */
     public function command(array $values, int $sequence, int $slot): Command
     {
@@ -118,7 +137,6 @@ final class CommandTemplate
         return $this->body instanceof ProgramTemplate && $this->body->addsRecordsUnchanged();
     }
 
-    /** @return array{int, int} {@see JobFormat::baseSize()} */
     public function baseSize(int $sequence, int $slot): array
     {
         $words = $this->body->baseWords($sequence, (string) $slot);
@@ -126,11 +144,6 @@ final class CommandTemplate
         return [array_sum(array_map(\strlen(...), $words)) + \count($words), \count($words)];
     }
 
-    /**
-     * @param list<string> $values values of the job's records; the first $count of them were counted in earlier calls
-     *
-     * @return array{int, int} bytes and words that the other values add to the command
-     */
     public function addedSize(array $values, int $count, int $sequence, int $slot): array
     {
         return $this->body->addedSize($values, $count, $sequence, (string) $slot);

@@ -11,7 +11,6 @@ use Spindle\Cli\Internal\Run\Input\CommandTemplate;
 use Spindle\Cli\Internal\Run\Input\JobValues;
 use Spindle\Cli\Internal\Run\Input\Packing;
 use Spindle\Cli\Internal\Run\Input\RecordSplitter;
-use Spindle\Cli\Internal\Run\Input\TemplateFormat;
 use Spindle\Cli\Internal\Run\Input\TextPacking;
 use Spindle\Cli\Internal\UsageException;
 use Spindle\Tests\Scale;
@@ -93,9 +92,9 @@ final class TextPackingTest extends TestCase
     }
 
     /** @param non-empty-list<string> $words */
-    private static function format(array $words): TemplateFormat
+    private static function format(array $words): CommandTemplate
     {
-        $format = new TemplateFormat(CommandTemplate::fromWords($words, hasLists: true));
+        $format = CommandTemplate::fromWords($words, hasLists: true);
         self::assertTrue($format->addsRecordsUnchanged());
 
         return $format;
