@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Cli\Internal\Bench;
 
 use Spindle\Cli\Internal\UsageException;
+use Symfony\Component\Console\Attribute\AsCommand;
 use Symfony\Component\Console\Command\Command;
 use Symfony\Component\Console\Input\InputArgument;
 use Symfony\Component\Console\Input\InputInterface;
@@ -12,6 +13,7 @@ use Symfony\Component\Console\Input\InputOption;
 use Symfony\Component\Console\Output\OutputInterface;
 
 /** `spindle bench`: runs a benchmark of bench/ in a separate process, and returns the exit status of that process. */
+#[AsCommand('bench', 'Compares Spindle with similar programs on this machine')]
 final class BenchCommand extends Command
 {
     private const HELP = <<<'HELP'
@@ -238,15 +240,9 @@ final class BenchCommand extends Command
         'html' => ['--html', null, self::VALUE, "aircraft: Write a report with charts to this\nfile"],
     ];
 
-    public function __construct()
-    {
-        parent::__construct('bench');
-    }
-
     protected function configure(): void
     {
-        $this->setDescription('Compares Spindle with similar programs on this machine')
-            ->setHelp(self::HELP)
+        $this->setHelp(self::HELP)
             ->addArgument(
                 'what',
                 InputArgument::REQUIRED,

@@ -7,6 +7,7 @@ namespace Spindle\Cli\Internal\Queue;
 use Spindle\Cli\Internal\BrokerOptions;
 use Spindle\Cli\Internal\ExitStatus;
 use Spindle\Remote\Job;
+use Symfony\Component\Console\Attribute\AsCommand;
 use Symfony\Component\Console\Command\Command;
 use Symfony\Component\Console\Input\InputArgument;
 use Symfony\Component\Console\Input\InputInterface;
@@ -14,6 +15,7 @@ use Symfony\Component\Console\Input\InputOption;
 use Symfony\Component\Console\Output\OutputInterface;
 
 /** `spindle queue`: shows the jobs of a queue, and retries or deletes them. */
+#[AsCommand('queue', 'Shows, retries and deletes the jobs of a queue')]
 final class QueueCommand extends Command
 {
     private const HELP = <<<'HELP'
@@ -52,17 +54,10 @@ final class QueueCommand extends Command
           255    invalid options, or a broker file that can't be used
         HELP;
 
-    public function __construct()
-    {
-        parent::__construct('queue');
-    }
-
     protected function configure(): void
     {
         [$value, $flag] = [InputOption::VALUE_REQUIRED, InputOption::VALUE_NONE];
-        BrokerOptions::addOptions($this
-            ->setDescription('Shows, retries and deletes the jobs of a queue')
-            ->setHelp(self::HELP)
+        BrokerOptions::addOptions($this->setHelp(self::HELP)
             ->addUsage('show thumbnails')
             ->addArgument('action', InputArgument::REQUIRED, 'show, retry, delete or purge')
             ->addArgument('queue', InputArgument::REQUIRED, 'The name of the queue')

@@ -6,6 +6,7 @@ namespace Spindle\Cli\Internal\Run;
 
 use Spindle\Cli\Internal\Run\KnownOptions\OptionTable;
 use Spindle\Cli\Internal\UsageException;
+use Symfony\Component\Console\Attribute\AsCommand;
 use Symfony\Component\Console\Command\Command;
 use Symfony\Component\Console\Input\InputArgument;
 use Symfony\Component\Console\Input\InputInterface;
@@ -14,6 +15,7 @@ use Symfony\Component\Console\Output\ConsoleOutputInterface;
 use Symfony\Component\Console\Output\OutputInterface;
 
 /** `spindle run`: runs a stream of commands concurrently, with the option names of GNU parallel and xargs. */
+#[AsCommand('run', 'Runs a command for each line of input, several at once')]
 final class RunCommand extends Command
 {
     private const HELP = <<<'HELP'
@@ -94,15 +96,9 @@ final class RunCommand extends Command
     /** Options that can be given several times. */
     private const LISTS = ['arg-file', 'env'];
 
-    public function __construct()
-    {
-        parent::__construct('run');
-    }
-
     protected function configure(): void
     {
-        $this->setDescription('Runs a command for each line of input, several at once')
-            ->setHelp(self::HELP)
+        $this->setHelp(self::HELP)
             ->addUsage('[options] [--] [command template] < input')
             ->addUsage('[options] [--] [command template] ::: [argument...]')
             ->addUsage('[options] [--] [command template] :::: [file...]')

@@ -10,6 +10,7 @@ use Spindle\Cli\Internal\ExitStatus;
 use Spindle\Cli\Internal\PhpMessages;
 use Spindle\Cli\Internal\StandardErrorLog;
 use Spindle\Http\Supervisor;
+use Symfony\Component\Console\Attribute\AsCommand;
 use Symfony\Component\Console\Command\Command;
 use Symfony\Component\Console\Input\InputArgument;
 use Symfony\Component\Console\Input\InputInterface;
@@ -18,6 +19,7 @@ use Symfony\Component\Console\Output\ConsoleOutputInterface;
 use Symfony\Component\Console\Output\OutputInterface;
 
 /** `spindle serve`: serves an application over HTTP with several processes, and replaces or reloads processes. */
+#[AsCommand('serve', 'Serves an application over HTTP')]
 final class ServeCommand extends Command
 {
     private const HELP = <<<'HELP'
@@ -139,15 +141,9 @@ final class ServeCommand extends Command
         'quiet' => [null, self::FLAG, 'Log only warnings and errors'],
     ];
 
-    public function __construct()
-    {
-        parent::__construct('serve');
-    }
-
     protected function configure(): void
     {
-        $this->setDescription('Serves an application over HTTP')
-            ->setHelp(self::HELP)
+        $this->setHelp(self::HELP)
             ->addArgument('app', InputArgument::REQUIRED, 'The PHP file that returns the application');
         foreach (self::OPTIONS as $name => [$shortcut, $mode, $help]) {
             $this->addOption($name, $shortcut, $mode, $help);

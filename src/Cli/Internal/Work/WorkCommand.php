@@ -7,6 +7,7 @@ namespace Spindle\Cli\Internal\Work;
 use Spindle\Cli\Internal\BrokerOptions;
 use Spindle\Cli\Internal\PhpMessages;
 use Spindle\Cli\Internal\StandardErrorLog;
+use Symfony\Component\Console\Attribute\AsCommand;
 use Symfony\Component\Console\Command\Command;
 use Symfony\Component\Console\Input\InputInterface;
 use Symfony\Component\Console\Input\InputOption;
@@ -14,6 +15,7 @@ use Symfony\Component\Console\Output\ConsoleOutputInterface;
 use Symfony\Component\Console\Output\OutputInterface;
 
 /** The command `spindle work`, which runs jobs of queues on this machine. */
+#[AsCommand('work', 'Runs the tasks and commands of a queue on this machine')]
 final class WorkCommand extends Command
 {
     private const HELP = <<<'HELP'
@@ -139,15 +141,9 @@ final class WorkCommand extends Command
         'quiet' => [self::FLAG, 'Log only warnings and errors'],
     ];
 
-    public function __construct()
-    {
-        parent::__construct('work');
-    }
-
     protected function configure(): void
     {
-        $this->setDescription('Runs the tasks and commands of a queue on this machine')
-            ->setHelp(self::HELP)
+        $this->setHelp(self::HELP)
             ->addUsage('--queue thumbnails [options]')
             ->addOption(
                 'queue',

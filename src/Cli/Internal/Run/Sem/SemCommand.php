@@ -7,12 +7,14 @@ namespace Spindle\Cli\Internal\Run\Sem;
 use Spindle\Cli\Internal\ExitStatus;
 use Spindle\Cli\Internal\Run\KnownOptions\OptionTable;
 use Spindle\Cli\Internal\TerminalText;
+use Symfony\Component\Console\Attribute\AsCommand;
 use Symfony\Component\Console\Command\Command;
 use Symfony\Component\Console\Input\InputArgument;
 use Symfony\Component\Console\Input\InputInterface;
 use Symfony\Component\Console\Output\OutputInterface;
 
 /** `spindle sem`: runs a command when fewer than N commands of the same name are running. */
+#[AsCommand('sem', 'Runs a command when fewer than N others are running')]
 final class SemCommand extends Command
 {
     private const HELP = <<<'HELP'
@@ -70,15 +72,9 @@ final class SemCommand extends Command
     /** A shell gives a background command an empty input, so the command gets standard input through descriptor 4. */
     private const IN_BACKGROUND = "exec 4<&0\n{\n%s\n} <&4 4<&- &";
 
-    public function __construct()
-    {
-        parent::__construct('sem');
-    }
-
     protected function configure(): void
     {
-        $this->setDescription('Runs a command when fewer than N others are running')
-            ->setHelp(self::HELP)
+        $this->setHelp(self::HELP)
             ->addUsage('[options] [--] command')
             ->addUsage('[options] --wait')
             ->addArgument(SemOptions::WORDS, InputArgument::IS_ARRAY, 'The command');
