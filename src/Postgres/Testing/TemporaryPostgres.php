@@ -9,12 +9,13 @@ use Spindle\Internal\Testing\FreePort;
 use Spindle\Internal\Testing\GuardianProcess;
 use Spindle\Internal\Testing\PrivateDirectory;
 use Spindle\Internal\Testing\ServerException;
+use Spindle\Internal\Testing\TestServer;
 use Spindle\Internal\Testing\TestServerSettings;
+use Spindle\Internal\Testing\Wait;
 use Spindle\LauncherException;
 use Spindle\Postgres\Testing\Internal\Binaries;
 use Spindle\Postgres\Testing\Internal\DataDirectory;
 use Spindle\Postgres\Testing\Internal\PostgresLeftovers;
-use Spindle\Postgres\Testing\Internal\Server;
 use Spindle\Postgres\Testing\Internal\ServerUser;
 
 /**
@@ -43,6 +44,15 @@ final class TemporaryPostgres
         'unix_socket_directories',
     ];
 
+    private const SIGINT = 2;
+    private const SIGQUIT = 3;
+
+    /** Maximum seconds to wait after each signal: SIGINT for a fast shutdown, SIGQUIT for an immediate one. */
+    private const SIGNAL_TIMEOUTS = [self::SIGINT => 5.0, self::SIGQUIT => 2.0];
+
+    /** Maximum seconds to wait for the children of a killed server. A busy child ends after its statement. */
+    private const ORPHAN_TIMEOUT = 1.0;
+
     public readonly string $database;
 
     /**
@@ -58,7 +68,7 @@ final class TemporaryPostgres
         #[\SensitiveParameter]
         public readonly string $password,
         private readonly GuardianProcess $guardian,
-        private readonly Server $server,
+        private readonly TestServer $server,
         private readonly float $timeout,
     ) {
         $this->database = 'postgres';
@@ -160,15 +170,17 @@ final class TemporaryPostgres
     public function restart(): void
     {
         $this->guardian->check('server');
-        $this->server->stop();
-        TemporaryPostgresException::convertingFrom(fn() => $this->server->start($this->timeout));
+        $this->server->stop(self::SIGNAL_TIMEOUTS);
+        TemporaryPostgresException::convertingFrom(
+            fn() => self::launch($this->server, $this->host, $this->timeout),
+        );
     }
 
     /** Stops the server, and removes all its files. Does nothing in a fork of the process that started the server. */
     public function stop(): void
     {
         if ($this->guardian->belongsToThisProcess()) {
-            $this->server->stop();
+            $this->server->stop(self::SIGNAL_TIMEOUTS);
             $this->guardian->dismiss();
         }
     }
@@ -206,16 +218,33 @@ final class TemporaryPostgres
         ServerUser $user,
         string $binaries,
         float $timeout,
-    ): Server {
-        $server = new Server($directory, $user->command([
+    ): TestServer {
+        $command = $user->command([
             "{$binaries}/postgres",
             '-D', "{$directory}/data", '-k', $directory,
             '-h', '127.0.0.1', '-p', (string) $port,
             '-c', 'cluster_name=' . basename($directory),
-        ]));
-        $server->start($timeout);
+        ]);
+        $pid = static fn(): int => (int) (PostgresLeftovers::pidFileLines($directory)[0] ?? 0);
+        $server = new TestServer('PostgreSQL', $command, PostgresLeftovers::of($directory), $pid);
+        self::launch($server, $directory, $timeout);
 
         return $server;
+    }
+
+    /** @throws ServerException when the server does not start. In this case, its main process is not running */
+    private static function launch(TestServer $server, string $directory, float $timeout): void
+    {
+        $state = PostgresLeftovers::of($directory);
+        if (!Wait::until(static fn(): bool => $state->processes() === [], self::ORPHAN_TIMEOUT)) {
+            $state->kill();
+        }
+        $earlier = PostgresLeftovers::pidFileLines($directory); // a killed server has left them
+        $server->start(static function () use ($directory, $earlier): bool {
+            $lines = PostgresLeftovers::pidFileLines($directory);
+
+            return $lines !== $earlier && \in_array(trim($lines[7] ?? ''), ['ready', 'standby'], true);
+        }, $timeout);
     }
 
     /** @param array<array-key, string> $parameters */
