@@ -33,7 +33,7 @@ final class JobBody
         public readonly ?float $timeout,
         private readonly string $code,
         private readonly ?string $argument,
-        private readonly bool $isCommand,
+        public readonly bool $isCommand,
     ) {}
 
     /** Returns the start of the body, which is the same for all tasks of a map() call. */
@@ -93,11 +93,6 @@ final class JobBody
             \ord($body[$end]) === self::WITH_ARGUMENT ? substr($body, $end + 1) : null,
             \ord($body[$end]) === self::COMMAND,
         );
-    }
-
-    public function isCommand(): bool
-    {
-        return $this->isCommand;
     }
 
     public function asCommand(): PortableCommand

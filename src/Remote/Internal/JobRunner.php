@@ -337,7 +337,7 @@ final class JobRunner
     private function startJob(ClaimedJob $job): Future
     {
         $pools = $this->run->pools;
-        if ($job->body->isCommand()) {
+        if ($job->body->isCommand) {
             $runCommand = static fn(): CommandResult => $job->body->asCommand()->runOn($pools->commands(), $job);
 
             return \Amp\async(fn() => $this->commandEnded($job, $runCommand()));

@@ -184,7 +184,7 @@ final class SettlementFactory
             $failure instanceof UnserializableException
                 => $this->failedAttempt($job, PortableOutcome::refused($failure), 1, $failure->getMessage()),
             $failure instanceof CancelledException => $this->cancelled($job->delivery),
-            $job->body->isCommand() && !$failure instanceof LauncherException => $this->lost(
+            $job->body->isCommand && !$failure instanceof LauncherException => $this->lost(
                 $job,
                 $job->attempt(),
                 $failure->getMessage(),
@@ -234,7 +234,7 @@ final class SettlementFactory
     /** Makes a dead letter of a job whose worker or agent was lost, and which must not run again. */
     private function lost(ClaimedJob $job, int $attempts, string $reason): Settlement
     {
-        if ($job->body->isCommand()) {
+        if ($job->body->isCommand) {
             $outcome = OutcomeBody::ofCommand($attempts, PortableCommand::encodeError($reason));
 
             return $this->dead($job, $attempts, $outcome, $reason);

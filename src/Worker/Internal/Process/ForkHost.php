@@ -64,7 +64,7 @@ final class ForkHost
         $this->link->send(WorkerProtocol::READY, 0, '');
         while (true) {
             $this->reap();
-            $reads = [-1 => $this->link->stream()] + $this->stderrs;
+            $reads = [-1 => $this->link->socket] + $this->stderrs;
             $none = null;
             $seconds = $this->pids === [] ? null : self::CHECK_INTERVAL;
             if ((int) @stream_select($reads, $none, $none, $seconds) === 0) {

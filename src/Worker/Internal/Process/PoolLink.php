@@ -38,8 +38,8 @@ final class PoolLink implements FrameHandler
     /** Frame that the pool must send first; null after its arrival. */
     private ?string $welcome = null;
 
-    /** @param resource $socket */
-    private function __construct(private readonly mixed $socket)
+    /** @param resource $socket stream to wait for, unless {@see isBuffered()} returns true */
+    private function __construct(public readonly mixed $socket)
     {
         $this->frames = new FrameReader(maxType: WorkerProtocol::REAP);
         $this->later = new \SplQueue();
@@ -111,12 +111,6 @@ final class PoolLink implements FrameHandler
     {
         $frame = [$type, $id, substr($bytes, $at, $length)];
         $this->next === null ? $this->next = $frame : $this->later->enqueue($frame);
-    }
-
-    /** @return resource stream to wait for, unless {@see isBuffered()} returns true */
-    public function stream(): mixed
-    {
-        return $this->socket;
     }
 
     /** Returns whether bytes were read that {@see receive()} has not returned. */

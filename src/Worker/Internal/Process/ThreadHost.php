@@ -35,7 +35,7 @@ final class ThreadHost
         set_error_handler(null); // a handler of php.ini's auto_prepend_file may throw, in spite of `@`
         $this->link->send(WorkerProtocol::READY, 0, '');
         while (true) {
-            $reads = [-1 => $this->link->stream()] + array_map(static fn(array $pair): mixed => $pair[0], $this->ends);
+            $reads = [-1 => $this->link->socket] + array_map(static fn(array $pair): mixed => $pair[0], $this->ends);
             $none = null;
             if ((int) @stream_select($reads, $none, $none, null) === 0) {
                 continue;
