@@ -49,7 +49,7 @@ final class WorkerBoot
             return;
         }
         require_once \dirname(__DIR__, 3) . '/Internal/Launcher/LauncherProtocol.php';
-        foreach (['Files', 'ProcessTree', 'Integers', 'LibcFunctions', 'Libc'] as $class) {
+        foreach (['Files', 'ProcessTree', 'Libc'] as $class) {
             require_once \dirname(__DIR__, 3) . "/Internal/Launcher/Process/{$class}.php";
         }
         require_once __DIR__ . '/InheritedChanges.php';

@@ -2,9 +2,23 @@
 
 declare(strict_types=1);
 
+/*
+ * Types that only PHPStan needs. No class implements these interfaces, and no process loads them.
+ */
+
 namespace Spindle\Internal\Launcher\Process;
 
-/** The types of the C functions that {@see Libc} declares, for PHPStan. No class implements this interface. */
+/**
+ * The type of a C array of integers in FFI.
+ *
+ * @extends \ArrayAccess<int, int>
+ */
+interface Integers extends \ArrayAccess
+{
+    public function offsetGet(mixed $offset): int;
+}
+
+/** The types of the C functions that {@see Libc} declares. */
 interface LibcFunctions
 {
     public function posix_spawn(
