@@ -55,16 +55,9 @@ final class BenchCommand extends Command
           <info>spindle bench contexts --php /usr/bin/php --php /opt/php-zts/bin/php</info>
         HELP;
 
-    private const SCRIPTS = [
-        'commands' => 'commands.php',
-        'tasks' => 'tasks.php',
-        'postgres' => 'postgres.php',
-        'http' => 'http.php',
-        'http-client' => 'http-client.php',
-        'aircraft' => 'aircraft.php',
-        'remote' => 'remote.php',
-        'contexts' => 'contexts.php',
-    ];
+    /** Names of the benchmarks, and of their scripts in bench/. */
+    private const BENCHMARKS
+        = ['commands', 'tasks', 'postgres', 'http', 'http-client', 'aircraft', 'remote', 'contexts'];
 
     private const VALUE = InputOption::VALUE_REQUIRED;
     private const VALUES = InputOption::VALUE_REQUIRED | InputOption::VALUE_IS_ARRAY;
@@ -267,12 +260,12 @@ final class BenchCommand extends Command
     private static function script(mixed $argument): string
     {
         $benchmark = \is_string($argument) ? $argument : '';
-        if (!isset(self::SCRIPTS[$benchmark])) {
+        if (!\in_array($benchmark, self::BENCHMARKS, true)) {
             throw new UsageException(
-                "argument '{$benchmark}' is not a benchmark; give one of: " . implode(', ', array_keys(self::SCRIPTS)),
+                "argument '{$benchmark}' is not a benchmark; give one of: " . implode(', ', self::BENCHMARKS),
             );
         }
-        $file = \dirname(__DIR__, 4) . '/bench/' . self::SCRIPTS[$benchmark];
+        $file = \dirname(__DIR__, 4) . "/bench/{$benchmark}.php";
 
         return is_file($file)
             ? $file
