@@ -30,6 +30,11 @@ final class OptionPages
         return [$parallel => self::head($parallel) . self::parallel(), $xargs => self::head($xargs) . self::xargs()];
     }
 
+    public static function spelled(string $name): string
+    {
+        return \strlen($name) === 1 ? "-{$name}" : "--{$name}";
+    }
+
     private static function head(string $path): string
     {
         return explode(self::MARKER, (string) file_get_contents($path), 2)[0] . self::MARKER;
@@ -68,7 +73,7 @@ final class OptionPages
     private static function row(KnownOption $option, array $names, string $note): string
     {
         $value = $option->value === '' ? '' : " *{$option->value}*";
-        $options = '`' . implode('`, `', array_map(KnownOption::spelled(...), $names)) . '`';
+        $options = '`' . implode('`, `', array_map(self::spelled(...), $names)) . '`';
         $text = self::sentences($option->text);
         $meaning = $option->meaning === Meaning::Same && $note !== '' && $option->note !== $note
             ? Meaning::Other->value

@@ -5,7 +5,6 @@ declare(strict_types=1);
 namespace Spindle\Tests\Docs;
 
 use PHPUnit\Framework\TestCase;
-use Spindle\Cli\Internal\Run\KnownOptions\KnownOption;
 use Spindle\Cli\Internal\Run\KnownOptions\Meaning;
 use Spindle\Cli\Internal\Run\KnownOptions\OptionTable;
 
@@ -65,7 +64,7 @@ final class OptionPagesTest extends TestCase
         foreach (explode(' ', self::PARALLEL) as $option) {
             $name = rtrim($option, '=');
             $known = $table->find($name);
-            self::assertNotNull($known, KnownOption::spelled($name));
+            self::assertNotNull($known, OptionPages::spelled($name));
             self::assertNotSame(Meaning::Own, $known->meaning, $name);
             if (!\in_array($name, self::OTHER_VALUE, true)) {
                 self::assertSame(str_ends_with($option, '='), $known->takesValue(), "the value of {$name}");

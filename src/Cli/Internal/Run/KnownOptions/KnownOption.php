@@ -97,9 +97,4 @@ final class KnownOption
     {
         return new UsageException("option {$spelling}: not supported; {$this->text}");
     }
-
-    public static function spelled(string $name): string
-    {
-        return \strlen($name) === 1 ? "-{$name}" : "--{$name}";
-    }
 }
