@@ -52,7 +52,11 @@ final class Batch
         $this->limit = \count($tasks);
     }
 
-    public function slice(int $from, int $to): self
+    /**
+     * @param int $attempts number that is added to the attempts
+     * @param int $crashes number that is added to the crashes
+     */
+    public function slice(int $from, int $to, int $attempts = 0, int $crashes = 0): self
     {
         return new self(
             $this->source,
@@ -60,8 +64,8 @@ final class Batch
             \array_slice($this->tasks, $from, $to - $from),
             \array_slice($this->keys, $from, $to - $from),
             $this->packed,
-            $this->attempt,
-            $this->crashes,
+            $this->attempt + $attempts,
+            $this->crashes + $crashes,
             $this->bytesEach,
             $this->integers,
         );
@@ -69,17 +73,7 @@ final class Batch
 
     public function retry(int $index, bool $crashed): self
     {
-        return new self(
-            $this->source,
-            $this->first + $index,
-            [$this->tasks[$index]],
-            [$this->keys[$index]],
-            $this->packed,
-            $this->attempt + 1,
-            $this->crashes + ($crashed ? 1 : 0),
-            $this->bytesEach,
-            $this->integers,
-        );
+        return $this->slice($index, $index + 1, 1, $crashed ? 1 : 0);
     }
 
     /** Returns the input key of a map's task; null for a submission. */
