@@ -4,9 +4,15 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Message;
 
+use Spindle\Internal\Excerpt;
+use Spindle\Internal\JsonFault;
+
 /** Encodes values as JSON. The trace of json_encode()'s own exception would show the value, which may be secret. */
 final class Json
 {
+    /** Bytes of a key that an error message shows. */
+    private const MAX_KEY_BYTES = 80;
+
     private function __construct() {}
 
     /** @throws \JsonException with the path of the part that can't be encoded, if the path is known */
@@ -17,8 +23,21 @@ final class Json
             return $json;
         }
         [$error, $message] = [json_last_error(), json_last_error_msg()];
-        $path = JsonFault::find($value, $error);
+        $fault = JsonFault::find($value, $error);
 
-        throw new \JsonException($message . ($path === null ? '' : " (in {$path})"), $error);
+        throw new \JsonException($message . ($fault === null ? '' : ' (in ' . self::describe($fault) . ')'), $error);
+    }
+
+    /** Returns a path such as `$value['items'][3]`. */
+    private static function describe(#[\SensitiveParameter] JsonFault $fault): string
+    {
+        $keys = array_map(
+            static fn(int|string $key): string => \is_int($key)
+                ? "[{$key}]"
+                : "['" . addcslashes(Excerpt::of($key, self::MAX_KEY_BYTES), "\0..\37\177'\\") . "']",
+            $fault->path,
+        );
+
+        return ($fault->isKey ? 'a key of ' : '') . '$value' . implode('', $keys);
     }
 }

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres\Internal\Types;
 
+use Spindle\Internal\JsonFault;
 use Spindle\Postgres\JsonMode;
 use Spindle\Postgres\ProtocolException;
 
@@ -16,10 +17,6 @@ final readonly class JsonType implements ListValuedType
 {
     /** Maximum depth of arrays and objects. json_decode() fails at about 5000 levels, even with a larger $depth. */
     private const MAX_DEPTH = 4096;
-
-    /** Limits of the search for the cause of a failure, in levels and in elements. */
-    private const MAX_SEARCH_DEPTH = 32;
-    private const MAX_SEARCHED = 100_000;
 
     private const ENCODE_FLAGS = \JSON_PRESERVE_ZERO_FRACTION | \JSON_UNESCAPED_SLASHES | \JSON_UNESCAPED_UNICODE;
 
@@ -75,54 +72,19 @@ final readonly class JsonType implements ListValuedType
             }
         }
 
-        return $json === false ? throw self::failure($value, json_last_error_msg()) : $json;
+        return $json === false ? throw self::failure($value) : $json;
     }
 
-    private static function failure(#[\SensitiveParameter] mixed $value, string $reason): UnencodableException
+    private static function failure(#[\SensitiveParameter] mixed $value): UnencodableException
     {
-        $left = self::MAX_SEARCHED;
+        $reason = json_last_error_msg();
+        $fault = JsonFault::find($value, json_last_error());
+        $failure = UnencodableException::of($fault === null ? $value : $fault->part, $reason);
 
-        return self::search($value, $reason, 0, $left) ?? UnencodableException::of($value, $reason);
-    }
-
-    /**
-     * Returns the failure of the first value in nested arrays that JSON can't represent. Skips objects, because their
-     * jsonSerialize() should not be called again.
-     *
-     * @param int $left number of elements that may still be searched; an array may contain itself
-     */
-    private static function search(
-        #[\SensitiveParameter]
-        mixed $value,
-        string $reason,
-        int $depth,
-        int &$left,
-    ): ?UnencodableException {
-        if (!\is_array($value)) {
-            return self::isUnencodable($value) ? UnencodableException::of($value, $reason) : null;
-        }
-        foreach ($depth < self::MAX_SEARCH_DEPTH ? $value : [] as $key => $element) {
-            if (--$left < 0) {
-                return null;
-            }
-            if (self::isUnencodable($key)) {
-                return UnencodableException::of($value, $reason);
-            }
-            $failure = self::search($element, $reason, $depth + 1, $left);
-            if ($failure !== null) {
-                return $failure->within($key);
-            }
-        }
-
-        return null;
-    }
-
-    private static function isUnencodable(#[\SensitiveParameter] mixed $value): bool
-    {
-        return match (true) {
-            \is_string($value) => preg_match('//u', $value) !== 1,
-            \is_float($value) => !is_finite($value),
-            default => \is_resource($value),
-        };
+        return array_reduce(
+            array_reverse($fault->path ?? []),
+            static fn(UnencodableException $inner, int|string $key): UnencodableException => $inner->within($key),
+            $failure,
+        );
     }
 }

@@ -44,8 +44,8 @@ final class JsonTest extends TestCase
             [str_repeat('k', 100) => "\xff"],
             self::UTF8 . " (in \$value['" . str_repeat('k', 80) . "…'])",
         ];
-        yield 'a property' => [[1, $object], self::NUMBER . " (in \$value[1]->numbers['x'])"];
-        yield 'a numeric property' => [(object) ['5' => [\INF]], self::NUMBER . ' (in $value->{5}[0])'];
+        yield 'a property' => [[1, $object], self::NUMBER . " (in \$value[1]['numbers']['x'])"];
+        yield 'a numeric property' => [(object) ['5' => [\INF]], self::NUMBER . ' (in $value[5][0])'];
         yield 'a stream' => [['log' => \STDERR], "Type is not supported (in \$value['log'])"];
         yield 'an enum' => [
             [JobStatus::Waiting, WorkerContext::Process],
@@ -53,6 +53,8 @@ final class JsonTest extends TestCase
         ];
         yield 'a value of jsonSerialize()' => [[$serializable], self::UTF8];
         yield 'a cycle' => [$cycle, 'Recursion detected'];
+        $cycle['other'] = &$cycle;
+        yield 'a cycle after jsonSerialize()' => [[$serializable, $cycle], self::UTF8];
     }
 
     #[DataProvider('faults')]

@@ -108,8 +108,8 @@ final class TypesTest extends TestCase
         yield 'a number' => [114, [[1.5, \INF]], 'The element [0][1] of the parameter $2 is of the type float, which'];
         yield 'a resource' => [114, ['f' => \STDIN], "The element ['f'] of the parameter \$2 is of the type resource"];
         yield 'a key with data' => [114, ['a@b.c' => ['x' => \NAN]], "The element […]['x'] of the parameter \$2"];
-        yield 'an object' => [114, [(object) ['a' => \NAN]], 'The parameter $2 is of the type array, which'];
-        $recursive = [(object) ['a' => \NAN]];
+        yield 'a property' => [114, [(object) ['a' => \NAN]], "The element [0]['a'] of the parameter \$2 is of the"];
+        $recursive = [self::serializable(static fn(): float => \NAN)];
         $recursive[] = &$recursive;
         $recursive[] = &$recursive;
         yield 'an array in itself' => [114, $recursive, 'The parameter $2 is of the type array, which'];

@@ -1,0 +1,91 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Internal;
+
+/** A part of a value that json_encode() has refused. */
+final readonly class JsonFault
+{
+    private const MAX_DEPTH = 512;
+
+    /** Maximum number of searched parts. An array may contain itself. */
+    private const MAX_PARTS = 100_000;
+
+    /**
+     * @param list<int|string> $path keys of arrays, and names of properties, that lead to the part
+     * @param bool $isKey whether a key of the part is refused, and not the part itself
+     */
+    private function __construct(
+        #[\SensitiveParameter]
+        public array $path,
+        #[\SensitiveParameter]
+        public mixed $part,
+        public bool $isKey,
+    ) {}
+
+    /**
+     * Finds the first refused part without calling code of the value's objects again.
+     *
+     * @param int $error from json_last_error()
+     *
+     * @return self|null null if the value can be refused for other reasons than one part of it, or if the part comes
+     *     from an object's jsonSerialize()
+     */
+    public static function find(#[\SensitiveParameter] mixed $value, int $error): ?self
+    {
+        $isRefused = match ($error) {
+            \JSON_ERROR_UTF8 => static fn(mixed $part): bool => \is_string($part) && preg_match('//u', $part) !== 1,
+            \JSON_ERROR_INF_OR_NAN => static fn(mixed $part): bool => \is_float($part) && !is_finite($part),
+            \JSON_ERROR_UNSUPPORTED_TYPE
+                => static fn(mixed $part): bool => str_starts_with(\gettype($part), 'resource'),
+            \JSON_ERROR_NON_BACKED_ENUM
+                => static fn(mixed $part): bool => $part instanceof \UnitEnum && !$part instanceof \BackedEnum,
+            default => null,
+        };
+        $left = self::MAX_PARTS;
+
+        return $isRefused === null ? null : self::search($value, [], $isRefused, $left);
+    }
+
+    /**
+     * @param list<int|string> $path
+     * @param \Closure(mixed): bool $isRefused
+     * @param int $left number of parts that may still be searched
+     */
+    private static function search(
+        #[\SensitiveParameter]
+        mixed $value,
+        #[\SensitiveParameter]
+        array $path,
+        \Closure $isRefused,
+        int &$left,
+    ): ?self {
+        if ($isRefused($value)) {
+            return new self($path, $value, false);
+        }
+        if (
+            (!\is_array($value) && !\is_object($value))
+            || $value instanceof \JsonSerializable
+            || \count($path) === self::MAX_DEPTH
+        ) {
+            return null;
+        }
+        foreach ((array) $value as $key => $part) {
+            if (--$left < 0) {
+                return null;
+            }
+            if (\is_object($value) && str_starts_with((string) $key, "\0")) {
+                continue; // not public, so not encoded
+            }
+            $fault = $isRefused($key)
+                ? new self($path, $value, true)
+                : self::search($part, [...$path, $key], $isRefused, $left);
+            if ($fault !== null) {
+                return $fault;
+            }
+        }
+
+        return null;
+    }
+}
