@@ -16,7 +16,18 @@ final class ExecutorClosedException extends \RuntimeException implements Spindle
 
     public static function closed(): self
     {
-        return new self('This executor was closed and accepts no more work. Create another one');
+        return new self(
+            'This executor was closed, or PHP has destroyed it at the end of the script. It accepts no more work.'
+                . ' Create another one',
+        );
+    }
+
+    public static function destroyed(): self
+    {
+        return new self(
+            'PHP has destroyed the pool before the task had an outcome, because the script has ended. The task was'
+                . ' ended. Await tasks earlier, for example in a shutdown function',
+        );
     }
 
     public static function killed(): self

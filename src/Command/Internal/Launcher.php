@@ -57,6 +57,9 @@ final class Launcher implements LauncherEvents
         $this->backend->get()?->onDeath($this, $how);
     }
 
+    /** Does nothing, because later commands are refused ({@see add()}). */
+    public function onDestroyed(): void {}
+
     public function onFork(): void
     {
         $this->backend->get()?->onFork($this);

@@ -84,6 +84,9 @@ final class LauncherProcess
 
     public function __destruct()
     {
+        if (!$this->closed) {
+            $this->events->get()?->onDestroyed();
+        }
         $this->close();
     }
 

@@ -24,4 +24,7 @@ interface ContextEvents
 
     /** Called when all workers have ended, because the process that starts them has ended as `$how` describes. */
     public function onLost(string $how): void;
+
+    /** Called when PHP destroys the process that starts workers, see {@see WorkerEvents::destroyed()}. */
+    public function onDestroyed(): void;
 }

@@ -212,6 +212,11 @@ final class HostedContext implements Context, ContextEvents
         $this->hostEnded($how, null);
     }
 
+    public function onDestroyed(): void
+    {
+        $this->events->onDestroyed();
+    }
+
     /**
      * @param WorkerStartException|null $failure failure of workers that wait for the host; null to report them as lost
      * @param array{int|null, int|null, int}|null $exit exit code, signal and memory peak of the host; null if unknown

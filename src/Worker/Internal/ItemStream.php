@@ -43,6 +43,8 @@ final class ItemStream
     public function __destruct()
     {
         if (!$this->isEnded) {
+            // At the end of the script, a destructor that PHP calls later may read the generator.
+            $this->fail(ExecutorClosedException::destroyed(...));
             $this->source->release();
         }
         foreach ($this->items as $item) {

@@ -51,6 +51,7 @@ final class ProcessContext implements Context, LauncherEvents
     /** If the script ends without closing the pool, ends the workers and passes on the last output of their tasks. */
     public function __destruct()
     {
+        $this->onDestroyed();
         $this->drain();
     }
 
@@ -133,6 +134,13 @@ final class ProcessContext implements Context, LauncherEvents
         }
         $this->close();
         $this->events->onLost($how);
+    }
+
+    public function onDestroyed(): void
+    {
+        if ($this->launcher?->isClosed() === false) {
+            $this->events->onDestroyed();
+        }
     }
 
     /** Does nothing, because {@see end()} and {@see drain()} have no effect in a fork. */

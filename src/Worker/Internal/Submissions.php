@@ -15,8 +15,8 @@ final class Submissions implements Source
     /** @var \SplQueue<Submission> tasks that were never in a batch, and withdrawn tasks that take() will skip */
     private \SplQueue $waiting;
 
-    /** Whether this process is a fork of the pool's process. A fork does not report failures that no fiber awaits. */
-    public bool $isForked = false;
+    /** Whether failures that no fiber awaits are not reported: in a fork, and when PHP has destroyed the pool. */
+    public bool $ignoresFailures = false;
 
     /** Number of tasks without an outcome. Only this class writes this property. */
     public int $openCount = 0;
@@ -179,7 +179,7 @@ final class Submissions implements Source
 
     private function fail(Submission $submission, \Throwable $failure): void
     {
-        if ($this->isForked) {
+        if ($this->ignoresFailures) {
             $submission->ignore();
         }
         $submission->fail($failure);

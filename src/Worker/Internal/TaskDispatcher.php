@@ -112,15 +112,10 @@ final class TaskDispatcher implements PoolEvents
     /** @return array<string, int> */
     public function statistics(): array
     {
-        $workers = $this->workers->all();
-
         return [
-            'in_use' => \count(array_filter(
-                $workers,
-                static fn(WorkerHandle $worker): bool => $worker->batches !== [],
-            )),
+            'in_use' => $this->workers->inUseCount(),
             'max' => $this->workers->size,
-            'workers' => \count($workers),
+            'workers' => \count($this->workers->all()),
             'waiting' => $this->submissions->demand() + $this->backlog->taskCount(),
             'attempts_total' => $this->outcomes->attemptCount,
             'failed_total' => $this->outcomes->failedCount,
@@ -266,11 +261,11 @@ final class TaskDispatcher implements PoolEvents
     }
 
     /** @param bool $readsOutput whether to wait for the last output of tasks and pass it on */
-    public function kill(bool $readsOutput = false): void
+    public function kill(bool $readsOutput = false, ?ExecutorClosedException $reason = null): void
     {
         $workers = $this->workers->all();
         $this->workers->close($readsOutput);
-        $this->failAll($workers, ExecutorClosedException::killed());
+        $this->failAll($workers, $reason ?? ExecutorClosedException::killed());
         $this->activity->end();
     }
 
@@ -280,11 +275,17 @@ final class TaskDispatcher implements PoolEvents
         if ($this->activity->isClosed) {
             return;
         }
-        $isRead = array_filter(
-            $this->workers->all(),
-            static fn(WorkerHandle $worker): bool => $worker->stream?->get() !== null,
-        ) !== [];
-        $this->submissions->openCount > 0 || $isRead ? $this->activity->release() : $this->kill(true);
+        $isInUse = $this->submissions->openCount > 0 || $this->workers->hasReader();
+        $isInUse ? $this->activity->release() : $this->kill(true);
+    }
+
+    /** Fails all tasks. Otherwise a destructor that PHP calls later would wait for a task that has no worker. */
+    public function destroyed(): void
+    {
+        if (!$this->isInFork()) {
+            $this->submissions->ignoresFailures = true;
+            $this->kill(true, ExecutorClosedException::destroyed());
+        }
     }
 
     /**
@@ -403,7 +404,7 @@ final class TaskDispatcher implements PoolEvents
     public function failInFork(): void
     {
         $reason = ExecutorClosedException::forked();
-        $this->submissions->isForked = true;
+        $this->submissions->ignoresFailures = true;
         $this->failAll($this->workers->all(), $reason);
         $this->activity->end($reason);
     }

@@ -24,4 +24,10 @@ interface WorkerEvents
     public function received(WorkerHandle $worker, int $type, int $id, string $bytes, int $at, int $length): void;
 
     public function printed(string $bytes, bool $isError): void;
+
+    /**
+     * Called when PHP destroys a process or connection that the pool still uses. This happens at the end of the script,
+     * and destructors of the application that use the pool may follow.
+     */
+    public function destroyed(): void;
 }

@@ -160,4 +160,9 @@ final class WorkerGroup implements ContextEvents
             $this->onEnded($id, null, 9, 0);
         }
     }
+
+    public function onDestroyed(): void
+    {
+        $this->events->destroyed();
+    }
 }

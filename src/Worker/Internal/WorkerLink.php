@@ -47,6 +47,9 @@ final class WorkerLink implements FrameHandler
     /** @var (\Closure(?string): void)|null called at the end of the connection; receives a protocol error or null */
     private ?\Closure $onEnd = null;
 
+    /** @var (\Closure(): void)|null called when PHP destroys the open link, see {@see WorkerEvents::destroyed()} */
+    public ?\Closure $onDestroyed = null;
+
     /** @param resource $stream */
     public function __construct(private readonly mixed $stream, int $maxFrameBytes)
     {
@@ -64,6 +67,9 @@ final class WorkerLink implements FrameHandler
 
     public function __destruct()
     {
+        if (!$this->closed && $this->onDestroyed !== null) {
+            ($this->onDestroyed)();
+        }
         $this->close();
     }
 

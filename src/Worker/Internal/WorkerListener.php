@@ -60,6 +60,9 @@ final class WorkerListener
     /** Process that owns the socket. A fork shares the socket, and must not accept connections. */
     private readonly int $ownerPid;
 
+    /** @var (\Closure(): void)|null called when PHP destroys the open listener, or a connection after its greeting */
+    public ?\Closure $onDestroyed = null;
+
     /**
      * @param \Closure(WorkerLink, int, int, string): void $onGreeted receives type, id and rest of a valid greeting
      * @param \Closure(string): void $onExhausted receives the reason why no connection can be accepted
@@ -101,6 +104,9 @@ final class WorkerListener
 
     public function __destruct()
     {
+        if (\is_resource($this->socket) && $this->onDestroyed !== null) {
+            ($this->onDestroyed)();
+        }
         $this->close();
     }
 
@@ -236,6 +242,7 @@ final class WorkerListener
             $number,
             WorkerProtocol::welcome($this->secret, $nonce),
         ));
+        $link->onDestroyed = $this->onDestroyed;
         ($this->onGreeted)($link, $type, $number, $data);
     }
 

@@ -77,7 +77,7 @@ final class WorkerStartup
         SharedFlags::removeStale();
         $weak = \WeakReference::create($this);
 
-        return new WorkerListener(
+        $listener = new WorkerListener(
             static function (WorkerLink $link, int $type, int $id, string $greeting) use ($weak): void {
                 $weak->get()?->onGreeted($link, $type, $id, $greeting);
             },
@@ -85,6 +85,11 @@ final class WorkerStartup
                 $weak->get()?->failAll(WorkerStartException::impossible($why));
             },
         );
+        $listener->onDestroyed = static function () use ($weak): void {
+            $weak->get()?->events->destroyed();
+        };
+
+        return $listener;
     }
 
     private function onGreeted(WorkerLink $link, int $type, int $id, string $greeting): void

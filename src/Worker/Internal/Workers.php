@@ -54,6 +54,27 @@ final class Workers implements WorkerEvents
         return $this->workers;
     }
 
+    /** Returns the number of workers that have tasks. */
+    public function inUseCount(): int
+    {
+        return \count(array_filter(
+            $this->workers,
+            static fn(WorkerHandle $worker): bool => $worker->batches !== [],
+        ));
+    }
+
+    /** Returns whether the caller still has the generator of a running generator task. */
+    public function hasReader(): bool
+    {
+        foreach ($this->workers as $worker) {
+            if ($worker->stream?->get() !== null) {
+                return true;
+            }
+        }
+
+        return false;
+    }
+
     /** Returns whether the pool has fewer workers than its size. Workers that are ending do not count. */
     public function mayGrow(): bool
     {
@@ -252,6 +273,11 @@ final class Workers implements WorkerEvents
     public function startedToEnd(): void
     {
         ++$this->endingCount;
+    }
+
+    public function destroyed(): void
+    {
+        $this->pool->destroyed();
     }
 
     public function disconnected(WorkerHandle $worker, ?string $protocolError): void

@@ -267,6 +267,8 @@ final class LongLivedPoolTest extends TidyTestCase
 
             public function onDeath(string $how): void {}
 
+            public function onDestroyed(): void {}
+
             public function onFork(): void {}
         };
         $launcher = new LauncherProcess(null, 'auto', $this->path('files'), $events);
