@@ -56,6 +56,21 @@ final class FiberSwitch
     }
 
     /**
+     * Suspends the current fiber for a turn of the event loop. Returns the exception if PHP can't suspend the fiber.
+     * Only this shows whether PHP is destroying the fiber: {@see obstacle()} doesn't find that.
+     */
+    public static function obstacleToSuspension(): ?CannotWaitException
+    {
+        try {
+            LoopTurn::await();
+        } catch (CannotWaitException $impossible) {
+            return $impossible;
+        }
+
+        return null;
+    }
+
+    /**
      * Waits until a future is complete. Returns immediately if PHP can't suspend the caller. Ignores a failure.
      *
      * Cancellation: ends the wait, and throws no exception.
@@ -64,16 +79,27 @@ final class FiberSwitch
      */
     public static function awaitIfPossible(Future $future, ?Cancellation $cancellation = null): void
     {
-        if ($future->isComplete()) {
-            return;
-        }
-        // Does not use Future::await(): if it can't suspend the caller, later waits of {main} fail too.
-        $completed = new Condition();
-        $future->finally($completed->notify(...))->ignore();
         try {
-            $completed->wait($cancellation);
+            self::await($future, $cancellation);
         } catch (CancelledException|CannotWaitException) {
             // The future is completed later, if the event loop runs.
+        }
+    }
+
+    /**
+     * Waits until a future is complete, and ignores its result or failure. If PHP can't suspend the caller, a call of
+     * Future::await() would also make later waits of {main} fail, or the event loop.
+     *
+     * @param Future<mixed> $future
+     *
+     * @throws CancelledException|CannotWaitException
+     */
+    public static function await(Future $future, ?Cancellation $cancellation = null): void
+    {
+        if (!$future->isComplete()) {
+            $completed = new Condition();
+            $future->finally($completed->notify(...))->ignore();
+            $completed->wait($cancellation);
         }
     }
 

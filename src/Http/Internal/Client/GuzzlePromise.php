@@ -110,7 +110,7 @@ final class GuzzlePromise implements PromiseInterface
             FiberSwitch::ensurePossibleAfterBegin();
             $this->markAwaited();
             $this->finished ??= new DeferredFuture();
-            $this->finished->getFuture()->await();
+            FiberSwitch::await($this->finished->getFuture());
         }
 
         return match (true) {

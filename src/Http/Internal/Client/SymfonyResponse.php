@@ -176,11 +176,24 @@ final class SymfonyResponse implements ResponseInterface, StreamableInterface
             return;
         }
         $isUnread = self::isUnread($this->initializer, $this->info, $this->didTimeout);
+        if ($isUnread && $this->obstacleInFiber() !== null) {
+            $this->receiver->detach($this->logger);
+
+            return;
+        }
         try {
             $isUnread && self::isInCollectorFiber() ? $this->awaitHead() : $this->doDestruct();
         } finally {
             $this->receiver->endsWithDestructor ? $this->receiver->end() : null;
         }
+    }
+
+    /** Returns why the current fiber can't wait for the head: PHP is destroying the fiber. Returns null if it can. */
+    private function obstacleInFiber(): ?CannotWaitException
+    {
+        return $this->receiver->isAwaitingHead() && \Fiber::getCurrent() !== null
+            ? FiberSwitch::obstacleToSuspension()
+            : null;
     }
 
     /** @param array<mixed> $info */
@@ -230,26 +243,36 @@ final class SymfonyResponse implements ResponseInterface, StreamableInterface
     public function getInfo(?string $type = null): mixed
     {
         $info = $type === null ? $this->info : $this->info[$type] ?? null;
-        if ($type !== 'error' || $info !== null || $this->initializer === null || !self::isCalledBeforeWait()) {
+        $mayWait = $type === 'error' && $info === null && $this->initializer !== null;
+        $caller = $mayWait ? self::callerBeforeWait() : null;
+        if ($caller === null) {
             return $info;
         }
         $blocked = FiberSwitch::obstacle();
+        $impossible = match (true) {
+            $blocked !== null => CannotWaitException::because($blocked),
+            $caller === '__destruct' => $this->obstacleInFiber(),
+            default => null,
+        };
 
-        return $blocked === null ? null : CannotWaitException::because($blocked)->getMessage();
+        return $impossible?->getMessage();
     }
 
-    /** Returns whether the caller of getInfo('error') is code of Symfony that waits unless there is an error. */
-    private static function isCalledBeforeWait(): bool
+    /** Returns the caller of getInfo('error') if it is a function of Symfony that waits unless there is an error. */
+    private static function callerBeforeWait(): ?string
     {
         foreach (\array_slice(debug_backtrace(\DEBUG_BACKTRACE_IGNORE_ARGS), 2) as $frame) {
-            if ($frame['function'] !== 'getInfo') {
-                return $frame['function'] === 'awaitFirstChunk'
-                    || $frame['function'] === 'initialize'
-                    || $frame['function'] === '__destruct' && ($frame['class'] ?? '') === AsyncResponse::class;
+            $caller = $frame['function'];
+            if ($caller !== 'getInfo') {
+                $waits = $caller === 'awaitFirstChunk'
+                    || $caller === 'initialize'
+                    || $caller === '__destruct' && ($frame['class'] ?? '') === AsyncResponse::class;
+
+                return $waits ? $caller : null;
             }
         }
 
-        return false;
+        return null;
     }
 
     /** @throws TransportException also when another fiber, or on_progress, cancels the response during the wait */
@@ -333,9 +356,19 @@ final class SymfonyResponse implements ResponseInterface, StreamableInterface
         \assert($multi instanceof SymfonyState);
         // Lets other fibers run: Symfony's trait does not always call select(), for example if stream() has timeout 0.
         if (array_intersect_key($responses, $multi->handlesActivity) === [] && FiberSwitch::obstacle() === null) {
-            LoopTurn::await();
+            self::awaitTurn();
         }
         $multi->expect(array_keys($responses)); // if there is no activity, select() follows
+    }
+
+    /** @throws TransportException when PHP is destroying the current fiber */
+    private static function awaitTurn(): void
+    {
+        try {
+            LoopTurn::await();
+        } catch (CannotWaitException $impossible) {
+            throw new TransportException($impossible->getMessage(), 0, $impossible);
+        }
     }
 
     protected static function select(ClientState $multi, float $timeout): int

@@ -501,6 +501,25 @@ final class GuzzleHandlerTest extends TestCase
         self::assertSame(1, $arrived);
     }
 
+    public function testAWaitInADestroyedFiberIsRefused(): void
+    {
+        $this->serve(static fn(): Response => Response::text('a'));
+        $promise = $this->guzzle()->getAsync('/');
+        $fiber = new \Fiber(static function () use ($promise): void {
+            try {
+                \Fiber::suspend();
+            } finally {
+                $promise->wait();
+            }
+        });
+        $fiber->start();
+        self::thrown(CannotWaitException::class, static function () use (&$fiber): void {
+            $fiber = null;
+        });
+
+        self::assertSame('a', (string) $promise->wait()->getBody());
+    }
+
     public function testAProxyThatIsNotSupportedFailsOnlyTheRequestsThatWouldUseIt(): void
     {
         $this->serve(static fn(): Response => Response::text('direct'));

@@ -88,6 +88,50 @@ final class SymfonyDestructionTest extends TestCase
         self::assertSame(200, $decorate($client)->request('GET', $url)->getStatusCode());
     }
 
+    /** @param \Closure(HttpClientInterface): HttpClientInterface $decorate */
+    #[DataProvider('decorators')]
+    public function testTheRequestsOfResponsesInADestroyedFiberArrive(\Closure $decorate): void
+    {
+        $url = $this->url();
+        $log = new Records();
+        $http = new HttpClient();
+        $client = new SymfonyClient($http);
+        $client->setLogger($log);
+        foreach (['begun' => true, 'queued' => false] as $body => $hasBegun) {
+            $fiber = new \Fiber(static function () use ($decorate, $client, $url, $body): void {
+                $held = $decorate($client)->request('POST', $url, ['body' => $body]);
+                \Fiber::suspend($held->getInfo('url'));
+            });
+            $fiber->start();
+            $hasBegun ? delay(0) : null;
+            unset($fiber);
+        }
+        Eventually::holds(fn(): bool => \count($this->arrived) === 2, 'both requests arrive');
+        Eventually::holds(static fn(): bool => $http->statistics()['running'] === 0, 'both calls end');
+
+        self::assertEqualsCanonicalizing(['begun', 'queued'], $this->arrived);
+        self::assertNotContains('warning', array_column($log->all, 'level'));
+    }
+
+    public function testAWaitInADestroyedFiberIsRefused(): void
+    {
+        $url = $this->url();
+        $client = new SymfonyClient();
+        $fiber = new \Fiber(static function () use ($client, $url): void {
+            try {
+                \Fiber::suspend();
+            } finally {
+                $client->request('GET', $url)->getStatusCode();
+            }
+        });
+        $fiber->start();
+        self::thrown(TransportExceptionInterface::class, static function () use (&$fiber): void {
+            $fiber = null;
+        });
+
+        self::assertSame(200, $client->request('GET', $url)->getStatusCode());
+    }
+
     /** @return iterable<string, array{bool, bool}> */
     public static function collections(): iterable
     {
