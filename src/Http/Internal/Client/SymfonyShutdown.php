@@ -25,7 +25,7 @@ final class SymfonyShutdown
     /** Whether the script ends and the wait for responses is over. */
     public static bool $isWaitOver = false;
 
-    /** @var \WeakMap<SymfonyReceiver, LoggerInterface|null>|null */
+    /** @var \WeakMap<SymfonyReceiver, array{LoggerInterface|null}>|null an array, because isset() ignores null */
     private static ?\WeakMap $receivers = null;
 
     private function __construct() {}
@@ -42,7 +42,7 @@ final class SymfonyShutdown
     public static function add(SymfonyReceiver $receiver, ?LoggerInterface $logger): void
     {
         if (self::$receivers !== null && !self::$isWaitOver) {
-            self::$receivers[$receiver] = $logger;
+            self::$receivers[$receiver] = [$logger];
         }
     }
 
@@ -81,7 +81,7 @@ final class SymfonyShutdown
     private static function pending(): array
     {
         $pending = [];
-        foreach (self::$receivers ?? [] as $receiver => $logger) {
+        foreach (self::$receivers ?? [] as $receiver => [$logger]) {
             if ($receiver->isAwaitingHead()) {
                 $pending[] = [$receiver, $logger];
             }

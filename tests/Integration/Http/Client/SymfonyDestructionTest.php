@@ -767,6 +767,19 @@ final class SymfonyDestructionTest extends TestCase
         self::assertSame([['', 'a'], '', 0], [$this->arrived, $process->getOutput(), $process->getExitCode()]);
     }
 
+    /** exit() in a callback of the loop ends the script without a wait for the response. */
+    public function testAFiberThatWaitsForAResponseDoesNotChangeTheExitStatusOfTheScript(): void
+    {
+        $process = $this->ended(<<<'PHP'
+            $client = new Spindle\Http\Client\SymfonyClient(); // without a logger
+            Amp\async(static fn() => $client->request("POST", "{$url}/never")->getContent())->ignore();
+            Revolt\EventLoop::delay(0.01, static fn() => exit(3));
+            Amp\delay(20);
+            PHP);
+
+        self::assertSame(['', 3], [$process->getOutput(), $process->getExitCode()]);
+    }
+
     public function testAFailureAtTheEndOfTheScriptIsLogged(): void
     {
         $process = $this->ended('$response = $client->request("GET", "{$url}/missing");');
