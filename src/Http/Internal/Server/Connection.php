@@ -95,11 +95,6 @@ final class Connection implements TransportEvents
         return $this->exchange !== null || $this->transport->sending;
     }
 
-    public function isSendingResponse(): bool
-    {
-        return $this->exchange?->responseStarted === true || $this->transport->sending;
-    }
-
     /** Returns the time by hrtime() from which the connection can be evicted; null during a request or a write. */
     public function evictableFrom(): ?int
     {

@@ -207,7 +207,8 @@ final class Service implements FileDescriptors
     {
         return \count(array_filter(
             $this->connections,
-            static fn(Connection $connection): bool => $connection->isSendingResponse(),
+            static fn(Connection $connection): bool
+                => $connection->isUnfinished() && $connection->exchange?->responseStarted !== false,
         ));
     }
 
