@@ -30,9 +30,7 @@ use Spindle\Http\Internal\Client\ResponseHead;
 use Spindle\Http\Internal\Client\TimedOutException;
 use Spindle\Http\Internal\Client\UnreadableBodyException;
 use Spindle\Http\Internal\Client\Upload;
-use Spindle\Http\Internal\Client\Url;
 use Spindle\Http\Internal\Message\Fields;
-use Spindle\Http\Internal\Message\HeadReader;
 use Spindle\Http\Response;
 use Spindle\Http\ServerSentEvent;
 use Spindle\Internal\Async\FiberQueue;
@@ -51,14 +49,10 @@ use Spindle\Statistics;
  * A server may close a reused connection before it sends the first byte of a response. The client then repeats the
  * request once, on a new connection, if the request is idempotent and its body can be read a second time. If the server
  * answers `Expect: 100-continue` with 417, the client repeats the request without this field.
- *
- * @phpstan-import-type FieldMap from Fields
  */
 final class HttpClient implements ClientInterface, Lifecycle, Statistics
 {
     use NotCopyable;
-
-    private const METHOD = '@^' . HeadReader::TOKEN . '$@D';
 
     /** Seconds between two checks for unread bodies while the client is being closed. */
     private const UNREAD_CHECK_INTERVAL = 0.25;
@@ -124,7 +118,7 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
         ?RequestOptions $options = null,
         ?Cancellation $cancellation = null,
     ): ResponseInterface {
-        $request = $this->outgoing($method, $url, Fields::of($headers), $body);
+        $request = OutgoingRequest::of($method, $url, Fields::of($headers), $body, new Call($this->failedTotal));
 
         return $this->execute($request, $options, $cancellation);
     }
@@ -156,7 +150,8 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
         try {
             $fields = Fields::of($request->getHeaders());
             $url = (string) $request->getUri();
-            $outgoing = $this->outgoing($request->getMethod(), $url, $fields, $request->getBody());
+            $call = new Call($this->failedTotal);
+            $outgoing = OutgoingRequest::of($request->getMethod(), $url, $fields, $request->getBody(), $call);
         } catch (\InvalidArgumentException $invalid) {
             throw InvalidRequestException::of($request, $invalid);
         }
@@ -209,7 +204,7 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
             waitsInQueue: $default->waitsInQueue,
         );
         $fields = Fields::of($headers) + ['accept' => ['Accept', ['text/event-stream']]];
-        $request = $this->outgoing($method, $url, $fields, $body);
+        $request = OutgoingRequest::of($method, $url, $fields, $body, new Call($this->failedTotal));
         yield from EventReader::ofResponse($request, $this->execute($request, $options, $cancellation), $options);
     }
 
@@ -281,37 +276,6 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
             'requests_total' => $this->requestsTotal,
             'failed_total' => $this->failedTotal,
         ];
-    }
-
-    /** @param FieldMap $fields */
-    private function outgoing(
-        string $method,
-        #[\SensitiveParameter]
-        string $url,
-        #[\SensitiveParameter]
-        array $fields,
-        #[\SensitiveParameter]
-        string|StreamInterface|RequestBody $body,
-    ): OutgoingRequest {
-        if (preg_match(self::METHOD, $method) !== 1 || $method === 'CONNECT') {
-            $shown = json_encode(substr($method, 0, 40), \JSON_INVALID_UTF8_SUBSTITUTE);
-
-            throw new \InvalidArgumentException("A request can not have the method {$shown}");
-        }
-        if ($body instanceof RequestBody) {
-            $fields += Fields::of(['Content-Type' => $body->type]);
-            $body = $body->content;
-        }
-        if (\count($fields['host'][1] ?? []) > 1) {
-            throw new \InvalidArgumentException('A request can not have several Host headers');
-        }
-        $parsed = Url::of($url);
-        $authorization = $parsed->authorization();
-        if ($authorization !== null) {
-            $fields += ['authorization' => ['Authorization', [$authorization]]];
-        }
-
-        return new OutgoingRequest($method, $parsed, $fields, $body, new Call($this->failedTotal));
     }
 
     private function execute(

@@ -7,7 +7,9 @@ namespace Spindle\Http\Internal\Client;
 use Nyholm\Psr7\Request as PsrRequest;
 use Psr\Http\Message\RequestInterface;
 use Psr\Http\Message\StreamInterface;
+use Spindle\Http\Client\RequestBody;
 use Spindle\Http\Internal\Message\Fields;
+use Spindle\Http\Internal\Message\HeadReader;
 use Spindle\Http\Internal\Message\IterableStream;
 
 /**
@@ -21,6 +23,8 @@ final readonly class OutgoingRequest
     private const IDEMPOTENT_METHODS = [
         'GET' => true, 'HEAD' => true, 'OPTIONS' => true, 'TRACE' => true, 'PUT' => true, 'DELETE' => true,
     ];
+
+    private const METHOD_PATTERN = '@^' . HeadReader::TOKEN . '$@D';
 
     /** URL, fields and body. */
     private \SensitiveParameterValue $values;
@@ -36,6 +40,42 @@ final readonly class OutgoingRequest
         public Call $call,
     ) {
         $this->values = new \SensitiveParameterValue([$url, $fields, $body]);
+    }
+
+    /**
+     * @param FieldMap $fields valid fields
+     *
+     * @throws \InvalidArgumentException when the method or the URL is invalid, or there are several Host headers
+     */
+    public static function of(
+        string $method,
+        #[\SensitiveParameter]
+        string $url,
+        #[\SensitiveParameter]
+        array $fields,
+        #[\SensitiveParameter]
+        string|StreamInterface|RequestBody $body,
+        Call $call,
+    ): self {
+        if (preg_match(self::METHOD_PATTERN, $method) !== 1 || $method === 'CONNECT') {
+            $shown = json_encode(substr($method, 0, 40), \JSON_INVALID_UTF8_SUBSTITUTE);
+
+            throw new \InvalidArgumentException("A request can not have the method {$shown}");
+        }
+        if ($body instanceof RequestBody) {
+            $fields += Fields::of(['Content-Type' => $body->type]);
+            $body = $body->content;
+        }
+        if (\count($fields['host'][1] ?? []) > 1) {
+            throw new \InvalidArgumentException('A request can not have several Host headers');
+        }
+        $parsed = Url::of($url);
+        $authorization = $parsed->authorization();
+        if ($authorization !== null) {
+            $fields += ['authorization' => ['Authorization', [$authorization]]];
+        }
+
+        return new self($method, $parsed, $fields, $body, $call);
     }
 
     public function url(): Url
