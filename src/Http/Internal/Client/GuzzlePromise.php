@@ -155,7 +155,7 @@ final class GuzzlePromise implements PromiseInterface
     }
 
     /**
-     * Settles the promise, or makes it depend on the promise that is its value.
+     * Settles this promise with `$result`. If a value is a promise itself, this promise is settled like that promise.
      *
      * @param self::FULFILLED|self::REJECTED|self::PENDING $state
      */
@@ -210,7 +210,7 @@ final class GuzzlePromise implements PromiseInterface
 
     /**
      * Runs the callbacks of Guzzle's own promises in the next tick of the event loop. A fiber that waits for such a
-     * promise wakes earlier, and runs the callbacks itself. Then a callback that suspends also suspends this fiber.
+     * promise resumes before that tick, and runs the callbacks. A callback that suspends then suspends the fiber too.
      */
     private static function scheduleQueue(): void
     {

@@ -112,7 +112,7 @@ final class InflatedBody implements StreamInterface
         if ($this->eof()) {
             return '';
         }
-        $this->source->markUsed(); // many reads may need no byte of the source
+        $this->source->markUsed(); // many reads need no bytes from the source, so it would look unread
         $bytes = substr($this->output, $this->offset, $length);
         $this->offset += \strlen($bytes);
 

@@ -26,8 +26,8 @@ final class OriginConnector
     }
 
     /**
-     * Returns the other end of a connection, for messages. Behind a tunnel, this is the server, because the client
-     * can't know which of the two has closed the connection.
+     * Returns the other end of a connection, for messages. For a tunnel through a proxy, this is the server, because
+     * the client can't know whether the proxy or the server has closed the connection.
      */
     public function peer(): string
     {

@@ -24,7 +24,7 @@ final class OriginPool
     /** Interval of the timer that keeps the event loop running while a request waits, in seconds. */
     private const KEEP_RUNNING_INTERVAL = 60.0;
 
-    /** Purpose of a wait, for messages: a connection, or use of the connections. */
+    /** Events for which a request waits, as texts for messages. */
     private const FREE = 'a free connection';
     private const STALLED = 'a use of the connections';
 
@@ -159,7 +159,7 @@ final class OriginPool
         return ConnectFailedException::of($request, "{$why} (HttpClientOptions::\$acquireTimeout)", $late);
     }
 
-    /** Returns the time since a fiber has used one of the connections; 0 during a use, or if there is none. */
+    /** Returns the time since a fiber last used a connection; 0 during a use or connect, and if none is in use. */
     private function unusedSeconds(): float
     {
         $now = hrtime(true);
@@ -168,7 +168,7 @@ final class OriginPool
             if ($usedAt >= $now) {
                 break;
             }
-            // While the body waits for something, the wait for the head of the response is no use.
+            // If the body has no bytes to send at present, the wait for the response's head does not count as a use.
             $isPaused = $connection->isUploading && $connection->hasSent() && !$connection->isAnswered;
             $usedAt = max($usedAt, $connection->sentAt, $isPaused ? 0 : $connection->usedAt);
         }

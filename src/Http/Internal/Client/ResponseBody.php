@@ -153,7 +153,7 @@ final class ResponseBody implements StreamInterface
         return $bytes;
     }
 
-    /** Notes that a fiber uses the response, so that neither close() nor a request in the queue takes it for unread. */
+    /** Records a use of the response. If it is unused for long, HttpClient::close() ends it, or other requests fail. */
     public function markUsed(): void
     {
         $this->connection?->markUsed();

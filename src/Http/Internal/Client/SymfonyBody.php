@@ -44,7 +44,7 @@ final class SymfonyBody
 
     /**
      * @param mixed $body a string, closure or resource, prepared by HttpClientTrait of Symfony
-     * @param bool $canBeCopied whether the body is a resource or form, and reading it can't suspend
+     * @param bool $canBeCopied whether the caller gave a resource or a form (an array), and reading it can't suspend
      * @param bool $isRepeatable whether redirects are followed
      */
     public function __construct(

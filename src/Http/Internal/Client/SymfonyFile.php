@@ -41,7 +41,7 @@ final class SymfonyFile implements StreamInterface
     {
         $position = (int) ftell($resource);
         [$start, $left] = self::$reads[get_resource_id($resource)] ?? [$position, $position];
-        // If a read of another request's body has moved the position to here, this body begins where that body begins.
+        // If the last read for another request ended at this position, both bodies have the same start.
         $this->start = $position === $left ? $start : $position;
     }
 

@@ -22,7 +22,7 @@ final class SymfonyState extends ClientState
     /** Maximum number of stored pieces of a body, which have 1 MiB together. */
     private const MAX_PIECES = 64;
 
-    /** @var array<array-key, array<int, DeferredFuture<mixed>>> waits for an activity, by id of response */
+    /** @var array<array-key, array<int, DeferredFuture<mixed>>> waits for the next part, by id of response */
     private array $waits = [];
 
     /** @var list<array-key> ids of the responses for which the next call of {@see await()} waits */
@@ -106,7 +106,7 @@ final class SymfonyState extends ClientState
     }
 
     /**
-     * Suspends until a response given to {@see expect()} has an activity. Returns false after `$seconds` without one.
+     * Suspends until a response given to {@see expect()} gets a part. Returns false after `$seconds` without a part.
      *
      * @throws TransportException when PHP can't suspend the caller
      */

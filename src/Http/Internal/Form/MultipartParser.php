@@ -34,7 +34,7 @@ final class MultipartParser
 
     private int $offset = 0;
 
-    /** Number of bytes at the offset that are not data, such as a line end that may precede the next boundary. */
+    /** Number of bytes at the offset that are not data: "--", or a line end, which may belong to the next boundary. */
     private int $skip = 2;
 
     private MultipartState $state = MultipartState::Preamble;
