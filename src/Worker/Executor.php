@@ -71,8 +71,9 @@ interface Executor extends Lifecycle
     public function map(iterable $input, callable $task, ?Cancellation $cancellation = null): \Generator;
 
     /**
-     * Does the same as {@see self::map()}, but yields each result as soon as it arrives. A {@see WorkerPool} sends the
-     * results of tiny tasks together. Results from the 100 µs before a long task starts arrive when that task ends.
+     * Does the same as {@see self::map()}, but yields each result as soon as it arrives. A worker of a
+     * {@see WorkerPool} collects the results of tiny tasks for up to 100 µs before it sends them. If a long task starts
+     * in this time, the collected results arrive only when that task ends.
      *
      * @template TKey
      * @template TValue

@@ -70,9 +70,9 @@ final class TestClient
     }
 
     /**
-     * Returns a response as soon as its head has arrived, such as an endless stream of events. A read of the body waits
-     * for the next bytes that the handler sends. The body's close() disconnects the client, which ends the handler's
-     * generator.
+     * Returns a response as soon as its head has arrived. The body may be endless, such as a stream of events. A read
+     * of the body waits for the next bytes that the handler sends. The body's close() disconnects the client, which
+     * ends the handler's generator.
      *
      * @param array<string, string|list<string>> $headers see {@see request()}
      * @param Cancellation|null $cancellation ends the wait for the head, and each wait of the body

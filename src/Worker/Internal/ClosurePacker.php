@@ -113,9 +113,10 @@ final class ClosurePacker
             $this->check($sent->object, "{$path}'s \$this", $depth + 1);
         }
         // getStaticVariables() evaluates the initial values of static variables, so it is called only if necessary. The
-        // captured values are read twice: a variable that kept the first array would make each reference look shared.
+        // method returns a variable as a reference only if other code shares the variable. An array of captured values
+        // would count as such code. So the first array is not kept, and captured() is called twice.
         $mayShare = str_contains($source->code, '&') && self::hasReference($source->captured($function));
-        /** @var array<string, mixed> $shared captured variables, as references only if other code shares them */
+        /** @var array<string, mixed> $shared captured variables; only those that other code shares are references */
         $shared = $mayShare ? $function->getStaticVariables() : [];
         $this->addCaptured($sent, $source->captured($function), $shared, $path, $depth + 2);
 
@@ -179,7 +180,7 @@ final class ClosurePacker
 
     /**
      * @param array<string, mixed> $captured
-     * @param array<string, mixed> $shared   the same variables, as references only if other code shares them
+     * @param array<string, mixed> $shared   the same variables; only those that other code shares are references
      */
     private function addCaptured(SentClosure $sent, array $captured, array $shared, string $path, int $depth): void
     {

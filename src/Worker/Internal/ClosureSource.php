@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Worker\Internal;
 
-/** Source code of a closure. PHP reports only the lines of a closure, so {@see matches()} compares other properties. */
+/** Source code of a closure. If several closures begin on one line, {@see matches()} tells their sources apart. */
 final class ClosureSource
 {
     private static int $count = 0;
@@ -72,8 +72,8 @@ final class ClosureSource
     }
 
     /**
-     * Returns whether a static method, called by a callable such as ['Job', 'run'], depends on the class of $this. PHP
-     * uses this class as `static` if the named class is the scope or an ancestor of the scope.
+     * Returns whether a static method depends on the class of $this when a callable such as ['Job', 'run'] calls it. In
+     * the method, `static` means the class of $this if Job is the scope or an ancestor of the scope.
      *
      * @param \ReflectionClass<object> $scope
      * @param string|null              $name  null for any class

@@ -52,7 +52,7 @@ final class HostedContext implements Context, ContextEvents
     /** @var array<int, int> by worker: sequence number of the request to end the worker */
     private array $requestedEnds = [];
 
-    /** @var array<int, array{int, array<string, mixed>}> START frames that may be unread: number and settings */
+    /** @var array<int, array{int, array<string, mixed>}> number and settings of START frames that may be unread */
     private array $startsAfterEnd = [];
 
     /** Last sequence number. Requests to end a worker, and START frames that follow such a request, have numbers. */

@@ -92,7 +92,7 @@ final class ItemStream
                 if ($budgeted === 0) {
                     $this->acknowledge($size);
                 } else {
-                    // Later: a reader that keeps the item calls forceAcquire() before other results get its bytes.
+                    // The release is deferred, so that a reader that keeps the item can call forceAcquire() first.
                     EventLoop::defer(fn() => $this->budget->release($budgeted));
                 }
                 $item = $this->source->decode($bytes);

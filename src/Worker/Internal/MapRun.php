@@ -141,7 +141,7 @@ final class MapRun implements Source
                 $this->deliveredBytes += $bytes;
                 $this->input->pullSoon();
             }
-            $this->abandoned = $this->finished = true; // so abandon() does nothing: a generator may still be read
+            $this->abandoned = $this->finished = true; // so that abandon() does not end generator tasks that still run
         } finally {
             if ($cancellation !== null && $subscription !== null) {
                 $cancellation->unsubscribe($subscription);

@@ -199,7 +199,7 @@ final class OutcomeHandler
      * further attempt, the failure becomes its outcome. A later callback unserializes the original exception. By then,
      * the pool has marked the worker as free, so that code of the exception's class may use the pool or suspend.
      *
-     * @param \Closure(bool): \Throwable $createFailure gets whether to add the original exception
+     * @param \Closure(bool): \Throwable $createFailure its argument says whether to add the original exception
      */
     private function handleThrown(Batch $batch, int $index, \Closure $createFailure): void
     {
