@@ -274,7 +274,7 @@ final class CommandPool implements Lifecycle, Statistics
     {
         try {
             $this->dispatcher->close($cancellation);
-        } catch (CancelledException $cancelled) { // no finally: after a LogicException, commands still run
+        } catch (CancelledException $cancelled) { // not in a finally: after a LogicException, the pool stays open
             $this->dispatcher->awaitEnd();
             throw $cancelled;
         }

@@ -17,8 +17,8 @@ final class CommandPoolOptions
      * @param float $grace seconds between SIGTERM and SIGKILL for a command that is ended
      * @param int $lookahead maximum number of commands that a run reads in addition to the running commands, so that
      *        the pool is busy while the caller's loop body runs. A command counts until the caller has read its result.
-     *        The lookahead is 0 with a halt policy, while the counted commands and their inputs have 16 MiB or more in
-     *        total, or while more than 64 outputs have their own temporary files
+     *        With a halt policy, the lookahead is 0. It is also 0 while the counted commands and their inputs have
+     *        16 MiB or more in total, and while more than 64 outputs have their own temporary files
      * @param bool $rerunAfterCrash whether to run the commands of a dead launcher again. A command may then run up to
      *        four times: it fails when four launchers have died while they ran the command. If false, the commands of a
      *        dead launcher fail with {@see LauncherException}

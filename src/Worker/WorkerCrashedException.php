@@ -32,7 +32,7 @@ final class WorkerCrashedException extends TaskException
 
     /**
      * @param string|null $error PHP's fatal error; or why there is no result, if the worker's end is unknown
-     * @param bool $isCrashLimit whether the task would have been retried if it had not ended two workers
+     * @param bool $isCrashLimit whether only the number of workers that the task has ended prevents a retry
      * @param int|null $lacking bytes of the task's data, if the worker ran out of memory because of them
      */
     public static function died(

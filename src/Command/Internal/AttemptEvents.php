@@ -19,7 +19,8 @@ interface AttemptEvents
      * Called when the outcomes of commands will never be known, for example after a fork. The slots are free.
      *
      * @param array<int, PendingCommand>        $commands
-     * @param \Closure(list<mixed>): \Throwable $reason creates the exception for an owner from the keys of its commands
+     * @param \Closure(list<mixed>): \Throwable $reason creates the exception of one run() or execute() call from
+     *                                                  the keys of the call's commands
      */
     public function onLost(array $commands, \Closure $reason): void;
 

@@ -62,7 +62,7 @@ final class ValueSerializer
         return SerializabilityCheck::withoutSuspension(
             $deepest === SerializabilityCheck::MAY_SUSPEND
                 ? static fn(): string => SerializeLock::hold($serialize)
-                : $serialize, // under the lock, Serializable::serialize() would refer to another table of objects
+                : $serialize, // with the lock, a serialize() call in Serializable::serialize() would get its own table
             $path,
         );
     }
@@ -147,10 +147,10 @@ final class ValueSerializer
     }
 
     /**
-     * Unserializes a value that may contain objects. If their methods suspend the fiber, DetachedCall::start() returns,
-     * and `unserialize_callback_func` is reset before other fibers run. By then, PHP has looked up all classes, because
-     * it calls `__unserialize()` and `__wakeup()` afterwards. But after a suspension in an autoloader or in
-     * Serializable::unserialize(), a missing class gives an incomplete object.
+     * Unserializes a value that may contain objects. If a method of an object suspends the fiber, DetachedCall::start()
+     * returns, and this method resets `unserialize_callback_func` before other fibers run. `__unserialize()` and
+     * `__wakeup()` may suspend the fiber, because PHP calls them only after it has looked up all classes. But after a
+     * suspension in an autoloader or in Serializable::unserialize(), a missing class gives an incomplete object.
      *
      * @param callable-string $missing
      */

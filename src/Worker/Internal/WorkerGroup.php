@@ -77,8 +77,8 @@ final class WorkerGroup implements ContextEvents
     }
 
     /**
-     * Returns whether the workers run as root and the credentials of this process have changed since their start. For
-     * workers of another user, the call of {@see hasUserChanged()} before each submission is sufficient.
+     * Returns whether the workers run as root and the credentials of this process have changed since their start. If
+     * so, the workers must not get more tasks. Workers of another user may still run tasks submitted before the change.
      */
     public function hasFormerPrivileges(): bool
     {

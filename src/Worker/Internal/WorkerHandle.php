@@ -71,7 +71,7 @@ final class WorkerHandle
     /** Last bytes of the standard error since the worker started, or since it was last idle. */
     public string $stderr = '';
 
-    /** Why the process that starts workers has ended, and this worker with it; null if it has not. */
+    /** Message if this worker ended because the process that starts workers died; otherwise null. */
     public ?string $loss = null;
 
     public ?WorkerStartException $startFailure = null;

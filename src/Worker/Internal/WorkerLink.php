@@ -19,7 +19,7 @@ final class WorkerLink implements FrameHandler
     /** Maximum bytes of one read, and of one write after the socket was full. */
     private const MAX_TRANSFER_BYTES = 1 << 18;
 
-    /** If more bytes than this of a frame are unread, the link reads them only after the budget has reserved them. */
+    /** Maximum bytes of the unread rest of a frame that the link reads without a reservation of the budget. */
     private const MAX_UNRESERVED_BYTES = 1 << 16;
 
     private readonly FrameReader $frames;
@@ -173,7 +173,7 @@ final class WorkerLink implements FrameHandler
             $this->end($malformed->getMessage());
         }
         if ($this->reserved > 0 && $this->frames->missing() <= self::MAX_UNRESERVED_BYTES) {
-            EventLoop::defer($this->release(...)); // so that the receiver can call forceAcquire() first
+            EventLoop::defer($this->release(...)); // later: a receiver that keeps the result calls forceAcquire() first
         }
 
         return true;

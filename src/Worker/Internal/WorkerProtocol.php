@@ -66,7 +66,7 @@ final class WorkerProtocol
     public const MAX_UNREAD_ITEMS = 64;
     public const MAX_UNREAD_BYTES = 1 << 20;
 
-    /** Prefix of each frame of a worker except the greeting. It is missing if a task has written to the socket. */
+    /** Prefix of each frame of a worker except the greeting. Bytes that a task wrote to the socket have no prefix. */
     public const MAGIC = "\xA7Sp\x1E";
 
     /** Largest result in bytes: the length of a frame has 32 bits. */

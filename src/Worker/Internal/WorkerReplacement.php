@@ -22,7 +22,7 @@ final class WorkerReplacement
         $this->ownerPid = (int) getmypid();
     }
 
-    /** Replaces workers if user or autoloaders have changed. Must be called before tasks are added: they could fail. */
+    /** Replaces workers if user or autoloaders have changed. Waiting tasks may fail, so add new tasks afterwards. */
     public function replaceOutdated(): void
     {
         $group = $this->workers->group();

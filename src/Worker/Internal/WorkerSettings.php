@@ -70,7 +70,7 @@ final class WorkerSettings
             'files' => $this->files(),
             'initialize' => $this->initialize,
             'depth' => WorkerBoot::depth() + 1,
-            // The maximum prevents an overflow. No machine has as many CPUs.
+            // The maximum prevents an overflow. It changes no pool size, because no machine has more CPUs than this.
             'siblings' => min(\PHP_INT_MAX >> 1, WorkerBoot::siblings() * $siblings),
             'timed' => $this->options->timeout !== null,
             'maxResult' => $this->maxResult,

@@ -215,7 +215,7 @@ final class Workers implements WorkerEvents
         }
         $this->groups->close($readsOutput);
         foreach ($workers as $worker) {
-            $this->release($worker); // last, because an ended worker can create no more shared memory
+            $this->release($worker); // last, because a worker that still runs may create shared memory
             $worker->sharedFlags = null;
         }
     }
@@ -320,7 +320,7 @@ final class Workers implements WorkerEvents
     /**
      * Handles a worker that ended before it began any task, so that no task waits for ever. If no other worker is left,
      * the tasks fail: at once if this worker exited before it was ready, otherwise after several such ends in a row. If
-     * others are left, but none is ready, the tasks fail after more failed starts in a row than the pool's size.
+     * others are left, but not ready, the tasks fail once the number of failed starts in a row exceeds the pool's size.
      */
     private function endedWithoutTask(WorkerHandle $worker): void
     {
