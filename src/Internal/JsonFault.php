@@ -45,29 +45,27 @@ final readonly class JsonFault
         };
         $left = self::MAX_PARTS;
 
-        return $isRefused === null ? null : self::search($value, [], $isRefused, $left);
+        return $isRefused === null ? null : self::search($value, 0, $isRefused, $left);
     }
 
     /**
-     * @param list<int|string> $path
      * @param \Closure(mixed): bool $isRefused
      * @param int $left number of parts that may still be searched
      */
     private static function search(
         #[\SensitiveParameter]
         mixed $value,
-        #[\SensitiveParameter]
-        array $path,
+        int $depth,
         \Closure $isRefused,
         int &$left,
     ): ?self {
         if ($isRefused($value)) {
-            return new self($path, $value, false);
+            return new self([], $value, false);
         }
         if (
             (!\is_array($value) && !\is_object($value))
             || $value instanceof \JsonSerializable
-            || \count($path) === self::MAX_DEPTH
+            || $depth === self::MAX_DEPTH
         ) {
             return null;
         }
@@ -78,11 +76,12 @@ final readonly class JsonFault
             if (\is_object($value) && str_starts_with((string) $key, "\0")) {
                 continue; // not public, so not encoded
             }
-            $fault = $isRefused($key)
-                ? new self($path, $value, true)
-                : self::search($part, [...$path, $key], $isRefused, $left);
+            if ($isRefused($key)) {
+                return new self([], $value, true);
+            }
+            $fault = self::search($part, $depth + 1, $isRefused, $left);
             if ($fault !== null) {
-                return $fault;
+                return new self([$key, ...$fault->path], $fault->part, $fault->isKey);
             }
         }
 
