@@ -15,7 +15,7 @@ final class CallerTrace
 {
     private function __construct() {}
 
-    /** Returns a copy, because several fibers may get the same failure. Returns a failure of another class itself. */
+    /** Returns a copy, because several fibers may get the same failure. Does not copy failures of other classes. */
     public static function of(\Throwable $failure): \Throwable
     {
         $canBeCopied = $failure instanceof AuthenticationException

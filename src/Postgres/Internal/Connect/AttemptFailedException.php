@@ -14,7 +14,7 @@ final class AttemptFailedException extends NetworkException
 
     /**
      * @param bool $isUnsuitable whether the server works, but its session does not match `targetSessionAttrs`
-     * @param bool $isPermanent whether a retry would fail, too; false if there is an SQLSTATE, which decides instead
+     * @param bool $isPermanent whether a retry would fail, too; false with an SQLSTATE, which decides about retries
      */
     private function __construct(
         string $message,
