@@ -27,8 +27,8 @@ final class KeyFileException extends \RuntimeException implements SpindleExcepti
     public static function utf16(string $file): self
     {
         return new self(
-            "The key file '{$file}' is in UTF-16, so its keys differ from those of other machines. "
-                . 'Save it as ASCII or UTF-8.',
+            "The key file '{$file}' is in UTF-16, so its keys have other bytes than the same text in "
+                . 'ASCII or UTF-8. Save the file as ASCII or UTF-8.',
         );
     }
 

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Remote;
 
-/** A message in a mailbox. An agent's mailbox has its $owner name, see {@see Broker}. A caller's has a random name. */
+/** A message in a mailbox. An agent's mailbox is named $owner ({@see Broker}). A caller's mailbox has a random name. */
 final class MailboxMessage
 {
     /**

@@ -9,7 +9,7 @@ use Spindle\SpindleException;
 /**
  * A task with its argument, or a command, has more bytes than {@see RemoteOptions::$maxPayload}, and was not sent.
  *
- * Also the outcome of a job that was sent, but is too large for the memory_limit of the agents.
+ * A job that was sent also fails with this exception if it is too large for the memory_limit of the agents.
  */
 final class PayloadTooLargeException extends \RuntimeException implements SpindleException
 {

@@ -29,10 +29,10 @@ final class RedisBroker implements Broker
 {
     use NotCopyable;
 
-    /** A renewal without an answer after this fraction of the lease is sent again, on another connection. */
+    /** A renewal that has no answer after this fraction of the lease is sent again, on another connection. */
     private const RENEWAL_RETRY_FRACTION = 0.125;
 
-    /** The engine gets this number instead of a larger number of seconds or dead letters. */
+    /** Maximum of the dead letters' number and retention in seconds. Larger values are replaced by this maximum. */
     private const UNLIMITED = 10 ** 11;
 
     /** While unanswered reports use more memory than this, new reports are dropped. Tasks can outpace the engine. */
@@ -108,8 +108,8 @@ final class RedisBroker implements Broker
         if ($answer === 'late') {
             throw BrokerUnavailableException::at(
                 (string) $this->engine->address,
-                'it did not add the jobs, because they arrived after a request that this process sent later over a '
-                    . 'newer connection',
+                'it did not add the jobs: they arrived over an old connection, after a later request had arrived over '
+                    . 'a newer connection',
             );
         }
 

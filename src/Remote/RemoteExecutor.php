@@ -105,7 +105,7 @@ final class RemoteExecutor implements Executor
     /**
      * Adds a task to the queue, and returns the task's id when the engine has stored the task. The task runs even after
      * this process has exited. {@see attach()} returns the outcome, which the engine keeps for an hour by default. The
-     * task gets no arguments, because the second argument of this method is the id: pass a closure.
+     * task is called without arguments. To pass values to the task, use a closure that captures the values.
      *
      * Cancellation: ends the wait for the engine immediately, but not the task. The task may already be in the queue,
      * or be added later, because sending is retried for {@see RemoteOptions::$brokerRetryTimeout}. With an $id, the
@@ -113,8 +113,8 @@ final class RemoteExecutor implements Executor
      *
      * @param string|null $id           an id that the caller chooses, such as an order number: 1 to 128 printable ASCII
      *                                  characters without spaces; null for a random id. While the queue has a task with
-     *                                  this id or keeps its outcome, a second dispatch of the same task succeeds, but
-     *                                  has no effect, even with another key or delay. A different task is refused. A
+     *                                  this id or keeps its outcome, dispatching the same task again has no effect, and
+     *                                  the new $exclusiveKey and $delay are ignored. A different task is refused. A
      *                                  closure at another place in the code is a different task
      * @param string      $exclusiveKey name of a lock: tasks with the same key never run at the same time; '' for none
      * @param float       $delay        seconds before the task can run, by the engine's clock
@@ -146,9 +146,8 @@ final class RemoteExecutor implements Executor
     }
 
     /**
-     * Waits for the result of a task by its id: returns a future with the outcome of a task that this or another
-     * process has dispatched. The future fails with a {@see JobLostException} if the task is unknown or its outcome has
-     * expired.
+     * Returns a future with the outcome of the task that this or another process has dispatched with the id $id. The
+     * future fails with a {@see JobLostException} if the task is unknown or its outcome has expired.
      *
      * Cancellation: ends the task, as with {@see submit()}.
      *
@@ -212,9 +211,9 @@ final class RemoteExecutor implements Executor
     }
 
     /**
-     * Cancels all tasks whose outcomes this executor awaits. Running tasks are ended. The futures, loops over results
-     * and generators of these tasks fail with ExecutorClosedException. Dispatched tasks that this executor does not
-     * await stay in the queue.
+     * Cancels all tasks whose outcomes this executor awaits. Running tasks are ended. The futures of these tasks fail
+     * with ExecutorClosedException. Loops over the results of map() or over a generator's items throw this exception.
+     * Dispatched tasks that this executor does not await stay in the queue.
      *
      * Suspends for at most a second, until the engine has confirmed the cancellations. If a cancellation does not reach
      * the engine, the task continues, and the engine drops the outcome at the end of its retention.

@@ -17,8 +17,8 @@ final class RemoteOptions
      *     queue needs a memory_limit of six times this size. A job that is too large for the agents becomes a dead
      *     letter
      * @param float $brokerRetryTimeout seconds for which submissions and requests for items are retried while the
-     *     engine is not available. If a task is cancelled then, its future fails $brokerRetryTimeout seconds
-     *     later. The agent ends the task when the engine is available again
+     *     engine is not available. If a task is cancelled while the engine is not available, its future fails
+     *     after this number of seconds. The agent ends the task when the engine is available again
      * @param (\Closure(mixed): mixed)|null $onReport receives what tasks send with
      *     {@see \Spindle\Worker\TaskContext::report()}; reports can be lost
      *

@@ -11,7 +11,7 @@ use Doctrine\DBAL\Exception\DriverException;
 use Doctrine\DBAL\Exception\TransactionRolledBack;
 use Doctrine\DBAL\Query;
 
-/** Converts as Doctrine does for PostgreSQL. A commit that rolled back becomes a {@see TransactionRolledBack}. */
+/** Converts PostgreSQL failures as Doctrine does. A commit that rolled back becomes a {@see TransactionRolledBack}. */
 final readonly class ExceptionConverter implements Converter
 {
     private PostgreSQLConverter $converter;

@@ -12,7 +12,7 @@ final class NumberedParameters implements Visitor
 {
     public string $sql = '';
 
-    /** @var array<array-key, non-empty-list<int>> PostgreSQL's numbers by position from 1, or by :name */
+    /** @var array<array-key, non-empty-list<int>> numbers of $1, $2 …; keys: position of a ? from 1, or a :name */
     public array $numbers = [];
 
     public int $count = 0;

@@ -51,7 +51,7 @@ final class StoredItems
     /** Drops the stored items and ends a running task, unless another process may read the items. */
     private function end(): void
     {
-        // Other processes may read the items of a dispatched task, unless the task runs and this object took items.
+        // A dispatched task may have other readers. While the task runs, there are none if this object took items.
         $isRunning = $this->outcome === null && $this->failure === null;
         $isOnlyReader = $isRunning && $this->takenCount > 0 || $this->queue->isOwn($this->id);
         if (!$this->isReleased && $isOnlyReader) {
@@ -94,7 +94,7 @@ final class StoredItems
                 throw $this->failure;
             } elseif ($this->outcome !== null) {
                 $outcome = $this->outcome;
-                $this->isReleased = $frames === []; // the engine keeps returned items until the next request
+                $this->isReleased = $frames === []; // the engine still stores $frames, so end() drops them
                 $this->end();
 
                 return $this->client->codec->generatorReturn($this->id, $outcome, $this->key, $this->takenCount);
