@@ -57,7 +57,7 @@ final class JobRunner
     /** Number of claimed jobs that the agent wants to have. */
     private int $capacity;
 
-    /** Highest sequence number of a job that the pool has received; after a lost answer, the highest reserved one. */
+    /** Highest sequence number that the pool received; after a lost answer, the highest that JobExchange reserved. */
     private int $lastPooledNumber = 0;
 
     private bool $isStopping = false;
@@ -127,7 +127,7 @@ final class JobRunner
         $claims = $finished / $this->run->options->heartbeat * self::CLAIM_SECONDS;
         $this->capacity = (int) max($this->run->workers, min(self::MAX_CLAIMED_JOBS, $claims));
         $pooled = \count($this->jobs) - \count($this->waiting);
-        // Idle agents could run jobs that exceed the new capacity or wait behind slow jobs, so these are given back.
+        // Gives back jobs that idle agents could run: jobs beyond the new capacity, and jobs behind slow jobs.
         foreach (\array_slice($this->waiting, max(0, $this->capacity - $pooled), null, true) as $job) {
             $this->settle($job, $this->settlements->released($job->delivery));
         }
@@ -207,7 +207,7 @@ final class JobRunner
     /** @param list<Delivery> $deliveries jobs that were in a lost answer */
     public function addRecovered(array $deliveries, int $lastReserved): void
     {
-        // Any reserved sequence number can belong to one of these jobs, so all reserved numbers count as startable.
+        // The sequence numbers of these jobs are unknown. So jobs with any reserved number count as possibly started.
         $this->lastPooledNumber = $lastReserved;
         $this->add($deliveries, 0);
     }
@@ -280,11 +280,11 @@ final class JobRunner
     private function handleRefusals(array $refusals): void
     {
         $pause = self::REFUSAL_PAUSE_SECONDS * 2 ** $this->refusedClaimCount;
-        foreach ($refusals as [$delivery, $refused]) { // the delay lets the next claim return other jobs
+        foreach ($refusals as [$delivery, $refused]) {
             $this->exchange->settle(
                 $this->hasVerified
                     ? $this->settlements->refused($delivery, $refused)
-                    : $this->settlements->released($delivery, 2 * $pause),
+                    : $this->settlements->released($delivery, 2 * $pause), // the delay lets the next claim get others
             );
         }
         if ($refusals === [] || $this->hasVerified || $this->isStopping) {

@@ -8,8 +8,8 @@ namespace Spindle\Remote\Internal;
 interface LastRequests
 {
     /**
-     * Records which jobs the application has cancelled. Called between the application's shutdown functions
-     * and its destructors: the destructor of Amp's DeferredCancellation requests a cancellation that may be unwanted.
+     * Records which jobs the application has cancelled. Called after the application's shutdown functions, but before
+     * destructors, because the destructor of Amp's DeferredCancellation cancels even if the application did not.
      */
     public function noteCancellations(): void;
 

@@ -19,8 +19,9 @@ interface OutcomeReceiver
     public function wantsOutcome(): bool;
 
     /**
-     * Returns whether the caller has cancelled the job, even if the cancellation has not called its subscribers. At the
-     * end of the process, ignores cancellations that a destructor may have requested ({@see ProcessEnd::isSending()}).
+     * Returns whether the caller has cancelled the job. Also returns true if Amp has not yet called the subscribers of
+     * the cancellation. At the end of the process ({@see ProcessEnd::isSending()}), ignores cancellations that a
+     * destructor may have requested.
      */
     public function isCancelled(): bool;
 

@@ -154,7 +154,7 @@ final class QueueClient
         /** @var Future<T> $answer */
         $answer = async($this->activity->request(...), $request)->ignore();
         try {
-            // close() waits for both calls: $answer may not have started yet, and this one ends after a cancellation.
+            // close() waits for this call until async() starts $request, and for $request even after a cancellation.
             return $this->activity->request(static fn(): mixed => $answer->await($cancellation));
         } catch (\FiberError $blocked) {
             throw CannotWaitException::because($blocked);

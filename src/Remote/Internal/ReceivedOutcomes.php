@@ -64,7 +64,7 @@ final class ReceivedOutcomes implements LastRequests
         $this->bytes += $bytes;
         // Until the request, the timer keeps this object in memory. It does not keep the event loop running.
         $this->timer ??= EventLoop::unreference(EventLoop::delay(self::DELAY_SECONDS, $this->dropAll(...)));
-        // The count is larger only after failed requests, which only the timer repeats.
+        // Above SEND_AT_COUNT, there are ids that could not be dropped before. The timer retries those.
         if (\count($this->ids) === self::SEND_AT_COUNT || $this->bytes >= self::SEND_AT_BYTES) {
             $this->dropAll();
         }

@@ -385,7 +385,8 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
         }
         $this->isAbandoned = true;
         $this->input->stop();
-        $ids = [...array_keys($this->pending), ...$this->arrived->clear()]; // also ended generators with stored items
+        // Jobs that have ended are cancelled too, so that the engine drops the stored items of generator tasks.
+        $ids = [...array_keys($this->pending), ...$this->arrived->clear()];
         if ($ids !== []) {
             $this->client->cancelLater($ids);
         }

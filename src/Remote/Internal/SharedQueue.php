@@ -57,7 +57,7 @@ final class SharedQueue implements LastRequests
     ) {
         $this->ownerPid = (int) getmypid();
         $this->waiters = new Waiters();
-        ProcessEnd::register($this); // first, because its last requests add ids to $receivedOutcomes
+        ProcessEnd::register($this); // before ReceivedOutcomes, because lastRequests() adds ids to $receivedOutcomes
         $this->outbox = new JobOutbox($broker, $name, $mailbox);
         $this->cancellations = new JobCancellations($broker, $name);
         $this->receivedOutcomes = new ReceivedOutcomes($broker, $name, $this->outbox);

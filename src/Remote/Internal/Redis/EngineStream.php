@@ -98,8 +98,8 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
 
     /**
      * Ends the connections at the end of the process: waits until the engines have read all requests and closed the
-     * connections, but at most EXIT_TIMEOUT in all. If this process closed a connection with unread answers, the engine
-     * would drop the requests that it has not read. A fork does not end the connections of its parent.
+     * connections, but at most EXIT_TIMEOUT in all. If this process closed a connection with unread answers, the
+     * requests that the engine has not read would be lost. A fork does not end the connections of its parent.
      */
     public static function endAll(): void
     {
@@ -141,7 +141,7 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
         }
     }
 
-    /** Returns false if the engine has sent bytes or accepted waiting ones after $time of {@see Clock::now()}. */
+    /** Returns false if the engine has sent bytes, or accepted unsent bytes, after $time of {@see Clock::now()}. */
     public function isSilentSince(float $time): bool
     {
         return $this->lastProgress <= $time;

@@ -312,7 +312,7 @@ final class RedisConnection
             $isCommand => "+{$command[1]}",
             str_contains($error, ' key') => '"~spindle:*"',
             str_contains($error, ' channel') => '"&spindle:*"',
-            default => '', // Redis 7.0 does not name a command that a script may not run
+            default => '', // when a script lacks a permission, the error of Redis 7.0 does not name the command
         };
         $advice = $missing === ''
             ? 'its ACL LOG names the missing permission'
