@@ -32,7 +32,7 @@ final class RedisBroker implements Broker
     /** A renewal that has no answer after this fraction of the lease is sent again, on another connection. */
     private const RENEWAL_RETRY_FRACTION = 0.125;
 
-    /** Maximum of the dead letters' number and retention in seconds. Larger values are replaced by this maximum. */
+    /** The engine gets this value instead of a larger one, for the number of dead letters and the seconds to keep them. */
     private const UNLIMITED = 10 ** 11;
 
     /** While unanswered reports use more memory than this, new reports are dropped. Tasks can outpace the engine. */
@@ -108,8 +108,8 @@ final class RedisBroker implements Broker
         if ($answer === 'late') {
             throw BrokerUnavailableException::at(
                 (string) $this->engine->address,
-                'it did not add the jobs: they arrived over an old connection, after a later request had arrived over '
-                    . 'a newer connection',
+                'it did not add the jobs, because they arrived late: it had already received a newer request of this '
+                    . 'process over another connection',
             );
         }
 

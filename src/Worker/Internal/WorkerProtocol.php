@@ -46,7 +46,7 @@ final class WorkerProtocol
     public const HOST = 37;
     public const NOT_STARTED = 38;
 
-    // Kinds of packed values. The kinds from THROWN are failures.
+    // Kinds of packed values. THROWN and all kinds after it are failures.
     public const SERIALIZED = 0;
     public const STRING = 1;
     public const THROWN = 2;
@@ -54,6 +54,7 @@ final class WorkerProtocol
     public const TASK_MISSING = 4;
 
     // Flags of frames. RESULTS frames use DONE, PACKED and FAILURES. TASKS frames use PACKED and EAGER.
+    // With EAGER, the worker sends each result of the batch immediately.
     public const DONE = 1;
     public const PACKED = 2;
     public const FAILURES = 4;

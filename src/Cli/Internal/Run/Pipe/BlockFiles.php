@@ -11,7 +11,8 @@ use Spindle\Internal\UnlinkedFile;
 use Spindle\Internal\Warnings;
 
 /**
- * Writes the block of each job to a temporary file. The file is kept until the job has ended, because a retry reads it.
+ * Writes the blocks of `--pipe` to temporary files. Each job reads one block of the input. The file of a block is kept
+ * until its job has ended, because a retry reads the file.
  * If this process is killed, a launcher finds the files by the prefix of {@see UnlinkedFile} and removes them.
  */
 final class BlockFiles
