@@ -188,7 +188,8 @@ final class Agent implements Lifecycle, Statistics
 
     /**
      * Ends the running jobs and returns all claimed jobs to the queue, without counting an attempt or a crash. But a
-     * generator task becomes a dead letter if a reader may have read items. Does not wait until {@see run()} returns.
+     * generator task becomes a dead letter if its caller may have received items, because another attempt would yield
+     * these items again. Does not wait until {@see run()} returns.
      *
      * Has no effect in a fork of the process that runs the agent.
      */

@@ -32,7 +32,7 @@ final class RedisBroker implements Broker
     /** A renewal that has no answer after this fraction of the lease is sent again, on another connection. */
     private const RENEWAL_RETRY_FRACTION = 0.125;
 
-    /** The engine gets this value instead of a larger one, for the number of dead letters and the seconds to keep them. */
+    /** The engine gets this number instead of a larger number of dead letters, or of seconds to keep them. */
     private const UNLIMITED = 10 ** 11;
 
     /** While unanswered reports use more memory than this, new reports are dropped. Tasks can outpace the engine. */

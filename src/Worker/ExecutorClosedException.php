@@ -6,7 +6,10 @@ namespace Spindle\Worker;
 
 use Spindle\SpindleException;
 
-/** Thrown after close() or kill(), in a fork of the executor's process, and if a loop over results ended early. */
+/**
+ * Thrown after close() or kill(), and in a fork of the executor's process. A task also fails with this exception if the
+ * caller has ended the loop over its results.
+ */
 final class ExecutorClosedException extends \RuntimeException implements SpindleException
 {
     private function __construct(string $message)

@@ -68,7 +68,8 @@ final class ResultBudget
     /**
      * Counts bytes as used now if there is room, otherwise as soon as there is room.
      *
-     * @param \Closure(): bool $later called when bytes are counted after a wait; returns whether to keep them counted
+     * @param \Closure(): bool $later called when the bytes are counted after a wait. Returns false if nothing needs
+     *     them any more. Then they are released immediately
      *
      * @return bool whether the bytes were counted now
      */

@@ -54,7 +54,7 @@ final class ScriptedBackend implements Backend
         return true;
     }
 
-    public function wait(int $deadline, bool $onlyPool): void
+    public function wait(int $deadline, bool $isOutputPaused): void
     {
         if ($this->pieces !== []) {
             $this->scheduler->received(array_shift($this->pieces));

@@ -36,7 +36,7 @@ final class JobControl
         return $jobs;
     }
 
-    /** @param int $concurrency number of jobs, of which the system may allow fewer, or {@see JobsOption::UNLIMITED} */
+    /** @param int $concurrency maximum of running jobs, or {@see JobsOption::UNLIMITED}; the system may allow fewer */
     public function resize(int $concurrency): void
     {
         $isUnlimited = $concurrency === JobsOption::UNLIMITED;

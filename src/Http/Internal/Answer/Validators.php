@@ -42,8 +42,8 @@ final readonly class Validators
             return !str_starts_with($condition, 'W/');
         }
 
-        // A file that was modified recently could change again without a new modification time. For such a file,
-        // OpenFile::lastModified() returns a time that is 1 s too early, so the 1 s is added here.
+        // A file that was modified recently could change again without a new modification time. $modified can be 1 s
+        // before the modification: see OpenFile::lastModified(). So a file counts as recent for 1 s longer here.
         $recentSeconds = OpenFile::RECENT_SECONDS + 1;
 
         return $this->modified !== null

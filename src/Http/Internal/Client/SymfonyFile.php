@@ -41,7 +41,8 @@ final class SymfonyFile implements StreamInterface
     {
         $position = (int) ftell($resource);
         [$start, $left] = self::$reads[get_resource_id($resource)] ?? [$position, $position];
-        // If the last read for another request ended at this position, both bodies have the same start.
+        // If a read for another request has moved the resource to its position, and not the caller, both bodies begin
+        // at the same place.
         $this->start = $position === $left ? $start : $position;
     }
 

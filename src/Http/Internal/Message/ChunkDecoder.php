@@ -81,7 +81,7 @@ final class ChunkDecoder
         return $end === false ? null : substr($buffer, $offset, $end + 1 - $offset);
     }
 
-    /** @throws BadMessageException when the line is already too long, or is not the line end after a chunk's data */
+    /** @throws BadMessageException when the line is already too long, or no line end follows the data of a chunk */
     private function checkIncompleteLine(string $buffer, int $offset): void
     {
         $bytes = \strlen($buffer) - $offset;

@@ -26,10 +26,10 @@ interface Backend
     /**
      * Waits until an event occurs, then reports all events to the scheduler.
      *
-     * @param int  $deadline time at which a wait without an event ends, in ns of the monotonic clock; 0 for never
-     * @param bool $onlyPool whether to leave the output of jobs unread, because the pool does not read frames now
+     * @param int  $deadline       time at which a wait without an event ends, in ns of the monotonic clock; 0 for never
+     * @param bool $isOutputPaused true while the pool reads no frames: the output of jobs is then left unread
      */
-    public function wait(int $deadline, bool $onlyPool): void;
+    public function wait(int $deadline, bool $isOutputPaused): void;
 
     /** @return array<int, int> job ids by the pid of the job's own process, for processes that have not exited */
     public function processes(): array;

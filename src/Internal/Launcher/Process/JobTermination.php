@@ -93,12 +93,12 @@ final class JobTermination
     /**
      * Ends jobs whose time limits have passed or that the pool has cancelled. Only compares numbers if nothing is due.
      *
-     * @param array<int, LauncherJob> $running  jobs that were started and whose end was not reported, by id
-     * @param bool                    $onlyPool whether output is not read now, because the pool does not read frames
+     * @param array<int, LauncherJob> $running        jobs that were started and whose end was not reported, by id
+     * @param bool                    $isOutputPaused {@see Backend::wait()}. If so, idle timeouts do not pass
      *
      * @return list<LauncherJob> jobs that are over
      */
-    public function enforceLimits(array $running, bool $onlyPool): array
+    public function enforceLimits(array $running, bool $isOutputPaused): array
     {
         if ($this->cancelled !== []) {
             // One call for all jobs, because each search through all processes takes milliseconds.
@@ -109,7 +109,7 @@ final class JobTermination
             return [];
         }
         $now = hrtime(true);
-        $over = $this->deadline <= $now ? $this->endOverdue($running, $onlyPool, $now) : [];
+        $over = $this->deadline <= $now ? $this->endOverdue($running, $isOutputPaused, $now) : [];
 
         return $this->nextSearch <= $now ? [...$over, ...$this->searchLingering($now)] : $over;
     }
@@ -162,14 +162,14 @@ final class JobTermination
      *
      * @return list<LauncherJob> jobs that can't be killed
      */
-    private function endOverdue(array $running, bool $onlyPool, int $now): array
+    private function endOverdue(array $running, bool $isOutputPaused, int $now): array
     {
         // The loop below sets the next deadline.
         $this->deadline = self::NEVER;
         $timedOut = $idle = $kill = $over = [];
         foreach ($running as $job) {
             if ($job->endReason === 0) {
-                if ($onlyPool || $job->unacknowledged > LauncherProtocol::OUTPUT_WINDOW) {
+                if ($isOutputPaused || $job->unacknowledged > LauncherProtocol::OUTPUT_WINDOW) {
                     $job->lastOutputAt = $now; // the job may have written output that is not read now
                 }
                 $timeout = self::timeoutDeadline($job);

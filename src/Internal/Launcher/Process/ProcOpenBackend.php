@@ -124,7 +124,7 @@ final class ProcOpenBackend implements Backend
         return $processes;
     }
 
-    public function wait(int $deadline, bool $onlyPool): void
+    public function wait(int $deadline, bool $isOutputPaused): void
     {
         $now = hrtime(true);
         $nextCheck = $this->jobs === [] ? \PHP_INT_MAX : $now + match (true) {
@@ -134,9 +134,9 @@ final class ProcOpenBackend implements Backend
         };
         $until = $deadline === 0 ? $nextCheck : min($deadline, $nextCheck);
         $left = (int) max(0, $until - $now);
-        $reads = $onlyPool ? [\STDIN] : [\STDIN, ...$this->reads];
-        $writes = $onlyPool ? [] : $this->writes;
-        if ($onlyPool && $deadline !== 1) {
+        $reads = $isOutputPaused ? [\STDIN] : [\STDIN, ...$this->reads];
+        $writes = $isOutputPaused ? [] : $this->writes;
+        if ($isOutputPaused && $deadline !== 1) {
             $writes[] = \STDOUT;
         }
         $none = null;

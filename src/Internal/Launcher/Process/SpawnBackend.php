@@ -132,12 +132,12 @@ final class SpawnBackend implements Backend
         return array_map(static fn(LauncherJob $job): int => $job->id, $this->jobs);
     }
 
-    public function wait(int $deadline, bool $onlyPool): void
+    public function wait(int $deadline, bool $isOutputPaused): void
     {
         $milliseconds = $deadline === 0
             ? -1
             : min(0x7FFF_FFFF, max(0, intdiv($deadline - hrtime(true) + 999_999, 1_000_000)));
-        if ($onlyPool) {
+        if ($isOutputPaused) {
             $this->waitForPool($milliseconds);
 
             return;
