@@ -29,8 +29,8 @@ final readonly class JsonFault
      *
      * @param int $error from json_last_error()
      *
-     * @return self|null null if the error may have another cause than one part, such as the depth of the value. Also null
-     *     if an object's jsonSerialize() has returned the part
+     * @return self|null null if the error may have another cause than one part, such as the depth of the value. Also
+     *     null if an object's jsonSerialize() has returned the part
      */
     public static function find(#[\SensitiveParameter] mixed $value, int $error): ?self
     {
