@@ -20,8 +20,13 @@ final readonly class ServerError
     /** Encoding errors. Their messages show bytes of values in hexadecimal, and quote only names of encodings. */
     private const ENCODING_STATES = ['22021', '22P05'];
 
-    /** Matches the line of a COPY in a context. In some errors, the context ends after the line's number. */
-    private const COPY_LINE_PATTERN = '/^COPY .*?, line (\d++)(?:, column (\w{1,63}))?(?:[:,]|$)/mu';
+    /**
+     * Matches the entry of a COPY, with a column's name of usual characters. Names and data that contain text like the
+     * rest of an entry prevent a match.
+     */
+    private const COPY_PATTERN = '/^COPY (?:(?!, line )[^"])++, line (\d++)'
+        . '(?:, column (?:(\w{1,63}+)(?=:|$)|(?:(?!, line ).)+?))?'
+        . '(?:: (?:"(?!.*, line \d++(?:, column .{1,63}?)?: ").*"|null input))?$/Dsu';
 
     private const PARAMETER_PATTERN = '/^(?:unnamed portal|portal "[^"]++") parameter (\$\d++)/m';
 
@@ -73,10 +78,7 @@ final readonly class ServerError
         if (preg_match('/, line \d+(?:, column .*?)?: "(.*)"$/Ds', $fields['W'] ?? '', $match) === 1) {
             $message = self::withoutData($message, $match[1]);
         }
-        if (preg_match(self::COPY_LINE_PATTERN, $fields['W'] ?? '', $match) === 1) {
-            $message .= " in line {$match[1]}" . (isset($match[2]) ? ", column {$match[2]}" : '');
-        }
-        $fields['M'] = $message;
+        $fields['M'] = $message . self::copyLine($fields['W'] ?? '');
 
         return new self($fields);
     }
@@ -220,6 +222,16 @@ final readonly class ServerError
         return str_starts_with($this->sqlState(), '22')
             ? (string) preg_replace($quotedPattern, '"…"', $message)
             : $message;
+    }
+
+    /** Returns the place of the error in a COPY's data; an empty text if the context may say this in several ways. */
+    private static function copyLine(#[\SensitiveParameter] string $context): string
+    {
+        // The COPY's entry is the last. Its data, and statements in earlier entries, may have lines like an entry.
+        $entries = explode("\nCOPY ", "\n{$context}");
+        $isKnown = \count($entries) === 2 && preg_match(self::COPY_PATTERN, "COPY {$entries[1]}", $match) === 1;
+
+        return $isKnown ? " in line {$match[1]}" . (isset($match[2]) ? ", column {$match[2]}" : '') : '';
     }
 
     /** @param string $data line or value that the context of an error quotes; the server ends long data with "..." */

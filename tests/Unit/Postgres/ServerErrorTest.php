@@ -217,6 +217,55 @@ final class ServerErrorTest extends TestCase
         }
     }
 
+    /** @return iterable<string, array{string, string}> context, what the message says of the place */
+    public static function copies(): iterable
+    {
+        yield 'a column' => ['COPY t, line 2, column größe: "x"', ' in line 2, column größe'];
+        yield 'a column of a binary COPY' => ['COPY t, line 2, column a', ' in line 2, column a'];
+        yield 'null' => ['COPY t, line 2, column a: null input', ' in line 2, column a'];
+        yield 'a column with a comma' => ['COPY t, line 2, column a,b: "x"', ' in line 2'];
+        yield 'a column with a space' => ['COPY t, line 2, column first name: "x"', ' in line 2'];
+        yield 'a column with a colon' => ['COPY t, line 2, column a: b: "x"', ' in line 2'];
+        yield 'a column of a binary COPY, with a comma' => ['COPY t, line 2, column a, b', ' in line 2'];
+        yield 'a table with a space' => ['COPY order details, line 2: "x"', ' in line 2'];
+        yield 'a table like an entry' => ['COPY x, line 99: y, line 2, column id: "x"', ''];
+        yield 'a table like an entry with data' => ['COPY x, line 99: "y", line 2, column id: "x"', ''];
+        yield 'a table like an entry with a column' => ['COPY x, line 99, column b, line 2: "x"', ''];
+        yield 'a table of two lines' => ["COPY x\nCOPY y, line 99: \"z, line 2: \"x\"", ''];
+        yield 'data of two lines' => ["COPY t, line 2: \"a\nb, line 9: c\"", ' in line 2'];
+        yield 'data like an entry' => ["COPY t, line 2, column a: \"a\nCOPY x, line 9: \"secret\"", ''];
+        yield 'data like an entry without data' => ["COPY t, line 2: \"a\nCOPY x, line 9\"", ''];
+        yield 'data like an entry, of a table with a comma' => [
+            "COPY x, line 99: y, line 2: \"a\nCOPY x, line 9: \"secret\"",
+            '',
+        ];
+        yield 'data with places' => ['COPY t, line 2: "a.php, line 12, column 3 and b.php, line 4"', ' in line 2'];
+        yield 'a statement like an entry' => [
+            "SQL statement \"insert into l values ('a\nCOPY that, line 42, column secret: ok')\"\n"
+                . "PL/pgSQL function f() line 1 at EXECUTE\nCOPY t, line 2: \"a\"",
+            '',
+        ];
+        yield 'a statement like an entry with data' => [
+            "SQL statement \"\nCOPY that, line 42, column secret: \"ok\"\nCOPY t, line 2, column a: \"a\"",
+            '',
+        ];
+        yield 'a statement of one line' => [
+            "SQL statement \"COPY that, line 42: \"\"\"\nCOPY t, line 2: \"a\"",
+            ' in line 2',
+        ];
+        yield 'an entry that is cut' => ["SQL statement \"\nCOPY that, line 42: \"…", ''];
+        yield 'another language' => ['COPY t, Zeile 2: »a, line 9: "b"«', ''];
+        yield 'another language with the same quotes' => ['COPY t, riga 2: "a, line 9: "b"', ''];
+    }
+
+    #[DataProvider('copies')]
+    public function testTheMessageNamesTheLineOnlyIfTheContextIsClear(string $context, string $place): void
+    {
+        $error = new ServerError(['C' => '23514', 'M' => 'refused', 'W' => $context]);
+
+        self::assertSame("refused{$place}", $error->hidingData()->message());
+    }
+
     public function testTheMessageOfALineWithTooFewColumnsNamesTheMissingColumn(): void
     {
         $context = 'COPY t, line 2: "secret"';
