@@ -85,13 +85,19 @@ final class Driver extends AbstractPostgreSQLDriver
      * @param array<string, mixed> $params
      * @param array<array-key, mixed> $options
      */
-    private static function refuseUnknown(#[\SensitiveParameter] array $params, array $options): void
-    {
+    private static function refuseUnknown(
+        #[\SensitiveParameter]
+        array $params,
+        #[\SensitiveParameter]
+        array $options,
+    ): void {
         foreach (array_keys(array_diff_key($options, self::OPTIONS)) as $name) {
+            // A name with other characters may be a URL with a password by mistake.
+            $isPlain = preg_match('/^\w{1,32}$/D', (string) $name) === 1;
             throw new \InvalidArgumentException(
-                "The driver option \"{$name}\" is unknown. \"pool\" is a PostgresPool or its name, and "
-                    . '"maxConnections" is the size of the pool that the driver creates. Create a PostgresPool to set '
-                    . 'other options',
+                ($isPlain ? "The driver option \"{$name}\"" : 'A driver option') . ' is unknown. "pool" is a '
+                    . 'PostgresPool or its name, and "maxConnections" is the size of the pool that the driver creates. '
+                    . 'Create a PostgresPool to set other options',
             );
         }
         foreach (array_keys(array_intersect_key(self::OPTIONS, $params)) as $name) {
@@ -109,7 +115,7 @@ final class Driver extends AbstractPostgreSQLDriver
     }
 
     /** @param array<string, mixed> $options */
-    private static function maxConnections(array $options): int
+    private static function maxConnections(#[\SensitiveParameter] array $options): int
     {
         $given = $options['maxConnections'] ?? self::DEFAULT_MAX_CONNECTIONS;
         // A number from a URL or an environment variable is a string.
@@ -117,7 +123,7 @@ final class Driver extends AbstractPostgreSQLDriver
 
         return \is_int($number) ? $number : throw new \InvalidArgumentException(
             'The driver option "maxConnections" must be an integer, not '
-                . (\is_string($given) ? "\"{$given}\"" : get_debug_type($given)),
+                . (\is_string($given) ? 'a string of another form' : get_debug_type($given)),
         );
     }
 

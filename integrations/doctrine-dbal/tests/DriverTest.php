@@ -1280,7 +1280,7 @@ final class DriverTest extends TidyTestCase
     /** @param array<string, mixed> $options */
     #[TestWith([['pool' => 1], 'PostgresPool or the name of one, not int'])]
     #[TestWith([['pool' => 'postgres://localhost'], 'No PostgresPool is registered under the name'])]
-    #[TestWith([['maxConnections' => 'many'], 'an integer, not "many"'])]
+    #[TestWith([['maxConnections' => 'many'], 'an integer, not a string of another form'])]
     #[TestWith([['maxConnections' => 1.5], 'an integer, not float'])]
     public function testADriverOptionOfAnotherTypeIsRefused(array $options, string $message): void
     {
@@ -1305,6 +1305,25 @@ final class DriverTest extends TidyTestCase
         $this->expectException(\InvalidArgumentException::class);
         $this->expectExceptionMessage($message);
         $connection->fetchOne('SELECT 1');
+    }
+
+    /** @param array<string, mixed> $options */
+    #[TestWith([['maxConnections' => 'postgres://shop:secret@db/shop'], '"maxConnections" must be an integer'])]
+    #[TestWith([['postgres://shop:secret@db/shop' => 1], 'A driver option is unknown. "pool" is a PostgresPool'])]
+    #[TestWith([["secret\n" => 1], 'A driver option is unknown'])]
+    #[TestWith([['' => 1], 'A driver option is unknown'])]
+    public function testAWrongDriverOptionIsNotShownIfItMayBeAUrl(array $options, string $message): void
+    {
+        $connection = DriverManager::getConnection(['driverClass' => Driver::class, 'driverOptions' => $options]);
+
+        $thrown = null;
+        try {
+            $connection->fetchOne('SELECT 1');
+        } catch (\InvalidArgumentException $thrown) {
+            // The assertions below examine this exception.
+        }
+        self::assertStringContainsString($message, (string) $thrown?->getMessage());
+        self::assertStringNotContainsString('secret', (string) $thrown?->getMessage());
     }
 
     public function testParametersOfOthersAreAccepted(): void
