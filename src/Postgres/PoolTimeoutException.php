@@ -79,10 +79,11 @@ final class PoolTimeoutException extends \RuntimeException implements PostgresEx
     /** @internal `$waiting` is the number of calls that maxWaiting counts. */
     public static function full(int $waiting): self
     {
-        return new self(
-            ($waiting === 1 ? '1 call already waits' : "{$waiting} calls already wait")
-                . ' for a connection of the pool, and maxWaiting allows no more',
-        );
+        return new self(match ($waiting) {
+            0 => 'All connections of the pool are in use or being opened, and maxWaiting is 0',
+            1 => '1 call already waits for a connection of the pool, and maxWaiting allows no more',
+            default => "{$waiting} calls already wait for a connection of the pool, and maxWaiting allows no more",
+        });
     }
 
     /** @internal Returns a copy that has the stack trace of the caller. */

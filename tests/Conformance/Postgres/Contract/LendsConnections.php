@@ -227,7 +227,7 @@ trait LendsConnections
         $borrowed = [$pool->acquire(), $pool->acquire(), $pool->acquire()];
         foreach (self::verbs($pool) as $verb) {
             $message = self::thrown(PoolTimeoutException::class, $verb)->getMessage();
-            self::assertStringContainsString('0 calls already wait', $message);
+            self::assertSame('All connections of the pool are in use or being opened, and maxWaiting is 0', $message);
         }
         foreach ($borrowed as $connection) {
             $connection->release();
