@@ -86,4 +86,22 @@ trait KeepsSecrets
             self::assertStringContainsString('line 1: "1', (string) $thrown->context);
         }
     }
+
+    public function testTheDetailOfATriggerForALongCopiedRowIsNotInTheMessage(): void
+    {
+        $connection = $this->connect();
+        $table = self::table('a text, b text');
+        Observer::ask(
+            "CREATE FUNCTION {$table}_f() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+                . "RAISE EXCEPTION 'The card is refused' USING DETAIL = NEW.b; END $$",
+        );
+        Observer::ask("CREATE TRIGGER refuse BEFORE INSERT ON {$table} FOR EACH ROW EXECUTE FUNCTION {$table}_f()");
+        $thrown = self::thrown(
+            QueryException::class,
+            static fn() => $connection->copyFrom("COPY {$table} FROM STDIN", [[str_repeat('x', 200), 'secret']]),
+        );
+
+        self::assertSame('The card is refused in line 1 (SQLSTATE P0001)', $thrown->getMessage());
+        self::assertSame('secret', $thrown->detail);
+    }
 }
