@@ -30,6 +30,15 @@ final readonly class ServerError
 
     private const PARAMETER_PATTERN = '/^(?:unnamed portal|portal "[^"]++") parameter (\$\d++)/m';
 
+    /** Matches one quoted text. Translated messages have other quotation marks, such as »…« or „…“. */
+    private const QUOTED_PATTERN = '/"[^"]*+"|(?:»|«|„|“)(?:(?!»|«|“|”).)*+(?:»|«|“|”)/s';
+
+    /** Matches all from the first quoted text to the end of the last one. */
+    private const FIRST_TO_LAST_PATTERN = '/(?:"|»|«|„|“).*(?:"|»|«|“|”)/s';
+
+    /** Matches the copied data in a context in any language. */
+    private const DATA_PATTERN = '/^COPY .*?: (?:"|»|«|„|“)(?:\xC2\xA0| )?(.*?)(?:\xC2\xA0| )?(?:"|»|«|“|”)\z/sm';
+
     private const BYTES_PATTERN = '/0x[0-9a-f]{2}(?: 0x[0-9a-f]{2})*+/';
 
     /** Fields by their letters. They may quote values, so they are hidden from dumps. */
@@ -74,9 +83,12 @@ final readonly class ServerError
         // The message quotes the name of the column, not data.
         $message = str_starts_with($fields['M'] ?? '', 'missing data for column "')
             ? $this->message()
-            : $this->withoutQuotes($this->message(), '/"[^"]*+"/');
-        if (preg_match('/, line \d+(?:, column .*?)?: "(.*)"$/Ds', $fields['W'] ?? '', $match) === 1) {
-            $message = self::withoutData($message, $match[1]);
+            : $this->withoutQuotes($this->message(), self::QUOTED_PATTERN);
+        foreach (['/, line \d+(?:, column .*?)?: "(.*)"$/Ds', self::DATA_PATTERN] as $pattern) {
+            if (preg_match($pattern, $fields['W'] ?? '', $match) === 1) {
+                $message = self::withoutData($message, $match[1]);
+                break;
+            }
         }
         $fields['M'] = $message . self::copyLine($fields['W'] ?? '');
 
@@ -163,7 +175,7 @@ final readonly class ServerError
         }
         $message = strtr($message, $hidden);
 
-        return $this->withParameter($values === [] ? $message : $this->withoutQuotes($message, '/".*"/s'));
+        return $this->withParameter($values === [] ? $message : $this->withoutQuotes($message, self::FIRST_TO_LAST_PATTERN));
     }
 
     public function isReadOnly(): bool

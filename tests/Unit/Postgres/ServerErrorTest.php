@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Tests\Unit\Postgres;
 
 use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\Attributes\TestWith;
 use PHPUnit\Framework\TestCase;
 use Spindle\Postgres\CheckViolationException;
 use Spindle\Postgres\DeadlockException;
@@ -194,6 +195,21 @@ final class ServerErrorTest extends TestCase
 
         self::assertSame($shown, $error->hidingData()->message());
         self::assertSame($shown, $error->hidingValues(['other'])->message());
+    }
+
+    /** @param string $context of a COPY; '' for a query */
+    #[TestWith(['22P02', 'ungültige Eingabesyntax für Typ integer: »secret«', ''])]
+    #[TestWith(['P0001', 'schlechter Wert secret', "COPY t, Zeile 1: »1\tsecret«"])]
+    #[TestWith(['P0001', 'mauvaise valeur secret', "COPY t, ligne 1 : «\u{A0}1\tsecret\u{A0}»"])]
+    #[TestWith(['22P02', "syntaxe en entrée invalide : «\u{A0}secret\u{A0}»", 'COPY t, ligne 1, colonne a'])]
+    public function testATranslatedMessageShowsNoValue(string $state, string $message, string $context): void
+    {
+        $error = new ServerError(['C' => $state, 'M' => $message, 'W' => $context]);
+        $hidden = $context === '' ? $error->hidingValues(['other']) : $error->hidingData();
+
+        self::assertStringNotContainsString('secret', $hidden->message());
+        self::assertStringContainsString('…', $hidden->message());
+        self::assertStringContainsString(explode(' ', $message)[0], $hidden->message());
     }
 
     public function testDataThatTheContextOfACopyQuotesIsHiddenInTheMessage(): void
