@@ -34,6 +34,7 @@ final class WorkerCrashedException extends TaskException
      * @param string|null $error PHP's fatal error; or why there is no result, if the worker's end is unknown
      * @param bool $isCrashLimit whether only the number of workers that the task has ended prevents a retry
      * @param int|null $lacking bytes of the task's data, if the worker ran out of memory because of them
+     * @param int $kept bytes of memory that earlier tasks had kept, if the worker ran out of memory because of them
      */
     public static function died(
         ?int $exitCode,
@@ -46,6 +47,7 @@ final class WorkerCrashedException extends TaskException
         mixed $key,
         bool $isCrashLimit = false,
         ?int $lacking = null,
+        int $kept = 0,
     ): self {
         $isEndKnown = $exitCode !== null || $signal !== null || $calledExit || $memoryPeak > 0;
         if (!$isEndKnown && $error !== null) {
@@ -72,7 +74,7 @@ final class WorkerCrashedException extends TaskException
             . " {$how}"
             . self::afterAttempts($attempts, $isCrashLimit ? 'a task that has ended two workers is not retried' : '')
             . \sprintf('; memory peak %.1f MiB', $memoryPeak / (1 << 20))
-            . self::memoryAdvice((string) $error, $lacking !== null);
+            . self::memoryAdvice((string) $error, $lacking !== null, $kept);
         $tail = trim($stderr);
         $reported = (string) preg_replace('/^(.*) in .+:\d+$/sD', '$1', (string) $error);
         if ($tail !== '' && ($reported === '' || !str_contains($tail, $reported))) {
@@ -82,11 +84,14 @@ final class WorkerCrashedException extends TaskException
         return new self($message, $exitCode, $signal, $calledExit, $error, $stderr, $memoryPeak, $attempts, $key);
     }
 
-    private static function memoryAdvice(string $error, bool $isDataTooLarge): string
+    private static function memoryAdvice(string $error, bool $isDataTooLarge, int $kept): string
     {
         return match (true) {
             $isDataTooLarge => '; send less, such as the path of a file, ' . self::MEMORY_OPTION
                 . ". PHP reported: {$error}",
+            $kept > 0 => \sprintf('; earlier tasks had kept %.1f MiB in the worker', $kept / (1 << 20))
+                . '; release memory after each task, set WorkerPoolOptions(maxMemoryGrowth:) to replace such a worker, '
+                . self::MEMORY_OPTION,
             str_starts_with($error, 'Allowed memory size') => '; use less memory, ' . self::MEMORY_OPTION,
             default => '',
         };

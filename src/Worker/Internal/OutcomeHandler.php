@@ -253,6 +253,7 @@ final class OutcomeHandler
     ): WorkerCrashedException {
         [$exitCode, $signal, $peak] = $worker->exit ?? [null, null, 0];
         $crashes = $batch->crashes + ($wasRunning ? 1 : 0);
+        $bytes = $batch->bytesOf($index);
 
         return WorkerCrashedException::died(
             $exitCode,
@@ -264,7 +265,8 @@ final class OutcomeHandler
             $batch->attempt,
             $batch->key($index),
             $this->retry->isCrashLimitReached($batch->attempt, $crashes),
-            $wasRunning && $worker->lackedMemoryForData() ? $batch->bytesOf($index) : null,
+            $wasRunning && $worker->lackedMemoryForData($bytes) ? $bytes : null,
+            $worker->keptMemory($bytes),
         );
     }
 }

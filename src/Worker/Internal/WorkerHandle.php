@@ -25,6 +25,12 @@ final class WorkerHandle
     /** After the batch with this id, the worker is replaced: frames and shared memory have 32 bits for an id. */
     private const MAX_BATCH_ID = 0x7FFF_FFFF;
 
+    /** Bytes of memory that a byte of encoded data usually needs at most. An array with one element needs 17. */
+    private const MEMORY_PER_DATA_BYTE = 32;
+
+    /** Smallest share of the memory limit that explains a lack of memory, if earlier tasks have kept it. */
+    private const MIN_KEPT_SHARE = 0.5;
+
     public ?WorkerLink $link = null;
 
     /** Process id from the greeting; 0 before the greeting. */
@@ -82,6 +88,9 @@ final class WorkerHandle
     /** Whether the exit report says that the worker was receiving or decoding the data of tasks. */
     private bool $wasReceiving = false;
 
+    /** Memory in bytes, from the exit report, before the worker received the batch that ran at its end. */
+    private int $memoryBefore = 0;
+
     /** @var array{?int, ?int, int}|null exit code, signal and memory peak, once the worker has ended */
     public ?array $exit = null;
 
@@ -119,10 +128,11 @@ final class WorkerHandle
     /** @param string $payload of the EXIT_REPORT frame */
     public function recordExitReport(string $payload): void
     {
-        /** @var array{peak: int, receiving: int} $fields */
-        $fields = unpack('Ppeak/Creceiving', $payload);
+        /** @var array{peak: int, before: int, receiving: int} $fields */
+        $fields = unpack('Ppeak/Pbefore/Creceiving', $payload);
         $this->memoryPeak = max($this->memoryPeak, $fields['peak']);
-        $this->exitReport = substr($payload, 9);
+        $this->exitReport = substr($payload, 17);
+        $this->memoryBefore = $fields['before'];
         $this->wasReceiving = $fields['receiving'] !== 0;
     }
 
@@ -292,13 +302,30 @@ final class WorkerHandle
         $first = $this->firstBatch();
 
         return $first !== null && $this->createKillFailure === null && $this->startedCount($first) === 0
-            && $this->ranOutOfMemory();
+            && $this->exhaustedBytes() !== null;
     }
 
-    /** Returns whether memory ran out before the function of the running task was called, because of its data. */
-    public function lackedMemoryForData(): bool
+    /**
+     * Returns whether memory ran out before the function of the running task was called, because of its data.
+     *
+     * @param int $bytes size of the task's data
+     */
+    public function lackedMemoryForData(int $bytes): bool
     {
-        return $this->wasReceiving && $this->ranOutOfMemory();
+        return $this->wasReceiving && $this->canExhaustMemory($bytes);
+    }
+
+    /**
+     * Returns the bytes of memory that earlier tasks had kept, if memory ran out because of them; otherwise 0.
+     *
+     * @param int $bytes size of the running task's data
+     */
+    public function keptMemory(int $bytes): int
+    {
+        $kept = $this->memoryBefore - $this->initialMemory;
+        $isCause = $kept >= self::MIN_KEPT_SHARE * ($this->exhaustedBytes() ?? \INF);
+
+        return $isCause && !$this->canExhaustMemory($bytes) ? $kept : 0;
     }
 
     /** Returns whether a signal ended the worker or its host, and the worker had not failed to start. */
@@ -325,9 +352,19 @@ final class WorkerHandle
         );
     }
 
-    private function ranOutOfMemory(): bool
+    private function canExhaustMemory(int $bytes): bool
     {
-        return preg_match('/^(?:Allowed memory size of|Out of memory)/', $this->exitReport ?? '') === 1;
+        $exhausted = $this->exhaustedBytes();
+
+        return $exhausted !== null && $bytes >= $exhausted / self::MEMORY_PER_DATA_BYTE;
+    }
+
+    /** Returns the bytes of memory that were too few, 0 if unknown; null if the worker did not run out of memory. */
+    private function exhaustedBytes(): ?int
+    {
+        $pattern = '/^(?:Allowed memory size of|Out of memory)(?: \(?(?:allocated )?(\d+))?/';
+
+        return preg_match($pattern, $this->exitReport ?? '', $match) === 1 ? (int) ($match[1] ?? 0) : null;
     }
 
     private function beginToEnd(): void

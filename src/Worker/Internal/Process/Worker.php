@@ -124,6 +124,7 @@ final class Worker
     private function nextFrame(): ?array
     {
         $this->lifecycle->isReceiving = true;
+        $this->lifecycle->memoryBefore = memory_get_usage();
 
         return $this->items->shiftFrame() ?? $this->lifecycle->receive();
     }

@@ -32,8 +32,11 @@ final class WorkerLifecycle
     /** Kind of code that is running. During RUNNING_OWN_CODE, SIGTERM waits for the next {@see setState()}. */
     public int $state = self::WAITING_FOR_FRAME;
 
-    /** Whether the worker receives or decodes the data of tasks. If memory runs out now, this data is the cause. */
+    /** Whether the worker receives or decodes the data of tasks. */
     public bool $isReceiving = false;
+
+    /** Memory in bytes before the worker began to receive the current frame. */
+    public int $memoryBefore = 0;
 
     /** Cancellation of the running task; null until the task obtains it. */
     public ?DeferredCancellation $cancellation = null;
@@ -219,7 +222,7 @@ final class WorkerLifecycle
         $this->link->send(
             WorkerProtocol::EXIT_REPORT,
             $this->results->batch,
-            pack('PC', $peak, $this->isReceiving ? 1 : 0),
+            pack('PPC', $peak, $this->memoryBefore, $this->isReceiving ? 1 : 0),
             $fatal ? self::fatalText($error) : '',
         );
         $this->removeSharedMemory();

@@ -9,6 +9,7 @@ use PHPUnit\Framework\Attributes\DataProvider;
 use Spindle\Tests\Async;
 use Spindle\Tests\Conformance\Worker\Collected;
 use Spindle\Tests\Conformance\Worker\PoolTestCase;
+use Spindle\Tests\Conformance\Worker\Task\ExhaustingObject;
 use Spindle\Tests\Conformance\Worker\Task\Gate;
 use Spindle\Tests\Conformance\Worker\Task\Number;
 use Spindle\Tests\Conformance\Worker\Task\WorkerTasks;
@@ -90,6 +91,34 @@ trait SurvivesCrashes
             self::assertStringContainsString('raise WorkerPoolOptions(memoryLimit:)', $crashed->getMessage());
             self::assertStringStartsWith('Allowed memory size of 33554432 bytes exhausted', (string) $crashed->error);
         }
+        self::assertUsable($pool);
+    }
+
+    public function testMemoryThatEarlierTasksHaveKeptIsNotBlamedOnTheDataOfATask(): void
+    {
+        $data = array_fill(0, 35_000, ['a' => 1]);
+        $pool = $this->pool(1, memoryLimit: '32M', onOutput: static function (): void {});
+        $count = static fn(array $data): int => \count($data);
+        self::assertSame([35_000], iterator_to_array($pool->map([$data], $count)));
+        $pool->submit(WorkerTasks::keepNearlyAll(...))->await();
+        $message = (string) [...$pool->mapOutcomes([$data], $count)][0]->failure?->getMessage();
+
+        self::assertStringContainsString(' died of a fatal error: Allowed memory size of 33554432 bytes', $message);
+        self::assertMatchesRegularExpression('/; earlier tasks had kept 2\d\.\d MiB in the worker; /', $message);
+        self::assertStringContainsString('set WorkerPoolOptions(maxMemoryGrowth:)', $message);
+        self::assertStringContainsString('or raise WorkerPoolOptions(memoryLimit:)', $message);
+        self::assertUsable($pool);
+    }
+
+    public function testMemoryThatTheClassOfAnArgumentAllocatesIsNotBlamedOnTheData(): void
+    {
+        $pool = $this->pool(1, memoryLimit: '32M', onOutput: static function (): void {});
+        $outcomes = [...$pool->mapOutcomes([new ExhaustingObject()], static fn(object $argument): int => 1)];
+        $message = (string) $outcomes[0]->failure?->getMessage();
+
+        self::assertStringContainsString(' died of a fatal error: Allowed memory size of 33554432 bytes', $message);
+        self::assertStringContainsString('/WorkerTasks.php:', $message);
+        self::assertStringContainsString('; use less memory, or raise WorkerPoolOptions(memoryLimit:)', $message);
         self::assertUsable($pool);
     }
 

@@ -34,6 +34,16 @@ final class WorkerTasks
         return self::worker();
     }
 
+    /** Keeps memory until less than 2 MiB of the limit are left. */
+    public static function keepNearlyAll(): void
+    {
+        $limit = ini_parse_quantity(\ini_get('memory_limit'));
+        gc_mem_caches(); // otherwise, memory that PHP has freed but kept would count as used
+        while (memory_get_usage(true) + (2 << 20) <= $limit) {
+            self::keep((2 << 20) - 8192); // PHP allocates 2 MiB for this many bytes
+        }
+    }
+
     public static function dieOf(int $signal): never
     {
         posix_kill((int) getmypid(), $signal);
