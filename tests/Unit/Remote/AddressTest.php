@@ -33,6 +33,7 @@ final class AddressTest extends TidyTestCase
         yield ['unix:///run/redis.sock', ['unix:///run/redis.sock', false, null, null, 0]];
         yield ['unix://:secret@/run/redis.sock', ['unix:///run/redis.sock', false, null, 'secret', 0]];
         yield ['unix://jo:p%40ss%2F@/run/a@b:c d', ['unix:///run/a@b:c d', false, 'jo', 'p@ss/', 0]];
+        yield ['unix://jo:p@ss@/run/redis.sock', ['unix:///run/redis.sock', false, 'jo', 'p@ss', 0]];
         yield ['unix:///run/:a@b/c', ['unix:///run/:a@b/c', false, null, null, 0]];
     }
 
@@ -65,11 +66,17 @@ final class AddressTest extends TidyTestCase
         yield ['redis://:a#b@host', 'it contains ? or #, which are %3F and %23 in a password'];
         yield ['redis://:a/b@host:6379', 'its password contains /, which must be %2F'];
         yield ['redis://:a/1@host', 'its password contains /, which must be %2F'];
+        yield ['unix://jo:a/b@/run/redis.sock', 'its password contains /, which must be %2F'];
+        yield ['UNIX://:a@b/c@/run/redis.sock', 'its password contains /, which must be %2F'];
         yield ['redis://host:70000', 'its port is not a number from 1 to 65535'];
         yield ['redis://:a@[::1]:port/3', 'its port is not a number from 1 to 65535'];
         yield ['redis:///3', 'it has no host'];
         yield ['redis://:a@', 'it has no host'];
-        yield ['unix://path', 'it has no path of a socket, which must begin with / after unix:// or @'];
+        yield ['redis://:a@:6379', 'it has no host'];
+        yield ['redis://:a@:6379/3', 'it has no host'];
+        foreach (['unix://path', 'unix://run/a@b', 'unix://:a@run/redis.sock', 'unix://jo@run/a:b'] as $relative) {
+            yield [$relative, 'it has no path of a socket, which must begin with / after unix:// or @'];
+        }
     }
 
     public function testAnEmptyAddressIsReportedWithTheVariable(): void

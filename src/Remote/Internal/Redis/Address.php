@@ -43,7 +43,7 @@ final class Address
             );
         }
         // parse_url() rejects a URL without a host, so a unix:// URL gets one.
-        $parts = parse_url((string) preg_replace('~^(unix://(?:[^/@]*@)?)(?=/.)~i', '$1localhost', $address));
+        $parts = parse_url((string) preg_replace('~^(unix://(?:[^/]*@)?)(?=/.)~i', '$1localhost', $address));
         $parts = \is_array($parts) ? $parts : [];
         $scheme = strtolower($parts['scheme'] ?? '');
         $host = $parts['host'] ?? '';
@@ -102,10 +102,11 @@ final class Address
                 => 'it begins or ends with a space, or contains a line break or another control character',
             preg_match('~^(?:rediss?|unix)://~i', $address) !== 1
                 => 'it does not begin with redis://, rediss:// or unix://',
+            preg_match('~^(?:rediss?://|unix://[^/]*:).*/.*@~is', $address) === 1
+                => 'its password contains /, which must be %2F',
             strncasecmp($address, 'unix', 4) === 0
                 => 'it has no path of a socket, which must begin with / after unix:// or @',
-            preg_match('~://.*/.*@~s', $address) === 1 => 'its password contains /, which must be %2F',
-            preg_match('~[^:/]:[^/:@\]]*(?:/\d*)?$~D', $address) === 1 => 'its port is not a number from 1 to 65535',
+            preg_match('~[^:/@]:[^/:@\]]*(?:/\d*)?$~D', $address) === 1 => 'its port is not a number from 1 to 65535',
             default => 'it has no host',
         };
     }
