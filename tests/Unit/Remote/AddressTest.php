@@ -30,6 +30,9 @@ final class AddressTest extends TidyTestCase
         yield ['redis://:secret@host:7000/3', ['tcp://host:7000', false, null, 'secret', 3]];
         yield ['rediss://jo:p%40ss%2F@host/15', ['tcp://host:6379', true, 'jo', 'p@ss/', 15]];
         yield ['REDIS://[::1]:7000', ['tcp://[::1]:7000', false, null, null, 0]];
+        yield ['redis://[fe80::1%25eth0]:1/0', ['tcp://[fe80::1%25eth0]:1', false, null, null, 0]];
+        yield ['redis://:a]b:c@[::1]', ['tcp://[::1]:6379', false, null, 'a]b:c', 0]];
+        yield ['redis://host/2147483647', ['tcp://host:6379', false, null, null, 2_147_483_647]];
         yield ['unix:///run/redis.sock', ['unix:///run/redis.sock', false, null, null, 0]];
         yield ['unix://:secret@/run/redis.sock', ['unix:///run/redis.sock', false, null, 'secret', 0]];
         yield ['unix://jo:p%40ss%2F@/run/a@b:c d', ['unix:///run/a@b:c d', false, 'jo', 'p@ss/', 0]];
@@ -69,6 +72,13 @@ final class AddressTest extends TidyTestCase
         yield ['unix://jo:a/b@/run/redis.sock', 'its password contains /, which must be %2F'];
         yield ['UNIX://:a@b/c@/run/redis.sock', 'its password contains /, which must be %2F'];
         yield ['redis://host:70000', 'its port is not a number from 1 to 65535'];
+        foreach (['redis://host:0', 'redis://:a@host:00/3', 'redis://host::1', 'redis://[:a@host:port'] as $wrong) {
+            yield [$wrong, 'its port is not a number from 1 to 65535'];
+        }
+        $hosts = ['::1', '[::1', '[::1/3', '::1]', ':a@::1', 'fe80::1', ':a@FE80::1:6379/3', '[]', '[::1]b:6379'];
+        foreach ($hosts as $host) {
+            yield ["redis://{$host}", 'its IPv6 address is not in brackets, like [::1]'];
+        }
         yield ['redis://:a@[::1]:port/3', 'its port is not a number from 1 to 65535'];
         yield ['redis:///3', 'it has no host'];
         yield ['redis://:a@', 'it has no host'];
@@ -96,6 +106,7 @@ final class AddressTest extends TidyTestCase
             ['redis://:s3cr3t@'],
             ['redis://host:port'],
             ['redis://host/name'],
+            ['redis://host/99999999999999999999'],
         ];
         yield from [['redis://host?timeout=1'], ['redis://:s3cr3t#@host']];
         yield from [

@@ -14,6 +14,12 @@ final class Address
     /** Matches what an address never contains. parse_url() would replace control characters by underscores. */
     private const STRAY_CHARACTER_PATTERN = '/^ | $|[\x00-\x1F\x7F?#]/D';
 
+    /** parse_url() would take the end of an IPv6 address without brackets for the port. */
+    private const HOST_PATTERN = '/^(?:\[[^[\]]+\]|[^:[\]]+)$/D';
+
+    /** Matches an IPv6 address without both brackets, after user and password. */
+    private const BARE_IPV6_PATTERN = '~://(?:.*@)?+(?:\[(?![^]/]+\](?:[:/]|$))|[\da-f:.]*:[\da-f.]*:)~is';
+
     /**
      * @param string $host name or IP address; '' for a Unix socket
      * @param string $path path of the Unix socket; '' for none
@@ -48,11 +54,7 @@ final class Address
         $scheme = strtolower($parts['scheme'] ?? '');
         $host = $parts['host'] ?? '';
         $path = $parts['path'] ?? '';
-        $isAddress = match ($scheme) {
-            'redis', 'rediss' => $host !== '',
-            'unix' => $host === 'localhost' && $path !== '' && !isset($parts['port']),
-            default => false,
-        };
+        $isAddress = self::isAddress($scheme, $host, $parts['port'] ?? null, $path);
         if (!$isAddress || preg_match(self::STRAY_CHARACTER_PATTERN, $address) === 1) {
             throw new \ValueError(
                 'The address of a broker must be redis://:password@host:port/database, rediss:// for TLS, '
@@ -60,7 +62,7 @@ final class Address
                     . 'with special characters of the password percent-encoded, but ' . self::mistake($address),
             );
         }
-        if ($scheme !== 'unix' && preg_match('~^(/\d*)?$~D', $path) !== 1) {
+        if ($scheme !== 'unix' && preg_match('~^(/\d{0,10})?$~D', $path) !== 1) {
             throw new \ValueError('The path in the address of a broker must be a database number');
         }
 
@@ -93,6 +95,15 @@ final class Address
         return ['address' => (string) $this];
     }
 
+    private static function isAddress(string $scheme, string $host, ?int $port, string $path): bool
+    {
+        return match ($scheme) {
+            'redis', 'rediss' => preg_match(self::HOST_PATTERN, $host) === 1 && $port !== 0,
+            'unix' => $host === 'localhost' && $path !== '' && $port === null,
+            default => false,
+        };
+    }
+
     /** Returns a clause with the first mistake in a malformed address. It contains no part of the address. */
     private static function mistake(#[\SensitiveParameter] string $address): string
     {
@@ -106,7 +117,8 @@ final class Address
                 => 'its password contains /, which must be %2F',
             strncasecmp($address, 'unix', 4) === 0
                 => 'it has no path of a socket, which must begin with / after unix:// or @',
-            preg_match('~[^:/@]:[^/:@\]]*(?:/\d*)?$~D', $address) === 1 => 'its port is not a number from 1 to 65535',
+            preg_match(self::BARE_IPV6_PATTERN, $address) === 1 => 'its IPv6 address is not in brackets, like [::1]',
+            preg_match('~[^:/@]:+[^/:@\]]*(?:/\d*)?$~D', $address) === 1 => 'its port is not a number from 1 to 65535',
             default => 'it has no host',
         };
     }
