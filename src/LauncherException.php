@@ -7,9 +7,15 @@ namespace Spindle;
 /** A launcher (the helper process that starts a pool's commands) has failed, or the pool was closed or killed. */
 final class LauncherException extends \RuntimeException implements SpindleException
 {
-    /** @param list<mixed> $unfinished keys of the commands without an outcome */
-    private function __construct(string $message, public readonly array $unfinished = [])
-    {
+    /**
+     * @param list<mixed> $unfinished keys of the commands without an outcome
+     * @param bool $mayHaveStarted whether some of these commands may have started
+     */
+    private function __construct(
+        string $message,
+        public readonly array $unfinished = [],
+        public readonly bool $mayHaveStarted = true,
+    ) {
         parent::__construct($message);
     }
 
@@ -46,6 +52,17 @@ final class LauncherException extends \RuntimeException implements SpindleExcept
             "The launcher died ({$how}). " . self::ended($unfinished) . ' without an outcome.'
                 . ' CommandPoolOptions(rerunAfterCrash: true) runs such commands again',
             $unfinished,
+        );
+    }
+
+    /** @param list<mixed> $unfinished */
+    public static function neverReady(string $how, array $unfinished): self
+    {
+        return new self(
+            "No launcher could be started: each one ended before it was ready ({$how}). "
+                . self::ended($unfinished) . '. Check that the option php of the pool names a command-line PHP',
+            $unfinished,
+            false,
         );
     }
 

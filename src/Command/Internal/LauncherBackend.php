@@ -164,7 +164,7 @@ final class LauncherBackend implements CommandBackend
         $isReplaceable = $this->launchers->died($launcher, $how);
         $mustFail = $launcher->isReady && !$this->options->rerunAfterCrash; // the commands may have started
         if (!$isReplaceable || $mustFail) {
-            $this->failDead($commands, $how);
+            $this->failDead($commands, $how, $launcher->isReady);
 
             return;
         }
@@ -317,11 +317,15 @@ final class LauncherBackend implements CommandBackend
     }
 
     /** @param array<int, PendingCommand> $commands commands of a dead launcher */
-    private function failDead(array $commands, string $how): void
+    private function failDead(array $commands, string $how, bool $wasReady = true): void
     {
+        $isStarted = static fn(PendingCommand $pending): bool => $pending->started;
+        $mayHaveStarted = $wasReady || array_filter($commands, $isStarted) !== [];
         $this->events->get()?->onLost(
             $commands,
-            static fn(array $keys): LauncherException => LauncherException::died($how, $keys),
+            static fn(array $keys): LauncherException => $mayHaveStarted
+                ? LauncherException::died($how, $keys)
+                : LauncherException::neverReady($how, $keys),
         );
     }
 }

@@ -175,8 +175,11 @@ final readonly class ServerError
             }
         }
         $message = strtr($message, $hidden);
+        if ($values !== []) {
+            $message = $this->withoutQuotes($message, self::FIRST_TO_LAST_PATTERN);
+        }
 
-        return $this->withParameter($values === [] ? $message : $this->withoutQuotes($message, self::FIRST_TO_LAST_PATTERN));
+        return $this->withParameter($message);
     }
 
     public function isReadOnly(): bool

@@ -23,6 +23,12 @@ final class LeaseGuard
 {
     use NotCopyable;
 
+    /** Byte that the helper writes when it is ready. */
+    private const READY = '+';
+
+    /** Maximum seconds until the helper is ready. This blocks the event loop, usually for some milliseconds. */
+    private const START_TIMEOUT = 10;
+
     /** @var resource|null the helper process; null while it is not running */
     private mixed $process = null;
 
@@ -52,7 +58,7 @@ final class LeaseGuard
         $replaced = array_fill_keys(Descriptors::toReplace(), $none);
         $php = PhpBinary::find($this->php, 'WorkerPoolOptions');
         $command = [$php, ...PhpBinary::options(), __DIR__ . '/lease-guard.php', (string) getmypid()];
-        $descriptors = [['pipe', 'r'], $none, $none] + $replaced;
+        $descriptors = [['pipe', 'r'], ['socket'], $none] + $replaced;
         $pipes = [];
         $process = Warnings::suppressed(static function () use ($command, $descriptors, &$pipes): mixed {
             return proc_open($command, $descriptors, $pipes, '/');
@@ -62,6 +68,17 @@ final class LeaseGuard
         }
         stream_set_blocking($pipes[0], false);
         [$this->process, $this->pipe] = [$process, $pipes[0]];
+        stream_set_timeout($pipes[1], self::START_TIMEOUT);
+        $isReady = Warnings::suppressed(static fn(): string|false => fread($pipes[1], 1)) === self::READY;
+        fclose($pipes[1]);
+        if (!$isReady) {
+            proc_terminate($process, 9); // SIGKILL
+            $this->close();
+            $reason = 'the process of the lease guard did not become ready. Check that WorkerPoolOptions(php:) names a'
+                . ' command-line PHP';
+
+            throw LauncherException::cannotStart($reason);
+        }
         $this->extend($this->until);
     }
 

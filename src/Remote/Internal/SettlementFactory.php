@@ -7,6 +7,7 @@ namespace Spindle\Remote\Internal;
 use Amp\CancelledException;
 use Spindle\Command\CommandResult;
 use Spindle\Command\PortableCommand;
+use Spindle\Internal\Excerpt;
 use Spindle\LauncherException;
 use Spindle\Remote\Delivery;
 use Spindle\Remote\InvalidSignatureException;
@@ -32,6 +33,12 @@ final class SettlementFactory
 
     /** Number of refusals after which a job is dead, even if the same agent has refused it each time. */
     private const MAX_REFUSALS = 4;
+
+    /** Maximum bytes of an outcome to which a note is added. PHP's own messages about missing code are short. */
+    private const MAX_NOTED_BYTES = 0x1_0000;
+
+    /** Maximum bytes of the reason in a dead letter: the exception's message and trace. */
+    private const MAX_REASON_BYTES = 0x1_0000;
 
     /** @param int $maxResult maximum size of a result in bytes */
     public function __construct(
@@ -139,7 +146,7 @@ final class SettlementFactory
         $attempts = $job->body->retryPolicy->maxAttempts;
         $isMissingCode = preg_match(self::MISSING_CODE_PATTERN, $thrown->message) === 1
             && ($isUnreadable || $thrown->isA(\Error::class));
-        if ($isMissingCode) {
+        if ($isMissingCode && \strlen($outcome) <= self::MAX_NOTED_BYTES) {
             $outcome = PortableOutcome::withNote($outcome, " (on the agent {$this->owner})");
         }
         [$maxAttempts, $retry] = match (true) {
@@ -189,7 +196,8 @@ final class SettlementFactory
                 $job->attempt(),
                 $failure->getMessage(),
             ),
-            $failure instanceof LauncherException && $failure->unfinished !== [] => $this->mayCrashAgain($job)
+            $failure instanceof LauncherException && $failure->unfinished !== [] && $failure->mayHaveStarted
+                => $this->mayCrashAgain($job)
                 ? $this->crashed($job, $failure->getMessage())
                 : $this->lost($job, $job->attempt(), $failure->getMessage()),
             $failure instanceof WorkerCrashedException => $this->mayCrashAgain($job)
@@ -285,6 +293,8 @@ final class SettlementFactory
 
     private function reasonJson(string $reason, int $attempts): string
     {
+        $reason = Excerpt::of($reason, self::MAX_REASON_BYTES);
+
         return json_encode(
             ['reason' => $reason, 'attempts' => $attempts, 'owner' => $this->owner],
             \JSON_INVALID_UTF8_SUBSTITUTE | \JSON_THROW_ON_ERROR,

@@ -27,6 +27,8 @@ $findProcesses = static function () use ($agentPid): array {
     return array_values(array_diff($pids, [getmypid()]));
 };
 stream_set_blocking(\STDIN, false);
+fwrite(\STDOUT, '+'); // LeaseGuard::READY
+fclose(\STDOUT);
 while (true) {
     $microseconds = min(3_600_000_000, max(0, intdiv($until - hrtime(true), 1000)));
     $reads = [\STDIN];

@@ -43,6 +43,10 @@ final class SupervisorHealthTest extends ServeTestCase
             [$this->get('/healthz', $this->adminAddress)->status, $this->get('/healthz', $this->adminAddress)->body],
         );
         self::assertSame(200, $this->get('/livez', $this->adminAddress)->status);
+        [, $admin] = $this->workers();
+        posix_kill($admin, \SIGKILL);
+        $this->awaitLogged("admin (pid {$admin}) was killed by signal 9; another takes its place");
+        self::assertSame(503, $this->get('/healthz', $this->adminAddress)->status);
         $this->file('go', '');
         Eventually::holds(
             fn(): bool => $this->get('/healthz', $this->adminAddress)->status === 200,

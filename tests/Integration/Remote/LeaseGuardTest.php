@@ -5,6 +5,8 @@ declare(strict_types=1);
 namespace Spindle\Tests\Integration\Remote;
 
 use Spindle\Command\Command;
+use Spindle\Command\CommandPool;
+use Spindle\Command\CommandPoolOptions;
 use Spindle\LauncherException;
 use Spindle\Remote\Internal\AgentPools;
 use Spindle\Remote\Internal\LeaseGuard;
@@ -56,5 +58,38 @@ final class LeaseGuardTest extends TidyTestCase
         $this->expectException(LauncherException::class);
         $this->expectExceptionMessage("'/no/such/php' is not an executable file. Set its path with WorkerPoolOptions(");
         (new LeaseGuard('/no/such/php'))->start();
+    }
+
+    public function testAGuardThatDoesNotBecomeReadyIsAnError(): void
+    {
+        $guard = new LeaseGuard($this->unusablePhp());
+        $this->expectException(LauncherException::class);
+        $this->expectExceptionMessage('lease guard did not become ready. Check that WorkerPoolOptions(php:)');
+        $guard->start();
+    }
+
+    public function testCommandsThatNoLauncherCouldStartHaveNotStarted(): void
+    {
+        $pool = new CommandPool(1, 0, new CommandPoolOptions(rerunAfterCrash: true, php: $this->unusablePhp()));
+        try {
+            $pool->execute(Command::of('true'));
+            self::fail('The command ran');
+        } catch (LauncherException $failure) {
+            self::assertStringStartsWith('No launcher could be started: each one ended', $failure->getMessage());
+            self::assertStringContainsString('option php', $failure->getMessage());
+            self::assertStringNotContainsString('rerunAfterCrash', $failure->getMessage());
+            self::assertFalse($failure->mayHaveStarted);
+            self::assertCount(1, $failure->unfinished);
+        }
+    }
+
+    /** Returns the path of a program that exits immediately. */
+    private function unusablePhp(): string
+    {
+        $path = $this->path('php');
+        file_put_contents($path, "#!/bin/sh\nexit 1\n");
+        chmod($path, 0o755);
+
+        return $path;
     }
 }

@@ -96,7 +96,7 @@ final readonly class ServerFactory
     private function checkDescriptors(array $sockets): void
     {
         try {
-            Listeners::checkDescriptors(array_keys($sockets));
+            Listeners::checkDescriptors(str_replace('tcp://', '', array_keys($sockets)));
         } catch (ListenException $failure) {
             throw AppException::unusable($this->app, $failure);
         }

@@ -262,7 +262,9 @@ final class Slots
 
     private function scheduleStart(Slot $slot, string $reason): void
     {
-        $this->starting && throw AppException::reported($this->app, "{$this->app} can't be served: {$reason}");
+        if ($this->starting && ($slot->role->runsApplication || $slot->startFailures > 0)) {
+            throw AppException::reported($this->app, "{$this->app} can't be served: {$reason}");
+        }
         $delay = match (true) {
             $slot->startFailures > 0 => $this->startBackoff->after($slot->startFailures),
             $slot->earlyEnds > 1 => $this->earlyEndBackoff->after($slot->earlyEnds - 1),
