@@ -110,6 +110,16 @@ final class LauncherException extends \RuntimeException implements SpindleExcept
     }
 
     /** @param list<mixed> $unfinished */
+    public static function destroyed(array $unfinished): self
+    {
+        return new self(
+            'PHP has destroyed the pool, because the script has ended. ' . self::ended($unfinished)
+                . '. Wait for commands earlier, for example in a shutdown function',
+            $unfinished,
+        );
+    }
+
+    /** @param list<mixed> $unfinished */
     private static function ended(array $unfinished): string
     {
         $count = \count($unfinished);

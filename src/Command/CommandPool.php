@@ -62,7 +62,7 @@ final class CommandPool implements Lifecycle, Statistics
 
     public function __destruct()
     {
-        $this->dispatcher->kill();
+        $this->dispatcher->kill(LauncherException::destroyed(...));
     }
 
     /**

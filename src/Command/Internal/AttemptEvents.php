@@ -24,6 +24,14 @@ interface AttemptEvents
      */
     public function onLost(array $commands, \Closure $reason): void;
 
+    /**
+     * Ends all commands and the pool. Also called when PHP destroys a launcher at the end of the script, because
+     * destructors that PHP calls later may wait for the commands.
+     *
+     * @param (\Closure(list<mixed>): \Throwable)|null $reason see {@see onLost()}; null if the application calls kill()
+     */
+    public function kill(?\Closure $reason = null): void;
+
     /** Called when a command could not start for lack of a descriptor or process. The command's slot is free. */
     public function onExhausted(PendingCommand $pending): void;
 

@@ -274,7 +274,7 @@ final class CommandDispatcher implements AttemptEvents
     }
 
     /** Ends all commands and the launchers. The owners of the commands get an exception. */
-    public function kill(): void
+    public function kill(?\Closure $reason = null): void
     {
         $this->isClosed = true;
         $commands = $this->allCommands();
@@ -282,7 +282,7 @@ final class CommandDispatcher implements AttemptEvents
         $this->delayedStarts?->clear();
         $this->delivering = [];
         $this->backend->close();
-        $this->onLost($commands, LauncherException::killed(...));
+        $this->onLost($commands, $reason ?? LauncherException::killed(...));
         $this->closing->wakeAll();
     }
 

@@ -57,8 +57,10 @@ final class Launcher implements LauncherEvents
         $this->backend->get()?->onDeath($this, $how);
     }
 
-    /** Does nothing, because later commands are refused ({@see add()}). */
-    public function onDestroyed(): void {}
+    public function onDestroyed(): void
+    {
+        $this->backend->get()?->onDestroyed();
+    }
 
     public function onFork(): void
     {

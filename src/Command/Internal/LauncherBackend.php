@@ -199,6 +199,12 @@ final class LauncherBackend implements CommandBackend
         $this->events->get()?->onLost($commands, LauncherException::forked(...));
     }
 
+    /** Handles the destruction of a launcher, see {@see LauncherEvents::onDestroyed()}. */
+    public function onDestroyed(): void
+    {
+        $this->events->get()?->kill(LauncherException::destroyed(...));
+    }
+
     /** Removes a launcher that will run none of its commands, and fails these commands. */
     public function launcherFailed(Launcher $launcher, LauncherException $why): void
     {

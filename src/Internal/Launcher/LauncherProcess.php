@@ -84,7 +84,7 @@ final class LauncherProcess
 
     public function __destruct()
     {
-        if (!$this->closed) {
+        if (!$this->closed && !$this->closeInFork()) {
             $this->events->get()?->onDestroyed();
         }
         $this->close();
