@@ -276,7 +276,7 @@ final class TaskDispatcher implements PoolEvents
             return;
         }
         $isInUse = $this->submissions->openCount > 0 || $this->workers->hasReader();
-        $isInUse ? $this->activity->release() : $this->kill(true);
+        $isInUse ? $this->activity->release() : $this->kill(true, ExecutorClosedException::destroyed());
     }
 
     /** Fails all tasks. Otherwise a destructor that PHP calls later would wait for a task that has no worker. */

@@ -11,6 +11,8 @@ use Spindle\Tests\OwnDirectory;
 use Spindle\Worker\ExecutorClosedException;
 use Spindle\Worker\Internal\ItemSource;
 use Spindle\Worker\Internal\ItemStream;
+use Spindle\Worker\WorkerPool;
+use Spindle\Worker\WorkerPoolOptions;
 use Symfony\Component\Process\Process;
 
 /** Tests destructors that use a pool of which PHP has already destroyed parts. */
@@ -54,6 +56,17 @@ final class DestructorTest extends TestCase
 
         $this->expectExceptionObject(ExecutorClosedException::destroyed());
         $generator->current();
+    }
+
+    public function testAMapWhosePoolWasDestroyedThrows(): void
+    {
+        $pool = new WorkerPool(1, options: new WorkerPoolOptions(grace: 0.1));
+        $results = $pool->map([0, 60], static fn(int $seconds): int => sleep($seconds));
+        $results->rewind(); // until the first result
+        $pool->__destruct(); // at the end of the script, PHP destroys objects that are in use
+
+        $this->expectExceptionObject(ExecutorClosedException::destroyed());
+        $results->next();
     }
 
     /** Returns the output of a script whose end destroys parts of the pool before the pool's owner. */
