@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Http\Client;
 
 use Amp\Cancellation;
+use Amp\CancelledException;
 use Amp\DeferredCancellation;
 use GuzzleHttp\Exception\ConnectException;
 use GuzzleHttp\Exception\RequestException;
@@ -100,11 +101,30 @@ final class GuzzleHandler
                 // The promise is rejected below.
             }
             if ($promise->getState() === PromiseInterface::PENDING) {
-                $failure === null ? $promise->resolve($response) : $promise->reject($failure);
+                $failure === null
+                    ? $promise->resolve($response)
+                    : $promise->reject(self::reason($failure, $cancellation, $request));
             }
         });
 
         return $promise;
+    }
+
+    /** Returns the reason for the rejection of a pending promise, and says so if PHP has destroyed the cancellation. */
+    private static function reason(
+        \Throwable $failure,
+        DeferredCancellation $cancellation,
+        RequestInterface $request,
+    ): \Throwable {
+        // The application can cancel only the promise, and then the promise is not pending.
+        return $failure instanceof CancelledException && $cancellation->isCancelled()
+            ? new ConnectException(
+                'PHP has destroyed the request, because the script has ended. Wait for the promise earlier, for example'
+                    . ' in a shutdown function',
+                $request,
+                $failure,
+            )
+            : $failure;
     }
 
     private function transfer(

@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Integration\Http\Client;
 
+use Amp\Cancellation;
+use Amp\DeferredCancellation;
 use Amp\Socket\Socket;
 use GuzzleHttp\Client;
 use GuzzleHttp\Cookie\CookieJar;
@@ -518,6 +520,31 @@ final class GuzzleHandlerTest extends TestCase
         });
 
         self::assertSame('a', (string) $promise->wait()->getBody());
+    }
+
+    /** @param array<string, mixed> $options */
+    #[TestWith([[]])]
+    #[TestWith([['delay' => 60_000]])]
+    public function testAWaitForARequestOfWhichPhpHasDestroyedAPartThrows(array $options): void
+    {
+        $this->serve(static function (ServerRequestInterface $request): Response {
+            $left = $request->getAttribute(Cancellation::class);
+            \assert($left instanceof Cancellation);
+            delay(25, cancellation: $left);
+
+            return new Response();
+        });
+        $url = 'http' . substr($this->address, \strlen('tcp'));
+        $promise = (new GuzzleHandler())(new Request('GET', $url), $options);
+        delay(0);
+        $onCancel = (new \ReflectionProperty($promise, 'onCancel'))->getValue($promise);
+        \assert($onCancel instanceof \Closure);
+        $cancellation = (new \ReflectionFunction($onCancel))->getClosureThis();
+        \assert($cancellation instanceof DeferredCancellation);
+        $cancellation->__destruct(); // at the end of the script, PHP destroys objects that are in use
+
+        $failure = self::thrown(ConnectException::class, static fn() => $promise->wait());
+        self::assertStringStartsWith('PHP has destroyed the request, because the script has', $failure->getMessage());
     }
 
     public function testAProxyThatIsNotSupportedFailsOnlyTheRequestsThatWouldUseIt(): void
