@@ -301,7 +301,7 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
                 $response = $this->attempt($request, $options, $deadline, $cancellation);
                 $redirect = $options->maxRedirects === 0
                     ? null
-                    : Redirect::of($response, $request->url(), $request->method);
+                    : Redirect::of($response, $request->url, $request->method);
                 $target = $redirect === null ? null : $request->redirected($redirect);
                 if ($target === null) {
                     $hasResponse = true;
@@ -340,18 +340,18 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
         ?Cancellation $cancellation,
     ): Response {
         $proxy = $options->proxy?->for($request);
-        $pool = $this->pools->for($request->url(), $proxy, $options);
+        $pool = $this->pools->for($request->url, $proxy, $options);
         $mayExpect = true;
         for ($mustBeNew = false;; $mustBeNew = true) {
             $left = self::secondsUntil($deadline, $request, $options);
             $connection = $pool->acquire($request, $options, $left, $cancellation, $mustBeNew);
             $connection->begin($options, $deadline, $cancellation);
-            $isRelayed = $proxy !== null && $request->url()->scheme === 'http';
+            $isRelayed = $proxy !== null && $request->url->scheme === 'http';
             $exchange = new ClientExchange(
                 $connection,
                 $this->withDefaults($request, $options),
                 $options,
-                $isRelayed ? $request->url()->origin() : '',
+                $isRelayed ? $request->url->origin() : '',
                 $isRelayed ? $proxy->authorization() ?? '' : '',
                 $mayExpect,
             );
@@ -406,7 +406,7 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
     ): Response {
         $fields = $head->fields;
         if ($this->options->cookies !== null && isset($fields['set-cookie'])) {
-            $this->options->cookies->store((string) $request->url(), $fields['set-cookie'][1]);
+            $this->options->cookies->store((string) $request->url, $fields['set-cookie'][1]);
         }
         $body = new ResponseBody(
             $connection,
@@ -430,14 +430,14 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
 
     private function withDefaults(OutgoingRequest $request, RequestOptions $options): OutgoingRequest
     {
-        $fields = $request->fields();
+        $fields = $request->fields;
         if ($this->options->userAgent !== '') {
             $fields += ['user-agent' => ['User-Agent', [$this->options->userAgent]]];
         }
         if ($options->decompress && \extension_loaded('zlib') && !isset($fields['range'])) {
             $fields += ['accept-encoding' => ['Accept-Encoding', ['gzip']]];
         }
-        $cookies = $this->options->cookies?->header((string) $request->url()) ?? '';
+        $cookies = $this->options->cookies?->header((string) $request->url) ?? '';
 
         return $request->withFields($fields)->withCookies($cookies);
     }

@@ -36,7 +36,7 @@ final class InvalidRequestException extends \RuntimeException implements HttpCli
     public static function ofBody(OutgoingRequest $request, UnreadableBodyException $failure): self
     {
         return new self(
-            "{$request->method} {$request->url()->withoutSecrets()} failed: {$failure->getMessage()}",
+            "{$request->method} {$request->url->withoutSecrets()} failed: {$failure->getMessage()}",
             new FailedRequest($request),
             $failure->getPrevious(),
         );

@@ -103,16 +103,16 @@ final class Proxy
     public function for(OutgoingRequest $request): ?Url
     {
         foreach ($this->bypasses as $bypass) {
-            if ($bypass->matches($request->url())) {
+            if ($bypass->matches($request->url)) {
                 return null;
             }
         }
-        $proxy = $this->proxies[$request->url()->scheme] ?? null;
+        $proxy = $this->proxies[$request->url->scheme] ?? null;
 
         return \is_string($proxy)
             ? throw ConnectFailedException::of(
                 $request,
-                "the proxy for {$request->url()->scheme} ({$proxy}) " . self::EXPECTED,
+                "the proxy for {$request->url->scheme} ({$proxy}) " . self::EXPECTED,
             )
             : $proxy;
     }

@@ -132,7 +132,6 @@ final class SecretValuesTest extends TestCase
         yield 'options of a client' => [new HttpClientOptions(request: $options, cookies: $jar)];
         yield 'a client' => [new HttpClient(new HttpClientOptions(cookies: $jar))];
         yield 'a jar' => [$jar];
-        yield 'a request' => [self::request()];
         yield 'a failure' => [self::failure()];
         $response = new Response(200, ['Set-Cookie' => 'a=secret']);
         yield 'a failure with a response' => [

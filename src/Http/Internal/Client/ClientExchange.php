@@ -53,7 +53,7 @@ final class ClientExchange
      */
     public function run(): array
     {
-        $body = $this->request->body();
+        $body = $this->request->body;
         $body = $body instanceof ReportedText ? $body->readIfShort() : $body;
         $size = \is_string($body)
             ? \strlen($body)
@@ -100,15 +100,15 @@ final class ClientExchange
     /** Returns the caller's Content-Length. Ignores 0: with the size 0, the bytes of the stream would not be sent. */
     private function declaredSize(): ?int
     {
-        $values = $this->request->fields()['content-length'][1] ?? [];
+        $values = $this->request->fields['content-length'][1] ?? [];
 
         return preg_match('/^0*+([1-9]\d{0,17})$/D', implode(',', $values), $match) === 1 ? (int) $match[1] : null;
     }
 
     private function head(?int $size, bool $expects): string
     {
-        $fields = $this->request->fields();
-        $url = $this->request->url();
+        $fields = $this->request->fields;
+        $url = $this->request->url;
         $lines = isset($fields['host']) ? '' : "Host: {$url->authority}\r\n";
         if ($this->targetPrefix === '' || $this->proxyAuthorization !== '') {
             unset($fields['proxy-authorization']); // only a proxy whose URL has no credentials gets this field

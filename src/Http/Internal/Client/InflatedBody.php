@@ -49,17 +49,22 @@ final class InflatedBody implements StreamInterface
     /** Exception that each read throws after all decompressed bytes were read. */
     private ?\Throwable $failure = null;
 
+    /** The {@see OutgoingRequest}. var_export() and an array cast do not show its fields. */
+    private readonly \SensitiveParameterValue $request;
+
     /**
      * @param string $coding Content-Encoding of the response
      * @param string $encodedLength Content-Length of the response; '' without one
      */
     public function __construct(
         private readonly ResponseBody $source,
-        private readonly OutgoingRequest $request,
+        OutgoingRequest $request,
         private readonly int $maxBodyBytes,
         public readonly string $coding = 'gzip',
         public readonly string $encodedLength = '',
-    ) {}
+    ) {
+        $this->request = new \SensitiveParameterValue($request);
+    }
 
     /**
      * Returns whether a body can be decompressed: gzip is its only coding, and ext-zlib is loaded.
@@ -93,13 +98,13 @@ final class InflatedBody implements StreamInterface
             $length = \strlen($contents);
             if ($length > $this->maxBodyBytes) {
                 throw $this->fail(InvalidResponseException::of(
-                    $this->request,
+                    $this->request(),
                     "the decompressed body is longer than {$this->maxBodyBytes} bytes"
                         . ' (RequestOptions::$maxBodyBytes)',
                 ));
             }
             if ($length > self::READ_BYTES && !(new FreeMemory())->allowsPart($length + self::READ_BYTES, $length)) {
-                throw $this->fail(InvalidResponseException::outOfMemory($this->request, $length));
+                throw $this->fail(InvalidResponseException::outOfMemory($this->request(), $length));
             }
         }
 
@@ -167,7 +172,7 @@ final class InflatedBody implements StreamInterface
 
     public function getMetadata(?string $key = null): mixed
     {
-        return $this->request->metadata($key);
+        return $this->request()->metadata($key);
     }
 
     public function close(): void
@@ -179,6 +184,12 @@ final class InflatedBody implements StreamInterface
     public function isReadable(): bool
     {
         return !$this->isClosed;
+    }
+
+    private function request(): OutgoingRequest
+    {
+        /** @var OutgoingRequest */
+        return $this->request->getValue();
     }
 
     /** @throws \Throwable an earlier failure of the body, if there was one */
@@ -208,8 +219,8 @@ final class InflatedBody implements StreamInterface
         }
         if ($this->member !== null && $this->source->eof()) {
             $this->source->close();
-            $this->failure = InvalidResponseException::of($this->request, 'the compressed body ends too early');
-            $this->request->call->countFailure();
+            $this->failure = InvalidResponseException::of($this->request(), 'the compressed body ends too early');
+            $this->request()->call->countFailure();
         }
     }
 
@@ -226,7 +237,7 @@ final class InflatedBody implements StreamInterface
             }
             if (!$isMember && $bytes !== self::MAGIC[0]) {
                 throw $this->fail(InvalidResponseException::of(
-                    $this->request,
+                    $this->request(),
                     "the body is not compressed, although its Content-Encoding is {$this->coding}",
                 ));
             }
@@ -237,7 +248,7 @@ final class InflatedBody implements StreamInterface
         if ($member === false || $output === false) {
             // zlib has one error code for wrong data, a wrong checksum and a wrong length.
             throw $this->fail(InvalidResponseException::of(
-                $this->request,
+                $this->request(),
                 'the compressed body is corrupt: its data, checksum or length is wrong',
             ));
         }
@@ -252,7 +263,7 @@ final class InflatedBody implements StreamInterface
     private function fail(InvalidResponseException $failure): InvalidResponseException
     {
         $this->discard();
-        $this->request->call->countFailure();
+        $this->request()->call->countFailure();
 
         return $this->failure = $failure;
     }

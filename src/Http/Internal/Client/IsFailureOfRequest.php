@@ -26,7 +26,7 @@ trait IsFailureOfRequest
      */
     public static function of(OutgoingRequest $request, string $why, ?\Throwable $previous = null): self
     {
-        return new self("{$request->method} {$request->url()->withoutSecrets()} failed: {$why}", $request, $previous);
+        return new self("{$request->method} {$request->url->withoutSecrets()} failed: {$why}", $request, $previous);
     }
 
     public function getRequest(): RequestInterface

@@ -12,11 +12,7 @@ use Spindle\Http\Internal\Message\Fields;
 use Spindle\Http\Internal\Message\HeadReader;
 use Spindle\Http\Internal\Message\IterableStream;
 
-/**
- * A request of a client. Neither var_export() nor an array cast shows its URL, fields and body, which may be secret.
- *
- * @phpstan-import-type FieldMap from Fields
- */
+/** @phpstan-import-type FieldMap from Fields */
 final readonly class OutgoingRequest
 {
     /** Methods that can be repeated if the connection ended before an answer: RFC 9110, 9.2.2. */
@@ -26,21 +22,14 @@ final readonly class OutgoingRequest
 
     private const METHOD_PATTERN = '@^' . HeadReader::TOKEN . '$@D';
 
-    /** URL, fields and body. */
-    private \SensitiveParameterValue $values;
-
     /** @param FieldMap $fields valid fields */
     public function __construct(
         public string $method,
-        Url $url,
-        #[\SensitiveParameter]
-        array $fields,
-        #[\SensitiveParameter]
-        string|StreamInterface $body,
+        public Url $url,
+        public array $fields,
+        public string|StreamInterface $body,
         public Call $call,
-    ) {
-        $this->values = new \SensitiveParameterValue([$url, $fields, $body]);
-    }
+    ) {}
 
     /**
      * @param FieldMap $fields valid fields
@@ -78,26 +67,10 @@ final readonly class OutgoingRequest
         return new self($method, $parsed, $fields, $body, $call);
     }
 
-    public function url(): Url
-    {
-        return $this->values()[0];
-    }
-
-    /** @return FieldMap */
-    public function fields(): array
-    {
-        return $this->values()[1];
-    }
-
-    public function body(): string|StreamInterface
-    {
-        return $this->values()[2];
-    }
-
     /** @param FieldMap $fields valid fields */
     public function withFields(#[\SensitiveParameter] array $fields): self
     {
-        return new self($this->method, $this->url(), $fields, $this->body(), $this->call);
+        return new self($this->method, $this->url, $fields, $this->body, $this->call);
     }
 
     /**
@@ -118,9 +91,9 @@ final readonly class OutgoingRequest
      */
     public function redirected(Redirect $redirect): ?self
     {
-        $fields = $redirect->url->origin() === $this->url()->origin()
-            ? $this->fields()
-            : array_diff_key($this->fields(), Redirect::CREDENTIALS);
+        $fields = $redirect->url->origin() === $this->url->origin()
+            ? $this->fields
+            : array_diff_key($this->fields, Redirect::CREDENTIALS);
         unset($fields['host']);
         if ($redirect->dropsBody) {
             $fields = array_diff_key($fields, Redirect::BODY_FIELDS);
@@ -129,7 +102,7 @@ final readonly class OutgoingRequest
         }
 
         return $this->rewindBody()
-            ? new self($this->method, $redirect->url, $fields, $this->body(), $this->call)
+            ? new self($this->method, $redirect->url, $fields, $this->body, $this->call)
             : null;
     }
 
@@ -141,11 +114,10 @@ final readonly class OutgoingRequest
      */
     public function withCookies(#[\SensitiveParameter] string $ofJar): self
     {
-        $fields = $this->fields();
-        if ($ofJar === '' && !isset($fields['cookie'])) {
+        if ($ofJar === '' && !isset($this->fields['cookie'])) {
             return $this;
         }
-        $cookies = array_map(static fn(string $line): string => trim($line, "; \t"), $fields['cookie'][1] ?? []);
+        $cookies = array_map(static fn(string $line): string => trim($line, "; \t"), $this->fields['cookie'][1] ?? []);
         $cookies = array_values(array_diff($cookies, ['']));
         preg_match_all('/(?:^|;)[ \t]*+([^=;]++)=/', implode(';', $cookies), $own);
         foreach ($ofJar === '' ? [] : explode('; ', $ofJar) as $cookie) {
@@ -155,13 +127,13 @@ final readonly class OutgoingRequest
         }
         $field = $cookies === [] ? [] : ['cookie' => ['Cookie', [implode('; ', $cookies)]]];
 
-        return $this->withFields(array_replace($fields, $field));
+        return new self($this->method, $this->url, array_replace($this->fields, $field), $this->body, $this->call);
     }
 
     /** Returns the metadata of the response's body: the URL as `uri`, without user, password and fragment. */
     public function metadata(?string $key): mixed
     {
-        $metadata = ['uri' => (string) $this->url()];
+        $metadata = ['uri' => (string) $this->url];
 
         return $key === null ? $metadata : $metadata[$key] ?? null;
     }
@@ -169,11 +141,11 @@ final readonly class OutgoingRequest
     public function toPsr(): RequestInterface
     {
         $headers = [];
-        foreach ($this->fields() as [$name, $values]) {
+        foreach ($this->fields as [$name, $values]) {
             $headers[$name] = $values;
         }
 
-        return new PsrRequest($this->method, (string) $this->url(), $headers, $this->body());
+        return new PsrRequest($this->method, (string) $this->url, $headers, $this->body);
     }
 
     /** @return array<string, mixed> without field values and the body, which may be secret */
@@ -181,8 +153,8 @@ final readonly class OutgoingRequest
     {
         return [
             'method' => $this->method,
-            'url' => $this->url()->withoutSecrets(),
-            'fields' => array_column($this->fields(), 0),
+            'url' => $this->url->withoutSecrets(),
+            'fields' => array_column($this->fields, 0),
         ];
     }
 
@@ -194,7 +166,7 @@ final readonly class OutgoingRequest
      */
     public function beginBody(): void
     {
-        $body = $this->body();
+        $body = $this->body;
         if (!\is_string($body)) {
             UnreadableBodyException::guard(static function () use ($body): void {
                 if ($body instanceof IterableStream && ($body->tell() > 0 || $body->eof())) {
@@ -211,7 +183,7 @@ final readonly class OutgoingRequest
     /** Rewinds the body. Returns false if the body can't be read a second time. */
     private function rewindBody(): bool
     {
-        $body = $this->body();
+        $body = $this->body;
         if (\is_string($body)) {
             return true;
         }
@@ -224,12 +196,5 @@ final readonly class OutgoingRequest
 
             return true;
         });
-    }
-
-    /** @return array{Url, FieldMap, string|StreamInterface} */
-    private function values(): array
-    {
-        /** @var array{Url, FieldMap, string|StreamInterface} */
-        return $this->values->getValue();
     }
 }

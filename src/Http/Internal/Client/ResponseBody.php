@@ -50,16 +50,20 @@ final class ResponseBody implements StreamInterface
     /** Exception that each further read throws. */
     private ?\Throwable $failure = null;
 
+    /** The {@see OutgoingRequest}. var_export() and an array cast do not show its fields. */
+    private readonly \SensitiveParameterValue $request;
+
     /** @param ClientConnection|null $connection null once the body is complete or closed, or has failed */
     public function __construct(
         private ?ClientConnection $connection,
         private readonly OriginPool $pool,
-        private readonly OutgoingRequest $request,
+        OutgoingRequest $request,
         private readonly ResponseHead $head,
         private readonly float $readTimeout,
         private readonly int $maxBodyBytes,
         private readonly ?Upload $upload,
     ) {
+        $this->request = new \SensitiveParameterValue($request);
         if ($connection !== null) {
             $connection->isAnswered = true;
         }
@@ -173,7 +177,7 @@ final class ResponseBody implements StreamInterface
 
     public function getMetadata(?string $key = null): mixed
     {
-        return $this->request->metadata($key);
+        return $this->request()->metadata($key);
     }
 
     public function close(): void
@@ -191,6 +195,12 @@ final class ResponseBody implements StreamInterface
     public function isReadable(): bool
     {
         return !$this->isClosed;
+    }
+
+    private function request(): OutgoingRequest
+    {
+        /** @var OutgoingRequest */
+        return $this->request->getValue();
     }
 
     private function refuseSecondReader(): void
@@ -215,11 +225,11 @@ final class ResponseBody implements StreamInterface
         try {
             $hasBytes = $connection->receive('the rest of the response', $this->readTimeout, 'readTimeout');
         } catch (TimedOutException $late) {
-            throw $this->fail(RequestTimeoutException::of($this->request, $late->getMessage(), $late));
+            throw $this->fail(RequestTimeoutException::of($this->request(), $late->getMessage(), $late));
         } catch (ClosedException $closed) {
-            throw $this->fail(ClientClosedException::of($this->request, $closed->getMessage(), $closed));
+            throw $this->fail(ClientClosedException::of($this->request(), $closed->getMessage(), $closed));
         } catch (UnreadableBodyException $unreadable) { // the upload may continue after the head has arrived
-            throw $this->fail(InvalidRequestException::ofBody($this->request, $unreadable));
+            throw $this->fail(InvalidRequestException::ofBody($this->request(), $unreadable));
         } catch (\Throwable $failure) { // the call was cancelled
             throw $this->fail($failure);
         } finally {
@@ -234,7 +244,7 @@ final class ResponseBody implements StreamInterface
             $this->finish();
         } else {
             throw $this->fail(ConnectionLostException::of(
-                $this->request,
+                $this->request(),
                 ConnectionEndedException::describe($connection, 'within the body of the response'),
             ));
         }
@@ -252,7 +262,7 @@ final class ResponseBody implements StreamInterface
                 $this->bytes .= $this->chunks->decode($connection->received, $offset);
             } catch (BadMessageException $malformed) {
                 throw $this->fail(InvalidResponseException::of(
-                    $this->request,
+                    $this->request(),
                     lcfirst($malformed->getMessage()),
                     $malformed,
                 ));
@@ -297,14 +307,14 @@ final class ResponseBody implements StreamInterface
             throw $this->fail($this->tooLong());
         }
         if ($length > self::READ_BYTES && !(new FreeMemory())->allowsPart($length + self::READ_BYTES, $length)) {
-            throw $this->fail(InvalidResponseException::outOfMemory($this->request, $length));
+            throw $this->fail(InvalidResponseException::outOfMemory($this->request(), $length));
         }
     }
 
     private function tooLong(): InvalidResponseException
     {
         return InvalidResponseException::of(
-            $this->request,
+            $this->request(),
             "the body is longer than {$this->maxBodyBytes} bytes (RequestOptions::\$maxBodyBytes)",
         );
     }
@@ -317,7 +327,7 @@ final class ResponseBody implements StreamInterface
         }
         $this->dropped += $this->offset;
         [$this->bytes, $this->offset] = ['', 0];
-        $this->request->call->countFailure();
+        $this->request()->call->countFailure();
 
         return $this->failure = $failure;
     }
