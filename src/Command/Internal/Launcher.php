@@ -108,7 +108,7 @@ final class Launcher implements LauncherEvents
     /** Records that a command has started. The launcher keeps the command, even if it was withdrawn. */
     public function started(PendingCommand $pending): void
     {
-        $pending->started = true;
+        $pending->started = $pending->mayHaveStarted = true;
         $this->endMove($pending);
     }
 

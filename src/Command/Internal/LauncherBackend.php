@@ -162,9 +162,12 @@ final class LauncherBackend implements CommandBackend
         $commands = $launcher->commands;
         $launcher->commands = [];
         $isReplaceable = $this->launchers->died($launcher, $how);
+        foreach ($commands as $pending) {
+            $pending->mayHaveStarted = $pending->mayHaveStarted || $launcher->isReady;
+        }
         $mustFail = $launcher->isReady && !$this->options->rerunAfterCrash; // the commands may have started
         if (!$isReplaceable || $mustFail) {
-            $this->failDead($commands, $how, $launcher->isReady);
+            $this->failDead($commands, $how);
 
             return;
         }
@@ -240,6 +243,7 @@ final class LauncherBackend implements CommandBackend
     private function exited(PendingCommand $pending, string $bytes, int $at, int $length): void
     {
         $this->exhaustedSince = null;
+        $pending->mayHaveStarted = true; // a retry may follow
         $this->finish($pending, ResultFactory::ofExit($pending, $bytes, $at, $length));
     }
 
@@ -323,10 +327,9 @@ final class LauncherBackend implements CommandBackend
     }
 
     /** @param array<int, PendingCommand> $commands commands of a dead launcher */
-    private function failDead(array $commands, string $how, bool $wasReady = true): void
+    private function failDead(array $commands, string $how): void
     {
-        $isStarted = static fn(PendingCommand $pending): bool => $pending->started;
-        $mayHaveStarted = $wasReady || array_filter($commands, $isStarted) !== [];
+        $mayHaveStarted = \in_array(true, array_column($commands, 'mayHaveStarted'), true);
         $this->events->get()?->onLost(
             $commands,
             static fn(array $keys): LauncherException => $mayHaveStarted

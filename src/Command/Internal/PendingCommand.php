@@ -49,6 +49,9 @@ final class PendingCommand
      */
     public bool $started = false;
 
+    /** Whether this attempt or an earlier one may have started. Never reset. */
+    public bool $mayHaveStarted = false;
+
     /** Working directory and umask of this process at the submission, for all attempts. '' for a removed directory. */
     public readonly string $currentDirectory;
     public readonly int $umask;

@@ -26,14 +26,22 @@ final class LeaseGuard
     /** Byte that the helper writes when it is ready. */
     private const READY = '+';
 
-    /** Maximum seconds until the helper is ready. This blocks the event loop, usually for some milliseconds. */
-    private const START_TIMEOUT = 10;
+    /** Maximum seconds until the helper is ready. */
+    private const START_TIMEOUT = 30.0;
 
     /** @var resource|null the helper process; null while it is not running */
     private mixed $process = null;
 
     /** @var resource|null the helper's standard input */
     private mixed $pipe = null;
+
+    /** @var resource|null stream on which the helper reports that it is ready; null once it has */
+    private mixed $ready = null;
+
+    private float $startedAt = 0.0;
+
+    /** The process that has started the helper, and not a fork of it. */
+    private int $ownerPid = 0;
 
     /** Time of {@see Clock::now()} at which the helper kills the processes; INF for never. */
     private float $until = \INF;
@@ -67,25 +75,18 @@ final class LeaseGuard
             throw LauncherException::cannotStart(error_get_last()['message'] ?? 'proc_open failed');
         }
         stream_set_blocking($pipes[0], false);
-        [$this->process, $this->pipe] = [$process, $pipes[0]];
-        stream_set_timeout($pipes[1], self::START_TIMEOUT);
-        $isReady = Warnings::suppressed(static fn(): string|false => fread($pipes[1], 1)) === self::READY;
-        fclose($pipes[1]);
-        if (!$isReady) {
-            proc_terminate($process, 9); // SIGKILL
-            $this->close();
-            $reason = 'the process of the lease guard did not become ready. Check that WorkerPoolOptions(php:) names a'
-                . ' command-line PHP';
-
-            throw LauncherException::cannotStart($reason);
-        }
+        stream_set_blocking($pipes[1], false);
+        [$this->process, $this->pipe, $this->ready] = [$process, ...$pipes];
+        [$this->startedAt, $this->ownerPid] = [Clock::now(), (int) getmypid()];
         $this->extend($this->until);
     }
 
     /**
+     * Sets a new time, and starts the helper again if it was killed.
+     *
      * @param float $until time of {@see Clock::now()} at which the processes are killed; INF while no job runs
      *
-     * @throws LauncherException when the helper was killed and can't be started again
+     * @throws LauncherException when the helper has not become ready, or can't be started again
      */
     public function extend(float $until): void
     {
@@ -93,9 +94,10 @@ final class LeaseGuard
         if ($this->pipe === null) {
             return;
         }
+        $this->checkReady();
         $time = is_finite($until) ? hrtime(true) + (int) (($until - Clock::now()) * 1e9) : \PHP_INT_MAX;
-        if (Warnings::write($this->pipe, "{$time}\n") === false) { // the helper was killed
-            $this->close();
+        if (Warnings::write($this->pipe, "{$time}\n") === false) { // the helper has ended
+            $this->ready === null ? $this->close() : $this->failStart();
             $this->start();
         }
     }
@@ -105,9 +107,38 @@ final class LeaseGuard
         if ($this->pipe !== null) {
             fclose($this->pipe);
         }
+        if ($this->ready !== null) {
+            fclose($this->ready);
+        }
         if ($this->process !== null) {
+            if ($this->ownerPid === getmypid()) {
+                proc_terminate($this->process, 9); // SIGKILL, because the helper may be suspended
+            }
             proc_close($this->process);
         }
-        $this->process = $this->pipe = null;
+        $this->process = $this->pipe = $this->ready = null;
+    }
+
+    /** Notes whether the helper is ready. Does not wait, because the agent must renew its lease in time. */
+    private function checkReady(): void
+    {
+        if ($this->ready === null) {
+            return;
+        }
+        if (Warnings::suppressed(fn(): string|false => fread($this->ready, 1)) === self::READY) {
+            fclose($this->ready);
+            $this->ready = null;
+        } elseif (feof($this->ready) || Clock::now() > $this->startedAt + self::START_TIMEOUT) {
+            $this->failStart();
+        }
+    }
+
+    private function failStart(): never
+    {
+        $this->close();
+        $reason = 'the process of the lease guard did not become ready. Check that WorkerPoolOptions(php:) names a'
+            . ' command-line PHP';
+
+        throw LauncherException::cannotStart($reason);
     }
 }

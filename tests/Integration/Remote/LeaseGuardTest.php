@@ -10,6 +10,7 @@ use Spindle\Command\CommandPoolOptions;
 use Spindle\LauncherException;
 use Spindle\Remote\Internal\AgentPools;
 use Spindle\Remote\Internal\LeaseGuard;
+use Spindle\Tests\Eventually;
 use Spindle\Tests\LauncherPhp;
 use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\Processes;
@@ -25,17 +26,14 @@ final class LeaseGuardTest extends TidyTestCase
     {
         $sockets = stream_socket_pair(\STREAM_PF_UNIX, \STREAM_SOCK_STREAM, 0);
         self::assertIsArray($sockets);
-        $others = Processes::childrenOf((int) getmypid());
         $guard = new LeaseGuard();
-        $guard->start();
-        $guards = array_keys(array_diff_key(Processes::childrenOf((int) getmypid()), $others));
-        self::assertCount(1, $guards);
+        $pid = $this->startedPid($guard);
         fclose($sockets[0]);
         stream_set_timeout($sockets[1], 5);
 
         self::assertSame('', fread($sockets[1], 1), 'the other end is closed');
         self::assertTrue(feof($sockets[1]));
-        self::assertTrue(Processes::isAlive($guards[0]));
+        self::assertTrue(Processes::isAlive($pid));
         $guard->close();
     }
 
@@ -66,6 +64,37 @@ final class LeaseGuardTest extends TidyTestCase
         $this->expectException(LauncherException::class);
         $this->expectExceptionMessage('lease guard did not become ready. Check that WorkerPoolOptions(php:)');
         $guard->start();
+        Eventually::holds(static function () use ($guard): bool {
+            $guard->extend(\INF);
+
+            return false;
+        }, 'it is noticed');
+    }
+
+    public function testASuspendedGuardDoesNotDelayTheEnd(): void
+    {
+        $guard = new LeaseGuard();
+        $pid = $this->startedPid($guard);
+        posix_kill($pid, \SIGSTOP);
+        $guard->close();
+
+        self::assertFalse(Processes::isAlive($pid));
+    }
+
+    public function testAGuardThatWasKilledIsStartedAgain(): void
+    {
+        $guard = new LeaseGuard();
+        $first = $this->startedPid($guard);
+        Eventually::holds(static fn(): bool => !file_exists("/proc/{$first}/fd/1"), 'it is ready');
+        $guard->extend(\INF);
+        posix_kill($first, \SIGKILL);
+        Eventually::holds(static function () use ($guard, $first): bool {
+            $guard->extend(\INF);
+
+            return !Processes::isAlive($first);
+        }, 'another takes its place');
+        self::assertNotSame([], Processes::childrenOf((int) getmypid()));
+        $guard->close();
     }
 
     public function testCommandsThatNoLauncherCouldStartHaveNotStarted(): void
@@ -81,6 +110,17 @@ final class LeaseGuardTest extends TidyTestCase
             self::assertFalse($failure->mayHaveStarted);
             self::assertCount(1, $failure->unfinished);
         }
+    }
+
+    /** Starts the guard, and returns the id of its process. */
+    private function startedPid(LeaseGuard $guard): int
+    {
+        $others = Processes::childrenOf((int) getmypid());
+        $guard->start();
+        $pids = array_keys(array_diff_key(Processes::childrenOf((int) getmypid()), $others));
+        self::assertCount(1, $pids);
+
+        return $pids[0];
     }
 
     /** Returns the path of a program that exits immediately. */
