@@ -78,8 +78,9 @@ interface PostgresLink
      * Runs COPY … FROM STDIN. If the input throws or the call is cancelled, no row is copied.
      *
      * @param string $sql statement such as "COPY items (id, name) FROM STDIN"
-     * @param iterable<string|array<array-key, mixed>> $data a string is sent unchanged, so it must have the statement's
-     *     format; an array is a row in the order of the columns, and needs COPY's default format. Its keys are ignored
+     * @param iterable<string|array<array-key, mixed>> $data a string is sent unchanged: it must have the statement's
+     *     format, with a line feed after each row. An array is a row in the order of the columns, and needs COPY's
+     *     default format. Its keys are ignored
      *
      * @return int number of copied rows
      */

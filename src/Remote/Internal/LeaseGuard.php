@@ -91,12 +91,13 @@ final class LeaseGuard
     public function extend(float $until): void
     {
         $this->until = $until;
-        if ($this->pipe === null) {
+        $pipe = $this->pipe;
+        if ($pipe === null) {
             return;
         }
         $this->checkReady();
         $time = is_finite($until) ? hrtime(true) + (int) (($until - Clock::now()) * 1e9) : \PHP_INT_MAX;
-        if (Warnings::write($this->pipe, "{$time}\n") === false) { // the helper has ended
+        if (Warnings::write($pipe, "{$time}\n") === false) { // the helper has ended
             $this->ready === null ? $this->close() : $this->failStart();
             $this->start();
         }
@@ -122,13 +123,14 @@ final class LeaseGuard
     /** Notes whether the helper is ready. Does not wait, because the agent must renew its lease in time. */
     private function checkReady(): void
     {
-        if ($this->ready === null) {
+        $ready = $this->ready;
+        if ($ready === null) {
             return;
         }
-        if (Warnings::suppressed(fn(): string|false => fread($this->ready, 1)) === self::READY) {
-            fclose($this->ready);
+        if (Warnings::suppressed(static fn(): string|false => fread($ready, 1)) === self::READY) {
+            fclose($ready);
             $this->ready = null;
-        } elseif (feof($this->ready) || Clock::now() > $this->startedAt + self::START_TIMEOUT) {
+        } elseif (feof($ready) || Clock::now() > $this->startedAt + self::START_TIMEOUT) {
             $this->failStart();
         }
     }

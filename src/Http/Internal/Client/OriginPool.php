@@ -147,7 +147,9 @@ final class OriginPool
         NetworkException $late,
     ): ConnectFailedException {
         $seconds = $this->options->acquireTimeout;
-        $why = "no connection was free within {$seconds} s";
+        $unread = \count(array_filter($this->used, static fn(ClientConnection $used): bool => $used->isAnswered));
+        $why = "no connection was free within {$seconds} s"
+            . ($unread === 0 ? '' : "; unread bodies of responses use {$unread} of the connections");
         if ($late instanceof NetworkTimeoutException && $late->awaited === self::STALLED) {
             $why = "all connections are in use, but for {$seconds} s, no fiber has read a response or sent a body";
         } elseif ($isTimeout) {

@@ -25,7 +25,11 @@ final class Json
         [$error, $message] = [json_last_error(), json_last_error_msg()];
         $fault = JsonFault::find($value, $error);
 
-        throw new \JsonException($message . ($fault === null ? '' : ' (in ' . self::describe($fault) . ')'), $error);
+        throw new \JsonException($message . match (true) {
+            $fault !== null => ' (in ' . self::describe($fault) . ')',
+            $error === \JSON_ERROR_DEPTH => ': arrays and objects have more than 512 levels',
+            default => '',
+        }, $error);
     }
 
     /** Returns a path such as `$value['items'][3]`. */

@@ -316,6 +316,24 @@ final class HttpClientTest extends TestCase
         self::assertSame('xxxxx', implode('', $bodies));
     }
 
+    public function testAnUnreadBodyIsNamedIfNoConnectionIsFree(): void
+    {
+        $this->serve(static fn(): Response => Response::text(str_repeat('x', 3_000_000)));
+        $this->httpClient = new HttpClient(new HttpClientOptions(maxConnectionsPerHost: 1, acquireTimeout: 0.05));
+        $unread = $this->http()->get($this->url());
+        try {
+            $this->http()->get($this->url());
+            self::fail('A connection was free');
+        } catch (ConnectFailedException $failure) {
+            self::assertStringEndsWith(
+                'no connection was free within 0.05 s; unread bodies of responses use 1 of the connections'
+                    . ' (HttpClientOptions::$acquireTimeout)',
+                $failure->getMessage(),
+            );
+        }
+        $unread->getBody()->close();
+    }
+
     public function testAResponseThatIsReadDuringItsUploadKeepsTheQueueWaiting(): void
     {
         $gate = new DeferredFuture();

@@ -34,6 +34,11 @@ final class JsonTest extends TestCase
                 return "\xff";
             }
         };
+        $deep = array_reduce(range(1, 600), static fn(mixed $inner): array => [$inner], 1);
+        yield 'a deep value' => [
+            $deep,
+            'Maximum stack depth exceeded: arrays and objects have more than 512 levels',
+        ];
         $cycle = [];
         $cycle['again'] = &$cycle;
         yield 'a string' => ["\xff", self::UTF8 . ' (in $value)'];
