@@ -210,9 +210,10 @@ final class Agent implements Lifecycle, Statistics
 
     /**
      * Returns numbers of the agent: `workers`, `claimed`, `done_total`, `retried_total`, `dead_total` and others. Adds
-     * numbers of the queue: `waiting`, `delayed`, `blocked`, `dead`, `agents`, and the wait of the oldest claimable
-     * job, `oldest_waiting_seconds`. The queue's numbers are requested every five heartbeats of a lease, and are
-     * absent before the first answer.
+     * numbers of the queue: `waiting`, `delayed` (jobs that wait for a delay or a retry), `blocked` (jobs that wait for
+     * another job with their exclusive key), `dead` (dead letters), `agents`, and the wait of the oldest claimable job,
+     * `oldest_waiting_seconds`. The queue's numbers are requested every five heartbeats of a lease, and are absent
+     * before the first answer.
      */
     public function statistics(): array
     {

@@ -49,7 +49,8 @@ final class Connection implements DriverConnection
 
     /**
      * The fiber that called beginTransaction(). Null if no transaction is open, or if the caller executed BEGIN as SQL.
-     * If an owner is set while $isCounted is false, another fiber has called commit() or rollBack(), which was refused.
+     * If another fiber calls commit() or rollBack(), the call is refused, but Doctrine stops counting the transaction.
+     * Then $isCounted is false, although there is an owner.
      */
     private ?TransactionOwner $owner = null;
 

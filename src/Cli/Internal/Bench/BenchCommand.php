@@ -75,13 +75,13 @@ final class BenchCommand extends Command
             TEXT],
         'count' => ['-n', 'n', self::VALUE, <<<'TEXT'
             Run N commands, tasks or queries in each
-            measurement, N requests of soak and get,
-            N rows of bulk; contexts: Create N threads,
-            forks or processes at once
-            [default: 3000 commands, 1000000 requests of
-            soak, 1000000 rows of bulk, 20000 requests of
-            get, 100000 remote tasks, 100 contexts; other
-            measurements have numbers of their own]
+            measurement. The measurements "soak" and "get"
+            have N requests, and "bulk" has N rows.
+            contexts: Create N threads, forks or processes
+            at once [default: 3000 commands, 1000000
+            requests in "soak", 1000000 rows, 20000
+            requests in "get", 100000 remote tasks, 100
+            contexts; each other measurement has a number]
             TEXT],
         'jobs' => ['-j', 'j', self::VALUE, "commands: Run N commands at once\n[default: 8]"],
         'rounds' => ['--rounds', null, self::VALUE, <<<'TEXT'
@@ -94,8 +94,9 @@ final class BenchCommand extends Command
             TEXT],
         'workload' => ['--workload', null, self::VALUE, <<<'TEXT'
             commands: command runs the line of --command;
-            echo and sleep run tasks of TaskRunner.php's
-            own benchmark [default: command]
+            echo and sleep run the tasks that the library
+            TaskRunner.php runs in its own benchmark
+            [default: command]
             TEXT],
         'start-method' => ['--start-method', null, self::VALUE, <<<'TEXT'
             commands: Start commands by posix_spawn or
@@ -208,16 +209,17 @@ final class BenchCommand extends Command
             TEXT],
         'head-timeout' => ['--head-timeout', null, self::VALUE, <<<'TEXT'
             http: Wait N seconds for the head of a
-            request; in slow, clients take longer
-            [default: 10]
+            request. The clients of the measurement "slow"
+            take longer [default: 10]
             TEXT],
         'kills' => ['--kills', null, self::VALUE, <<<'TEXT'
             remote: Kill N workers, and a quarter as many
             agents, in recovery [default: 20]
             TEXT],
         'backlog' => ['--backlog', null, self::VALUE, <<<'TEXT'
-            remote: Put N jobs into the long queue of
-            backlog [default: 1000000]
+            remote: The measurement "backlog" compares a
+            short queue with a long one: put N jobs into
+            the long one [default: 1000000]
             TEXT],
         'samples' => ['--samples', null, self::VALUE, "contexts: Measure each context N times\n[default: 5]"],
         'php' => ['--php', null, self::VALUES, <<<'TEXT'

@@ -21,7 +21,7 @@ final readonly class BodyParser
 {
     private const READ_BYTES = 65_536;
 
-    /** Minimum of {@see maxKeptBytes()}, for all types except multipart forms. */
+    /** A body of up to this size can be read a second time, unless it is a multipart form: {@see maxKeptBytes()}. */
     private const MAX_KEPT_BYTES = 65_536;
 
     /** Maximum bytes of JSON that is decoded without a check of the free memory. */

@@ -6,8 +6,8 @@ namespace Spindle\Postgres\Internal\Pool;
 
 /**
  * A queue of waiters, in order of arrival. Each operation takes constant amortized time, with one exception. A fiber
- * may ping a session before the fiber is added. Such a fiber is inserted before the waiters that arrived during the
- * ping.
+ * that pinged a session before it was added keeps its earlier time of arrival. So the fiber is inserted before the
+ * waiters that arrived during the ping.
  */
 final class WaitingFibers
 {
