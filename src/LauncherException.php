@@ -59,8 +59,9 @@ final class LauncherException extends \RuntimeException implements SpindleExcept
     public static function neverReady(string $how, array $unfinished): self
     {
         return new self(
-            "No launcher could be started: each one ended before it was ready ({$how}). "
-                . self::ended($unfinished) . '. Check that the option php of the pool names a command-line PHP',
+            "Launchers ended repeatedly before they were ready ({$how})"
+                . ($unfinished === [] ? '' : '. ' . self::ended($unfinished))
+                . '. Check that the option php of the pool names a command-line PHP',
             $unfinished,
             false,
         );

@@ -59,12 +59,13 @@ final readonly class JsonFault
         \Closure $isRefused,
         int &$left,
     ): ?self {
-        if ($isRefused($value)) {
+        if ($isRefused($value instanceof \BackedEnum ? $value->value : $value)) {
             return new self([], $value, false);
         }
         if (
             (!\is_array($value) && !\is_object($value))
             || $value instanceof \JsonSerializable
+            || $value instanceof \UnitEnum
             || $depth === self::MAX_DEPTH
         ) {
             return null;

@@ -123,7 +123,7 @@ final class Driver extends AbstractPostgreSQLDriver
 
         return \is_int($number) ? $number : throw new \InvalidArgumentException(
             'The driver option "maxConnections" must be an integer, not '
-                . (\is_string($given) ? 'a string of another form' : get_debug_type($given)),
+                . (\is_string($given) ? 'a string that is no integer' : get_debug_type($given)),
         );
     }
 

@@ -1280,7 +1280,7 @@ final class DriverTest extends TidyTestCase
     /** @param array<string, mixed> $options */
     #[TestWith([['pool' => 1], 'PostgresPool or the name of one, not int'])]
     #[TestWith([['pool' => 'postgres://localhost'], 'No PostgresPool is registered under the name'])]
-    #[TestWith([['maxConnections' => 'many'], 'an integer, not a string of another form'])]
+    #[TestWith([['maxConnections' => 'many'], 'an integer, not a string that is no integer'])]
     #[TestWith([['maxConnections' => 1.5], 'an integer, not float'])]
     public function testADriverOptionOfAnotherTypeIsRefused(array $options, string $message): void
     {

@@ -234,7 +234,8 @@ final class Launchers
     {
         $isReplaceable = ++$this->deaths <= self::MAX_DEATHS_PER_LAUNCHER * $this->targetCount
             && ($launcher->isReady || $this->recordFailedStart());
-        $this->remove($launcher, $isReplaceable ? null : LauncherException::died($how, []));
+        $failure = $launcher->isReady ? LauncherException::died($how, []) : LauncherException::neverReady($how, []);
+        $this->remove($launcher, $isReplaceable ? null : $failure);
         $this->log?->write('A launcher died: {how}', ['how' => $how]);
 
         return $isReplaceable;

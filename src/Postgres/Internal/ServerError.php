@@ -30,8 +30,8 @@ final readonly class ServerError
 
     private const PARAMETER_PATTERN = '/^(?:unnamed portal|portal "[^"]++") parameter (\$\d++)/m';
 
-    /** Matches one quoted text. Translated messages have other quotation marks, such as »…« or „…“. */
-    private const QUOTED_PATTERN = '/"[^"]*+"|(?:»|«|„|“)(?:(?!»|«|“|”).)*+(?:»|«|“|”)/s';
+    /** Matches quoted text. Translated messages have other quotation marks, such as »…« or „…“. */
+    private const QUOTED_PATTERN = '/"[^"]*+"|(?:»|«|„|“).*(?:»|«|“|”)/s';
 
     /** Matches all from the first quoted text to the end of the last one. */
     private const FIRST_TO_LAST_PATTERN = '/(?:"|»|«|„|“).*(?:"|»|«|“|”)/s';
@@ -260,7 +260,7 @@ final readonly class ServerError
         $isShortened = str_ends_with($data, '...');
         $data = $isShortened ? substr($data, 0, -3) : $data;
         $fields = explode("\t", $data);
-        $values = preg_split('/\s*[\t,;|":{}[\]]+\s*/', $data);
+        $values = preg_split('/\s*(?:[\t,;|":{}[\]]|»|«|„|“|”)+\s*/', $data);
         $parts = [...$fields, ...array_map(stripcslashes(...), $fields), ...($values === false ? [] : $values)];
         $isDistinctive = static fn(string $part): bool => \strlen($part) >= self::MIN_DISTINCTIVE_BYTES;
         $distinctive = array_filter($parts, $isDistinctive);

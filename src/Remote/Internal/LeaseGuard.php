@@ -40,7 +40,7 @@ final class LeaseGuard
 
     private float $startedAt = 0.0;
 
-    /** The process that has started the helper, and not a fork of it. */
+    /** Id of the process that has started the helper. A fork must not end the helper. */
     private int $ownerPid = 0;
 
     /** Time of {@see Clock::now()} at which the helper kills the processes; INF for never. */

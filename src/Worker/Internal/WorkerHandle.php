@@ -25,7 +25,7 @@ final class WorkerHandle
     /** After the batch with this id, the worker is replaced: frames and shared memory have 32 bits for an id. */
     private const MAX_BATCH_ID = 0x7FFF_FFFF;
 
-    /** Bytes of memory that a byte of encoded data usually needs at most. An array with one element needs 17. */
+    /** Maximum bytes of memory that a byte of encoded data usually needs. Nested arrays of one element need 17. */
     private const MEMORY_PER_DATA_BYTE = 32;
 
     /** Smallest share of the memory limit that explains a lack of memory, if earlier tasks have kept it. */
@@ -359,7 +359,7 @@ final class WorkerHandle
         return $exhausted !== null && $bytes >= $exhausted / self::MEMORY_PER_DATA_BYTE;
     }
 
-    /** Returns the bytes of memory that were too few, 0 if unknown; null if the worker did not run out of memory. */
+    /** Returns the memory limit that the worker exceeded, 0 if unknown; null if the worker exceeded no limit. */
     private function exhaustedBytes(): ?int
     {
         $pattern = '/^(?:Allowed memory size of|Out of memory)(?: \(?(?:allocated )?(\d+))?/';

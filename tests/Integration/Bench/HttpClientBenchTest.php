@@ -48,7 +48,7 @@ final class HttpClientBenchTest extends TidyTestCase
         ]);
         $process->mustRun();
 
-        $row = '/^\| Spindle, %s +\|( +[\d.,…\/a-zA-Zµ ]+\|)+$/m';
+        $row = '/^\| Spindle, %s +\|( +[\d.,…–\/a-zA-Zµ ]+\|)+$/m';
         self::assertMatchesRegularExpression(\sprintf($row, '2 at a time'), $process->getOutput());
         self::assertMatchesRegularExpression(\sprintf($row, 'download'), $process->getOutput());
     }

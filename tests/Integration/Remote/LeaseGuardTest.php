@@ -104,7 +104,7 @@ final class LeaseGuardTest extends TidyTestCase
             $pool->execute(Command::of('true'));
             self::fail('The command ran');
         } catch (LauncherException $failure) {
-            self::assertStringStartsWith('No launcher could be started: each one ended', $failure->getMessage());
+            self::assertStringStartsWith('Launchers ended repeatedly before they were ready', $failure->getMessage());
             self::assertStringContainsString('option php', $failure->getMessage());
             self::assertStringNotContainsString('rerunAfterCrash', $failure->getMessage());
             self::assertFalse($failure->mayHaveStarted);

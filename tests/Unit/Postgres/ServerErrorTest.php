@@ -200,6 +200,7 @@ final class ServerErrorTest extends TestCase
     /** @param string $context of a COPY; '' for a query */
     #[TestWith(['22P02', 'ungültige Eingabesyntax für Typ integer: »secret«', ''])]
     #[TestWith(['P0001', 'schlechter Wert secret', "COPY t, Zeile 1: »1\tsecret«"])]
+    #[TestWith(['22P02', 'ungültige Eingabe: »12«secret«', 'COPY t, Zeile 1, Spalte a: »12«secret«'])]
     #[TestWith(['P0001', 'mauvaise valeur secret', "COPY t, ligne 1 : «\u{A0}1\tsecret\u{A0}»"])]
     #[TestWith(['22P02', "syntaxe en entrée invalide : «\u{A0}secret\u{A0}»", 'COPY t, ligne 1, colonne a'])]
     public function testATranslatedMessageShowsNoValue(string $state, string $message, string $context): void

@@ -8,7 +8,8 @@ namespace Spindle\Cli\Internal\Work;
 final class OptionNames
 {
     /** Matches advice about options that `spindle work` does not have. */
-    private const OTHER_OPTIONS = "/; or set its path with \w+\(php: '[^']*'\)|(?:, or|\.) increase startTimeout/i";
+    private const OTHER_OPTIONS = "/; or set its path with \w+\(php: '[^']*'\)|(?:, or|\.) increase startTimeout"
+        . '|\. Check that (?:WorkerPoolOptions\(php:\)|the option php of the pool) names a command-line PHP/i';
 
     private function __construct() {}
 

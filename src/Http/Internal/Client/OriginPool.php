@@ -149,7 +149,7 @@ final class OriginPool
         $seconds = $this->options->acquireTimeout;
         $unread = \count(array_filter($this->used, static fn(ClientConnection $used): bool => $used->isAnswered));
         $why = "no connection was free within {$seconds} s"
-            . ($unread === 0 ? '' : "; unread bodies of responses use {$unread} of the connections");
+            . ($unread === 0 ? '' : "; bodies that were not read to their end use {$unread} of the connections");
         if ($late instanceof NetworkTimeoutException && $late->awaited === self::STALLED) {
             $why = "all connections are in use, but for {$seconds} s, no fiber has read a response or sent a body";
         } elseif ($isTimeout) {
@@ -161,7 +161,7 @@ final class OriginPool
         return ConnectFailedException::of($request, "{$why} (HttpClientOptions::\$acquireTimeout)", $late);
     }
 
-    /** Returns the time since a fiber last used a connection; 0 during a use or connect, and if none is in use. */
+    /** Returns the time since a fiber last used a connection; 0 while one is used or opened, or if none is in use. */
     private function unusedSeconds(): float
     {
         $now = hrtime(true);

@@ -157,7 +157,7 @@ final class ResponseBody implements StreamInterface
         return $bytes;
     }
 
-    /** Records a use of the response. If it is unused for long, HttpClient::close() ends it, or other requests fail. */
+    /** Records a use of the response. While no response is used for long, requests that wait for a connection fail. */
     public function markUsed(): void
     {
         $this->connection?->markUsed();

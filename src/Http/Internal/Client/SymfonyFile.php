@@ -41,8 +41,8 @@ final class SymfonyFile implements StreamInterface
     {
         $position = (int) ftell($resource);
         [$start, $left] = self::$reads[get_resource_id($resource)] ?? [$position, $position];
-        // If a read for another request has moved the resource to its position, and not the caller, both bodies begin
-        // at the same place.
+        // If the resource is where a read for another request has left it, the caller has not moved it. Then both
+        // bodies begin at the same place.
         $this->start = $position === $left ? $start : $position;
     }
 

@@ -6,7 +6,6 @@ namespace Spindle\Http\Internal\Process;
 
 use Psr\Log\LoggerInterface;
 use Revolt\EventLoop;
-use Spindle\Internal\Launcher\Process\Files;
 use Spindle\Internal\LoadedFiles;
 use Spindle\Internal\MalformedFrameException;
 use Spindle\Internal\Warnings;

@@ -20,7 +20,7 @@ final class Leftovers
         }
     }
 
-    /** Returns whether the pool's process has ended. An exiting process loses its command line, then its pipes. */
+    /** Returns whether the pool's process has ended. When a process exits, its command line is gone first. */
     private static function hasEnded(int $pool): bool
     {
         return (string) @file_get_contents("/proc/{$pool}/cmdline") === ''

@@ -326,7 +326,7 @@ final class HttpClientTest extends TestCase
             self::fail('A connection was free');
         } catch (ConnectFailedException $failure) {
             self::assertStringEndsWith(
-                'no connection was free within 0.05 s; unread bodies of responses use 1 of the connections'
+                'no connection was free within 0.05 s; bodies that were not read to their end use 1 of the connections'
                     . ' (HttpClientOptions::$acquireTimeout)',
                 $failure->getMessage(),
             );

@@ -33,6 +33,10 @@ final class OptionNamesTest extends TestCase
             LauncherException::noPhp('none of a, b is there. Install it; or set its path', 'WorkerPoolOptions'),
             "The pool needs PHP's command-line binary: none of a, b is there. Install it",
         ];
+        yield 'launchers that end' => [
+            LauncherException::neverReady('exit code 1', []),
+            'Launchers ended repeatedly before they were ready (exit code 1)',
+        ];
         yield 'another message' => [
             LauncherException::cannotStart('no (processes)'),
             'The launcher could not be started: no (processes)',

@@ -14,7 +14,7 @@ final class InputJob
      * @param JobValues        $values   values of all records of the job
      * @param int              $slot     number of the job's slot; 0 if no slot numbers are needed
      * @param int|float|string $id       id of the task with --jsonl; otherwise 0
-     * @param string|null      $text     command for the job log; null for the printed one, with {%} not replaced
+     * @param string|null      $text     command for the job log; null for the printed one, with {%} left in it
      * @param string|null      $shown    the command for printing; null to make the text from $template or $command
      * @param int              $sent     bytes of the command's standard input; with --round-robin, this is set when
      *                                   the command has ended

@@ -15,7 +15,7 @@ final class LineTag
         $this->prefix = "{$tag}\t";
     }
 
-    /** Returns the size up to which a piece with its tags fits into $limit bytes, even if all its lines are empty. */
+    /** Returns the maximum size of a piece that, with its tags, fits into $limit bytes even if each line is empty. */
     public function maxPieceBytes(int $limit): int
     {
         return max(1, intdiv($limit, \strlen($this->prefix) + 1));

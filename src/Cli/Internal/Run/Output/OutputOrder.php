@@ -17,7 +17,7 @@ final class OutputOrder
     private const MAX_EARLY_RESULTS = 1000;
     private const MAX_EARLY_BYTES = 16 << 20;
 
-    /** Maximum large results per temporary file. More results need fewer descriptors, but keep the file longer. */
+    /** Maximum large results per temporary file. A higher number saves descriptors, but keeps files longer. */
     private const MAX_RESULTS_PER_FILE = 50;
 
     /** @var \SplQueue<InputJob> jobs whose result has not been yielded yet, in the order of the input */
