@@ -75,13 +75,13 @@ final class BenchCommand extends Command
             TEXT],
         'count' => ['-n', 'n', self::VALUE, <<<'TEXT'
             Run N commands, tasks or queries in each
-            measurement. The measurements "soak" and "get"
-            have N requests, and "bulk" has N rows.
-            contexts: Create N threads, forks or processes
-            at once [default: 3000 commands, 1000000
-            requests in "soak", 1000000 rows, 20000
-            requests in "get", 100000 remote tasks, 100
-            contexts; each other measurement has a number]
+            measurement. "soak" and "get" have N
+            requests, "bulk" has N rows. contexts: Create
+            N threads, forks or processes at once
+            [default: 3000 commands, 1000000 requests in
+            "soak", 1000000 rows, 20000 requests in
+            "get", 100000 remote tasks, 100 contexts;
+            others have numbers of their own]
             TEXT],
         'jobs' => ['-j', 'j', self::VALUE, "commands: Run N commands at once\n[default: 8]"],
         'rounds' => ['--rounds', null, self::VALUE, <<<'TEXT'
@@ -209,8 +209,8 @@ final class BenchCommand extends Command
             TEXT],
         'head-timeout' => ['--head-timeout', null, self::VALUE, <<<'TEXT'
             http: Wait N seconds for the head of a
-            request. The clients of the measurement "slow"
-            take longer [default: 10]
+            request. The clients of "slow" take longer
+            [default: 10]
             TEXT],
         'kills' => ['--kills', null, self::VALUE, <<<'TEXT'
             remote: Kill N workers, and a quarter as many
