@@ -29,6 +29,8 @@ final class TaskTimeouts
     /** Timer of the next check of workers that have not begun their batches. */
     private ?string $suspensionTimer = null;
 
+    private bool $isClosed = false;
+
     /** @param float|null $timeout time limit of each task, in seconds; null for none */
     public function __construct(
         private readonly Workers $workers,
@@ -45,10 +47,14 @@ final class TaskTimeouts
             }
         }
         $this->overdueTimer = $this->suspensionTimer = null;
+        $this->isClosed = true;
     }
 
     public function startClock(WorkerHandle $worker, Batch $batch): void
     {
+        if ($this->isClosed) {
+            return; // a batch whose tasks were taken back may follow the last outcome
+        }
         $batch->firstSince = hrtime(true);
         if ($this->suspensionTimer === null) {
             $this->scheduleSuspensionCheck(self::BEGIN_TIMEOUT);
