@@ -91,7 +91,8 @@ final class Driver extends AbstractPostgreSQLDriver
         #[\SensitiveParameter]
         array $options,
     ): void {
-        foreach (array_keys(array_diff_key($options, self::OPTIONS)) as $name) {
+        $name = array_key_first(array_diff_key($options, self::OPTIONS));
+        if ($name !== null) {
             // A name with other characters may be a URL with a password by mistake.
             $isPlain = preg_match('/^\w{1,32}$/D', (string) $name) === 1;
             throw new \InvalidArgumentException(
@@ -100,7 +101,8 @@ final class Driver extends AbstractPostgreSQLDriver
                     . 'Create a PostgresPool to set other options',
             );
         }
-        foreach (array_keys(array_intersect_key(self::OPTIONS, $params)) as $name) {
+        $name = array_key_first(array_intersect_key(self::OPTIONS, $params));
+        if ($name !== null) {
             throw new \InvalidArgumentException("The parameter \"{$name}\" must be one of the \"driverOptions\"");
         }
     }

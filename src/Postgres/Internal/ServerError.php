@@ -85,11 +85,8 @@ final readonly class ServerError
         $message = str_starts_with($fields['M'] ?? '', 'missing data for column "')
             ? $this->message()
             : $this->withoutQuotes($this->message(), self::QUOTED_PATTERN);
-        foreach (['/, line \d+(?:, column .*?)?: "(.*)"$/Ds', self::DATA_PATTERN] as $pattern) {
-            if (preg_match($pattern, $fields['W'] ?? '', $match) === 1) {
-                $message = self::withoutData($message, $match[1]);
-                break;
-            }
+        if (preg_match(self::DATA_PATTERN, $fields['W'] ?? '', $match) === 1) {
+            $message = self::withoutData($message, $match[1]);
         }
         $fields['M'] = $message . self::copyLine($fields['W'] ?? '');
 

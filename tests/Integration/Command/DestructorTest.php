@@ -8,15 +8,14 @@ use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
 use PHPUnit\Framework\TestCase;
 use Spindle\LauncherException;
+use Spindle\Tests\DestroysPoolFirst;
 use Spindle\Tests\EndsInTime;
-use Spindle\Tests\OwnDirectory;
-use Symfony\Component\Process\Process;
 
 /** Tests destructors that use a pool whose launcher PHP has already destroyed. */
 final class DestructorTest extends TestCase
 {
+    use DestroysPoolFirst;
     use EndsInTime;
-    use OwnDirectory;
 
     /** @return iterable<string, array{string, string}> use in the destructor, output */
     public static function uses(): iterable
@@ -71,40 +70,15 @@ final class DestructorTest extends TestCase
     /** Returns the output of a script at whose end PHP destroys the launcher before the pool's owner. */
     private function printed(string $use, string $end): string
     {
-        $autoloader = var_export(\dirname(__DIR__, 3) . '/vendor/autoload.php', true);
-        $file = $this->file('script.php', <<<PHP
-            <?php
-            use Spindle\\Command\\{Command, CommandPool};
-            require {$autoloader};
-            final class Owner
-            {
-                public ?self \$self = null;
-                public ?CommandPool \$pool = null;
-                public ?Amp\\Future \$future = null;
-                public function __destruct()
-                {
-                    try {
-                        echo {$use};
-                    } catch (Throwable \$thrown) {
-                        echo \$thrown->getMessage();
-                    }
-                }
-            }
-            // PHP gives the handles of these objects to the objects that are created next after their destruction.
-            for (\$freed = []; count(\$freed) < 3000; \$freed[] = new stdClass());
-            \$owner = new Owner();
-            \$owner->pool = new CommandPool(1);
-            \$owner->self = \$owner;
-            \$freed = null;
-            \$owner->pool->execute(Command::of('true'));
-            \$command = static fn(CommandPool \$pool) => \$pool->execute(Command::of('sleep', '60'));
-            \$owner->future = Amp\\async(\$command, \$owner->pool)->ignore();
-            unset(\$command);
-            Amp\\delay(0);
-            {$end}
-            PHP);
-        $process = new Process([\PHP_BINARY, '-d', 'display_errors=stderr', '-d', 'log_errors=0', $file]);
-        $process->run();
+        $work = <<<'PHP'
+            $owner->pool->execute(Command::of('true'));
+            $command = static fn(CommandPool $pool) => $pool->execute(Command::of('sleep', '60'));
+            $owner->future = Amp\async($command, $owner->pool)->ignore();
+            unset($command);
+            Amp\delay(0);
+            PHP;
+        $imports = 'Spindle\Command\{Command, CommandPool}';
+        $process = $this->destroying($imports, 'new CommandPool(1)', "{$work}\n{$end}", $use);
         self::assertSame('', $process->getErrorOutput());
 
         return $process->getOutput();

@@ -6,20 +6,19 @@ namespace Spindle\Tests\Integration\Worker;
 
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
+use Spindle\Tests\DestroysPoolFirst;
 use Spindle\Tests\EndsInTime;
-use Spindle\Tests\OwnDirectory;
 use Spindle\Worker\ExecutorClosedException;
 use Spindle\Worker\Internal\ItemSource;
 use Spindle\Worker\Internal\ItemStream;
 use Spindle\Worker\WorkerPool;
 use Spindle\Worker\WorkerPoolOptions;
-use Symfony\Component\Process\Process;
 
 /** Tests destructors that use a pool of which PHP has already destroyed parts. */
 final class DestructorTest extends TestCase
 {
+    use DestroysPoolFirst;
     use EndsInTime;
-    use OwnDirectory;
 
     /** @return iterable<string, array{string, string, string}> context, use in the destructor, output */
     public static function uses(): iterable
@@ -72,39 +71,16 @@ final class DestructorTest extends TestCase
     /** Returns the output of a script whose end destroys parts of the pool before the pool's owner. */
     private function script(string $context, string $use): string
     {
-        $autoloader = var_export(\dirname(__DIR__, 3) . '/vendor/autoload.php', true);
-        $file = $this->file('script.php', <<<PHP
-            <?php
-            use Spindle\\Worker\\{WorkerContext, WorkerPool, WorkerPoolOptions};
-            require {$autoloader};
-            final class Owner
-            {
-                public ?self \$self = null;
-                public ?WorkerPool \$pool = null;
-                public ?Amp\\Future \$future = null;
-                public function __destruct()
-                {
-                    try {
-                        echo {$use};
-                    } catch (Throwable \$thrown) {
-                        echo \$thrown->getMessage();
-                    }
-                }
-            }
-            // PHP gives the handles of these objects to the objects that are created next after their destruction.
-            for (\$freed = []; count(\$freed) < 3000; \$freed[] = new stdClass());
-            \$owner = new Owner();
-            \$owner->pool = new WorkerPool(1, options: new WorkerPoolOptions(WorkerContext::{$context}, grace: 0.1));
-            \$owner->self = \$owner;
-            \$freed = null;
-            \$owner->pool->submit('getmypid')->await();
-            \$owner->future = \$owner->pool->submit(static function (): void {
+        $pool = "new WorkerPool(1, options: new WorkerPoolOptions(WorkerContext::{$context}, grace: 0.1))";
+        $rest = <<<'PHP'
+            $owner->pool->submit('getmypid')->await();
+            $owner->future = $owner->pool->submit(static function (): void {
                 sleep(60);
             })->ignore();
-            \$owner = null;
-            PHP);
-        $process = new Process([\PHP_BINARY, '-d', 'display_errors=stderr', '-d', 'log_errors=0', $file]);
-        $process->run();
+            $owner = null;
+            PHP;
+        $imports = 'Spindle\Worker\{WorkerContext, WorkerPool, WorkerPoolOptions}';
+        $process = $this->destroying($imports, $pool, $rest, $use);
         $errors = preg_replace('/^Spindle: .*\n/', '', $process->getErrorOutput()); // the report about unfinished tasks
         self::assertSame('', $errors);
 

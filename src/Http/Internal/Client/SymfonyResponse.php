@@ -8,7 +8,6 @@ use Psr\Log\LoggerInterface;
 use Revolt\EventLoop;
 use Spindle\Internal\Async\Condition;
 use Spindle\Internal\Async\FiberSwitch;
-use Spindle\Internal\Async\LoopTurn;
 use Spindle\Internal\CannotWaitException;
 use Spindle\Internal\FreeMemory;
 use Symfony\Component\HttpClient\Exception\TransportException;
@@ -364,9 +363,8 @@ final class SymfonyResponse implements ResponseInterface, StreamableInterface
     /** @throws TransportException when PHP is destroying the current fiber */
     private static function awaitTurn(): void
     {
-        try {
-            LoopTurn::await();
-        } catch (CannotWaitException $impossible) {
+        $impossible = FiberSwitch::obstacleToSuspension();
+        if ($impossible !== null) {
             throw new TransportException($impossible->getMessage(), 0, $impossible);
         }
     }

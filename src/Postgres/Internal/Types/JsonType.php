@@ -79,12 +79,9 @@ final readonly class JsonType implements ListValuedType
     {
         $reason = json_last_error_msg();
         $fault = JsonFault::find($value, json_last_error());
-        $failure = UnencodableException::of($fault === null ? $value : $fault->part, $reason);
 
-        return array_reduce(
-            array_reverse($fault->path ?? []),
-            static fn(UnencodableException $inner, int|string $key): UnencodableException => $inner->within($key),
-            $failure,
-        );
+        return $fault === null
+            ? UnencodableException::of($value, $reason)
+            : UnencodableException::of($fault->part, $reason, $fault->path);
     }
 }

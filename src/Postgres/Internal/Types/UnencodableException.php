@@ -15,14 +15,20 @@ final class UnencodableException extends \UnexpectedValueException
         public readonly string $phpType,
         public readonly string $reason,
         #[\SensitiveParameter]
-        public readonly array $path = [],
+        public readonly array $path,
     ) {
         parent::__construct($reason);
     }
 
-    public static function of(#[\SensitiveParameter] mixed $value, string $reason = ''): self
-    {
-        return new self(get_debug_type($value), $reason);
+    /** @param list<int|string> $path keys of nested arrays that lead to the value */
+    public static function of(
+        #[\SensitiveParameter]
+        mixed $value,
+        string $reason = '',
+        #[\SensitiveParameter]
+        array $path = [],
+    ): self {
+        return new self(get_debug_type($value), $reason, $path);
     }
 
     /** Returns the failure of an array whose element with this key can't be encoded. */
