@@ -107,6 +107,7 @@ final class TypesTest extends TestCase
         yield 'the first key' => [3802, ["\xFF" => 1], 'The parameter $2 is of the type array, which'];
         yield 'a number' => [114, [[1.5, \INF]], 'The element [0][1] of the parameter $2 is of the type float, which'];
         yield 'a resource' => [114, ['f' => \STDIN], "The element ['f'] of the parameter \$2 is of the type resource"];
+        yield 'a key with digits' => [114, ['k_123' => ['x2' => \NAN]], "The element […]['x2'] of the parameter \$2"];
         yield 'a key with data' => [114, ['a@b.c' => ['x' => \NAN]], "The element […]['x'] of the parameter \$2"];
         yield 'a property' => [114, [(object) ['a' => \NAN]], "The element [0]['a'] of the parameter \$2 is of the"];
         $recursive = [self::serializable(static fn(): float => \NAN)];
