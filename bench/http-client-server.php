@@ -46,7 +46,7 @@ $server = new HttpServer(
         default => Response::text('unknown', 404),
     },
     new HttpServerOptions(
-        maxBody: PHP_INT_MAX,
+        maxBodyBytes: PHP_INT_MAX,
         maxRequests: PHP_INT_MAX,
         maxConnectionsPerAddress: PHP_INT_MAX,
     ),

@@ -178,7 +178,7 @@ function serve(
     };
     /** @var Future<CommandResult> $end */
     $end = async(
-        static fn(): CommandResult => (new CommandPool(1, options: new CommandPoolOptions(grace: 5.0)))->execute(
+        static fn(): CommandResult => (new CommandPool(1, options: new CommandPoolOptions(gracePeriod: 5.0)))->execute(
             $command->withStdout($listener)->withStderr($listener),
             $cancellation,
         ),

@@ -286,8 +286,8 @@ final class CommandPool implements Lifecycle, Statistics
      * with LauncherException.
      *
      * Blocks until the processes have ended. A process that ignores SIGTERM is killed after half a second, or after
-     * {@see CommandPoolOptions::$grace} if that is shorter. With a transport, suspends until the transport has ended
-     * the commands. If a destructor calls this method before PHP 8.4, the method does not wait for the transport.
+     * {@see CommandPoolOptions::$gracePeriod} if that is shorter. With a transport, suspends until the transport has
+     * ended the commands. If a destructor calls this method before PHP 8.4, the method does not wait for the transport.
      */
     public function kill(): void
     {

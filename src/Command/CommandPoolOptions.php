@@ -14,7 +14,7 @@ final class CommandPoolOptions
 {
     /**
      * @param HaltPolicy|null $halt condition that ends a run early; null runs all commands
-     * @param float $grace seconds between SIGTERM and SIGKILL for a command that is ended
+     * @param float $gracePeriod seconds between SIGTERM and SIGKILL for a command that is ended
      * @param int $lookahead maximum number of commands that a run reads in addition to the running commands, so that
      *        the pool is busy while the caller's loop body runs. A command counts until the caller has read its result.
      *        With a halt policy, the lookahead is 0. It is also 0 while the counted commands and their inputs have
@@ -28,15 +28,15 @@ final class CommandPoolOptions
      *        system's temporary directory
      * @param LoggerInterface|null $logger gets debug messages, without output and environment of commands
      * @param CommandTransport|null $transport runs the commands on other machines, such as a
-     *        {@see \Spindle\Remote\RemoteCommands}; null for launchers. With a transport, `$grace`, `$rerunAfterCrash`,
-     *        `$startMethod` and `$php` have no effect
+     *        {@see \Spindle\Remote\RemoteCommands}; null for launchers. With a transport, `$gracePeriod`,
+     *        `$rerunAfterCrash`, `$startMethod` and `$php` have no effect
      * @param float $delay minimum seconds from one start to the next, across all runs and attempts
      *
      * @throws \ValueError when a number is negative, or above 1,000,000,000
      */
     public function __construct(
         public readonly ?HaltPolicy $halt = null,
-        public readonly float $grace = 2.0,
+        public readonly float $gracePeriod = 2.0,
         public readonly int $lookahead = 256,
         public readonly bool $rerunAfterCrash = false,
         public readonly StartMethod $startMethod = StartMethod::Auto,
@@ -46,7 +46,7 @@ final class CommandPoolOptions
         public readonly ?CommandTransport $transport = null,
         public readonly float $delay = 0.0,
     ) {
-        NumberRange::checkSeconds('The grace', $grace);
+        NumberRange::checkSeconds('The grace period', $gracePeriod);
         NumberRange::checkSeconds('The delay', $delay);
         NumberRange::checkCount('The lookahead', $lookahead, 0);
     }

@@ -119,7 +119,7 @@ final class PortableCommand
             $result->timedOut,
             $fits
                 ? $result->error
-                : "its output of {$size} bytes exceeds the limit of {$maxBytes} bytes (AgentOptions::\$maxResult)",
+                : "its output of {$size} bytes exceeds the limit of {$maxBytes} bytes (AgentOptions::\$maxResultBytes)",
             $result->startedAt,
             $result->duration,
             $fits ? stream_get_contents($output) : '',

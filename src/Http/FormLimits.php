@@ -6,7 +6,7 @@ namespace Spindle\Http;
 
 /**
  * Limits for bodies that the server parses: JSON, and forms with their files. A body above a limit is refused with 413,
- * and never truncated. Only {@see HttpServerOptions::$maxBody} limits the total size of a form's files.
+ * and never truncated. Only {@see HttpServerOptions::$maxBodyBytes} limits the total size of a form's files.
  */
 final readonly class FormLimits
 {

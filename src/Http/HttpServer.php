@@ -155,7 +155,7 @@ final class HttpServer implements Lifecycle
      */
     public function close(?Cancellation $cancellation = null): void
     {
-        $this->closeWithin(false, $this->options->idleGrace, $this->options->stopTimeout, $cancellation);
+        $this->closeWithin(false, $this->options->idleGracePeriod, $this->options->stopTimeout, $cancellation);
     }
 
     /**
@@ -269,15 +269,15 @@ final class HttpServer implements Lifecycle
      * @internal Closes this server while other processes accept the waiting and new connections of the same sockets.
      * Each handler still has its full handlerTimeout, even for the last request that arrives.
      *
-     * @param float $idleGrace replaces the option idleGrace, but is at most idleTimeout and at most stopTimeout
+     * @param float $idleGracePeriod replaces the option idleGracePeriod; at most idleTimeout and stopTimeout
      */
-    public function handOver(float $idleGrace): void
+    public function handOver(float $idleGracePeriod): void
     {
-        $idleGrace = min($idleGrace, $this->options->idleTimeout, $this->options->stopTimeout);
+        $idleGracePeriod = min($idleGracePeriod, $this->options->idleTimeout, $this->options->stopTimeout);
         $this->closeWithin(
             true,
-            $idleGrace,
-            $idleGrace + max($this->options->stopTimeout, $this->options->handlerTimeout),
+            $idleGracePeriod,
+            $idleGracePeriod + max($this->options->stopTimeout, $this->options->handlerTimeout),
         );
     }
 
@@ -289,11 +289,11 @@ final class HttpServer implements Lifecycle
      */
     public function timeouts(): array
     {
-        $idleGrace = min($this->options->idleTimeout, $this->options->stopTimeout);
+        $idleGracePeriod = min($this->options->idleTimeout, $this->options->stopTimeout);
 
         return [
             $this->options->stopTimeout,
-            $idleGrace + max($this->options->stopTimeout, $this->options->handlerTimeout),
+            $idleGracePeriod + max($this->options->stopTimeout, $this->options->handlerTimeout),
         ];
     }
 
@@ -342,7 +342,7 @@ final class HttpServer implements Lifecycle
 
     private function closeWithin(
         bool $othersServe,
-        float $idleGrace,
+        float $idleGracePeriod,
         float $timeout,
         ?Cancellation $cancellation = null,
     ): void {
@@ -350,9 +350,9 @@ final class HttpServer implements Lifecycle
             return;
         }
         $this->refuseConnections($othersServe);
-        $grace = Service::nanoseconds($idleGrace);
-        $this->service->idleNanoseconds = min($this->service->idleNanoseconds, $grace);
-        $deadline = (int) hrtime(true) + $grace;
+        $gracePeriod = Service::nanoseconds($idleGracePeriod);
+        $this->service->idleNanoseconds = min($this->service->idleNanoseconds, $gracePeriod);
+        $deadline = (int) hrtime(true) + $gracePeriod;
         foreach ($this->service->connections as $connection) {
             $connection->stop($deadline);
         }

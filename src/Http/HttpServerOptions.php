@@ -21,10 +21,10 @@ final readonly class HttpServerOptions
      *                                   contains the key
      * @param array<string, string> $certificates paths of PEM files with another chain and its key, by the host name
      *                                            that a client requests (SNI)
-     * @param int   $maxTarget           bytes of a request target; 414 beyond
-     * @param int   $maxHead             bytes of a request's head, or of its trailers; 431 beyond
+     * @param int   $maxTargetBytes      bytes of a request target; 414 beyond
+     * @param int   $maxHeadBytes        bytes of a request's head, or of its trailers; 431 beyond
      * @param int   $maxFields           number of header lines, or of trailer lines; 431 beyond
-     * @param int   $maxBody             bytes of a body, unless {@see Middleware\BodyLimit} sets another limit for
+     * @param int   $maxBodyBytes        bytes of a body, unless {@see Middleware\BodyLimit} sets another limit for
      *                                   the route; 413 beyond
      * @param FormLimits $forms          limits for bodies that are parsed; 413 beyond
      * @param float $headTimeout         from the start of a connection (after its TLS handshake), or from the first
@@ -52,7 +52,7 @@ final readonly class HttpServerOptions
      *                                           This limit does not apply to clients of a Unix socket, or to proxies
      *                                           that {@see Middleware\TrustedProxies} trusts
      * @param int   $maxInFlight         requests handled at the same time; 503 with Retry-After beyond
-     * @param float $idleGrace           how long an idle connection is kept after {@see HttpServer::close()}
+     * @param float $idleGracePeriod     how long an idle connection is kept after {@see HttpServer::close()}
      * @param float $stopTimeout         how long to wait for responses after {@see HttpServer::close()}. Unanswered
      *                                   requests then get 503, and a warning is logged. If a handler blocks the
      *                                   process, a supervisor kills the process one second later. After a reload, the
@@ -67,10 +67,10 @@ final readonly class HttpServerOptions
         public ?string $certificate = null,
         public ?string $key = null,
         public array $certificates = [],
-        public int $maxTarget = 8_192,
-        public int $maxHead = 32_768,
+        public int $maxTargetBytes = 8_192,
+        public int $maxHeadBytes = 32_768,
         public int $maxFields = 100,
-        public int $maxBody = 8_388_608,
+        public int $maxBodyBytes = 8_388_608,
         public FormLimits $forms = new FormLimits(),
         public float $headTimeout = 10.0,
         public float $tlsTimeout = 10.0,
@@ -83,7 +83,7 @@ final readonly class HttpServerOptions
         public int $maxConnections = 10_000,
         public ?int $maxConnectionsPerAddress = null,
         public int $maxInFlight = 1_000,
-        public float $idleGrace = 0.5,
+        public float $idleGracePeriod = 0.5,
         public float $stopTimeout = 30.0,
         public float $blockWarning = 0.5,
     ) {
@@ -94,12 +94,12 @@ final readonly class HttpServerOptions
             'handlerTimeout' => $handlerTimeout,
             'rateWindow' => $rateWindow,
             'writeTimeout' => $writeTimeout,
-            'idleGrace' => $idleGrace,
+            'idleGracePeriod' => $idleGracePeriod,
             'stopTimeout' => $stopTimeout,
         ]);
         NumberRange::checkPositiveCounts([
-            'maxTarget' => $maxTarget,
-            'maxHead' => $maxHead,
+            'maxTargetBytes' => $maxTargetBytes,
+            'maxHeadBytes' => $maxHeadBytes,
             'maxFields' => $maxFields,
             'maxRequests' => $maxRequests,
             'maxConnections' => $maxConnections,
@@ -108,8 +108,8 @@ final readonly class HttpServerOptions
         ]);
         self::checkBlockWarning($blockWarning);
         Certificates::checkOption($certificates);
-        if ($maxBody < 0 || $minRate < 0) {
-            throw new \ValueError('The options maxBody and minRate must be 0 or more');
+        if ($maxBodyBytes < 0 || $minRate < 0) {
+            throw new \ValueError('The options maxBodyBytes and minRate must be 0 or more');
         }
     }
 

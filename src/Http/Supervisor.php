@@ -214,7 +214,7 @@ final class Supervisor implements Lifecycle
             'Watching files' => $this->options->watch,
             'Tracing blocks' => $this->options->traceBlocks === true,
             'A limit of requests' => $this->options->maxRequests !== null,
-            'A limit of memory' => $this->options->maxMemory !== null,
+            'A limit of memory' => $this->options->maxMemoryBytes !== null,
         ], true, true);
         if ($needsPcntl !== []) {
             throw SupervisorException::withoutPcntl($needsPcntl[0]);

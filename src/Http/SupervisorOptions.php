@@ -30,14 +30,14 @@ final readonly class SupervisorOptions
      *                                            HttpServerOptions are added
      * @param int|null    $maxRequests  requests after which a process is replaced; null for no limit. So that not all
      *                                  are replaced at once, each number is reduced by up to a tenth at random
-     * @param int|null    $maxMemory    bytes in use by PHP at which a process is replaced; null for no limit
+     * @param int|null    $maxMemoryBytes bytes in use by PHP at which a process is replaced; null for no limit
      * @param float       $startTimeout seconds in which a process has to load the application, at least 0.1
      * @param float       $blockTimeout seconds after which a process that hangs is killed, because its event loop is
      *                                  blocked, at least 0.1; INF for no limit
      * @param string|null $memoryLimit  PHP's memory_limit of each process, such as "512M", or "-1" for none. Null for
      *                                  PHP's setting. If memory_limit is not set, or php.ini has -1, each process
      *                                  gets an equal share of three quarters of the machine's or container's memory.
-     *                                  This share is at least 128 MB, and at least twice $maxMemory
+     *                                  This share is at least 128 MB, and at least twice $maxMemoryBytes
      * @param list<string> $adminHosts  host names that requests to the admin address may use, in addition to the
      *                                  name in $admin, IP addresses and localhost: {@see Admin::withHosts()}
      * @param bool|null   $traceBlocks  for development: whether the log reports which function blocks the event loop of
@@ -56,7 +56,7 @@ final readonly class SupervisorOptions
         public ?string $key = null,
         public array $certificates = [],
         public ?int $maxRequests = null,
-        public ?int $maxMemory = null,
+        public ?int $maxMemoryBytes = null,
         public float $startTimeout = 30.0,
         public float $blockTimeout = 30.0,
         public array $adminHosts = [],
@@ -67,7 +67,7 @@ final readonly class SupervisorOptions
         NumberRange::checkPositiveCounts([
             'processes' => $processes,
             'maxRequests' => $maxRequests,
-            'maxMemory' => $maxMemory,
+            'maxMemoryBytes' => $maxMemoryBytes,
         ]);
         if ($processes > self::MAX_PROCESSES) {
             throw new \ValueError(
@@ -88,19 +88,19 @@ final readonly class SupervisorOptions
                     . " not {$memoryLimit}",
             );
         }
-        if (!self::allowsReplacement($maxMemory, $memoryLimit)) {
+        if (!self::allowsReplacement($maxMemoryBytes, $memoryLimit)) {
             throw new \ValueError(
-                "The option maxMemory must be less than memoryLimit ({$memoryLimit}), not {$maxMemory}. Otherwise, a"
-                    . ' process fails before it is replaced',
+                "The option maxMemoryBytes must be less than memoryLimit ({$memoryLimit}), not {$maxMemoryBytes}. "
+                    . 'Otherwise, a process fails before it is replaced',
             );
         }
     }
 
-    /** @internal Returns whether a process can reach `$maxMemory`, at which it is replaced. */
-    public static function allowsReplacement(?int $maxMemory, ?string $memoryLimit): bool
+    /** @internal Returns whether a process can reach `$maxMemoryBytes`, at which it is replaced. */
+    public static function allowsReplacement(?int $maxMemoryBytes, ?string $memoryLimit): bool
     {
-        return $maxMemory === null || $memoryLimit === null || $memoryLimit === '-1'
-            || $maxMemory < ini_parse_quantity($memoryLimit);
+        return $maxMemoryBytes === null || $memoryLimit === null || $memoryLimit === '-1'
+            || $maxMemoryBytes < ini_parse_quantity($memoryLimit);
     }
 
     /** Returns whether a memory limit is valid. With less than the minimum, PHP could not load the application. */

@@ -34,19 +34,20 @@ final class Agent implements Lifecycle, Statistics
 {
     use NotCopyable;
 
-    /** Maximum grace of a command in seconds: the time between SIGTERM and SIGKILL. */
+    /** Maximum grace period of a command in seconds: the time between SIGTERM and SIGKILL. */
     private const MAX_GRACE_SECONDS = 2.0;
 
     /**
-     * The grace of jobs is at most AgentOptions::$leaseMargin divided by this number. If jobs needed longer to end, the
-     * lease guard (a helper process) would kill all descendants of this process, even those of agents for other queues.
+     * The grace period of jobs is at most AgentOptions::$leaseMargin divided by this number. If jobs needed longer to
+     * end, the lease guard (a helper process) would kill all descendants of this process, even those of agents for
+     * other queues.
      */
     private const MARGIN_DIVISOR = 3;
 
     /** All results together may use memory_limit divided by this number: the agent copies each result several times. */
     private const MEMORY_DIVISOR = 8;
 
-    /** Limit in bytes for all results together if PHP has no memory_limit. AgentOptions::$maxResult can raise it. */
+    /** Limit in bytes of all results if PHP has no memory_limit. AgentOptions::$maxResultBytes can raise it. */
     private const DEFAULT_RESULTS_BYTES = 128 << 20;
 
     /** Bytes by which the encoded answer of a worker may be larger than the result inside it. */
@@ -54,7 +55,7 @@ final class Agent implements Lifecycle, Statistics
 
     private readonly AgentPools $pools;
     private readonly LoggerInterface $logger;
-    private readonly int $maxResult;
+    private readonly int $maxResultBytes;
 
     private bool $isClosed = false;
 
@@ -98,18 +99,18 @@ final class Agent implements Lifecycle, Statistics
         $this->closeWaiters = new FiberQueue();
         $this->logger = $logger ?? new NullLogger();
         $budget = $options->pool->budget ?? self::budget($options);
-        $this->maxResult = min($options->maxResult, $options->pool->maxResult ?? \PHP_INT_MAX, $budget->maxBytes);
-        $grace = $options->leaseMargin / self::MARGIN_DIVISOR;
+        $this->maxResultBytes = min(self::configuredMaxResultBytes($options), $budget->maxBytes);
+        $gracePeriod = $options->leaseMargin / self::MARGIN_DIVISOR;
         $poolLimits = [
-            'maxResult' => $this->maxResult + self::RESULT_OVERHEAD_BYTES,
+            'maxResultBytes' => $this->maxResultBytes + self::RESULT_OVERHEAD_BYTES,
             'budget' => $budget,
-            'grace' => min($options->pool->grace, $grace),
+            'gracePeriod' => min($options->pool->gracePeriod, $gracePeriod),
         ];
         $this->pools = new AgentPools(
             $createPool ?? static fn(\Closure $report): WorkerPool
                 => new WorkerPool($workers, 0, $options->pool->with(...$poolLimits, onReport: $report)),
             $workers,
-            min(self::MAX_GRACE_SECONDS, $grace),
+            min(self::MAX_GRACE_SECONDS, $gracePeriod),
             $budget,
             $options->leaseGuard && $createPool === null,
             $options->pool->php,
@@ -126,8 +127,15 @@ final class Agent implements Lifecycle, Statistics
         $memory = ini_parse_quantity(\ini_get('memory_limit'));
 
         return new ResultBudget(
-            $memory > 0 ? intdiv($memory, self::MEMORY_DIVISOR) : max(self::DEFAULT_RESULTS_BYTES, $options->maxResult),
+            $memory > 0
+                ? intdiv($memory, self::MEMORY_DIVISOR)
+                : max(self::DEFAULT_RESULTS_BYTES, $options->maxResultBytes),
         );
+    }
+
+    private static function configuredMaxResultBytes(AgentOptions $options): int
+    {
+        return min($options->maxResultBytes, $options->pool->maxResultBytes ?? \PHP_INT_MAX);
     }
 
     /**
@@ -238,10 +246,10 @@ final class Agent implements Lifecycle, Statistics
 
     private function warnAboutLowMemory(): void
     {
-        if ($this->maxResult < min($this->options->maxResult, $this->options->pool->maxResult ?? \PHP_INT_MAX)) {
+        if ($this->maxResultBytes < self::configuredMaxResultBytes($this->options)) {
             $this->logger->warning(
                 'Results are limited to {bytes} bytes, because PHP\'s memory_limit is {limit}',
-                ['bytes' => $this->maxResult, 'limit' => \ini_get('memory_limit')],
+                ['bytes' => $this->maxResultBytes, 'limit' => \ini_get('memory_limit')],
             );
         }
     }
@@ -258,7 +266,7 @@ final class Agent implements Lifecycle, Statistics
                 $this->pools,
                 $this->keys,
                 $this->options,
-                $this->maxResult,
+                $this->maxResultBytes,
                 $this->logger,
             );
             try {

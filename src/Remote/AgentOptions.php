@@ -19,7 +19,7 @@ final class AgentOptions
      * @param float             $leaseMargin         if the lease can't be renewed, the agent ends its running jobs
      *                                               this many seconds before the lease ends
      * @param float             $outcomeRetention    seconds for which outcomes are kept
-     * @param int               $maxResult           maximum size in bytes of a task's result, of a generator's item,
+     * @param int               $maxResultBytes      maximum size in bytes of a task's result, of a generator's item,
      *                                               and of a command's output; also limited by memory_limit
      * @param float|null        $stopTimeout         seconds that running jobs have to finish after
      *                                               {@see Agent::close()}. Then the agent ends them as
@@ -39,7 +39,7 @@ final class AgentOptions
         public readonly float $heartbeat = 1.0,
         public readonly float $leaseMargin = 3.0,
         public readonly float $outcomeRetention = 3600.0,
-        public readonly int $maxResult = 16 << 20,
+        public readonly int $maxResultBytes = 16 << 20,
         public readonly ?float $stopTimeout = null,
         public readonly bool $leaseGuard = true,
         public readonly int $maxDeadLetters = 100_000,
@@ -48,7 +48,7 @@ final class AgentOptions
         if ($stopTimeout !== null && !($stopTimeout >= 0)) {
             throw new \ValueError('The stop timeout must be 0 or more seconds, not ' . NumberRange::text($stopTimeout));
         }
-        NumberRange::checkCount('The bytes of a result', $maxResult, 1);
+        NumberRange::checkCount('The bytes of a result', $maxResultBytes, 1);
         NumberRange::checkSeconds('The lease', $lease);
         NumberRange::checkSeconds('The retention of outcomes', $outcomeRetention);
         if ($maxDeadLetters < 1 || !($deadLetterRetention >= 1)) {
@@ -81,7 +81,7 @@ final class AgentOptions
             $this->heartbeat,
             $this->leaseMargin,
             $this->outcomeRetention,
-            $this->maxResult,
+            $this->maxResultBytes,
             $this->stopTimeout,
             $this->leaseGuard,
             $this->maxDeadLetters,

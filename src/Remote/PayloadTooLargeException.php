@@ -7,7 +7,7 @@ namespace Spindle\Remote;
 use Spindle\SpindleException;
 
 /**
- * A task with its argument, or a command, has more bytes than {@see RemoteOptions::$maxPayload}, and was not sent.
+ * A task with its argument, or a command, has more bytes than {@see RemoteOptions::$maxPayloadBytes}, and was not sent.
  *
  * A job that was sent also fails with this exception if it is too large for the memory_limit of the agents.
  */
@@ -17,7 +17,8 @@ final class PayloadTooLargeException extends \RuntimeException implements Spindl
     {
         return new self(
             "The task with its argument, or the command with its input, has {$size} bytes. The limit is {$limit} "
-                . '(RemoteOptions::$maxPayload). Store the data where the agents can read it, and pass its location.',
+                . '(RemoteOptions::$maxPayloadBytes). Store the data where the agents can read it, and pass its '
+                . 'location.',
         );
     }
 

@@ -13,7 +13,7 @@ final class RemoteOptions
      * @param float|null $timeout maximum run time of a task in seconds; null for no limit. The time that a
      *     generator waits for the reader of its items does not count
      * @param int $maxJobs maximum number of jobs without an outcome in the queue; more jobs are refused
-     * @param int $maxPayload maximum size in bytes of a task with its argument, or of a command. Each agent of the
+     * @param int $maxPayloadBytes maximum size in bytes of a task with its argument, or of a command. Each agent of the
      *     queue needs a memory_limit of six times this size. A job that is too large for the agents becomes a dead
      *     letter
      * @param float $brokerRetryTimeout seconds for which submissions and requests for items are retried while the
@@ -27,7 +27,7 @@ final class RemoteOptions
     public function __construct(
         public readonly ?float $timeout = null,
         public readonly int $maxJobs = 1_000_000,
-        public readonly int $maxPayload = 1 << 20,
+        public readonly int $maxPayloadBytes = 1 << 20,
         public readonly float $brokerRetryTimeout = 20.0,
         public readonly ?\Closure $onReport = null,
     ) {
@@ -39,9 +39,9 @@ final class RemoteOptions
                 "The broker's retry timeout must be 0 or more seconds, not " . NumberRange::text($brokerRetryTimeout),
             );
         }
-        if ($maxJobs < 1 || $maxPayload < 1) {
+        if ($maxJobs < 1 || $maxPayloadBytes < 1) {
             throw new \ValueError(
-                "The limits \$maxJobs and \$maxPayload must be 1 or more, not {$maxJobs} and {$maxPayload}",
+                "The limits \$maxJobs and \$maxPayloadBytes must be 1 or more, not {$maxJobs} and {$maxPayloadBytes}",
             );
         }
     }

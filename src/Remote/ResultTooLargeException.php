@@ -6,14 +6,14 @@ namespace Spindle\Remote;
 
 use Spindle\SpindleException;
 
-/** A result or item of a task has more bytes than the limit of its agent. See {@see AgentOptions::$maxResult}. */
+/** A result or item of a task has more bytes than the limit of its agent. See {@see AgentOptions::$maxResultBytes}. */
 final class ResultTooLargeException extends \RuntimeException implements SpindleException
 {
     public static function of(string $id, int $size, int $limit): self
     {
         return new self(
             'The result of the job ' . Job::givenId($id) . " has {$size} bytes. The limit of its agent is {$limit} "
-                . '(AgentOptions::$maxResult). Let the task store the result, and return its location.',
+                . '(AgentOptions::$maxResultBytes). Let the task store the result, and return its location.',
         );
     }
 

@@ -33,7 +33,7 @@ final class PortableTask
      * @param string|null $argument       from {@see encodeArgument()}; null for a task without an argument
      * @param int         $attempt        value of {@see TaskContext::$attempt} in the task
      * @param string|null $idempotencyKey value of {@see TaskContext::$idempotencyKey} in the task
-     * @param int|null    $maxResult      size limit of the outcome and of each item, in bytes; null for no limit
+     * @param int|null    $maxResultBytes size limit of the outcome and of each item, in bytes; null for no limit
      * @param bool        $announced      whether to report the array [$idempotencyKey] when the task starts. Each value
      *                                    that the task reports arrives as [$idempotencyKey, serialized value]
      */
@@ -43,7 +43,7 @@ final class PortableTask
         private readonly int $attempt,
         private readonly ?string $idempotencyKey,
         private readonly bool $announced = false,
-        private readonly ?int $maxResult = null,
+        private readonly ?int $maxResultBytes = null,
     ) {}
 
     /** @throws UnserializableException */
@@ -118,7 +118,7 @@ final class PortableTask
                 } catch (UnserializableException $refused) {
                     return PortableOutcome::refused($refused);
                 }
-                if (\strlen($bytes) > ($this->maxResult ?? \PHP_INT_MAX)) {
+                if (\strlen($bytes) > ($this->maxResultBytes ?? \PHP_INT_MAX)) {
                     return PortableOutcome::tooLarge(\strlen($bytes));
                 }
                 yield $bytes;
@@ -134,7 +134,7 @@ final class PortableTask
 
     private function limited(string $outcome): string
     {
-        return \strlen($outcome) > ($this->maxResult ?? \PHP_INT_MAX)
+        return \strlen($outcome) > ($this->maxResultBytes ?? \PHP_INT_MAX)
             ? PortableOutcome::tooLarge(\strlen($outcome))
             : $outcome;
     }

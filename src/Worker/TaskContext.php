@@ -56,8 +56,8 @@ final class TaskContext
     /**
      * Returns a cancellation that is requested when the task is cancelled or exceeds its time limit.
      *
-     * After the request, a task that has called this method may run for {@see WorkerPoolOptions::$grace} more seconds.
-     * The task can pass the cancellation to its operations. A task that has not called this method is ended
+     * After the request, a task that has called this method may run for {@see WorkerPoolOptions::$gracePeriod} more
+     * seconds. The task can pass the cancellation to its operations. A task that has not called this method is ended
      * immediately. In a thread, or without ext-pcntl, every task is ended immediately.
      */
     public function cancellation(): Cancellation

@@ -90,8 +90,8 @@ final class WorkerCrashedException extends TaskException
             $isDataTooLarge => '; send less, such as the path of a file, ' . self::MEMORY_OPTION
                 . ". PHP reported: {$error}",
             $kept > 0 => \sprintf('; earlier tasks had kept %.1f MiB in the worker', $kept / (1 << 20))
-                . '; release memory after each task, set WorkerPoolOptions(maxMemoryGrowth:) to replace such a worker, '
-                . self::MEMORY_OPTION,
+                . '; release memory after each task, set WorkerPoolOptions(maxMemoryGrowthBytes:) to replace such a '
+                . 'worker, ' . self::MEMORY_OPTION,
             str_starts_with($error, 'Allowed memory size') => '; use less memory, ' . self::MEMORY_OPTION,
             default => '',
         };

@@ -249,16 +249,16 @@ final class WorkerPool implements Executor, Statistics
         // The extensions are checked only if the workers run the same PHP as this process.
         $isHere = $options->php === null && \PHP_SAPI === 'cli';
         $createProcessContext = static fn(ContextEvents $events): ProcessContext
-            => new ProcessContext($events, $options->php, $settings->phpOptions(), $options->grace);
+            => new ProcessContext($events, $options->php, $settings->phpOptions(), $options->gracePeriod);
         $advice = $settings->startAdvice();
 
         return match ($options->context) {
             WorkerContext::Process => $createProcessContext($events),
             WorkerContext::Fork => !$isHere || (\function_exists('pcntl_fork') && \function_exists('posix_kill'))
-                ? new HostedContext($events, 'fork', $createProcessContext, $options->grace, $advice)
+                ? new HostedContext($events, 'fork', $createProcessContext, $options->gracePeriod, $advice)
                 : throw ContextUnavailableException::forks(),
             WorkerContext::Thread => !$isHere || class_exists('parallel\\Runtime')
-                ? new HostedContext($events, 'thread', $createProcessContext, $options->grace, $advice)
+                ? new HostedContext($events, 'thread', $createProcessContext, $options->gracePeriod, $advice)
                 : throw ContextUnavailableException::threads(),
         };
     }

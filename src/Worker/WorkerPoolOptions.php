@@ -23,11 +23,11 @@ final class WorkerPoolOptions
     /**
      * @param WorkerContext $context how workers run
      * @param float|null $timeout seconds that a task may run; null for no limit
-     * @param float $grace seconds between SIGTERM and SIGKILL when the pool ends a worker
+     * @param float $gracePeriod seconds between SIGTERM and SIGKILL when the pool ends a worker
      * @param float $idleTimeout seconds without a task after which a worker ends; INF for never
      * @param int|null $maxTasks tasks after which a worker is replaced; null for no limit
      * @param float|null $maxLifetime seconds after which a worker is replaced; null for no limit
-     * @param int|null $maxMemoryGrowth bytes by which a worker's memory may grow before it is replaced, measured
+     * @param int|null $maxMemoryGrowthBytes bytes by which a worker's memory may grow before it is replaced, measured
      *     between tasks; null for no limit
      * @param string|null $memoryLimit memory_limit of a worker, "8M" or more, or "-1" for none; null for the
      *     memory_limit of this process
@@ -41,7 +41,7 @@ final class WorkerPoolOptions
      *     this function and of $onOutput go to the error handler of the event loop, not to a task
      * @param string|null $php PHP command-line binary for workers; null to find it
      * @param LoggerInterface|null $logger receives each start and end of a worker at debug level; no data of tasks
-     * @param int|null $maxResult maximum bytes of a serialized result, item, report or exception; an exception may
+     * @param int|null $maxResultBytes maximum bytes of a serialized result, item, report or exception; an exception may
      *     always have 256 KiB. Null for a quarter of this process's memory_limit, or 1 GiB without a limit
      * @param bool $restoreState whether a worker restores its working directory, php.ini settings, locale, time zone,
      *     umask and environment after each task, as they were before the first task; costs about 15 µs per task
@@ -52,11 +52,11 @@ final class WorkerPoolOptions
     public function __construct(
         public readonly WorkerContext $context = WorkerContext::Process,
         public readonly ?float $timeout = null,
-        public readonly float $grace = 1.0,
+        public readonly float $gracePeriod = 1.0,
         public readonly float $idleTimeout = 60.0,
         public readonly ?int $maxTasks = null,
         public readonly ?float $maxLifetime = null,
-        public readonly ?int $maxMemoryGrowth = null,
+        public readonly ?int $maxMemoryGrowthBytes = null,
         public readonly ?string $memoryLimit = null,
         ?string $bootstrap = null,
         public readonly ?\Closure $initialize = null,
@@ -65,15 +65,15 @@ final class WorkerPoolOptions
         public readonly ?\Closure $onReport = null,
         public readonly ?string $php = null,
         public readonly ?LoggerInterface $logger = null,
-        public readonly ?int $maxResult = null,
+        public readonly ?int $maxResultBytes = null,
         public readonly bool $restoreState = false,
         public readonly ?ResultBudget $budget = null,
     ) {
         $this->checkSeconds();
         NumberRange::checkPositiveCounts([
             'maxTasks' => $maxTasks,
-            'maxMemoryGrowth' => $maxMemoryGrowth,
-            'maxResult' => $maxResult,
+            'maxMemoryGrowthBytes' => $maxMemoryGrowthBytes,
+            'maxResultBytes' => $maxResultBytes,
         ]);
         if ($bootstrap !== null && (str_contains($bootstrap, "\0") || !is_file($bootstrap))) {
             throw new \ValueError("The bootstrap '{$bootstrap}' is not an existing file");
@@ -115,7 +115,7 @@ final class WorkerPoolOptions
 
             throw new \ValueError("The option maxLifetime must be {$least} or more seconds, not {$this->maxLifetime}");
         }
-        NumberRange::checkSeconds('The grace', $this->grace);
+        NumberRange::checkSeconds('The grace period', $this->gracePeriod);
     }
 
     private static function absolute(string $path): string

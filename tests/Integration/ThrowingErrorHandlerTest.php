@@ -70,7 +70,7 @@ final class ThrowingErrorHandlerTest extends TestCase
     #[DataProvider('contexts')]
     public function testTasksOfACallerWithAThrowingErrorHandlerHaveTheirOutcomes(WorkerContext $context): void
     {
-        $pool = new WorkerPool(1, options: new WorkerPoolOptions($context, grace: 0.2));
+        $pool = new WorkerPool(1, options: new WorkerPoolOptions($context, gracePeriod: 0.2));
         $cancellation = new DeferredCancellation();
         $sleeping = $pool->submit(static fn(): int => sleep(60), $cancellation->getCancellation());
         $cancellation->cancel();

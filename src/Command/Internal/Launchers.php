@@ -377,7 +377,7 @@ final class Launchers
                     'VVeC',
                     $this->isPaused ? 0 : $launcher->share,
                     $largest,
-                    $this->options->grace,
+                    $this->options->gracePeriod,
                     (int) $this->options->rerunAfterCrash,
                 ),
             ));

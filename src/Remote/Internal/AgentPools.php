@@ -40,7 +40,7 @@ final class AgentPools
      * @param \Closure(\Closure(mixed): void): Executor $createPool gets a closure, and creates the executor of tasks.
      *                                                              The executor passes tasks' reports to the closure
      * @param int                                       $maxCommands maximum number of concurrent commands
-     * @param float                                     $grace      seconds between SIGTERM and SIGKILL for a command
+     * @param float                                     $gracePeriod seconds between SIGTERM and SIGKILL for a command
      * @param ResultBudget                              $budget     memory budget of results that are not settled yet
      * @param bool                                      $isGuarded  whether a {@see LeaseGuard} kills processes that
      *                                                              still run shortly before the lease ends
@@ -50,7 +50,7 @@ final class AgentPools
     public function __construct(
         private readonly \Closure $createPool,
         private readonly int $maxCommands,
-        private readonly float $grace,
+        private readonly float $gracePeriod,
         public readonly ResultBudget $budget,
         private readonly bool $isGuarded,
         private readonly ?string $php,
@@ -78,7 +78,7 @@ final class AgentPools
         return $this->commands ??= new CommandPool(
             $this->maxCommands,
             0,
-            new CommandPoolOptions(grace: $this->grace, rerunAfterCrash: true, php: $this->php),
+            new CommandPoolOptions(gracePeriod: $this->gracePeriod, rerunAfterCrash: true, php: $this->php),
         );
     }
 

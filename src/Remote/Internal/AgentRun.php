@@ -58,14 +58,14 @@ final class AgentRun
         public readonly AgentPools $pools,
         SigningKeys $keys,
         public readonly AgentOptions $options,
-        public readonly int $maxResult,
+        public readonly int $maxResultBytes,
         public readonly LoggerInterface $logger,
     ) {
         $host = (string) preg_replace('/[^A-Za-z0-9.-]+/', '-', (string) gethostname());
         // Random bytes make the name unique: machines can have the same host name.
         $this->owner = substr($host, 0, 40) . ':' . getmypid() . ':' . bin2hex(random_bytes(6));
         $log = new FailedJobLog($logger, $queue);
-        $this->jobs = new JobRunner($this, new SettlementFactory($keys, $queue, $this->owner, $maxResult, $log));
+        $this->jobs = new JobRunner($this, new SettlementFactory($keys, $queue, $this->owner, $maxResultBytes, $log));
         $this->exchange = $this->jobs->exchange;
         $this->finished = new Condition();
         $this->backoff = ReconnectBackoff::backoff();

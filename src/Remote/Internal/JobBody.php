@@ -100,8 +100,8 @@ final class JobBody
         return PortableCommand::decode($this->code);
     }
 
-    /** @param int $maxResult maximum size of the result in bytes */
-    public function task(int $attempt, string $idempotencyKey, int $maxResult): PortableTask
+    /** @param int $maxResultBytes maximum size of the result in bytes */
+    public function task(int $attempt, string $idempotencyKey, int $maxResultBytes): PortableTask
     {
         return new PortableTask(
             $this->code,
@@ -109,7 +109,7 @@ final class JobBody
             $attempt,
             Job::givenId($idempotencyKey),
             $this->timeout !== null,
-            $maxResult + self::KIND_BYTES,
+            $maxResultBytes + self::KIND_BYTES,
         );
     }
 }

@@ -38,8 +38,8 @@ final class JobCodec
         string $exclusiveKey = '',
         float $delay = 0.0,
     ): Job {
-        if (\strlen($body) > $this->options->maxPayload) {
-            throw PayloadTooLargeException::of(\strlen($body), $this->options->maxPayload);
+        if (\strlen($body) > $this->options->maxPayloadBytes) {
+            throw PayloadTooLargeException::of(\strlen($body), $this->options->maxPayloadBytes);
         }
 
         return new Job($id, $this->keys->seal(FrameKind::Job, $this->queue, $id, 0, $body), $exclusiveKey, $delay);

@@ -345,14 +345,14 @@ final class JobRunner
 
         return $pools
             ->pool()
-            ->submit($job->body->task($job->attempt(), $job->delivery->id, $this->run->maxResult), $job)
+            ->submit($job->body->task($job->attempt(), $job->delivery->id, $this->run->maxResultBytes), $job)
             ->map(fn(mixed $outcome) => $this->taskReturned($job, $outcome));
     }
 
     private function commandEnded(ClaimedJob $job, CommandResult $result): void
     {
         $budget = $this->run->pools->budget;
-        $size = min($this->run->maxResult, PortableCommand::outputSize($result));
+        $size = min($this->run->maxResultBytes, PortableCommand::outputSize($result));
         $budget->acquire($size);
         $this->settle($job, $this->settlements->ofCommand($job, $result));
         $budget->release($size);

@@ -40,12 +40,12 @@ final class SettlementFactory
     /** Maximum bytes of the reason in a dead letter: the exception's message and trace. */
     private const MAX_REASON_BYTES = 0x1_0000;
 
-    /** @param int $maxResult maximum size of a result in bytes */
+    /** @param int $maxResultBytes maximum size of a result in bytes */
     public function __construct(
         private readonly SigningKeys $keys,
         private readonly string $queue,
         private readonly string $owner,
-        private readonly int $maxResult,
+        private readonly int $maxResultBytes,
         private readonly FailedJobLog $log,
     ) {}
 
@@ -127,7 +127,7 @@ final class SettlementFactory
         $size = PortableOutcome::excessSize($outcome);
         if ($size !== null) {
             $bytes = $size - JobBody::KIND_BYTES;
-            $tooLarge = ResultTooLargeException::of($job->delivery->id, $bytes, $this->maxResult);
+            $tooLarge = ResultTooLargeException::of($job->delivery->id, $bytes, $this->maxResultBytes);
 
             return $this->dead($job, $job->attempt(), OutcomeBody::refused($tooLarge), $tooLarge->getMessage());
         }
@@ -170,7 +170,10 @@ final class SettlementFactory
         return $this->settlement(
             $job->delivery,
             $result->cancelled && $result->error !== null ? SettlementKind::Cancelled : SettlementKind::Done,
-            outcome: OutcomeBody::ofCommand($job->attempt(), PortableCommand::encodeResult($result, $this->maxResult)),
+            outcome: OutcomeBody::ofCommand(
+                $job->attempt(),
+                PortableCommand::encodeResult($result, $this->maxResultBytes),
+            ),
         );
     }
 

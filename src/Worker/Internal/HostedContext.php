@@ -63,14 +63,14 @@ final class HostedContext implements Context, ContextEvents
     /**
      * @param string                                  $kind      fork or thread
      * @param \Closure(ContextEvents): ProcessContext $createHostContext
-     * @param float                                   $grace     seconds between SIGTERM and SIGKILL
+     * @param float                                   $gracePeriod seconds between SIGTERM and SIGKILL
      * @param string                                  $advice    for a host that cannot start; may be empty
      */
     public function __construct(
         private readonly ContextEvents $events,
         private readonly string $kind,
         \Closure $createHostContext,
-        private readonly float $grace,
+        private readonly float $gracePeriod,
         private readonly string $advice,
     ) {
         $this->hostContext = $createHostContext($this);
@@ -110,9 +110,13 @@ final class HostedContext implements Context, ContextEvents
         }
         $this->link?->send(WorkerProtocol::frame(WorkerProtocol::KILL, $id, pack('V', self::SIGTERM)));
         $this->requestedEnds[$id] ??= ++$this->sequence;
-        $this->timers[$id] ??= WeakTimer::after($this->grace, $this, static function (self $context) use ($id): void {
-            $context->forceEnd($id);
-        });
+        $this->timers[$id] ??= WeakTimer::after(
+            $this->gracePeriod,
+            $this,
+            static function (self $context) use ($id): void {
+                $context->forceEnd($id);
+            },
+        );
     }
 
     private function forceEnd(int $id): void

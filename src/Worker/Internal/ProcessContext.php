@@ -30,7 +30,7 @@ final class ProcessContext implements Context, LauncherEvents
 
     /**
      * @param list<string> $options options for PHP
-     * @param float        $grace   seconds between SIGTERM and SIGKILL
+     * @param float        $gracePeriod seconds between SIGTERM and SIGKILL
      *
      * @throws \ValueError when the path of PHP or an option contains NUL
      */
@@ -38,7 +38,7 @@ final class ProcessContext implements Context, LauncherEvents
         private readonly ContextEvents $events,
         private readonly ?string $php,
         array $options,
-        private readonly float $grace,
+        private readonly float $gracePeriod,
     ) {
         $this->command = [PhpBinary::find($php, 'WorkerPoolOptions'), ...$options, __DIR__ . '/Process/main.php'];
         if (str_contains(implode('', $this->command), "\0")) { // the frame separates arguments by NUL
@@ -152,7 +152,7 @@ final class ProcessContext implements Context, LauncherEvents
         $launcher->queue(LauncherProtocol::frame(
             LauncherProtocol::CONFIGURE,
             0,
-            pack('VVeC', self::MAX_PROCESSES, 1, $this->grace, 0),
+            pack('VVeC', self::MAX_PROCESSES, 1, $this->gracePeriod, 0),
         ));
 
         return $launcher;

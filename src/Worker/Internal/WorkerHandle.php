@@ -156,7 +156,8 @@ final class WorkerHandle
         if ($options->maxLifetime !== null && (hrtime(true) - $this->readyAt) / 1e9 >= $options->maxLifetime) {
             return 0;
         }
-        if ($options->maxMemoryGrowth !== null && $this->memory - $this->initialMemory > $options->maxMemoryGrowth) {
+        $maxGrowth = $options->maxMemoryGrowthBytes;
+        if ($maxGrowth !== null && $this->memory - $this->initialMemory > $maxGrowth) {
             return 0;
         }
         if ($options->maxTasks === null) {

@@ -19,7 +19,7 @@ final class WorkerSettings
     /** Key that signs closures. */
     public readonly string $key;
 
-    public readonly int $maxResult;
+    public readonly int $maxResultBytes;
 
     public readonly ?ResultBudget $budget;
     private readonly ?string $initialize;
@@ -32,7 +32,7 @@ final class WorkerSettings
         LoadedFiles::record();
         $memory = ini_parse_quantity(\ini_get('memory_limit'));
         $share = $memory > 0 ? max(1, intdiv($memory, self::MEMORY_LIMIT_DIVISOR)) : self::DEFAULT_MAX_RESULT_BYTES;
-        $this->maxResult = min($options->maxResult ?? $share, WorkerProtocol::MAX_RESULT_BYTES);
+        $this->maxResultBytes = min($options->maxResultBytes ?? $share, WorkerProtocol::MAX_RESULT_BYTES);
         $this->initialize = $options->initialize === null ? null : TaskCode::encode($options->initialize, $this->key);
     }
 
@@ -73,8 +73,8 @@ final class WorkerSettings
             // The maximum prevents an overflow. It changes no pool size, because no machine has more CPUs than this.
             'siblings' => min(\PHP_INT_MAX >> 1, WorkerBoot::siblings() * $siblings),
             'timed' => $this->options->timeout !== null,
-            'maxResult' => $this->maxResult,
-            'maxMemoryGrowth' => $this->options->maxMemoryGrowth,
+            'maxResultBytes' => $this->maxResultBytes,
+            'maxMemoryGrowthBytes' => $this->options->maxMemoryGrowthBytes,
             'restoresState' => $this->options->restoreState,
         ];
     }

@@ -116,7 +116,7 @@ final class WorkerStartup
                 ? self::endingWhenReady($receive, $link, $worker, $events)
                 : $receive,
             static fn(?string $protocolError) => $events->disconnected($worker, $protocolError),
-            $this->settings->maxResult + WorkerProtocol::MAX_BESIDE_RESULT_BYTES,
+            $this->settings->maxResultBytes + WorkerProtocol::MAX_BESIDE_RESULT_BYTES,
             WorkerProtocol::MAGIC,
         );
         $link->setBudget($this->settings->budget);

@@ -38,7 +38,7 @@ abstract class CommandPoolTestCase extends TidyTestCase
         int $concurrency = 4,
         int|RetryPolicy $retries = 0,
         ?HaltPolicy $halt = null,
-        float $grace = 2.0,
+        float $gracePeriod = 2.0,
         int $lookahead = 256,
         bool $rerunAfterCrash = false,
         ?string $temporaryDirectory = null,
@@ -46,7 +46,7 @@ abstract class CommandPoolTestCase extends TidyTestCase
     ): CommandPool {
         return new CommandPool($concurrency, $retries, new CommandPoolOptions(
             halt: $halt,
-            grace: $grace,
+            gracePeriod: $gracePeriod,
             lookahead: $lookahead,
             rerunAfterCrash: $rerunAfterCrash,
             startMethod: $this->start(),

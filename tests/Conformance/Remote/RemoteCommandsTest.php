@@ -176,7 +176,7 @@ final class RemoteCommandsTest extends CommandPoolContract
         int $concurrency = 4,
         int|RetryPolicy $retries = 0,
         ?HaltPolicy $halt = null,
-        float $grace = 2.0,
+        float $gracePeriod = 2.0,
         int $lookahead = 256,
         bool $rerunAfterCrash = false,
         ?string $temporaryDirectory = null,
@@ -186,7 +186,7 @@ final class RemoteCommandsTest extends CommandPoolContract
             new RedisBroker(Redis::shared()->url()),
             self::$queue,
             new SigningKeys([AgentProgram::KEY]),
-            options: new RemoteOptions(maxPayload: 64 << 20),
+            options: new RemoteOptions(maxPayloadBytes: 64 << 20),
         );
 
         return new CommandPool(

@@ -41,7 +41,7 @@ abstract class RemoteExecutorTestCase extends ExecutorTestCase
 
     private function on(string $queue, ?\Closure $onReport): RemoteExecutor
     {
-        $options = new RemoteOptions(maxPayload: 64 << 20, onReport: $onReport);
+        $options = new RemoteOptions(maxPayloadBytes: 64 << 20, onReport: $onReport);
         $broker = new RedisBroker(Redis::shared()->url());
 
         return new RemoteExecutor($broker, $queue, self::keys(), JobRetryPolicy::none(), $options);

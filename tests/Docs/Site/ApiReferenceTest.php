@@ -110,7 +110,10 @@ final class ApiReferenceTest extends TestCase
     {
         $page = self::$pages['reference/options.md'];
 
-        self::assertStringContainsString("\n| `grace` | `float` | `2.0` | seconds between SIGTERM and SIGKILL ", $page);
+        self::assertStringContainsString(
+            "\n| `gracePeriod` | `float` | `2.0` | seconds between SIGTERM and SIGKILL ",
+            $page,
+        );
         self::assertStringContainsString("\n## PostgresPoolOptions\n", $page);
     }
 

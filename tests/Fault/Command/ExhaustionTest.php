@@ -68,7 +68,11 @@ final class ExhaustionTest extends TidyTestCase
         $pool = new CommandPool(
             4,
             0,
-            new CommandPoolOptions(grace: 0.1, startMethod: StartMethod::from($start), temporaryDirectory: $directory),
+            new CommandPoolOptions(
+                gracePeriod: 0.1,
+                startMethod: StartMethod::from($start),
+                temporaryDirectory: $directory,
+            ),
         );
 
         return array_map(

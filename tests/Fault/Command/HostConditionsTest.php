@@ -269,7 +269,7 @@ final class HostConditionsTest extends TidyTestCase
      */
     public static function work(string $start, ?string $php = null): array
     {
-        $options = new CommandPoolOptions(grace: 5.0, startMethod: StartMethod::from($start), php: $php);
+        $options = new CommandPoolOptions(gracePeriod: 5.0, startMethod: StartMethod::from($start), php: $php);
         $pool = new CommandPool(3, 0, $options);
         $results = iterator_to_array($pool->runInOrder([
             Command::of('true'),

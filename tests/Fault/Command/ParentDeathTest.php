@@ -174,7 +174,7 @@ final class ParentDeathTest extends TidyTestCase
     {
         ini_set('display_errors', '0');
         ini_set('memory_limit', '64M');
-        $pool = new CommandPool(4, 0, new CommandPoolOptions(grace: 0.2, startMethod: StartMethod::from($start)));
+        $pool = new CommandPool(4, 0, new CommandPoolOptions(gracePeriod: 0.2, startMethod: StartMethod::from($start)));
         $commands = [
             Command::of('true'),
             Command::of('sleep', '100'),

@@ -36,7 +36,7 @@ final class LimitsTest extends HttpServerTestCase
     #[DataProvider('tooMuch')]
     public function testWhatExceedsALimitIsRefusedBeforeItIsComplete(int $status, string $bytes): void
     {
-        $this->serve(self::answer(...), new HttpServerOptions(maxTarget: 400, maxHead: 1_500, maxFields: 20));
+        $this->serve(self::answer(...), new HttpServerOptions(maxTargetBytes: 400, maxHeadBytes: 1_500, maxFields: 20));
         $client = $this->client()->get('/')->send($bytes);
 
         self::assertSame(200, $client->response()->status);

@@ -147,7 +147,7 @@ final class CommandFaultsTest extends TestCase
 
     public function testACommandThatIsTooLargeForAQueueIsRefused(): void
     {
-        $pool = $this->pool(options: new RemoteOptions(maxPayload: 1000));
+        $pool = $this->pool(options: new RemoteOptions(maxPayloadBytes: 1000));
         try {
             $pool->execute(Command::of('cat')->withInput(str_repeat('x', 1000)));
             self::fail('It is too large');

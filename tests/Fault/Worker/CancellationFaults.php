@@ -63,7 +63,7 @@ trait CancellationFaults
 
     public function testATaskThatIsCancelledWhenTheOneBeforeItInItsBatchIsDoneEndsAtOnce(): void
     {
-        $pool = $this->pool(1, grace: 0.1);
+        $pool = $this->pool(1, gracePeriod: 0.1);
         foreach (Scale::rounds(0.5, Scale::isFull() ? 200 : 3) as $i) {
             // A batch has as many tasks as take one millisecond.
             self::outcomes(array_map(
@@ -85,7 +85,7 @@ trait CancellationFaults
 
     public function testAMapThatIsCancelledAtOneOfItsResultsEndsAtOnceWhateverRunsThen(): void
     {
-        $pool = $this->pool(1, grace: 0.1);
+        $pool = $this->pool(1, gracePeriod: 0.1);
         foreach (Scale::rounds(0.5, Scale::isFull() ? 200 : 3) as $_) {
             $input = [
                 new RecordedTask(0, $this->path('starts'), 0),
@@ -157,7 +157,7 @@ trait CancellationFaults
 
     public function testTimeoutsOfManyTasksAtOnceHitTheRightOnes(): void
     {
-        $pool = $this->pool(2, timeout: 0.25, grace: 0.1);
+        $pool = $this->pool(2, timeout: 0.25, gracePeriod: 0.1);
         $futures = [];
         for ($i = 0; $i < 40; ++$i) {
             $futures[] = $pool->submit(

@@ -19,7 +19,7 @@ trait EndingFaults
     public function testASuspendedWorkerIsEndedByItsTimeout(): void
     {
         $this->needsAProcessForEachWorker('one that can not be ended takes those with it that are being started');
-        $pool = $this->pool(1, timeout: 0.3, grace: 0.2);
+        $pool = $this->pool(1, timeout: 0.3, gracePeriod: 0.2);
         $future = $pool->submit(new Call('stop', $this->path('begun')));
         $other = $pool->submit(new Call('square', 4));
         $pid = self::pidIn($this->path('begun'));
@@ -34,7 +34,7 @@ trait EndingFaults
     public function testAWorkerThatIsSuspendedBeforeItBeginsIsReplaced(): void
     {
         $this->needsAProcessForEachWorker('all of them are stopped with their process');
-        $pool = $this->pool(1, grace: 0.2);
+        $pool = $this->pool(1, gracePeriod: 0.2);
         $pid = $this->stopIdle($pool);
         $futures = [$pool->submit(new Call('square', 4)), $pool->submit(new Call('square', 5))];
 
@@ -46,7 +46,7 @@ trait EndingFaults
     public function testASuspendedWorkerDoesNotKeepAClosingPoolWaiting(): void
     {
         $this->needsAProcessForEachWorker('all of them are stopped with their process');
-        $pool = $this->pool(1, grace: 0.2);
+        $pool = $this->pool(1, gracePeriod: 0.2);
         $this->stopIdle($pool);
         $future = $pool->submit(new Call('square', 4));
         $closing = Async::run($pool->close(...));
@@ -58,7 +58,7 @@ trait EndingFaults
     public function testATaskThatHandlesTermItselfIsKilledAfterTheGrace(): void
     {
         $this->needsAProcessForEachWorker('one of them gets no signal');
-        $pool = $this->pool(1, timeout: 0.2, grace: 0.3);
+        $pool = $this->pool(1, timeout: 0.2, gracePeriod: 0.3);
         $at = hrtime(true);
         $future = $pool->submit(new Call('ignoreTerm', $this->path('begun')));
         $pid = self::pidIn($this->path('begun'));
@@ -72,7 +72,7 @@ trait EndingFaults
     public function testATimeoutAlsoEndsProcessesThatTheTaskStarted(): void
     {
         $this->needsAProcessForEachWorker('what one of them has started lives for as long as all of them');
-        $pool = $this->pool(1, timeout: 0.5, grace: 0.2);
+        $pool = $this->pool(1, timeout: 0.5, gracePeriod: 0.2);
         $future = $pool->submit(new Call('sleepAmongDescendants', $this->path(), $this->path('begun')));
         self::pidIn($this->path('begun'));
         self::assertGreaterThanOrEqual(3, \count(self::descendantsWith('sleep 1000')));

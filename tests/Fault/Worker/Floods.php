@@ -72,7 +72,7 @@ trait Floods
 
     public function testATaskThatTimesOutInTheMiddleOfAFloodIsEnded(): void
     {
-        $pool = $this->pool(1, timeout: 0.3, grace: 0.2);
+        $pool = $this->pool(1, timeout: 0.3, gracePeriod: 0.2);
         $futures = [
             $pool->submit(new Call('echo', \PHP_INT_MAX)),
             $pool->submit(new Call('writeErrors', \PHP_INT_MAX)),

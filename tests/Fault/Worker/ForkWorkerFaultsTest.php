@@ -14,7 +14,7 @@ final class ForkWorkerFaultsTest extends ContextDependentFaultsTestCase
 {
     public function testASuspendedHostDoesNotKeepTasksFromBeingEnded(): void
     {
-        $pool = $this->pool(1, timeout: 0.5, grace: 0.2);
+        $pool = $this->pool(1, timeout: 0.5, gracePeriod: 0.2);
         $host = self::outcome($pool->submit('posix_getppid'));
         self::assertIsInt($host);
         posix_kill($host, \SIGSTOP);

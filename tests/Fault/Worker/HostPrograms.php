@@ -366,7 +366,7 @@ final class HostPrograms
         return new WorkerPool($workers, 0, new WorkerPoolOptions(
             context: $case,
             timeout: $timeout,
-            grace: 0.1,
+            gracePeriod: 0.1,
             maxTasks: $maxTasks,
             startTimeout: $startTimeout,
             onOutput: static fn() => null,

@@ -48,8 +48,8 @@ final class Impostor
             'depth' => 1,
             'siblings' => 1,
             'timed' => false,
-            'maxResult' => 1 << 20,
-            'maxMemoryGrowth' => null,
+            'maxResultBytes' => 1 << 20,
+            'maxMemoryGrowthBytes' => null,
             'restoresState' => false,
         ];
     }

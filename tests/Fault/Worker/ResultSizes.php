@@ -36,7 +36,7 @@ trait ResultSizes
         self::assertInstanceOf(UnserializableException::class, $refused);
         self::assertSame('The result', $refused->path);
         self::assertStringContainsString(
-            '100001 bytes long, more than the 100000 of WorkerPoolOptions::$maxResult',
+            '100001 bytes long, more than the 100000 of WorkerPoolOptions::$maxResultBytes',
             $refused->what,
         );
         self::assertUsable($pool);
@@ -94,7 +94,7 @@ trait ResultSizes
             new WorkerPoolOptions(
                 context: $this->context(),
                 onOutput: $onOutput ?? static fn() => null,
-                maxResult: $bytes,
+                maxResultBytes: $bytes,
             ),
         );
     }

@@ -74,7 +74,7 @@ trait StartFaults
         ] as $name => $code) {
             $pool = $this->pool(
                 2,
-                grace: 0.2,
+                gracePeriod: 0.2,
                 bootstrap: $this->file("{$name}.php", "<?php\n{$code}\n"),
                 startTimeout: 1.0,
             );
@@ -131,7 +131,7 @@ trait StartFaults
         $mended = $this->path('mended');
         $pool = $this->pool(
             2,
-            grace: 0.2,
+            gracePeriod: 0.2,
             startTimeout: 1.0,
             initialize: static fn(): int => is_file($mended) ? 0 : sleep(1000),
         );

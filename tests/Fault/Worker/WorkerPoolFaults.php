@@ -41,7 +41,7 @@ abstract class WorkerPoolFaults extends TidyTestCase
         int $workers,
         int|TaskRetryPolicy $retries = 0,
         ?float $timeout = null,
-        float $grace = 1.0,
+        float $gracePeriod = 1.0,
         ?int $maxTasks = null,
         ?string $memoryLimit = null,
         ?string $bootstrap = null,
@@ -53,7 +53,7 @@ abstract class WorkerPoolFaults extends TidyTestCase
         return new WorkerPool($workers, $retries, new WorkerPoolOptions(
             context: $this->context(),
             timeout: $timeout,
-            grace: $grace,
+            gracePeriod: $gracePeriod,
             maxTasks: $maxTasks,
             memoryLimit: $memoryLimit,
             bootstrap: $bootstrap,

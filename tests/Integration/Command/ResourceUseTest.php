@@ -176,7 +176,7 @@ final class ResourceUseTest extends TidyTestCase
     /** Returns the CPU time of a launcher that ends a command which ignores TERM. */
     public static function closeStubborn(string $start): int
     {
-        $pool = new CommandPool(1, 0, new CommandPoolOptions(grace: 0.5, startMethod: StartMethod::from($start)));
+        $pool = new CommandPool(1, 0, new CommandPoolOptions(gracePeriod: 0.5, startMethod: StartMethod::from($start)));
         $ignores = false;
         $stubborn = Command::shell('trap "" TERM; echo; while :; do sleep 10; done')
             ->withStdout(static function () use (&$ignores): void {

@@ -463,7 +463,7 @@ final class ServeTest extends ServeTestCase
             };
             return new Spindle\Http\Application(
                 static fn($request) => throw new LogicException('no'),
-                options: new Spindle\Http\HttpServerOptions(maxTarget: 20),
+                options: new Spindle\Http\HttpServerOptions(maxTargetBytes: 20),
                 logger: $logger,
             );
             PHP, ['--processes', '1']);

@@ -399,7 +399,7 @@ final class DispatchedTasksTest extends TidyTestCase
     public function testAResultThatIsTooLargeForTheAgentsPoolIsTheTasksOutcome(): void
     {
         $executor = $this->executor();
-        $options = new AgentOptions(pool: new WorkerPoolOptions(maxResult: 100_000));
+        $options = new AgentOptions(pool: new WorkerPoolOptions(maxResultBytes: 100_000));
         $agent = new Agent(new RedisBroker(Redis::shared()->url()), $this->queue, 1, self::keys(), $options);
         $running = async($agent->run(...));
         try {
@@ -540,7 +540,7 @@ final class DispatchedTasksTest extends TidyTestCase
 
     public function testALargePayloadIsRefusedBeforeItIsSent(): void
     {
-        $executor = $this->executor(options: new RemoteOptions(maxPayload: 1000));
+        $executor = $this->executor(options: new RemoteOptions(maxPayloadBytes: 1000));
         $text = str_repeat('x', 1000);
         try {
             $executor->dispatch(static fn(): int => \strlen($text));

@@ -59,7 +59,7 @@ final class DestructorTest extends TestCase
 
     public function testAMapWhosePoolWasDestroyedThrows(): void
     {
-        $pool = new WorkerPool(1, options: new WorkerPoolOptions(grace: 0.1));
+        $pool = new WorkerPool(1, options: new WorkerPoolOptions(gracePeriod: 0.1));
         $results = $pool->map([0, 60], static fn(int $seconds): int => sleep($seconds));
         $results->rewind(); // until the first result
         $pool->__destruct(); // at the end of the script, PHP destroys objects that are in use
@@ -71,7 +71,7 @@ final class DestructorTest extends TestCase
     /** Returns the output of a script whose end destroys parts of the pool before the pool's owner. */
     private function script(string $context, string $use): string
     {
-        $pool = "new WorkerPool(1, options: new WorkerPoolOptions(WorkerContext::{$context}, grace: 0.1))";
+        $pool = "new WorkerPool(1, options: new WorkerPoolOptions(WorkerContext::{$context}, gracePeriod: 0.1))";
         $rest = <<<'PHP'
             $owner->pool->submit('getmypid')->await();
             $owner->future = $owner->pool->submit(static function (): void {

@@ -35,7 +35,7 @@ final class LastOutputTest extends TestCase
     #[DataProvider('endings')]
     public function testOutputOfFinishedTasksIsPrinted(string $context, string $ending): void
     {
-        $process = $this->script("new WorkerPoolOptions(WorkerContext::{$context}, grace: 0.1)", $ending);
+        $process = $this->script("new WorkerPoolOptions(WorkerContext::{$context}, gracePeriod: 0.1)", $ending);
 
         $errors = preg_replace('/Spindle: .*\n/', '', $process->getErrorOutput()); // the report about unfinished tasks
         self::assertSame(self::BYTES, \strlen($process->getOutput()));

@@ -132,8 +132,8 @@ final class PoliciesTest extends TestCase
         yield 'a halt on more than all' => [static fn() => HaltPolicy::nowAfterSuccessShare(1.1)];
         yield 'no concurrency' => [static fn() => new CommandPool(0)];
         yield 'negative retries of a pool' => [static fn() => new CommandPool(1, -1)];
-        yield 'a negative grace' => [static fn() => new CommandPoolOptions(grace: -1.0)];
-        yield 'an endless grace' => [static fn() => new CommandPoolOptions(grace: \INF)];
+        yield 'a negative grace period' => [static fn() => new CommandPoolOptions(gracePeriod: -1.0)];
+        yield 'an endless grace period' => [static fn() => new CommandPoolOptions(gracePeriod: \INF)];
         yield 'a negative lookahead' => [static fn() => new CommandPoolOptions(lookahead: -1)];
         yield 'more at once than 32 bits can count' => [static fn() => new CommandPool(\PHP_INT_MAX)];
         yield 'a pool that is resized to more' => [static fn() => (new CommandPool(1))->resize((1 << 32) + 1)];

@@ -24,14 +24,15 @@ final class SupervisorOptionsTest extends TestCase
     public function testAProcessMustBeReplacedBeforeItReachesTheMemoryLimit(): void
     {
         foreach (['65M', '-1', null] as $limit) {
-            self::assertSame($limit, (new SupervisorOptions(maxMemory: 64 << 20, memoryLimit: $limit))->memoryLimit);
+            $options = new SupervisorOptions(maxMemoryBytes: 64 << 20, memoryLimit: $limit);
+            self::assertSame($limit, $options->memoryLimit);
         }
 
         $this->expectException(\ValueError::class);
         $this->expectExceptionMessage(
-            'The option maxMemory must be less than memoryLimit (64M), not 67108864. Otherwise, a process fails before'
-            . ' it is replaced',
+            'The option maxMemoryBytes must be less than memoryLimit (64M), not 67108864. Otherwise, a process fails '
+            . 'before it is replaced',
         );
-        new SupervisorOptions(maxMemory: 64 << 20, memoryLimit: '64M');
+        new SupervisorOptions(maxMemoryBytes: 64 << 20, memoryLimit: '64M');
     }
 }

@@ -204,7 +204,7 @@ final class AgentTest extends TidyTestCase
         } finally {
             ini_set('memory_limit', $limit);
         }
-        $options = new RemoteOptions(maxPayload: 1 << 30);
+        $options = new RemoteOptions(maxPayloadBytes: 1 << 30);
         $executor = new RemoteExecutor(new MemoryBroker($engine), 'queue', $keys, options: $options);
         $ballast = str_repeat('x', 17 << 20);
         try {
@@ -421,7 +421,7 @@ final class AgentTest extends TidyTestCase
         yield 'retention' => [static fn(): AgentOptions => new AgentOptions(outcomeRetention: \INF), 'The retention'];
         yield 'lease' => [static fn(): AgentOptions => new AgentOptions(lease: 1e18), 'The lease'];
         yield 'result' => [
-            static fn(): AgentOptions => new AgentOptions(maxResult: \PHP_INT_MAX),
+            static fn(): AgentOptions => new AgentOptions(maxResultBytes: \PHP_INT_MAX),
             'The bytes of a result',
         ];
     }

@@ -63,12 +63,12 @@ final class WorkerLifetimeTest extends TestCase
             false,
         ];
         yield 'as large as it may be' => [
-            new WorkerPoolOptions(maxMemoryGrowth: 10),
+            new WorkerPoolOptions(maxMemoryGrowthBytes: 10),
             static fn(WorkerHandle $worker) => $worker->memory += 10,
             false,
         ];
         yield 'too large' => [
-            new WorkerPoolOptions(maxMemoryGrowth: 10),
+            new WorkerPoolOptions(maxMemoryGrowthBytes: 10),
             static fn(WorkerHandle $worker) => $worker->memory += 11,
             true,
         ];

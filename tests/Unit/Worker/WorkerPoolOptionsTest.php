@@ -66,18 +66,27 @@ final class WorkerPoolOptionsTest extends TestCase
             static fn() => new WorkerPoolOptions(startTimeout: 0.0),
             'startTimeout must be more than 0',
         ];
-        yield 'a grace below 0' => [static fn() => new WorkerPoolOptions(grace: -0.1), 'grace must be 0 or more'];
-        yield 'an endless grace' => [static fn() => new WorkerPoolOptions(grace: \INF), 'grace must be 0 or more'];
-        yield 'a grace that is no number' => [
-            static fn() => new WorkerPoolOptions(grace: \NAN),
-            'grace must be 0 or more',
+        yield 'a grace period below 0' => [
+            static fn() => new WorkerPoolOptions(gracePeriod: -0.1),
+            'grace period must be 0 or more',
+        ];
+        yield 'an endless grace period' => [
+            static fn() => new WorkerPoolOptions(gracePeriod: \INF),
+            'grace period must be 0 or more',
+        ];
+        yield 'a grace period that is no number' => [
+            static fn() => new WorkerPoolOptions(gracePeriod: \NAN),
+            'grace period must be 0 or more',
         ];
         yield 'maxTasks 0' => [static fn() => new WorkerPoolOptions(maxTasks: 0), 'maxTasks must be at least 1'];
-        yield 'maxMemoryGrowth 0' => [
-            static fn() => new WorkerPoolOptions(maxMemoryGrowth: 0),
-            'maxMemoryGrowth must be at least 1',
+        yield 'maxMemoryGrowthBytes 0' => [
+            static fn() => new WorkerPoolOptions(maxMemoryGrowthBytes: 0),
+            'maxMemoryGrowthBytes must be at least 1',
         ];
-        yield 'maxResult 0' => [static fn() => new WorkerPoolOptions(maxResult: 0), 'maxResult must be at least 1'];
+        yield 'maxResultBytes 0' => [
+            static fn() => new WorkerPoolOptions(maxResultBytes: 0),
+            'maxResultBytes must be at least 1',
+        ];
         yield 'a bootstrap file that is not there' => [
             static fn() => new WorkerPoolOptions(bootstrap: '/not/there.php'),
             "'/not/there.php' is not an existing file",
@@ -162,17 +171,17 @@ final class WorkerPoolOptionsTest extends TestCase
     {
         $options = new WorkerPoolOptions(
             timeout: 1e-9,
-            grace: 0.0,
+            gracePeriod: 0.0,
             idleTimeout: \INF,
             maxTasks: 1,
             maxLifetime: \INF,
-            maxMemoryGrowth: 1,
+            maxMemoryGrowthBytes: 1,
             bootstrap: __FILE__,
         );
 
         self::assertSame(
             [0.0, \INF, 1, __FILE__],
-            [$options->grace, $options->idleTimeout, $options->maxTasks, $options->bootstrap],
+            [$options->gracePeriod, $options->idleTimeout, $options->maxTasks, $options->bootstrap],
         );
     }
 }

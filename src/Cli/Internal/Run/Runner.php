@@ -81,7 +81,7 @@ final class Runner
             logger: $logger,
             transport: $options->start->transport,
             delay: $options->start->delay,
-            grace: $options->start->grace,
+            gracePeriod: $options->start->gracePeriod,
         ));
         $options->start->environment->setNiceness();
         $this->maxConcurrency = $this->pool->maxConcurrency();

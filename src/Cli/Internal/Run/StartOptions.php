@@ -18,7 +18,7 @@ final class StartOptions
 
     /**
      * @param float                 $delay     minimum time between two starts, in seconds
-     * @param float                 $grace     seconds between SIGTERM and SIGKILL for a job that is ended
+     * @param float                 $gracePeriod seconds between SIGTERM and SIGKILL for a job that is ended
      * @param CommandTransport|null $transport runs the jobs on other machines; null to run the jobs on this machine
      * @param MachineLimits|null    $machine   checks whether the machine has room for another job; null for no limits
      */
@@ -26,7 +26,7 @@ final class StartOptions
         public readonly JobsOption $jobs,
         public readonly TimeLimit $timeLimit,
         public readonly float $delay,
-        public readonly float $grace,
+        public readonly float $gracePeriod,
         public readonly JobEnvironment $environment,
         public readonly ?CommandTransport $transport,
         public readonly ?MachineLimits $machine,
@@ -64,7 +64,7 @@ final class StartOptions
     {
         $sequence = $given->text('term-seq');
         if ($sequence === null) {
-            return (new CommandPoolOptions())->grace;
+            return (new CommandPoolOptions())->gracePeriod;
         }
         if (preg_match('/^(?:TERM,(\d{1,9}),)?KILL(?:,\d{1,9})?$/D', $sequence, $match) !== 1) {
             throw UsageException::option(

@@ -125,7 +125,7 @@ final class ServeOptions
     private static function supervisor(InputInterface $input, ?string $admin, ?string $certificate): SupervisorOptions
     {
         $given = new GivenOptions($input);
-        $maxMemory = self::maxMemory($given);
+        $maxMemoryBytes = self::maxMemory($given);
 
         return new SupervisorOptions(
             processes: self::processes($given),
@@ -135,16 +135,16 @@ final class ServeOptions
             certificate: $certificate,
             key: $given->text('key'),
             maxRequests: self::positive($given, 'max-requests', 'a number of requests, at least 1'),
-            maxMemory: $maxMemory,
+            maxMemoryBytes: $maxMemoryBytes,
             startTimeout: self::seconds($given, 'start-timeout') ?? 30.0,
             blockTimeout: self::seconds($given, 'block-timeout') ?? 30.0,
             adminHosts: AdminHostOption::names($input),
-            memoryLimit: self::memoryLimit($given, $maxMemory),
+            memoryLimit: self::memoryLimit($given, $maxMemoryBytes),
             traceBlocks: $given->flag('trace-blocks') ? true : null,
         );
     }
 
-    private static function memoryLimit(GivenOptions $given, ?int $maxMemory): ?string
+    private static function memoryLimit(GivenOptions $given, ?int $maxMemoryBytes): ?string
     {
         $limit = $given->text('memory-limit');
         try {
@@ -157,7 +157,7 @@ final class ServeOptions
             );
         }
 
-        return SupervisorOptions::allowsReplacement($maxMemory, $limit) ? $limit : throw UsageException::option(
+        return SupervisorOptions::allowsReplacement($maxMemoryBytes, $limit) ? $limit : throw UsageException::option(
             '--memory-limit',
             (string) $limit,
             'more than --max-memory, so that a process is replaced before it reaches the limit',

@@ -153,7 +153,7 @@ final class WorkOptions
                 $heartbeat,
                 $leaseMargin,
                 $given->duration('outcome-retention') ?? $defaults->outcomeRetention,
-                $given->number('max-result', self::ALLOWED_BYTES) ?? $defaults->maxResult,
+                $given->number('max-result', self::ALLOWED_BYTES) ?? $defaults->maxResultBytes,
                 $given->duration('stop-timeout') ?? self::DEFAULT_STOP_TIMEOUT,
                 !$given->flag('no-lease-guard'),
                 $given->number('max-dead-letters', self::ALLOWED_DEAD_LETTERS) ?? $defaults->maxDeadLetters,

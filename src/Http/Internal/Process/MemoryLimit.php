@@ -46,7 +46,7 @@ final readonly class MemoryLimit
         $limit = max(
             self::MIN_BYTES,
             (int) ($bytes * self::MEMORY_SHARE / $processes),
-            self::MAX_MEMORY_FACTOR * ($options->maxMemory ?? 0),
+            self::MAX_MEMORY_FACTOR * ($options->maxMemoryBytes ?? 0),
         );
 
         return intdiv($limit, 1 << 20) . 'M';

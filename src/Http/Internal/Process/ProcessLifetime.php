@@ -23,13 +23,13 @@ final class ProcessLifetime
 
     /**
      * @param int                          $maxRequests        requests after which the process is replaced
-     * @param int                          $maxMemory          bytes in use at which the process is replaced
+     * @param int                          $maxMemoryBytes     bytes in use at which the process is replaced
      * @param \Closure(string, bool): void $requestReplacement called with the reason, and whether the limit is so low
      *     that every process would soon reach it
      */
     private function __construct(
         private readonly int $maxRequests,
-        private readonly int $maxMemory,
+        private readonly int $maxMemoryBytes,
         private readonly \Closure $requestReplacement,
     ) {}
 
@@ -38,7 +38,7 @@ final class ProcessLifetime
      *
      * @param \Closure(ServerRequestInterface): ResponseInterface $handler
      * @param int|null $maxRequests reduced by up to a tenth at random, so that not all processes end at the same time
-     * @param int|null $maxMemory bytes
+     * @param int|null $maxMemoryBytes bytes
      * @param \Closure(string, bool): void $requestReplacement
      *
      * @return \Closure(ServerRequestInterface): ResponseInterface
@@ -46,11 +46,11 @@ final class ProcessLifetime
     public static function of(
         \Closure $handler,
         ?int $maxRequests,
-        ?int $maxMemory,
+        ?int $maxMemoryBytes,
         \Closure $requestReplacement,
     ): \Closure {
         $maxRequests = $maxRequests === null ? \PHP_INT_MAX : $maxRequests - random_int(0, intdiv($maxRequests, 10));
-        $lifetime = new self($maxRequests, $maxMemory ?? \PHP_INT_MAX, $requestReplacement);
+        $lifetime = new self($maxRequests, $maxMemoryBytes ?? \PHP_INT_MAX, $requestReplacement);
 
         return static function (ServerRequestInterface $request) use ($handler, $lifetime): ResponseInterface {
             $lifetime->count();
@@ -62,7 +62,7 @@ final class ProcessLifetime
     private function count(): void
     {
         if (
-            ++$this->requests < $this->maxRequests && memory_get_usage() < $this->maxMemory
+            ++$this->requests < $this->maxRequests && memory_get_usage() < $this->maxMemoryBytes
             || hrtime(true) < $this->nextRequestAt
         ) {
             return;

@@ -52,11 +52,11 @@ final readonly class ServerFactory
         if ($file !== false) { // closures from this file may be sent to workers after a deployment has changed the file
             LoadedFiles::keepText($file);
         }
-        if ($link !== null && ($this->options->maxRequests ?? $this->options->maxMemory) !== null) {
+        if ($link !== null && ($this->options->maxRequests ?? $this->options->maxMemoryBytes) !== null) {
             $countedHandler = ProcessLifetime::of(
                 $application->handler,
                 $this->options->maxRequests,
-                $this->options->maxMemory,
+                $this->options->maxMemoryBytes,
                 $link->requestReplacement(...),
             );
             $application = new Application(

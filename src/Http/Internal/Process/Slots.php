@@ -121,10 +121,10 @@ final class Slots
     /** @param bool $wouldRecur whether a new process would soon have the same reason, such as a memory limit */
     public function handleReplacementRequest(Child $child, string $why, bool $wouldRecur): void
     {
-        if ($wouldRecur && $this->warnings->isNew('maxMemory')) {
+        if ($wouldRecur && $this->warnings->isNew('maxMemoryBytes')) {
             $this->logger->warning(
                 "{$child} is replaced soon after its start, because {$why}."
-                    . " The limit of {$this->options->maxMemory} bytes is too low for this application",
+                    . " The limit of {$this->options->maxMemoryBytes} bytes is too low for this application",
             );
         }
         $child->replacementReason = $why;

@@ -32,7 +32,7 @@ final class BodyReader
     {
         return !$exchange->ended
             && !$this->timed->closed
-            && $exchange->head->length <= $this->service->options->maxBody
+            && $exchange->head->length <= $this->service->options->maxBodyBytes
             ? $this->parser->readWholeBody($exchange->head->length)
             : null;
     }

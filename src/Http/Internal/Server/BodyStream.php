@@ -41,7 +41,7 @@ final class BodyStream implements StreamInterface, BodyLimited
     private bool $ended = false;
     private bool $closed = false;
 
-    /** Maximum bytes of the body; null for the server's option maxBody. */
+    /** Maximum bytes of the body; null for the server's option maxBodyBytes. */
     private ?int $limit = null;
 
     /** Exception for a body of unknown length that has exceeded the limit. Each further read throws it again. */
@@ -237,7 +237,7 @@ final class BodyStream implements StreamInterface, BodyLimited
             throw $this->refusal;
         }
         $connection = $this->connection->connection() ?? throw ClientDisconnectedException::bodyIncomplete();
-        $limit = $this->limit ?? $connection->service->options->maxBody;
+        $limit = $this->limit ?? $connection->service->options->maxBodyBytes;
         $length = $this->length;
         if ($length > $limit) {
             throw self::tooLarge($limit);

@@ -216,15 +216,15 @@ final class JobScheduler implements FrameHandler
 
     private function configure(string $payload): void
     {
-        /** @var array{concurrency: int, largest: int, grace: float, announce: int} $settings */
-        $settings = unpack('Vconcurrency/Vlargest/egrace/Cannounce', $payload);
+        /** @var array{concurrency: int, largest: int, gracePeriod: float, announce: int} $settings */
+        $settings = unpack('Vconcurrency/Vlargest/egracePeriod/Cannounce', $payload);
         $maxConcurrency = $this->backend->maxConcurrency();
         if ($settings['largest'] > $maxConcurrency) {
             $this->frames->add(LauncherProtocol::REFUSED, 0, pack('V', $maxConcurrency) . $this->backend->name());
             $this->waiting->clear();
         }
         $this->concurrency = $settings['largest'] > $maxConcurrency ? 0 : $settings['concurrency'];
-        $this->termination->grace = $settings['grace'];
+        $this->termination->gracePeriod = $settings['gracePeriod'];
         $this->announcesStarts = $settings['announce'] === 1;
     }
 

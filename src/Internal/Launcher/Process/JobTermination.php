@@ -36,7 +36,7 @@ final class JobTermination
     private const NEVER = \PHP_INT_MAX;
 
     /** Seconds between SIGTERM and SIGKILL. */
-    public float $grace = 2.0;
+    public float $gracePeriod = 2.0;
 
     /** @var array<int, LauncherJob> jobs that the pool has cancelled since the last {@see enforceLimits()}, by id */
     private array $cancelled = [];
@@ -117,7 +117,7 @@ final class JobTermination
     /** Ends all processes, because the pool has ended. Returns when the processes have ended or can't be killed. */
     public function endAll(): void
     {
-        $this->trees->endAll(min($this->grace, self::MAX_LAST_GRACE_SECONDS), self::KILL_TIMEOUT_NANOSECONDS);
+        $this->trees->endAll(min($this->gracePeriod, self::MAX_LAST_GRACE_SECONDS), self::KILL_TIMEOUT_NANOSECONDS);
     }
 
     private static function timeoutDeadline(LauncherJob $job): int
@@ -150,7 +150,7 @@ final class JobTermination
         $ids = [];
         foreach ($jobs as $job) {
             $job->endReason = $reason;
-            $job->killAt = hrtime(true) + self::nanoseconds($this->grace);
+            $job->killAt = hrtime(true) + self::nanoseconds($this->gracePeriod);
             $this->lowerDeadline($job->killAt);
             $ids[$job->id] = true;
         }

@@ -52,17 +52,17 @@ final class JobTrees
     /**
      * Ends all processes. Returns when no process is left, or when the remaining ones count as unkillable.
      *
-     * @param float $grace       seconds between SIGTERM and SIGKILL
+     * @param float $gracePeriod seconds between SIGTERM and SIGKILL
      * @param int   $killTimeout nanoseconds after SIGKILL until a process counts as unkillable
      */
-    public function endAll(float $grace, int $killTimeout): void
+    public function endAll(float $gracePeriod, int $killTimeout): void
     {
         if ($this->backend->hasNoProcesses()) {
             return;
         }
         $everything = fn(): array => ProcessTree::findStable(fn(): array => array_keys($this->alive()));
         $this->requestEnd($everything());
-        $killAt = hrtime(true) + (int) ($grace * 1e9);
+        $killAt = hrtime(true) + (int) ($gracePeriod * 1e9);
         $giveUpAt = \PHP_INT_MAX;
         for ($pause = self::MIN_SEARCH_INTERVAL_NANOSECONDS; $everything() !== []; $pause = min(
             $pause * 2,

@@ -142,7 +142,7 @@ final class ResultBuffer
 
     private function tooLarge(int $size, string $path, string $what = ''): UnserializableException
     {
-        $limit = "the {$this->maxResultBytes} of WorkerPoolOptions::\$maxResult";
+        $limit = "the {$this->maxResultBytes} of WorkerPoolOptions::\$maxResultBytes";
 
         return UnserializableException::at($path, "{$what}{$size} bytes long, more than {$limit}");
     }

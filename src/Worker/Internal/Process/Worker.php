@@ -46,7 +46,7 @@ final class Worker
     /**
      * @param int    $sharedMemoryKey key of the shared memory, see {@see SharedFlags}; 0 for none
      * @param bool   $timed whether to record in the shared memory when each task starts
-     * @param int|null $maxMemoryGrowth bytes of memory growth after which no further task of a batch is started
+     * @param int|null $maxMemoryGrowthBytes bytes of memory growth after which no further task of a batch is started
      * @param bool   $restoresState whether to restore {@see InitialState} after each task
      * @param bool   $isThread whether this is a thread, see {@see WorkerLifecycle}
      */
@@ -56,12 +56,12 @@ final class Worker
         string $key,
         int $sharedMemoryKey,
         private readonly bool $timed,
-        int $maxResult,
-        private readonly ?int $maxMemoryGrowth,
+        int $maxResultBytes,
+        private readonly ?int $maxMemoryGrowthBytes,
         private readonly bool $restoresState,
         private readonly bool $isThread,
     ) {
-        $this->results = new ResultBuffer($link, $maxResult);
+        $this->results = new ResultBuffer($link, $maxResultBytes);
         $this->lifecycle = new WorkerLifecycle($link, $this->results, $sharedMemoryKey, $isThread);
         $this->decoder = new TaskDecoder($this->lifecycle, $key);
         $this->items = new ItemSender($link, $this->lifecycle, $this->results);
@@ -379,7 +379,8 @@ final class Worker
 
     private function hasGrown(): bool
     {
-        return $this->maxMemoryGrowth !== null && memory_get_usage() - $this->initialMemory > $this->maxMemoryGrowth;
+        return $this->maxMemoryGrowthBytes !== null
+            && memory_get_usage() - $this->initialMemory > $this->maxMemoryGrowthBytes;
     }
 
     private function report(mixed $value): void

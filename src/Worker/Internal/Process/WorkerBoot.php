@@ -203,9 +203,9 @@ final class WorkerBoot
     {
         /**
          * @var array{
-         *     key: string, timed: bool, maxResult: int, maxMemoryGrowth: int|null, restoresState: bool, depth: int,
-         *     siblings: int, sharedMemoryKey: int, secret: string, id: int, socket: string, files: list<string>,
-         *     initialize: string|null,
+         *     key: string, timed: bool, maxResultBytes: int, maxMemoryGrowthBytes: int|null, restoresState: bool,
+         *     depth: int, siblings: int, sharedMemoryKey: int, secret: string, id: int, socket: string,
+         *     files: list<string>, initialize: string|null,
          * } $settings
          */
         self::$depth = $settings['depth'];
@@ -218,8 +218,8 @@ final class WorkerBoot
             $settings['key'],
             $settings['sharedMemoryKey'],
             $settings['timed'],
-            $settings['maxResult'],
-            $settings['maxMemoryGrowth'],
+            $settings['maxResultBytes'],
+            $settings['maxMemoryGrowthBytes'],
             $settings['restoresState'],
             $isThread,
         );

@@ -27,7 +27,8 @@ trait CancelsCommands
             foreach ((new CommandPool(3))->run(array_fill(0, 3, $command)) as $_) {}');
         $command = Command::of(\PHP_BINARY, $host, \dirname(__DIR__, 4) . '/vendor/autoload.php', $this->path('pids'));
         $cancellation = new DeferredCancellation();
-        $running = Async::run(fn() => $this->pool(1, grace: 0.5)->execute($command, $cancellation->getCancellation()));
+        $pool = $this->pool(1, gracePeriod: 0.5);
+        $running = Async::run(static fn() => $pool->execute($command, $cancellation->getCancellation()));
         $pids = fn(): array => Text::numbersIn($this->path('pids'));
         Eventually::holds(static fn(): bool => \count($pids()) === 3, 'its commands run');
         $cancellation->cancel();

@@ -49,7 +49,7 @@ trait EndsCommands
 
     public function testACommandThatIgnoresTermIsKilledAfterTheGrace(): void
     {
-        $result = $this->pool(1, grace: 0.3)->execute(
+        $result = $this->pool(1, gracePeriod: 0.3)->execute(
             Command::shell('trap "" TERM; while :; do sleep 0.02; done')->withTimeout(0.2),
         );
 
@@ -61,7 +61,7 @@ trait EndsCommands
 
     public function testWithoutGraceACommandIsKilledAtOnce(): void
     {
-        $result = $this->pool(1, grace: 0.0)->execute(
+        $result = $this->pool(1, gracePeriod: 0.0)->execute(
             Command::shell('trap "" TERM; while :; do sleep 0.02; done')->withTimeout(0.1),
         );
 

@@ -23,7 +23,7 @@ trait EndsTrees
 {
     public function testATimeoutEndsFortyDescendantsSomeInSessionsOfTheirOwn(): void
     {
-        $result = $this->pool(1, grace: 0.2)->execute(Command::shell(<<<'SH'
+        $result = $this->pool(1, gracePeriod: 0.2)->execute(Command::shell(<<<'SH'
             for i in 1 2 3 4 5 6 7 8 9 10; do
                 sleep 100 & echo $!
                 (trap "" TERM; exec sleep 100) & echo $!
@@ -45,7 +45,7 @@ trait EndsTrees
 
     public function testADescendantThatClearsItsEnvironmentAndIgnoresTermIsEndedToo(): void
     {
-        $pool = $this->pool(1, grace: 0.2);
+        $pool = $this->pool(1, gracePeriod: 0.2);
         $result = $pool->execute(
             Command::shell(
                 'env -i sh -c \'trap "" TERM; echo $$; while :; do sleep 0.1; done\' & wait',
@@ -57,7 +57,7 @@ trait EndsTrees
 
     public function testADescendantThatOutlivesItsParentsIsEndedToo(): void
     {
-        $result = $this->pool(1, grace: 0.2)->execute(
+        $result = $this->pool(1, gracePeriod: 0.2)->execute(
             Command::shell(
                 '(setsid sh -c "echo \$\$; exec sleep 100" &); (setsid sleep 100 &); sleep 100',
             )->withTimeout(0.5),

@@ -285,7 +285,7 @@ trait IsControlled
 
     public function testAPoolIsUsableAfterEachEnding(): void
     {
-        $pool = $this->pool(2, grace: 0.2);
+        $pool = $this->pool(2, gracePeriod: 0.2);
         foreach ($pool->run(array_fill(0, 6, Command::of('sleep', '0.05'))) as $_) {
             break;
         }

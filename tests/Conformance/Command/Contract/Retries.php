@@ -58,7 +58,7 @@ trait Retries
         $idle = Command::of('sleep', '9')->withIdleTimeout(0.05);
         $attempts = fn(RetryPolicy $policy): array => array_map(
             static fn($result) => $result->attempts,
-            iterator_to_array($this->pool(4, $policy, grace: 0.1)->runInOrder([$exit, $signal, $timeout, $idle])),
+            iterator_to_array($this->pool(4, $policy, gracePeriod: 0.1)->runInOrder([$exit, $signal, $timeout, $idle])),
         );
 
         self::assertSame([2, 2, 2, 2], $attempts(new RetryPolicy(1, delay: 0.0)));

@@ -30,7 +30,7 @@ trait IsolatesTasks
     {
         $this->needsCancellationInTasks();
         $gate = $this->gate();
-        $pool = $this->poolThatKnowsTinyTasks(grace: 0.2);
+        $pool = $this->poolThatKnowsTinyTasks(gracePeriod: 0.2);
         $cancellation = new DeferredCancellation();
         $tiny = self::submitTiny($pool, 50);
         $stubborn = $pool->submit(static function () use ($gate): never {
@@ -168,7 +168,7 @@ trait IsolatesTasks
 
     public function testAWorkerDoesNotGrowByWhatItIsGivenAndWhatItReturns(): void
     {
-        $pool = $this->pool(1, maxMemoryGrowth: 4 << 20);
+        $pool = $this->pool(1, maxMemoryGrowthBytes: 4 << 20);
         $workers = [];
         for ($i = 0; $i < 4; ++$i) {
             foreach ($pool->map(
@@ -183,9 +183,9 @@ trait IsolatesTasks
         self::assertCount(1, array_unique($workers));
     }
 
-    private function poolThatKnowsTinyTasks(float $grace = 1.0): WorkerPool
+    private function poolThatKnowsTinyTasks(float $gracePeriod = 1.0): WorkerPool
     {
-        $pool = $this->pool(1, grace: $grace);
+        $pool = $this->pool(1, gracePeriod: $gracePeriod);
         for ($i = 0; $i < 10; ++$i) {
             await(self::submitTiny($pool, 1000));
         }

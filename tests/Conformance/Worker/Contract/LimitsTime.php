@@ -41,7 +41,7 @@ trait LimitsTime
 
     public function testATaskBehindOneThatBlocksAndRunsForTooLongHasAnotherWorker(): void
     {
-        $pool = $this->pool(1, timeout: 0.3, grace: 0.2);
+        $pool = $this->pool(1, timeout: 0.3, gracePeriod: 0.2);
         $blocked = $pool->submit(static fn(): int => sleep(1000));
         $behind = $pool->submit([Number::class, 'answer']);
 
@@ -156,7 +156,7 @@ trait LimitsTime
     {
         $this->needsCancellationInTasks();
         $ended = $this->path('ended');
-        $pool = $this->pool(1, timeout: 0.5, grace: 10.0);
+        $pool = $this->pool(1, timeout: 0.5, gracePeriod: 10.0);
         $late = self::failure(TaskTimeoutException::class, $pool->submit(static function () use ($ended): void {
             $cancellation = TaskContext::current()->cancellation();
             while (!$cancellation->isRequested()) {

@@ -84,7 +84,7 @@ trait ReplacesWorkers
     {
         $this->needsAProcessForEachWorker('one that does not end keeps the next from being started');
         $blocked = $this->path('blocked');
-        $pool = $this->pool(1, grace: 0.1, maxTasks: 1);
+        $pool = $this->pool(1, gracePeriod: 0.1, maxTasks: 1);
         $workers = [];
         for ($i = 0; $i < 3; ++$i) {
             $workers[] = $pool->submit(static function () use ($blocked): int {
@@ -153,7 +153,7 @@ trait ReplacesWorkers
 
     public function testAWorkerThatHasGrownIsReplaced(): void
     {
-        $pool = $this->pool(1, maxMemoryGrowth: 12 << 20);
+        $pool = $this->pool(1, maxMemoryGrowthBytes: 12 << 20);
         $workers = [];
         for ($i = 0; $i < 6; ++$i) {
             $workers[] = $pool->submit(static fn(): int => WorkerTasks::keep(8 << 20))->await();
@@ -164,7 +164,7 @@ trait ReplacesWorkers
 
     public function testAWorkerThatGrowsWithinABatchStartsNoOtherTaskOfIt(): void
     {
-        $pool = $this->pool(1, maxMemoryGrowth: 12 << 20);
+        $pool = $this->pool(1, maxMemoryGrowthBytes: 12 << 20);
         $tiny = static fn(int $bytes): int => $bytes === 0 ? 0 : WorkerTasks::keep($bytes);
         // after many tiny tasks, batches are large
         $workers = iterator_to_array($pool->map([...array_fill(0, 20_000, 0), ...array_fill(0, 60, 1 << 20)], $tiny));
@@ -176,7 +176,7 @@ trait ReplacesWorkers
 
     public function testNoTaskIsLostWhenWorkersThatHaveGrownAreReplaced(): void
     {
-        $pool = $this->pool(maxMemoryGrowth: 4 << 20);
+        $pool = $this->pool(maxMemoryGrowthBytes: 4 << 20);
         $task = static function (int $bytes): int {
             usleep(3000); // so that each task is a batch, after which the pool checks the worker's memory
             return WorkerTasks::keep($bytes);

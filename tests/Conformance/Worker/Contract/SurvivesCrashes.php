@@ -105,7 +105,7 @@ trait SurvivesCrashes
 
         self::assertStringContainsString(' died of a fatal error: Allowed memory size of 33554432 bytes', $message);
         self::assertMatchesRegularExpression('/; earlier tasks had kept 2\d\.\d MiB in the worker; /', $message);
-        self::assertStringContainsString('set WorkerPoolOptions(maxMemoryGrowth:)', $message);
+        self::assertStringContainsString('set WorkerPoolOptions(maxMemoryGrowthBytes:)', $message);
         self::assertStringContainsString('or raise WorkerPoolOptions(memoryLimit:)', $message);
         self::assertUsable($pool);
     }

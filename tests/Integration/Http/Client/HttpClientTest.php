@@ -214,7 +214,7 @@ final class HttpClientTest extends TestCase
         };
         $this->serve(
             static fn(ServerRequestInterface $request): Response => Response::stream($repeat($request)),
-            new HttpServerOptions(maxBody: 100_000_000),
+            new HttpServerOptions(maxBodyBytes: 100_000_000),
         );
         $pieces = static function (): \Generator {
             for ($i = 0; $i < 500; ++$i) {

@@ -616,7 +616,7 @@ final class SymfonyClientTest extends HttpClientTestCase
             $bodies->append((string) $request->getBody());
 
             return $path === '/read' ? new Response(307, ['Location' => '/end']) : new Response();
-        }, new HttpServerOptions(maxBody: 2_000_000));
+        }, new HttpServerOptions(maxBodyBytes: 2_000_000));
 
         return $bodies;
     }

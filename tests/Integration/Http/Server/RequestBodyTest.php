@@ -64,7 +64,7 @@ final class RequestBodyTest extends HttpServerTestCase
     #[DataProvider('framings')]
     public function testALargerBodyThanTheLimitIsRefused(\Closure $request): void
     {
-        $this->serve(self::echo(...), new HttpServerOptions(maxBody: 200_000));
+        $this->serve(self::echo(...), new HttpServerOptions(maxBodyBytes: 200_000));
 
         $client = $this->client()->send($request(str_repeat('x', 200_000)));
         self::assertSame(200, $client->response()->status, 'the limit itself is allowed');
@@ -84,7 +84,7 @@ final class RequestBodyTest extends HttpServerTestCase
             $body->limit(2_000);
 
             return self::echo($request);
-        }, new HttpServerOptions(maxBody: 1_000));
+        }, new HttpServerOptions(maxBodyBytes: 1_000));
 
         self::assertSame(200, $this->client()->send($request(str_repeat('x', 2_000)))->response()->status);
         self::assertSame(413, $this->client()->send($request(str_repeat('x', 2_001)))->response()->status);
@@ -92,7 +92,7 @@ final class RequestBodyTest extends HttpServerTestCase
 
     public function testABodyThatIsTooLargeIsRefusedBeforeItArrives(): void
     {
-        $this->serve(self::echo(...), new HttpServerOptions(maxBody: 1_000));
+        $this->serve(self::echo(...), new HttpServerOptions(maxBodyBytes: 1_000));
         $client = $this->client()->send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000000\r\n\r\n");
 
         self::assertSame(413, $client->response()->status);
@@ -205,7 +205,7 @@ final class RequestBodyTest extends HttpServerTestCase
 
     public function testContinueIsNotSentForATooLargeBody(): void
     {
-        $this->serve(self::echo(...), new HttpServerOptions(maxBody: 3));
+        $this->serve(self::echo(...), new HttpServerOptions(maxBodyBytes: 3));
         $client = $this->client()->send(
             "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\n",
         );
@@ -297,7 +297,7 @@ final class RequestBodyTest extends HttpServerTestCase
             }
 
             return Response::text((string) $size);
-        }, new HttpServerOptions(maxBody: 64 * self::MIB));
+        }, new HttpServerOptions(maxBodyBytes: 64 * self::MIB));
         $bytes = $request(str_repeat('x', 32 * self::MIB));
         $before = memory_get_usage();
         $client = $this->client();
@@ -676,7 +676,7 @@ final class RequestBodyTest extends HttpServerTestCase
             }
 
             return Response::text('refused', $refusals[0]->status);
-        }, new HttpServerOptions(maxBody: $limit));
+        }, new HttpServerOptions(maxBodyBytes: $limit));
         foreach (self::framings() as [$request]) {
             $client = $this->client();
             $fields = "Host: a\r\nContent-Type: {$type}\r\n";
@@ -1010,7 +1010,7 @@ final class RequestBodyTest extends HttpServerTestCase
             }
 
             return Response::json($statuses);
-        }, new HttpServerOptions(maxBody: 10));
+        }, new HttpServerOptions(maxBodyBytes: 10));
 
         foreach ($this->ask('text/plain', 'more than ten bytes') as $response) {
             self::assertSame([413, 413, 413], $response->json());

@@ -32,7 +32,7 @@ final class SignalsTest extends TidyTestCase
     #[DataProvider('signals')]
     public function testASignalStopsTheServerAfterReceivedRequestsAreAnswered(int $signal): void
     {
-        $server = $this->startServer(options: new HttpServerOptions(idleGrace: 0.1));
+        $server = $this->startServer(options: new HttpServerOptions(idleGracePeriod: 0.1));
         $idle = $server->client()->get('/');
         $idle->response();
         $waiting = $server->client()->get('/wait?0.5');

@@ -155,7 +155,7 @@ final class StoppingTest extends HttpServerTestCase
 
     public function testAnIdleConnectionMayStillSendARequestForAShortTime(): void
     {
-        $this->serveGated(new HttpServerOptions(idleGrace: 5));
+        $this->serveGated(new HttpServerOptions(idleGracePeriod: 5));
         $client = $this->client()->get('/');
         $client->response();
         $stopped = $this->beginStop();
@@ -167,7 +167,7 @@ final class StoppingTest extends HttpServerTestCase
 
     public function testIdleConnectionsEndAfterTheGrace(): void
     {
-        $this->serveGated(new HttpServerOptions(idleGrace: 0.1));
+        $this->serveGated(new HttpServerOptions(idleGracePeriod: 0.1));
         $used = $this->client()->get('/');
         $used->response();
         $fresh = $this->client();
@@ -182,7 +182,7 @@ final class StoppingTest extends HttpServerTestCase
 
     public function testAStreamedResponseIsCompletedBeforeItsConnectionEnds(): void
     {
-        $this->serveGated(new HttpServerOptions(idleGrace: 0.1));
+        $this->serveGated(new HttpServerOptions(idleGracePeriod: 0.1));
         $client = $this->client()->get('/stream');
         $client->until("5\r\nbegin\r\n");
         $stopped = $this->beginStop();
@@ -200,7 +200,7 @@ final class StoppingTest extends HttpServerTestCase
 
     public function testAConnectionWithAnIncompleteUnreadBodyEnds(): void
     {
-        $this->serveGated(new HttpServerOptions(idleGrace: 0.1));
+        $this->serveGated(new HttpServerOptions(idleGracePeriod: 0.1));
         $client = $this->client()->send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n01234");
         self::assertTrue($client->response()->keepsConnection());
         $stopped = $this->beginStop();
@@ -276,7 +276,7 @@ final class StoppingTest extends HttpServerTestCase
 
     public function testConnectionsWithoutARequestAreClosedWithoutAResponse(): void
     {
-        $this->serveGated(new HttpServerOptions(idleGrace: 5, stopTimeout: 0.1));
+        $this->serveGated(new HttpServerOptions(idleGracePeriod: 5, stopTimeout: 0.1));
         $this->client()->get('/')->response();
         $this->server()->close();
 

@@ -67,7 +67,7 @@ final class TlsTest extends HttpServerTestCase
 
     public function testAHandshakeThatEndsDuringAStopDoesNotDelayIt(): void
     {
-        $this->serveSecurely(options: new HttpServerOptions($this->certificate('default.test'), idleGrace: 0.2));
+        $this->serveSecurely(options: new HttpServerOptions($this->certificate('default.test'), idleGracePeriod: 0.2));
         $client = RawClient::connect($this->address, ['ssl' => ['verify_peer' => false, 'verify_peer_name' => false]]);
         $this->clients[] = $client;
         Eventually::holds(fn(): bool => $this->server()->statistics()->connections === 1, 'it is accepted');
@@ -479,7 +479,7 @@ final class TlsTest extends HttpServerTestCase
     {
         $this->serveSecurely(
             static fn(ServerRequestInterface $request): Response => Response::binary((string) $request->getBody()),
-            new HttpServerOptions($this->certificate('default.test'), maxBody: 32 * self::MIB),
+            new HttpServerOptions($this->certificate('default.test'), maxBodyBytes: 32 * self::MIB),
         );
         $body = str_repeat(random_bytes(self::MIB), 8);
         $client = $this->secureClient(method: $method);

@@ -30,7 +30,7 @@ final class MemoryLimitTest extends TestCase
             self::DEBIAN,
             '',
             4,
-            ['maxMemory' => 1 << 30],
+            ['maxMemoryBytes' => 1 << 30],
             4_096,
             '2048M',
         ];

@@ -51,7 +51,7 @@ trait OnOneConnection
             minRate: self::MIN_RATE,
             rateWindow: self::WINDOW_SECONDS,
             writeTimeout: self::WRITE_SECONDS,
-            maxBody: 1_000,
+            maxBodyBytes: 1_000,
         );
         $this->service = new Service(static fn(): Response => Response::text(''), $options);
         $this->connection = new Connection($server, $this->service, self::peer());
