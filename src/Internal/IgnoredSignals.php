@@ -6,9 +6,10 @@ namespace Spindle\Internal;
 
 /**
  * Finds the signals that were ignored when this process started, such as SIGINT in background jobs of a shell script.
- * PHP has no function for this. The system reports most signals as caught, because PHP has its own handlers for them.
- * And pcntl_signal_get_handler() knows only handlers of pcntl_signal(). Therefore, for each signal, a fork of this
- * process sends the signal to itself. If the fork survives, the signal is ignored.
+ * PHP has no function that finds them. The system reports most signals as caught, because PHP has its own handlers.
+ * These handlers keep the behaviour from the start of the process: they ignore the signal, or end the process. And
+ * pcntl_signal_get_handler() knows only handlers of pcntl_signal(). Therefore, for each signal, a fork of this process
+ * sends the signal to itself. If the fork survives, the signal is ignored.
  */
 final class IgnoredSignals
 {
@@ -20,7 +21,7 @@ final class IgnoredSignals
     /**
      * @param list<int> $signals signals for which no handler was set
      *
-     * @return list<int> ignored signals; none without ext-pcntl and ext-posix
+     * @return list<int> ignored signals; empty if ext-pcntl or ext-posix is missing
      */
     public static function among(array $signals): array
     {
@@ -45,7 +46,7 @@ final class IgnoredSignals
         return $pid;
     }
 
-    /** Returns whether SIGKILL has ended the fork, because the other signal did not. */
+    /** Returns whether the fork survived the tested signal, so that SIGKILL has ended the fork. */
     private static function survived(int $pid): bool
     {
         return $pid > 0

@@ -6,7 +6,7 @@ namespace Spindle\Internal;
 
 use Revolt\EventLoop;
 
-/** Runs a callback of the application. If it throws or suspends, the calling code continues unaffected. */
+/** Runs a callback of the application. If the callback throws or suspends, the calling code continues unaffected. */
 final class IsolatedCall
 {
     /** @param \Closure(): mixed $callback its exceptions are passed to the error handler of the event loop */
@@ -16,7 +16,7 @@ final class IsolatedCall
         try {
             $fiber->start();
         } catch (\Throwable $failure) {
-            // Before PHP 8.4, no fiber can start in a destructor that the garbage collector calls.
+            // Before PHP 8.4, start() fails in a destructor that the garbage collector calls, before $callback has run.
             $fiber->isStarted() ? self::reportLater($failure) : self::callHere($callback);
         }
     }

@@ -4,12 +4,12 @@ declare(strict_types=1);
 
 namespace Spindle\Internal;
 
-/** A part of a value that json_encode() has refused. */
+/** The part of a value because of which json_encode() has refused the value. */
 final readonly class JsonFault
 {
     private const MAX_DEPTH = 512;
 
-    /** Maximum number of searched parts. An array may contain itself. */
+    /** Maximum number of searched parts. The search of an array that contains itself twice would take too long. */
     private const MAX_PARTS = 100_000;
 
     /**
@@ -25,12 +25,12 @@ final readonly class JsonFault
     ) {}
 
     /**
-     * Finds the first refused part without calling code of the value's objects again.
+     * Finds the first refused part. Calls no jsonSerialize(), because json_encode() has already called these methods.
      *
      * @param int $error from json_last_error()
      *
-     * @return self|null null if the error may have another cause than one part, such as the depth of the value. Also
-     *     null if an object's jsonSerialize() has returned the part
+     * @return self|null null if no part is found. For example, the value may be too deep, or an object's
+     *     jsonSerialize() may have returned the refused part
      */
     public static function find(#[\SensitiveParameter] mixed $value, int $error): ?self
     {

@@ -19,7 +19,7 @@ final class Descriptors
     /**
      * Returns the descriptors that are replaced by /dev/null in the launcher. Each replacement needs another descriptor
      * of this process during the start. If the descriptor limit is too low for all replacements, sockets are replaced
-     * first, and the launcher inherits the remaining descriptors.
+     * first, because a copy of a socket keeps its connection open. The launcher inherits the remaining descriptors.
      *
      * @return list<int>
      */

@@ -9,7 +9,7 @@ use Spindle\Internal\Launcher\Process\Files;
 /** The environment that commands inherit: reads it, and encodes it for launchers. */
 final class Environment
 {
-    /** Longer variables are cut to this length. execve(2) refuses even the cut ones, so no command gets a cut value. */
+    /** Longer variables are cut to this length. No command gets a cut value: execve(2) refuses values above 128 KiB. */
     private const MAX_VARIABLE_BYTES = 4 << 20;
 
     /** @var list<string>|null result of {@see unlistedNames()}; null before the first use */
@@ -64,7 +64,7 @@ final class Environment
         return $names;
     }
 
-    /** @param array<array-key, string> $variables values by name, for the returned ENVIRONMENT frame */
+    /** @param array<array-key, string> $variables values by name, which the returned ENVIRONMENT frame contains */
     public static function frame(array $variables): string
     {
         $entries = [];

@@ -87,7 +87,7 @@ final class LauncherChild
         $token = bin2hex(random_bytes(8));
         $command = [
             PhpBinary::find($php), ...PhpBinary::options(),
-            // PHP would keep the file of a main script open, and commands would inherit its descriptor.
+            // PHP keeps the file of a main script open, and commands would inherit the descriptor. So -r runs main.php.
             '-r', 'require ' . var_export(__DIR__ . '/Process/main.php', true) . ';', '--',
             $token, (string) getmypid(), $startMethod, $temporaryFilePrefix,
         ];
@@ -124,7 +124,7 @@ final class LauncherChild
         Signals::send($this->pid, self::SIGKILL);
     }
 
-    /** Blocks until the launcher has exited; kills it and its processes after the timeout. Then frees the handle. */
+    /** Blocks until the launcher has exited or was killed, then frees the process handle. */
     public function close(): void
     {
         if (\is_resource($this->process)) {
@@ -136,10 +136,10 @@ final class LauncherChild
     /** Returns how the launcher has ended, such as "exit code 1". Blocks until it has exited, but 0.1 s at most. */
     public function describeExit(): string
     {
-        // PHP before 8.3 reports an exit only once. So an exit that the first status has reported is not queried again.
+        // PHP before 8.3 reports an exit code only once. If $this->status has it, another call would return -1.
         $status = $this->status['running'] ? proc_get_status($this->process) : $this->status;
         for ($attempt = 0; $status['running'] && $attempt < 100; ++$attempt) {
-            usleep(1000); // a process closes its descriptors a moment before it exits
+            usleep(1000); // a process closes its pipes a moment before PHP can collect its exit
             $status = proc_get_status($this->process);
         }
 
@@ -176,7 +176,7 @@ final class LauncherChild
         foreach ($replaced as $descriptor) {
             $descriptors[$descriptor] = $null;
         }
-        // Loaded now: PHP may later have no free descriptor for the file of a class, or no access to the file.
+        // Loads classes now. Later, PHP may have no free descriptor for the file of a class, or no access to the file.
         Preload::load(
             LauncherCode::class,
             LauncherException::class,
@@ -212,9 +212,10 @@ final class LauncherChild
     }
 
     /**
-     * Returns a shell command that closes the replaced descriptors up to 9 (sh supports one digit), then executes the
-     * given command. Without FFI, the launcher's commands would inherit these descriptors as /dev/null. Returns the
-     * command unchanged if there is nothing to close or no shell, or if a shell could reset the effective user.
+     * Returns a shell command that closes replaced descriptors, then executes the given command. Without FFI, the
+     * launcher's commands would inherit these descriptors as /dev/null. The shell closes only descriptors up to 9,
+     * because sh accepts only one digit. Returns the given command unchanged if nothing must be closed, if there is no
+     * shell, or if real and effective ids may differ. In the last case, some shells would reset the effective ids.
      *
      * @param list<int>    $descriptors descriptors that are /dev/null in the launcher
      * @param list<string> $command

@@ -40,7 +40,7 @@ final class LauncherProcess
 
     private readonly Heartbeat $heartbeat;
 
-    /** @var array<array-key, string>|null environment that was queued last; the commands queued after it use it */
+    /** @var array<array-key, string>|null environment that was queued last, for commands that are queued after it */
     private ?array $environment = null;
 
     /** Frames for the next {@see send()}. */
@@ -49,7 +49,7 @@ final class LauncherProcess
     /** Bytes to write; the first $written of them have been written. */
     private string $unsent = '';
 
-    /** Number of written bytes in $unsent. A removal copies the rest, so it waits until they fill half of $unsent. */
+    /** Written bytes stay in $unsent until they are half of it, because their removal copies the other bytes. */
     private int $written = 0;
 
     private bool $closed = false;
@@ -102,7 +102,7 @@ final class LauncherProcess
         return $this->ownerPid === getmypid();
     }
 
-    /** Returns whether the pipes are closed. At the end of a script, that may happen before the pool is closed. */
+    /** Returns whether the pipes are closed. At the end of a script, PHP may close them before the pool is closed. */
     public function isClosed(): bool
     {
         return $this->closed;
@@ -205,7 +205,7 @@ final class LauncherProcess
         fclose($this->child->stdout);
     }
 
-    /** Makes the launcher end its processes, and handles its last frames. Blocks until its pipe closes, at most 2 s. */
+    /** Makes the launcher end its processes, and handles frames until it closes its pipe. Blocks for at most 2 s. */
     public function endAndRead(): void
     {
         if ($this->closed || !$this->belongsToThisProcess()) {
@@ -274,7 +274,7 @@ final class LauncherProcess
             }
             Warnings::suppressed(function (): void {
                 [$none, $writes] = [null, [$this->child->stdin]];
-                stream_select($none, $writes, $none, 0, 10_000); // until the launcher has read
+                stream_select($none, $writes, $none, 0, 10_000); // until the pipe has space
             });
         }
     }

@@ -7,7 +7,7 @@ namespace Spindle\Internal\Launcher;
 /**
  * The protocol between a pool and its launcher. There is a pipe in each direction. Frames have this format:
  *
- *     u32 length of the rest | u8 type | u32 job | payload
+ *     u32 length of the rest | u8 type | u32 id of the job, or 0 | payload
  *
  * Integers are little-endian, floats little-endian IEEE 754 doubles. Strings for the operating system (arguments,
  * paths, environment) are separated by NUL, which they can't contain. Output and input are raw bytes after their
@@ -15,7 +15,6 @@ namespace Spindle\Internal\Launcher;
  */
 final class LauncherProtocol
 {
-    /** Size of a frame without its payload. */
     public const HEADER_BYTES = 9;
 
     // Pool to launcher.

@@ -15,7 +15,7 @@ final class PhpBinary
 
     /**
      * @param string|null $given   path that the caller has set; null to search for one
-     * @param string      $options class with the option for the path
+     * @param string      $options class with the option for the path, for the error message
      *
      * @throws LauncherException when no executable file is found
      */

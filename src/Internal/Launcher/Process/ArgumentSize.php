@@ -60,13 +60,13 @@ final class ArgumentSize
         ));
     }
 
-    /** @param list<string> $strings each counts with its NUL and its pointer */
+    /** @param list<string> $strings exec also counts the NUL and the pointer of each string */
     private static function bytes(array $strings): int
     {
         return array_sum(array_map(\strlen(...), $strings)) + 9 * \count($strings);
     }
 
-    /** Returns exec's limit: a quarter of the stack limit (8 MiB if none or unknown), at most 6 MiB, minus a page. */
+    /** Returns exec's limit: a quarter of the stack limit (if none is known, of 8 MiB), at most 6 MiB, minus a page. */
     private static function limit(): int
     {
         $stack = \function_exists('posix_getrlimit') ? (posix_getrlimit()['soft stack'] ?? null) : null;

@@ -68,7 +68,7 @@ final class Epoll
     }
 
     /**
-     * Waits until one of a few descriptors is ready, with poll(2). They need no call of {@see watch()}.
+     * Waits until one of a few descriptors is ready, with poll(2). These descriptors need no call of {@see watch()}.
      *
      * @param array<int, int> $descriptors events by descriptor
      *

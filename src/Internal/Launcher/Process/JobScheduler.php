@@ -146,7 +146,7 @@ final class JobScheduler implements FrameHandler
     }
 
     /**
-     * Handles the exit of a job's process. All output must have been reported before.
+     * Handles the exit of a job's process. The backend must have reported all output of the job before.
      *
      * @param int $exitCode -1 after a signal
      * @param int $signal   0 without a signal
@@ -165,7 +165,7 @@ final class JobScheduler implements FrameHandler
         }
     }
 
-    /** Handles the end of an orphan. This process adopts processes of jobs when their parents have exited. */
+    /** Handles the end of an orphan: a job's process that the launcher has adopted, because the parent has exited. */
     public function orphanEnded(): void
     {
         $this->termination->orphanEnded();
@@ -356,7 +356,7 @@ final class JobScheduler implements FrameHandler
         }
     }
 
-    /** Returns the time of the next limit of a job or of due frames, in ns of the monotonic clock; 0 for never. */
+    /** Returns when a job reaches a limit, or frames become due, in ns of the monotonic clock; 0 for never. */
     private function nextDeadline(): int
     {
         $next = $this->termination->nextDeadline();

@@ -11,9 +11,9 @@ use Spindle\Internal\Launcher\LauncherProtocol;
  *
  * The tree of a job consists of its own process and the descendants of that process. A job has one of these states:
  * - Running. When the job's own process exits, the job is over. Its descendants continue to run.
- * - Ending, when `endReason` is set: the tree has received TERM and CONT, and has time to end until `killAt`.
- * - Killed, when `killed` is set: the rest of the tree has received KILL. If a process of the tree still exists at the
- *   next `killAt`, the process can't be killed. Then the job is over, and is reported with the flag SURVIVED.
+ * - Ending, when `endReason` is set: the tree has received TERM and CONT, and must end before `killAt`.
+ * - Killed, when `killed` is set: the rest of the tree has received KILL, and `killAt` has a later value. A process
+ *   that still exists at `killAt` can't be killed. Then the job is over, and is reported with the flag SURVIVED.
  * - Lingering, when `endedAt` is set: the job's own process has exited while the job was ending or killed. The job is
  *   over when no process of its tree is found. Until then `killAt` still applies.
  *
@@ -31,7 +31,7 @@ final class JobTermination
     private const MIN_SEARCH_INTERVAL_NANOSECONDS = 1_000_000;
     private const MAX_SEARCH_INTERVAL_NANOSECONDS = 50_000_000;
 
-    /** Points in time on the monotonic clock. */
+    /** Points in time on the monotonic clock: the first has always passed, and the second is never reached. */
     private const IMMEDIATELY = 1;
     private const NEVER = \PHP_INT_MAX;
 
@@ -51,7 +51,6 @@ final class JobTermination
 
     public function __construct(private readonly Backend $backend, private readonly JobTrees $trees) {}
 
-    /** Starts the job's time limits. */
     public function started(LauncherJob $job): void
     {
         if ($job->timeout > 0 || $job->idleTimeout > 0) {
@@ -67,7 +66,7 @@ final class JobTermination
         }
     }
 
-    /** Records that the own process of an ending or killed job has exited. */
+    /** Records that an ending or killed job lingers, because the job's own process has exited. */
     public function linger(LauncherJob $job): void
     {
         $this->lingering[$job->id] = $job;
@@ -94,7 +93,7 @@ final class JobTermination
      * Ends jobs whose time limits have passed or that the pool has cancelled. Only compares numbers if nothing is due.
      *
      * @param array<int, LauncherJob> $running        jobs that were started and whose end was not reported, by id
-     * @param bool                    $isOutputPaused {@see Backend::wait()}. If so, idle timeouts do not pass
+     * @param bool                    $isOutputPaused {@see Backend::wait()}; if true, idle timeouts do not pass
      *
      * @return list<LauncherJob> jobs that are over
      */
@@ -130,7 +129,7 @@ final class JobTermination
         return $job->idleTimeout > 0 ? $job->lastOutputAt + self::nanoseconds($job->idleTimeout) : self::NEVER;
     }
 
-    /** Converts to nanoseconds. The maximum is 31 years, so that the sum of result and clock does not overflow. */
+    /** Limits the result to 31 years, so that the sum of the result and a time of the clock does not overflow. */
     private static function nanoseconds(float $seconds): int
     {
         return (int) (min($seconds, 1e9) * 1e9);

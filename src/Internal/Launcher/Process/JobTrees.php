@@ -73,7 +73,7 @@ final class JobTrees
             }
             if (hrtime(true) >= $killAt) {
                 ProcessTree::kill($everything, $this->backend->signal(...));
-                // Measured from the first kill, because this process may have been stopped before.
+                // The timeout starts at the first SIGKILL, because this process may have been suspended after SIGTERM.
                 $giveUpAt = min($giveUpAt, hrtime(true) + $killTimeout);
             }
             $this->backend->awaitExit($pause);

@@ -67,7 +67,7 @@ final class LauncherJob
     public mixed $process = null;
 
     /**
-     * @param int          $lane      number of the run (a call of the pool) that the job belongs to; runs take turns
+     * @param int          $lane      number of the run() or execute() call of the job; lanes are served in rotation
      * @param list<string> $changes   changes of the inherited environment: `NAME=value` to set, `NAME` to remove
      * @param string       $arguments program and arguments, separated by NUL; '' for a line that only a shell can run
      * @param float        $timeout   in seconds; 0 for none

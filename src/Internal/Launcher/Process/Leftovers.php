@@ -20,7 +20,10 @@ final class Leftovers
         }
     }
 
-    /** Returns whether the pool's process has ended. When a process exits, its command line is gone first. */
+    /**
+     * Returns whether the pool's process has ended. An exiting process first loses its command line. Then its children,
+     * such as this process, get another parent. After that, another process may have the pid and a command line.
+     */
     private static function hasEnded(int $pool): bool
     {
         return (string) @file_get_contents("/proc/{$pool}/cmdline") === ''

@@ -63,7 +63,6 @@ final class Libc
     /** @var LibcFunctions the functions in DECLARATIONS */
     public readonly object $functions;
 
-    /** Whether the functions in GNU_DECLARATIONS are available. */
     public readonly bool $hasArgz;
 
     private readonly \FFI $ffi;

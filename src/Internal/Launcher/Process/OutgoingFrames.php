@@ -18,7 +18,7 @@ final class OutgoingFrames
     /** Frames are not held back if they have this number of bytes or more. */
     private const BURST_BYTES = 1 << 16;
 
-    /** Whether the launcher must start no job and read no output, because the pool does not read its frames. */
+    /** Whether the launcher must start no job and read no output, because the pool does not read frames. */
     public bool $areFull = false;
 
     /** Time at which frames that are held back are sent, in nanoseconds of the monotonic clock; 0 if there are none. */
@@ -49,7 +49,6 @@ final class OutgoingFrames
         $this->areFull = \strlen($this->bytes) > self::MAX_BYTES;
     }
 
-    /** Sends frames. While jobs wait for slots, less than BURST_BYTES is held back for up to MAX_DELAY_NANOSECONDS. */
     public function sendIfDue(): void
     {
         if ($this->bytes === '') {

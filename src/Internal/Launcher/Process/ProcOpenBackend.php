@@ -5,9 +5,10 @@ declare(strict_types=1);
 namespace Spindle\Internal\Launcher\Process;
 
 /**
- * Starts processes with proc_open and waits in stream_select, for a PHP without FFI. Each child has an additional pipe,
- * the exit pipe. Its end of file announces the exit of the child. If a descendant keeps the exit pipe open, SIGCHLD
- * announces the exit (with ext-pcntl), or a periodic check finds it (docs/decisions/0003-without-ffi.md).
+ * Starts processes with proc_open and waits in stream_select, for a PHP without FFI. Each child has the writing end of
+ * an additional pipe, the exit pipe. So the end of file of this pipe announces the exit of the child. If a descendant
+ * keeps the pipe open, SIGCHLD announces the exit (with ext-pcntl), or a periodic check finds the exit
+ * (docs/decisions/0003-without-ffi.md).
  */
 final class ProcOpenBackend implements Backend
 {
@@ -43,7 +44,6 @@ final class ProcOpenBackend implements Backend
     /** @var array<int, array{LauncherJob, int}> job and descriptor in the child, by the resource id of the stream */
     private array $jobOf = [];
 
-    /** Number of descriptors that are open for jobs. */
     private int $openDescriptors = 0;
 
     /** Nanoseconds until the next check of processes whose exit pipe was closed. */
@@ -219,7 +219,7 @@ final class ProcOpenBackend implements Backend
     {
         unset($this->jobs[$job->id], $this->exiting[$job->id]);
         $this->readRest($job);
-        // Releasing the handle would wait for the process.
+        // The handle is kept. If PHP released the handle, PHP would wait for the process.
         $this->abandoned[] = $job->process;
         $job->process = null;
     }
@@ -250,7 +250,7 @@ final class ProcOpenBackend implements Backend
         return $job->pid;
     }
 
-    /** Sets handlers and unblocks all signals. In a child, exec resets handlers, but not ignored or blocked signals. */
+    /** Sets handlers and unblocks all signals: a child's exec resets handlers, but not ignored or blocked signals. */
     private function handleSignals(): void
     {
         pcntl_sigprocmask(\SIG_SETMASK, []);
@@ -375,7 +375,6 @@ final class ProcOpenBackend implements Backend
         }
     }
 
-    /** @return int number of bytes that were read */
     private function read(LauncherJob $job, int $descriptor): int
     {
         $pipe = $job->pipes[$descriptor];

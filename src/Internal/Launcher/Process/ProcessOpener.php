@@ -16,8 +16,9 @@ final class ProcessOpener
     public const EXIT_PIPE = 3;
 
     /**
-     * Shell command that starts a program with the inherited descriptor 3 as its standard output. proc_open() can pass
-     * a file only as a stream, and first seeks to the position that PHP remembers. So output could be overwritten.
+     * Shell command that starts a program with the inherited descriptor 3 as its standard output. proc_open() would
+     * need a stream, and would first move the file to the position that the stream remembers. Then the program could
+     * overwrite output that other processes have written to the file.
      */
     private const WITH_INHERITED_STDOUT = ['/bin/sh', '-c', 'exec "$@" >&3 3>&-', 'sh'];
     private const EXIT_PIPE_BESIDE_STDOUT = 4;
@@ -28,7 +29,6 @@ final class ProcessOpener
     /** Number of descriptors that jobs leave free, for files that the launcher opens for a short time. */
     private const SPARE_DESCRIPTORS = 16;
 
-    /** Number of descriptors that jobs may have. */
     public readonly int $maxDescriptors;
 
     /** @var resource /dev/null */
@@ -142,9 +142,9 @@ final class ProcessOpener
     }
 
     /**
-     * Returns the environment of the job; null if the job inherits the launcher's, which is fastest.
+     * Returns the environment of the job; null if the job inherits the launcher's environment, which is fastest.
      *
-     * @return list<string>|null `NAME=value`; in an array by name, proc_open would drop empty values
+     * @return list<string>|null `NAME=value`, because proc_open would drop empty values from an array by name
      */
     private function environmentOf(LauncherJob $job): ?array
     {
@@ -170,7 +170,7 @@ final class ProcessOpener
         $file = $arguments[0];
         if (!str_contains($file, '/')) {
             $file = Programs::find($file, $path ?? Programs::DEFAULT_PATH);
-            // If PATH is set, exec searches PATH again, so argv[0] can be the name as given.
+            // exec itself searches PATH, so argv[0] stays as given. Without PATH, exec would search other directories.
             $arguments[0] = $path === null ? $file : $arguments[0];
         }
         $failure = UnusableProgram::fileFailure($file, $directory);
@@ -206,7 +206,7 @@ final class ProcessOpener
         if (($flags & LauncherProtocol::DISCARD_STDERR) !== 0) {
             $descriptors[2] = $null;
         } elseif (($flags & LauncherProtocol::INHERIT_STDERR) !== 0) {
-            // The child inherits descriptor 2. With a stream, PHP would move the file to the stream's position.
+            // Thus the child inherits descriptor 2. For a stream, PHP would move the file to the stream's position.
             unset($descriptors[2]);
         }
 
@@ -229,7 +229,7 @@ final class ProcessOpener
             return false;
         }
 
-        throw str_contains($message, 'Exec format error') // since PHP 8.3; before, a shell reads the file as a script
+        throw str_contains($message, 'Exec format error') // PHP 8.2 lets a shell read the file as a script
             ? UnusableProgram::unknownFormat()
             : new StartFailure(str_contains($message, 'No such file') ? 127 : 126, $message);
     }

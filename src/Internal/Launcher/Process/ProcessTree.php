@@ -10,16 +10,16 @@ use Spindle\Internal\Launcher\LauncherProtocol;
  * Finds in /proc the live processes that descend from commands.
  *
  * A process belongs to a command if its environment has the command's {@see LauncherProtocol::MARKER}, if it is in the
- * command's process group, or if its parent belongs to the command. A process without marker and group is found only
- * while its parent exists, or if an earlier search has found it. A launcher with FFI adopts each process whose parent
- * has exited, and kills the adopted processes when the pool ends.
+ * command's process group, or if its parent belongs to the command. A process that has neither marker nor group is
+ * found only while its parent exists, or if an earlier search has found it. A launcher with FFI adopts each process
+ * whose parent has exited, and kills the adopted processes when the pool ends.
  */
 final class ProcessTree
 {
     /** Job id of a descendant of the launcher that belongs to no command. */
     private const UNCLAIMED = 0;
 
-    /** Maximum searches by one call of {@see findStable()}. Each new process of the system causes another search. */
+    /** Maximum searches by one {@see findStable()}, because any new process of the system causes another search. */
     private const MAX_SEARCHES = 4;
 
     /**
@@ -28,8 +28,8 @@ final class ProcessTree
      * @param string             $token    token of the launcher; every marker contains the token
      * @param array<int, int>    $roots    job ids by the pid of the job's own process
      * @param int                $ancestor pid of the launcher; all its descendants are found
-     * @param array<string, int> $known    job ids by "pid.start" from the previous call. They identify processes
-     *                                     whose parents have exited. This call replaces the array
+     * @param array<string, int> $known    job ids by "pid.start" from the previous call, to find processes whose
+     *                                     parents have exited since. This call replaces the array
      *
      * @return array<int, int> job ids by pid
      */
@@ -123,7 +123,7 @@ final class ProcessTree
         if ($stat === false || $stat === '') { // '' if the process ended after the file was opened
             return null;
         }
-        // The name, in parentheses, may contain any characters.
+        // Skips the name of the program. The name is in parentheses, and may itself contain parentheses.
         $fields = explode(' ', substr($stat, (int) strrpos($stat, ')') + 2));
 
         return [$fields[0], (int) $fields[1], (int) $fields[2], (int) $fields[3], (int) $fields[19]];

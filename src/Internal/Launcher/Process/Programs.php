@@ -67,7 +67,7 @@ final class Programs
     }
 
     /**
-     * Changes the working directory of the launcher, which the next process inherits. So the launcher can report a
+     * Changes the working directory of the launcher, which the next process inherits. So the launcher itself reports a
      * missing directory. Each start of a job calls this method, because the path may now lead to another directory.
      *
      * @param string $directory '' if the job needs the working directory of the pool's process, which was removed

@@ -8,10 +8,10 @@ namespace Spindle\Internal\Launcher\Process;
  * Starts processes with posix_spawn and gets all events from one epoll instance, through FFI.
  * Exits of children and of adopted orphans arrive as SIGCHLD through a signalfd (docs/decisions/0002-exit-events.md).
  *
- * After this process has closed a descriptor, epoll may still report events for its number, which may be in use again.
- * The reason is that a new child has a copy of the descriptor until the child's exec, so the descriptor stays in the
- * epoll set. Such an event is harmless: all descriptors in the set are non-blocking, and an event without a job is
- * ignored.
+ * After this process has closed a descriptor, epoll may still report events for that descriptor number, even if the
+ * number is in use again. The reason is that a new child has a copy of the descriptor until the child's exec, so the
+ * descriptor stays in the epoll set. Such an event is harmless: all descriptors in the set are non-blocking, and an
+ * event without a job is ignored.
  */
 final class SpawnBackend implements Backend
 {
@@ -100,7 +100,7 @@ final class SpawnBackend implements Backend
     {
         $limit = $this->libc->integers('uint64_t[2]');
         $this->c->getrlimit(7, $limit); // RLIMIT_NOFILE
-        // A command without input needs two descriptors, and the launcher some others. RLIM_INFINITY is -1 here.
+        // A command without input needs two descriptors, and 24 are for the launcher. RLIM_INFINITY is -1 in PHP.
         return $limit[0] < 0 ? \PHP_INT_MAX : max(0, intdiv($limit[0] - 24, 2));
     }
 
@@ -284,7 +284,7 @@ final class SpawnBackend implements Backend
         if (isset($ready[$this->poolProcess])) {
             $this->scheduler->poolEnded();
         }
-        // Exits are handled before output: most commands exit right after their output, and handling an exit reads it.
+        // Exits come before output: most commands exit right after their output, and collectExits() also reads that.
         if (isset($ready[$this->signals])) {
             $this->collectExits();
         }

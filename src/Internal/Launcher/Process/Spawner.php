@@ -44,7 +44,7 @@ final class Spawner
     /** @var array<string, string> inherited environment of jobs that are started next, name => `NAME=value` */
     private array $variables = [];
 
-    /** The {@see LauncherJob::$changes} that $environment has, joined by NUL; one NUL if it must be made again. */
+    /** The {@see LauncherJob::$changes} in $environment, joined by NUL; one NUL if $environment must be refilled. */
     private string $appliedChanges = "\0";
 
     /** @var array<string, string> path by "PATH\0program", or by "PATH\0program\0directory" for a relative PATH */
@@ -283,7 +283,6 @@ final class Spawner
         return $this->actions[$key] = $actions;
     }
 
-    /** @return int error number; 0 on success */
     private function spawn(string $path, LauncherJob $job): int
     {
         return $this->c->posix_spawn(
