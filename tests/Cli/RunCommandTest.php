@@ -681,6 +681,19 @@ final class RunCommandTest extends SpindleCommandTestCase
         $this->assertNothingRuns();
     }
 
+    public function testAStackWithoutALimitAllowsSixMebibytesOfArguments(): void
+    {
+        $process = $this->shell(<<<'SH'
+            ulimit -s unlimited
+            word=$(head -c 100000 /dev/zero | tr '\0' x)
+            set --
+            for i in $(seq 35); do set -- "$@" $word; done
+            echo input | $SPINDLE run sh -c 'echo $#' name "$@"
+            SH);
+
+        self::assertSame("36\n", $process->getOutput(), $process->getErrorOutput());
+    }
+
     public function testAnErrorShowsTheBeginningOfALongCommand(): void
     {
         $process = $this->spindle(['echo', '{}'], str_repeat('x', 200_000) . "\n");

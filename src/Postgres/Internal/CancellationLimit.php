@@ -34,18 +34,21 @@ final class CancellationLimit
      */
     public static function during(Session $session, ?Cancellation $cancellation, \Closure $wait): mixed
     {
+        if ($cancellation === null) {
+            return $wait();
+        }
         $limit = new self($session);
-        $id = $cancellation?->subscribe($limit->start(...)) ?? '';
+        $id = $cancellation->subscribe($limit->start(...));
         try {
             return $wait();
         } catch (ConnectionClosedException $closed) {
             if ($limit->isExceeded) {
-                $cancellation?->throwIfRequested();
+                $cancellation->throwIfRequested();
             }
             throw $closed;
         } finally {
             $limit->isOver = true;
-            $cancellation?->unsubscribe($id);
+            $cancellation->unsubscribe($id);
             if ($limit->timer !== null) {
                 EventLoop::cancel($limit->timer);
             }

@@ -7,6 +7,8 @@ namespace Spindle\Postgres\Internal;
 use Amp\Cancellation;
 use Amp\CancelledException;
 use Revolt\EventLoop;
+use Spindle\Internal\Clock;
+use Spindle\Internal\WeakTimer;
 use Spindle\Postgres\ConnectionClosedException;
 use Spindle\Postgres\ConnectionLostException;
 use Spindle\Postgres\Result;
@@ -21,6 +23,30 @@ final class PendingCommit
     /** Seconds without an answer after which a warning is logged. */
     private const WARN_AFTER_SECONDS = 60;
 
+    /** @var \WeakMap<Session, self>|null the object that serves all commits of a session */
+    private static ?\WeakMap $ofSessions = null;
+
+    /** The session while its commit waits for the answer; otherwise null, so that the session can be destroyed. */
+    private ?Session $session = null;
+
+    /** @var (\Closure(string): mixed)|null set while a commit waits */
+    private ?\Closure $warn = null;
+
+    /** Start of the last commit, by {@see Clock::now()}. */
+    private float $since = 0.0;
+
+    /** A timer that runs on after a commit, because a timer for each commit would take as long as a statement. */
+    private ?string $timer = null;
+
+    private function __construct() {}
+
+    public function __destruct()
+    {
+        if ($this->timer !== null) {
+            EventLoop::cancel($this->timer);
+        }
+    }
+
     /**
      * @param \Closure(string): mixed $warn
      *
@@ -28,10 +54,10 @@ final class PendingCommit
      */
     public static function await(Session $session, \Closure $warn, ?Cancellation $cancellation): void
     {
-        $timer = EventLoop::unreference(EventLoop::delay(
-            self::WARN_AFTER_SECONDS,
-            static fn() => self::warn($session, $warn),
-        ));
+        self::$ofSessions ??= new \WeakMap();
+        $commit = self::$ofSessions[$session] ??= new self();
+        [$commit->session, $commit->warn, $commit->since] = [$session, $warn, Clock::now()];
+        $commit->timer ??= $commit->startTimer(self::WARN_AFTER_SECONDS);
         try {
             CancellationLimit::during($session, $cancellation, static fn(): Result => $session->query('COMMIT'));
         } catch (CancelledException $cancelled) {
@@ -43,21 +69,34 @@ final class PendingCommit
                 $cancelled,
             );
         } finally {
-            EventLoop::cancel($timer);
+            $commit->session = $commit->warn = null;
         }
     }
 
-    /** @param \Closure(string): mixed $warn */
-    private static function warn(Session $session, \Closure $warn): void
+    private function startTimer(float $seconds): string
     {
-        if ($session->isOpen()) {
-            $warn(\sprintf(
-                'A COMMIT has waited for %d s for the answer of the server process %d. That process may be stopped, or '
-                    . 'it waits for synchronous replication or deferred constraints. To limit this wait, set the '
-                    . 'option readTimeout or pass a cancellation.',
-                self::WARN_AFTER_SECONDS,
-                $session->backendPid(),
-            ));
+        return WeakTimer::after($seconds, $this, static fn(self $commit) => $commit->check());
+    }
+
+    /** Warns if the current commit has waited for {@see WARN_AFTER_SECONDS}. Otherwise, checks it again then. */
+    private function check(): void
+    {
+        $this->timer = null;
+        if ($this->session === null || $this->warn === null || !$this->session->isOpen()) {
+            return;
         }
+        $left = self::WARN_AFTER_SECONDS - (Clock::now() - $this->since);
+        if ($left > 0) {
+            $this->timer = $this->startTimer($left);
+
+            return;
+        }
+        ($this->warn)(\sprintf(
+            'A COMMIT has waited for %d s for the answer of the server process %d. That process may be stopped, or it '
+                . 'waits for synchronous replication or deferred constraints. To limit this wait, set the option '
+                . 'readTimeout or pass a cancellation.',
+            self::WARN_AFTER_SECONDS,
+            $this->session->backendPid(),
+        ));
     }
 }

@@ -68,6 +68,24 @@ final class PendingCommitTest extends TestCase
         self::assertTrue($this->isOpen);
     }
 
+    public function testTheTimeOfACommitBeginsWithThatCommit(): void
+    {
+        $first = async(fn() => PendingCommit::await($this->session, $this->warn(...), null));
+        delay(30);
+        $this->answer();
+        $first->await();
+        delay(20);
+        $this->answer = new DeferredFuture();
+        $second = async(fn() => PendingCommit::await($this->session, $this->warn(...), null));
+        delay(59);
+        self::assertSame('', $this->warnings);
+        delay(2);
+        self::assertStringContainsString('A COMMIT has waited for 60 s', $this->warnings);
+
+        $this->answer();
+        $second->await();
+    }
+
     public function testACancellationLimitsTheWait(): void
     {
         $cancellation = new DeferredCancellation();

@@ -10,6 +10,9 @@ final class ArgumentSize
     /** Smallest length of an argument or variable that exec refuses, in bytes (32 pages). */
     private const MAX_ARG_STRLEN = 131072;
 
+    /** Largest limit of exec for all arguments and variables together, however large the stack may be. */
+    private const MAX_TOTAL_BYTES = 6 << 20;
+
     /**
      * @param list<string> $arguments   empty for a shell line
      * @param list<string> $environment `NAME=value`
@@ -66,11 +69,19 @@ final class ArgumentSize
         return array_sum(array_map(\strlen(...), $strings)) + 9 * \count($strings);
     }
 
-    /** Returns exec's limit: a quarter of the stack limit (if none is known, of 8 MiB), at most 6 MiB, minus a page. */
+    /**
+     * Returns exec's limit: a quarter of the stack limit, but at most {@see MAX_TOTAL_BYTES}, minus a page. If the
+     * stack limit is unknown, it is assumed to be 8 MiB, as usual.
+     */
     private static function limit(): int
     {
         $stack = \function_exists('posix_getrlimit') ? (posix_getrlimit()['soft stack'] ?? null) : null;
+        $quarter = match (true) {
+            \is_int($stack) => intdiv($stack, 4),
+            $stack === 'unlimited' => self::MAX_TOTAL_BYTES,
+            default => 2 << 20,
+        };
 
-        return min(6 << 20, \is_int($stack) ? intdiv($stack, 4) : 2 << 20) - 4096;
+        return min(self::MAX_TOTAL_BYTES, $quarter) - 4096;
     }
 }

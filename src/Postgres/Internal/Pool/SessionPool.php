@@ -111,7 +111,9 @@ final class SessionPool implements SessionLender
     public function borrow(?Cancellation $cancellation): PipelinedSession
     {
         FiberSwitch::ensurePossible();
-        $this->ensureAccepts();
+        if ($this->isClosed) {
+            $this->ensureAccepts();
+        }
 
         return $this->lend($cancellation);
     }
@@ -318,10 +320,13 @@ final class SessionPool implements SessionLender
         }
     }
 
-    /** Adds a waiter, and starts to open sessions. Throws PoolTimeoutException if maxWaiting allows no more waiters. */
+    /**
+     * Adds a waiter, and starts to open sessions. The caller has called {@see ensureUsable()}.
+     *
+     * @throws PoolTimeoutException when maxWaiting allows no more waiters
+     */
     public function enqueue(WaitingFiber $waiter): void
     {
-        $this->ensureUsable();
         $waiting = $this->queue->count();
         $open = \count($this->sessions->all);
         // maxWaiting does not count waiters for which a session can be opened, or that will share a pinged session.
@@ -460,7 +465,8 @@ final class SessionPool implements SessionLender
         array_map($this->sessions->drop(...), $this->sessions->free());
     }
 
-    private function ensureUsable(): void
+    /** Throws in a fork, and after kill(). */
+    public function ensureUsable(): void
     {
         if ($this->isKilled) {
             throw ConnectionClosedException::pool();
