@@ -10,11 +10,13 @@ final class LauncherException extends \RuntimeException implements SpindleExcept
     /**
      * @param list<mixed> $unfinished keys of the commands without an outcome
      * @param bool $mayHaveStarted whether some of these commands may have started
+     * @param string|null $howItDied how the launcher died, such as `signal 9`; null for other failures
      */
     private function __construct(
         string $message,
         public readonly array $unfinished = [],
         public readonly bool $mayHaveStarted = true,
+        public readonly ?string $howItDied = null,
     ) {
         parent::__construct($message);
     }
@@ -52,6 +54,7 @@ final class LauncherException extends \RuntimeException implements SpindleExcept
             "The launcher died ({$how}). " . self::ended($unfinished) . ' without an outcome.'
                 . ' CommandPoolOptions(rerunAfterCrash: true) runs such commands again',
             $unfinished,
+            howItDied: $how,
         );
     }
 

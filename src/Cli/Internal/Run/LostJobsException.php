@@ -17,8 +17,6 @@ final class LostJobsException extends \RuntimeException implements SpindleExcept
     /** Maximum number of jobs that {@see lines()} names. */
     private const MAX_NAMED = 20;
 
-    private const DEATH_PATTERN = '/^The launcher died \((.+?)\)\. /';
-
     /** @param non-empty-list<InputJob> $jobs */
     private function __construct(string $message, private readonly array $jobs)
     {
@@ -34,14 +32,14 @@ final class LostJobsException extends \RuntimeException implements SpindleExcept
      */
     public static function after(LauncherException $failure, array $jobs, ?string $hint, bool $hasJobLog): ?self
     {
-        if ($jobs === [] || preg_match(self::DEATH_PATTERN, $failure->getMessage(), $match) !== 1) {
+        if ($jobs === [] || $failure->howItDied === null) {
             return null;
         }
         $count = Plural::of(\count($jobs), 'job') . (\count($jobs) === 1 ? ' has' : ' have');
         $advice = $hint ?? ($hasJobLog ? '' : 'with --joblog FILE, such a run can be continued with --resume');
 
         return new self(
-            rtrim("the process that starts the jobs died ({$match[1]}), so {$count} no result; {$advice}", '; '),
+            rtrim("the process that starts the jobs died ({$failure->howItDied}), so {$count} no result; {$advice}", '; '),
             $jobs,
         );
     }
