@@ -23,7 +23,7 @@ use Spindle\Cli\Internal\UsageException;
 /** Reads the options that define the jobs: the command, the sources of its values, and the values per command. */
 final class InputOptions
 {
-    /** Options that set another spelling of a replacement string. Keys are the usual text in braces: '.' for {.}. */
+    /** Options that respell a replacement string. Each key is the text in the usual braces: '.' for {.}. */
     private const SPELLINGS = [
         '' => 'replace',
         '.' => 'er',
@@ -167,7 +167,7 @@ final class InputOptions
     }
 
     /**
-     * Rejects standard input that is named twice. Two sources would each get some of its bytes.
+     * Rejects standard input that is named twice, because each of the two sources would get only a part of the bytes.
      *
      * @param list<ArgumentList> $lists
      */

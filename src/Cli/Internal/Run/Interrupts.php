@@ -17,7 +17,7 @@ use Spindle\Internal\SignalWatch;
  */
 final class Interrupts
 {
-    // Signal numbers, because the constants exist only with ext-pcntl. SIGUSR1 differs between systems.
+    // PHP has constants with these numbers only with ext-pcntl. The number of SIGUSR1 differs between systems.
     private const SIGINT = 2;
     private const SIGTERM = 15;
     private const SIGUSR1 = \PHP_OS_FAMILY === 'Linux' ? 10 : 30;
@@ -39,7 +39,8 @@ final class Interrupts
         ];
         $ignored = IgnoredSignals::among(array_keys($handlers));
         $this->watchers = SignalWatch::start(array_diff_key($handlers, array_flip($ignored)));
-        LoopTurn::await(); // Before the event loop has installed the handlers, an interrupt would kill this process.
+        // The event loop installs the handlers in its next turn. Until then, an interrupt would kill this process.
+        LoopTurn::await();
     }
 
     /** Returns the exit status for the received signal; null if there was none. SIGTERM has precedence over Ctrl-C. */

@@ -13,7 +13,7 @@ final class JobControl
 {
     private const MAX_OUTPUT_BYTES = 16_384;
 
-    /** @var array<int, true> numbers of the jobs that {@see end()} has ended, until their results arrive */
+    /** @var array<int, true> numbers of the jobs that {@see end()} has ended and whose results have not arrived */
     private array $ended = [];
 
     public function __construct(
@@ -62,13 +62,13 @@ final class JobControl
         $this->pool->cancel($job);
     }
 
-    /** Returns the latest output of a running job: of standard output, then of standard error. */
+    /** Returns the last bytes that a running job has written to standard output, and then those of standard error. */
     public function outputOf(InputJob $job): string
     {
         return implode('', $this->pool->partialOutput($job, self::MAX_OUTPUT_BYTES));
     }
 
-    /** Returns whether {@see end()} has ended the job. Forgets this, so a second call for the job returns false. */
+    /** Returns whether {@see end()} has ended the job. Then forgets the job, so a second call returns false. */
     public function forgetEnded(InputJob $job): bool
     {
         $wasEnded = isset($this->ended[$job->sequence]);

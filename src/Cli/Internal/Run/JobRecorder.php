@@ -26,7 +26,7 @@ final class JobRecorder
     ) {}
 
     /**
-     * Returns the command, with its output redirected to where the writer needs the output.
+     * Returns the command. If the writer prints output while the job runs, the command's output is redirected.
      *
      * @throws OutputClosedException|OutputFailedException
      */
@@ -56,7 +56,7 @@ final class JobRecorder
         $this->log?->finish();
     }
 
-    /** Returns how a job failed. Names the command as the user gave it, without the code that opens its input file. */
+    /** Returns how a job failed. The text contains the user's command without the code that opens the input file. */
     private static function failure(InputJob $job, string $error, CommandResult $result): string
     {
         return \sprintf(

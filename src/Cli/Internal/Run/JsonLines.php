@@ -8,7 +8,7 @@ use Spindle\Cli\Internal\Run\Input\BadRecordException;
 
 /**
  * The lines of --jsonl: tasks `{"id":...,"cmd":...}` and results `{"id":...,"status":...,"stdout":...,"stderr":...}`.
- * The library TaskRunner.php uses the same format.
+ * The PHP library TaskRunner.php (https://github.com/tomlau10/TaskRunner.php) uses the same format.
  *
  * JSON can contain only UTF-8. A value with other bytes is base64, and the member "base64" lists the key of that value.
  */

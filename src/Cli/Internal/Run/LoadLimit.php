@@ -35,7 +35,7 @@ final class LoadLimit
             : new self($limit, $usable, $value);
     }
 
-    /** Returns the limit. If it comes from a file, reads the file again; invalid content changes nothing. */
+    /** Returns the limit. If --load names a file, reads the file again; invalid content leaves the limit unchanged. */
     public function current(): float
     {
         if ($this->file !== null) {

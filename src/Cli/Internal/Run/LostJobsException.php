@@ -24,11 +24,10 @@ final class LostJobsException extends \RuntimeException implements SpindleExcept
     }
 
     /**
-     * Returns null if another failure is the cause, or if each job has a result.
+     * Returns null if the launcher's death did not cause the failure, or if each job has a result.
      *
      * @param list<InputJob> $jobs      jobs without a result, in the order of the input
-     * @param string|null    $hint      text with the command that continues the run; null without such a command
-     * @param bool           $hasJobLog whether the run has a job log
+     * @param string|null    $hint      text with the command that continues the run; null if there is no such command
      */
     public static function after(LauncherException $failure, array $jobs, ?string $hint, bool $hasJobLog): ?self
     {

@@ -45,9 +45,8 @@ final class MachineLimits
     private float $nextReport = -\INF;
 
     /**
-     * @param LoadLimit|null $loadLimit null for no limit
      * @param float          $freeBytes bytes of memory that must be available; 0 for no minimum
-     * @param string         $proc      the folder /proc
+     * @param string         $proc      the folder /proc, or in tests another folder
      * @param float          $reportDelay  seconds, see {@see REPORT_DELAY}
      */
     public function __construct(
@@ -84,7 +83,7 @@ final class MachineLimits
         return $limits;
     }
 
-    /** Waits until another job may start, and counts that job. If no job runs for a while, reports once why. */
+    /** Waits until a job may start, and counts this job. If no job runs for $reportDelay, reports the reason once. */
     public function awaitRoom(InputWait $wait, RunStatistics $statistics, ProgressConsole $console): void
     {
         $idleSince = Clock::now();
@@ -110,7 +109,6 @@ final class MachineLimits
             && (!$this->avoidsSwapping || !$this->isSwapping($now));
     }
 
-    /** Returns the text that names the limit that prevents a start. */
     private function obstacle(): string
     {
         $limit = $this->loadLimit?->current() ?? \INF;
@@ -134,7 +132,7 @@ final class MachineLimits
         return 'option --noswap: the machine swaps memory in and out';
     }
 
-    /** Returns how many other processes ran or waited for a disk at the last read, plus the jobs started after it. */
+    /** Returns how many other processes ran or waited for a disk at the last read, plus the jobs started since then. */
     private function load(int $now): float
     {
         if ($now - self::LOAD_INTERVAL >= $this->loadTime) {

@@ -6,13 +6,13 @@ namespace Spindle\Cli\Internal\Run;
 
 /**
  * Computes the median of runtimes, with an error of at most one per cent. Runtimes are divided into classes; each class
- * is one per cent wider than the class below. Only the count of each class is kept, so a long run needs no more memory.
+ * is one per cent wider than the class below. Only the count of each class is kept, so more jobs need no more memory.
  */
 final class MedianRuntime
 {
     private const CLASS_WIDTH_FACTOR = 1.01;
 
-    /** Shorter runtimes count as this number of seconds. */
+    /** Runtimes below this number of seconds count as this number. */
     private const MIN_SECONDS = 1e-4;
 
     /** @var array<int, int> number of runtimes by class */

@@ -13,8 +13,7 @@ final class OutcomeOptions
     private const UNLIMITED_RETRIES = 1_000_000_000;
 
     /**
-     * @param int         $retries     number of further tries after the first one
-     * @param string|null $jobLog      path; null for no log
+     * @param int         $retries     number of attempts after the first attempt
      * @param bool        $extendsLog  whether lines are added to an existing log
      * @param bool        $retryFailed whether jobs that failed according to the job log run again
      * @param bool        $strict      whether the run ends at the first record that is not a command
@@ -63,7 +62,7 @@ final class OutcomeOptions
         );
     }
 
-    /** Returns the number of retries. The value of --retries is the number of tries; 0 means no limit. */
+    /** Returns the number of retries. The value of --retries also counts the first attempt; 0 means no limit. */
     private static function retries(GivenOptions $given): int
     {
         $tries = $given->number('retries', 'a number of tries, or 0 for no limit') ?? 1;
@@ -71,7 +70,7 @@ final class OutcomeOptions
         return $tries === 0 ? self::UNLIMITED_RETRIES : $tries - 1;
     }
 
-    /** @throws UsageException when the path ends in .csv, .tsv or .json, or when blocks would share a folder */
+    /** @throws UsageException when the path ends in .csv, .tsv or .json, or when jobs of --pipe would share a folder */
     private static function results(GivenOptions $given, InputOptions $input): ?ResultPaths
     {
         $path = $given->text('results');

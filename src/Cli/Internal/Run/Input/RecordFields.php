@@ -15,7 +15,6 @@ final class RecordFields
      * @param ColumnSeparator|null $separator  null for one column
      * @param string|null          $trim       regular expression for text to remove from each value; null for nothing
      * @param string|null          $end        the record that ends the input; null for none
-     * @param bool                 $skipsBlank whether blank records are skipped
      * @param bool                 $continues  whether a record that ends with a blank is continued in the next record
      */
     private function __construct(
@@ -50,7 +49,7 @@ final class RecordFields
         return $this->separator !== null;
     }
 
-    /** Returns whether each record becomes a row. */
+    /** Returns whether each record becomes one row: no record is skipped or continued, and no record ends the input. */
     public function keepsAll(): bool
     {
         return $this->end === null && !$this->skipsBlank && !$this->continues;

@@ -7,7 +7,7 @@ namespace Spindle\Cli\Internal\Run\Input;
 /** Splits bytes into records that end with a separator, which is optional at the end of the input. */
 final class RecordSplitter
 {
-    /** Largest size of a record, in bytes. The system could not run a longer command. */
+    /** Largest size of a record, in bytes. A command is usually limited to 2 MiB: see {@see CommandLimit}. */
     public const MAX_RECORD_BYTES = 4 << 20;
 
     private string $rest = '';
@@ -39,7 +39,6 @@ final class RecordSplitter
         return $text;
     }
 
-    /** Returns whether the incomplete record exceeds {@see MAX_RECORD_BYTES}. */
     public function isTooLong(): bool
     {
         return \strlen($this->rest) > self::MAX_RECORD_BYTES;

@@ -7,7 +7,7 @@ namespace Spindle\Cli\Internal\Run\Input;
 use Spindle\Cli\Internal\OutputFailedException;
 use Spindle\Cli\Internal\Run\TemporaryFile;
 
-/** Keeps records in a temporary file without a name. All records must be added before any is read. */
+/** Keeps records in a temporary file without a name. */
 final class RecordSpool
 {
     private const HEADER_BYTES = 12;
@@ -17,6 +17,8 @@ final class RecordSpool
     private mixed $file = null;
 
     /**
+     * Adds a record at the file's position. Reading moves this position, so no record may be added after reading.
+     *
      * @param list<string> $values
      *
      * @return int position of the record, for {@see at()}

@@ -13,7 +13,7 @@ final class Replacement
     /**
      * @param string   $text     the replacement string as it is in the template
      * @param string   $part     '//', '/.', '/', '.' or '': the part that {@see apply()} returns; or SEQUENCE or SLOT
-     * @param int|null $position position of the value: 1 is the first, -1 the last; null for all values or numbers
+     * @param int|null $position position of the value: 1 is the first, -1 the last; null for a list, {#} and {%}
      */
     public function __construct(
         public readonly string $text,
@@ -21,13 +21,16 @@ final class Replacement
         public readonly ?int $position = null,
     ) {}
 
-    /** Returns whether a number is inserted, which a shell can't run as code. In the job log, {%} is not replaced. */
+    /**
+     * Returns whether a number replaces the replacement string, as for {#} and {%}. A shell can't run a number as code.
+     * Only the job log contains {%} itself, so that the logged text is the same in each slot.
+     */
     public function isNumber(): bool
     {
         return $this->part === self::SEQUENCE || $this->part === self::SLOT;
     }
 
-    /** Returns whether this is a list: a replacement string for all values of a job, such as {} or {.}. */
+    /** Returns whether the replacement string is a list: it stands for all values of a job, such as {} or {.}. */
     public function isList(): bool
     {
         return $this->position === null && !$this->isNumber();
@@ -38,7 +41,7 @@ final class Replacement
      * Any other replacement string has one text, or none if the job has no value at $position.
      *
      * @param list<string> $values values of the job
-     * @param list<string> $listed values that a list stands for
+     * @param list<string> $listed values that replace a list: all values, or with -X the value of one repetition
      *
      * @return list<string>
      */

@@ -25,7 +25,7 @@ final class ReplacementStrings
 
     private const NAME_PATTERN = '~\{\w[\w -]*(?://|/\.|/|\.)?\}~';
 
-    /** @var array<array-key, string> {@see Replacement::$part} by spelling: '.' for {.} */
+    /** @var array<array-key, string> {@see Replacement::$part}, by replacement string: the value of key {.} is '.' */
     private readonly array $parts;
 
     /** Whether positions such as {1} are replaced: only if -I does not give {} another spelling, as in GNU parallel. */
@@ -93,9 +93,7 @@ final class ReplacementStrings
         return (string) array_search('', $this->parts, true);
     }
 
-    /**
-     * @return non-empty-list<string|Replacement> texts at even indexes, replacements at odd ones; a text can be ''
-     */
+    /** @return non-empty-list<string|Replacement> texts at even indexes, replacements at odd ones; a text can be '' */
     public function split(string $text): array
     {
         $pattern = $this->pattern($text);

@@ -16,7 +16,8 @@ namespace Spindle\Cli\Internal\Run\Input;
  */
 final class ShellLineScanner
 {
-    // Constructs that can be open. Each value is the text that begins the construct; PARENTHESIS is a ( in $((...)).
+    // Constructs that can be open. Each value is the text that begins the construct. Only PARENTHESIS, a ( inside
+    // $((...)), has another value, because '(' is the value of SUBSHELL.
     private const SINGLE_QUOTES = "'";
     private const DOUBLE_QUOTES = '"';
     private const COMMENT = '#';
@@ -172,7 +173,10 @@ final class ShellLineScanner
         }
     }
 
-    /** Scans the text after $((. If a single ) ends the text, $(( means $( and (. Then later positions are refused. */
+    /**
+     * Scans the text after $((. If a single ) ends this text instead of )), a shell reads $(( as $( and (. The scanner
+     * does not support that case, so it refuses all later positions.
+     */
     private function stepInArithmetic(string $text, int $at): int
     {
         switch ($text[$at]) {
@@ -299,7 +303,7 @@ final class ShellLineScanner
         return 1;
     }
 
-    /** Scans a backslash. A shell first removes each backslash before a line feed, and then splits into words. */
+    /** Scans a backslash. A shell removes a backslash and a line feed after it, and then splits the line into words. */
     private function readEscapeInCode(string $text, int $at, bool $wasWordStart): int
     {
         if (($text[$at + 1] ?? '') !== "\n") {
@@ -357,7 +361,6 @@ final class ShellLineScanner
         return $this->beginConstruct(self::COMMAND_SUBSTITUTION);
     }
 
-    /** @return int number of bytes that were scanned */
     private function beginConstruct(string $construct): int
     {
         $this->openConstructs[] = $construct;

@@ -15,17 +15,17 @@ final class ShellTemplate implements TemplateBody
 
     private const QUOTED_PATTERN = "~'[^']*'|\"(?:[^\"\\\\]++|\\\\.)*+\"|\\\\.~s";
 
-    /** Matches a whole assignment, or a redirection with its whole target. */
+    /** Matches a complete assignment or redirection, which can stand before a list such as {}. */
     private const COMPLETE_PATTERN = '~(?<=[\s;&|()])\w+\+?=[^\s`()]*(?=\s)|[<>][&|]?\s*[^\s`()<>]+(?=\s)~';
 
-    /** Matches the start of an assignment, of a redirection or of a comment. */
+    /** Matches the start of a comment, or of an incomplete assignment or redirection. No list may follow this start. */
     private const INCOMPLETE_PATTERN = '~[<>]|[\s;&|()]\w+(?:\[.*\])?\+?=|[\s;&|()]#~s';
 
     /** @var non-empty-list<list<string|QuotedPlace>> the line in pieces; -X repeats each piece that has {} */
     private readonly array $pieces;
 
     /**
-     * @param bool $repeatsWords whether a word with {} or another string for all values is repeated for each value (-X)
+     * @param bool $repeatsWords whether a word with a list, such as {}, is repeated for each value of the job (-X)
      * @param bool $hasLists     whether a job can have several values
      *
      * @throws UsageException when a shell could run a value as code

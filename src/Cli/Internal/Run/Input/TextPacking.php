@@ -28,8 +28,6 @@ final class TextPacking
     ) {}
 
     /**
-     * Yields the values of each job.
-     *
      * @param \Generator<int, string> $texts       consecutive records, with a separator at the end of each
      * @param \Closure(): int         $concurrency number of jobs that run at the same time
      *

@@ -9,7 +9,7 @@ final class ValueInputs implements JobInputs
 {
     private const LOOKAHEAD = 256;
 
-    /** Lookahead if each job has as many values as fit into a command. Such jobs are large. */
+    /** Lookahead if a job gets as many values as fit into a command. It is small, as such jobs need much memory. */
     private const LOOKAHEAD_OF_LARGE_JOBS = 1;
 
     public function __construct(

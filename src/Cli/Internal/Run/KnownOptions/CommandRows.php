@@ -26,7 +26,8 @@ final class CommandRows
         ['slotreplace', 'R', Meaning::Same, 'Use R instead of {%}'],
         [
             'max-args n maxargs', 'N', Meaning::Same, 'Insert up to N inputs into one command', '',
-            'max-args n', 'Each line is an input; in xargs, each word is one. Use -d or tr(1) to split lines at blanks',
+            'max-args n', 'Each line is an input; in xargs, each word is an input. Use -d or tr(1) to split lines at'
+            . ' blanks',
         ],
         [
             'args N max-replace-args maxreplaceargs', 'N', Meaning::Same,
@@ -51,8 +52,9 @@ final class CommandRows
         [
             'max-chars s maxchars', 'N', Meaning::Same, 'With -m, -X, -n, -N or -L, make no command longer than N bytes'
             . ' [default: 131072 for -m and -X, else the limit of the system]',
-            'The NUL byte at the end of each argument counts. Quotes, which GNU parallel adds to values, do not count.'
-            . ' The default of GNU parallel is about half as long',
+            'The NUL byte at the end of each argument counts. GNU parallel also counts the quotes that it adds to'
+            . ' values; here, a command of several words has no such quotes. The default of GNU parallel is about half'
+            . ' as long',
             'max-chars s', 'The default of xargs is always 131072',
         ],
         [

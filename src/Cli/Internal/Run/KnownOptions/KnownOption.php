@@ -16,7 +16,7 @@ final class KnownOption
     /**
      * @param non-empty-list<string> $names    without dashes; the first is the main name; one letter is a short option
      * @param string                 $value    name of the value; '' for a flag
-     * @param string                 $text     what the option does here; for a refused option, what to use instead
+     * @param string                 $text     effect of the option; for a refused option, what to use instead
      * @param string                 $note     difference from GNU parallel, or an addition to the text; '' for none
      * @param list<string>           $xargs    spellings that xargs has
      * @param string                 $xargsNote difference from xargs; '' for none
@@ -42,7 +42,7 @@ final class KnownOption
         return new self(explode(' ', $names), $value, $meaning, $text, $note, $spellings, $xargsNote);
     }
 
-    /** Returns whether the command defines the option. The application defines --help and --version. */
+    /** Returns whether the command itself defines the option. The application defines --help and --version. */
     public function isDefined(): bool
     {
         return !\in_array($this->meaning, [Meaning::Refused, Meaning::Ignored], true)
@@ -58,7 +58,7 @@ final class KnownOption
             default => InputOption::VALUE_NONE,
         };
         $letter = $this->letter();
-        // Symfony's console accepts no digit as a shortcut, and has its own -v. OptionParser reads -0 and -v.
+        // Symfony's console accepts no digit as a shortcut, and uses -v itself. So OptionParser reads -0 and -v.
         $isPossible = $letter !== '0' && $letter !== 'v';
 
         return new InputOption(
@@ -69,7 +69,6 @@ final class KnownOption
         );
     }
 
-    /** Returns the option's name in the definition of the command. */
     public function name(): string
     {
         return $this->names[0];

@@ -14,7 +14,7 @@ use Spindle\Cli\Internal\UsageException;
  */
 final class OptionParser
 {
-    /** Spellings that, without a value, differ between GNU parallel and xargs; and the spelling to use instead. */
+    /** Options that GNU parallel and xargs read differently if the value is missing, and the option to use instead. */
     private const NEEDS_VALUE = ['-i' => '-I', '--replace' => '-I', '-e' => '-E', '--eof' => '-E'];
 
     /** Names that other programs use, and the option to use instead. */
@@ -72,7 +72,7 @@ final class OptionParser
             : $this->option($option, "--{$name}", $value, $following);
     }
 
-    /** Returns an unknown option, which Symfony's parser rejects. Throws if the option that is meant is known. */
+    /** Returns an unknown option, which Symfony's parser rejects. Throws if another option is probably meant. */
     private function unknown(string $token, string $name): string
     {
         $meant = self::NAMES_ELSEWHERE[$name] ?? null;
@@ -170,7 +170,8 @@ final class OptionParser
     }
 
     /**
-     * @param list<string> $following words after the option; GNU parallel reads a number as a value, xargs as a command
+     * @param list<string> $following words after the option. A number as the first word is refused, because GNU
+     *                                parallel reads this number as the value, and xargs reads it as the command
      *
      * @return list<string> the option with the value 1
      */

@@ -15,13 +15,14 @@ final class PipeRows
             'The standard input of a job is a file and not a pipe. A job that ends without reading all of its input has'
             . ' not failed. `--retries` gives the block to a failed job again. A blank line is a record of its own; GNU'
             . ' parallel joins it with the next line. `:::` is refused; GNU parallel gives each job one of the values'
-            . ' after it',
+            . ' after `:::`',
         ],
         [
             'pipe-part pipepart', '', Meaning::Same, 'As --pipe, but read parts of the files of -a or ::::, several at'
             . ' once. --block -N makes N parts for each job that runs at once [default: -10]',
-            '`--regexp`, `--round-robin`, `--cat` and `--rrs` are refused with it. In the job log, Send is the size of'
-            . ' the part; with GNU parallel, it is 0. `--resume` refuses parts of another size',
+            '`--regexp`, `--round-robin`, `--cat` and `--rrs` are refused with `--pipe-part`. The column Send of the'
+            . ' job log is the size of the part; in GNU parallel, this column is 0. `--resume` is refused if a part has'
+            . ' another size than in the job log',
         ],
         [
             'block block-size blocksize', 'SIZE', Meaning::Same, 'Size of a block in bytes, such as 10M. A block grows'
@@ -44,7 +45,7 @@ final class PipeRows
         ['remove-rec-sep removerecsep rrs', '', Meaning::Same, 'Remove the separators of records from blocks'],
         [
             'round-robin roundrobin round', '', Meaning::Same, 'Start as many jobs as can run at once, and distribute'
-            . ' the blocks among them', '`--cat` is refused with it',
+            . ' the blocks among them', '`--cat` is refused with `--round-robin`',
         ],
         ['cat', '', Meaning::Same, 'Put each block into a temporary file, whose name is {}'],
         ['fifo', '', Meaning::Other, 'The same as --cat', '{} is a file and not a named pipe'],
@@ -52,7 +53,7 @@ final class PipeRows
             'tee', '', Meaning::Other, 'With --pipe: run a job for each argument after :::, and give all of standard'
             . ' input to each job',
             'Jobs start when all of standard input has been read, and any number of them can run at once.'
-            . ' `--pipe-part` is refused with it',
+            . ' `--pipe-part` is refused with `--tee`',
         ],
         ['bin', 'COLUMN', Meaning::Refused, self::SPREAD],
         ['shard', 'COLUMN', Meaning::Refused, self::SPREAD],

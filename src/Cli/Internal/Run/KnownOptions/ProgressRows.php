@@ -6,7 +6,8 @@ namespace Spindle\Cli\Internal\Run\KnownOptions;
 
 final class ProgressRows
 {
-    private const FORM = 'The bar differs from GNU parallel\'s. For standard input, the total is known only at the end';
+    private const FORM = 'The bar differs from the bar of GNU parallel. For standard input, the total is known only'
+        . ' when all of the input has been read';
 
     public const ROWS = [
         [

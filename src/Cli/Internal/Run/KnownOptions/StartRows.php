@@ -43,7 +43,7 @@ final class StartRows
         [
             'env', 'NAME', Meaning::Other, 'Set PARALLEL_SEQ or PARALLEL_JOBSLOT for each job, even if the command does'
             . ' not contain this name. Jobs inherit all other variables of spindle run',
-            'A function of bash is refused, because `/bin/sh` has none: use `bash -c`',
+            'A function of bash is refused, because `/bin/sh` does not have the functions of bash: use `bash -c`',
         ],
         ['record-env recordenv', '', Meaning::Refused, 'leave it out: jobs inherit the whole environment'],
         ['session', '', Meaning::Refused, 'leave it out: jobs inherit the whole environment'],

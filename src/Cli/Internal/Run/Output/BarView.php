@@ -28,7 +28,7 @@ final class BarView
             $state->share() === null ? Duration::format($state->statistics->elapsed()) : $state->eta($this->style),
         ];
         $done = $state->done();
-        $available = $columns - \strlen($done) - 3; // a blank and the brackets
+        $available = $columns - \strlen($done) - 3; // 3 columns for one blank and two brackets
         while ($parts !== [] && $available - self::partsColumns($parts) < self::MIN_BAR_COLUMNS) {
             array_shift($parts);
         }
