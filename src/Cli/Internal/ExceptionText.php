@@ -8,18 +8,18 @@ use Revolt\EventLoop\Driver;
 use Revolt\EventLoop\Internal\AbstractDriver;
 use Spindle\Internal\ThrownText;
 
-/** The text of an exception in a log, without the frames of the code that has called the application. */
+/** The text of an exception in a log. The frames of the code that called the application are left out of the trace. */
 final class ExceptionText
 {
-    /** Maximum number of logged exceptions of a chain. */
     private const MAX_EXCEPTIONS = 10;
 
     private function __construct() {}
 
     /**
      * Formats an exception and its previous exceptions, beginning with the first cause. If there are more than
-     * MAX_EXCEPTIONS, leaves out some, and does not use PHP's conversion to a string. The time of that conversion grows
-     * with the square of the number of exceptions, and clients may influence that number.
+     * MAX_EXCEPTIONS, the text has only the first cause and the latest exceptions, and PHP's conversion to a string is
+     * not used. The time of that conversion grows with the square of the number of exceptions, and clients may
+     * influence that number.
      */
     public static function of(\Throwable $exception): string
     {
@@ -51,7 +51,7 @@ final class ExceptionText
     }
 
     /**
-     * Replaces the whole traces in the text of an exception.
+     * Replaces each trace in the text of an exception chain with its shortened form, {@see trace()}.
      *
      * @param list<\Throwable> $chain
      */
@@ -64,7 +64,7 @@ final class ExceptionText
         return $text;
     }
 
-    /** Returns a trace without the frames below the application: those of the event loop, and of Spindle's own code. */
+    /** Returns a trace without the frames of the event loop and of Spindle that led to the call of the application. */
     private static function trace(\Throwable $exception): string
     {
         $text = $exception->getTraceAsString();
@@ -81,7 +81,8 @@ final class ExceptionText
     }
 
     /**
-     * Returns how many frames belong to the application. The last of them names the function that Spindle has called.
+     * Returns how many frames belong to the application, counted from the top of the trace. The last of these frames
+     * names the application's function that Spindle called.
      *
      * @param list<array{file?: string, class?: string}> $frames
      * @param string $file file in which the exception was created
@@ -90,7 +91,7 @@ final class ExceptionText
     {
         foreach ($frames as $index => $frame) {
             $isLoop = !isset($frame['file']) && is_subclass_of($frame['class'] ?? '', Driver::class);
-            if ($isLoop) { // the event loop has begun its fiber here
+            if ($isLoop) { // the fiber in which the event loop calls its callbacks starts here
                 $kept = $index;
                 while ($kept > 0 && self::isLibrary($frames[$kept - 1]['file'] ?? '')) {
                     --$kept;

@@ -71,11 +71,7 @@ final class GivenOptions
             : Duration::parse($value) ?? throw UsageException::option("--{$name}", $value, Duration::FORM);
     }
 
-    /**
-     * Returns whether --log-format is json.
-     *
-     * @throws UsageException
-     */
+    /** @throws UsageException when --log-format is neither text nor json */
     public function json(): bool
     {
         $format = $this->text('log-format') ?? 'text';

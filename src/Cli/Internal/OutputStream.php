@@ -32,7 +32,7 @@ final class OutputStream
     private bool $writing = false;
     private bool $abandoned = false;
 
-    /** Fibers that wait until another write has finished. */
+    /** Fibers that wait in {@see write()} until the write of another fiber has finished. */
     private readonly FiberQueue $writers;
 
     /** @param resource $stream */
@@ -68,9 +68,10 @@ final class OutputStream
     /**
      * Writes all bytes. Suspends while the reader is slow, and while another fiber writes.
      *
-     * @param (\Closure(): string)|null $prefix called when the stream is writable; returns bytes to write first
+     * @param (\Closure(): string)|null $prefix called when the stream is writable; returns bytes to write before $bytes
      *
-     * @throws OutputClosedException when the reader has closed the stream, or is slow after {@see abandon()}
+     * @throws OutputClosedException when the reader has closed the stream; after {@see abandon()}, also when the write
+     *                               would have to wait for the reader
      * @throws OutputFailedException when writing fails for another reason, such as a full disk
      */
     public function write(string $bytes, ?\Closure $prefix = null): void
@@ -119,7 +120,7 @@ final class OutputStream
         return \is_resource($terminal) ? $terminal : null;
     }
 
-    /** Returns the stream's device number. For /dev/tty, returns the number of the controlling terminal instead. */
+    /** Returns the stream's device number; for /dev/tty, the number of the terminal that /dev/tty stands for. */
     private function device(): ?int
     {
         $device = fstat($this->stream)['rdev'] ?? null;

@@ -23,7 +23,7 @@ final class PhpMessages
         PhpSettings::set('log_errors', '0');
         set_error_handler(static function (int $level, string $message, string $file, int $line) use ($log): bool {
             if ((error_reporting() & $level) === 0) {
-                return false; // so that PHP sets error_get_last()
+                return false; // then PHP stores the message, so that error_get_last() returns it
             }
             self::log(
                 $log,
@@ -42,7 +42,8 @@ final class PhpMessages
                 PhpSettings::set('memory_limit', '-1'); // the limit may have caused the error
                 self::log($log, LogLevel::CRITICAL, $error['message'], $error['file'], $error['line']);
             }
-            PhpSettings::set('display_errors', 'stderr'); // Fatal errors in later shutdown functions are only printed.
+            // If a later shutdown function has a fatal error, only PHP can report the error, by printing it.
+            PhpSettings::set('display_errors', 'stderr');
         });
     }
 
@@ -55,7 +56,6 @@ final class PhpMessages
         );
     }
 
-    /** Returns whether this process is a direct fork of the process with this pid. */
     private static function isForkOf(int $pid): bool
     {
         return \function_exists('posix_getppid') && posix_getppid() === $pid;

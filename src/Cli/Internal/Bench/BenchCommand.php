@@ -67,7 +67,7 @@ final class BenchCommand extends Command
         'first' => "all except contexts: Measure only the first\nof Spindle's contestants, without peers",
     ];
 
-    /** Options with a value: the script's option, shortcut, mode, and help text in lines of at most 45 columns. */
+    /** Options with a value, by name: option of the script, shortcut, mode, help text (lines of at most 45 columns). */
     private const OPTIONS = [
         'memory' => ['--memory', null, self::VALUE, <<<'TEXT'
             commands: Hold N megabytes in the measuring

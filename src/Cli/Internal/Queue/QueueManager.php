@@ -13,7 +13,7 @@ final class QueueManager
 {
     private const MAX_BATCH_JOBS = 500;
 
-    /** Largest number of attempts to read a job. The status can change between the two requests of an attempt. */
+    /** Largest number of tries to read a job: its status can change between the requests status() and listJobs(). */
     private const MAX_LOOKUPS = 5;
 
     public function __construct(private readonly Broker $broker, private readonly string $queue) {}
@@ -115,8 +115,8 @@ final class QueueManager
             return array_sum(array_map($action, array_chunk($ids, self::MAX_BATCH_JOBS)));
         }
         [$changed, $seen] = [0, []];
-        // Each list begins with the newest dead letters. If a list has only retried jobs that died again, the other
-        // dead letters are beyond its limit, so the next list is longer.
+        // Each list begins with the newest dead letters. A retried job that dies again is a new dead letter. If a list
+        // contains only such jobs, the older dead letters are beyond $limit, so the next list is longer.
         for ($limit = self::MAX_BATCH_JOBS; ; $limit += self::MAX_BATCH_JOBS * (int) ($new === [])) {
             $dead = self::ids($this->broker->listJobs($this->queue, JobStatus::Dead, $limit));
             // A retried job that has died again is not retried a second time.

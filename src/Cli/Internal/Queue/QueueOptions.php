@@ -17,7 +17,7 @@ final class QueueOptions
 {
     private const DEFAULT_JOBS = 50;
 
-    /** Largest number of jobs to list. Listing more would block the engine for other clients. */
+    /** Largest value of --limit. A longer list would block the engine for other clients. */
     private const MAX_JOBS = 10_000;
 
     private const STATUS_BY_NAME = [
@@ -30,7 +30,7 @@ final class QueueOptions
     private const DEFAULT_STATUSES = [JobStatus::Running, JobStatus::Delayed, JobStatus::Dead];
 
     /**
-     * @param list<string>|null $ids      ids of dead letters, or of the job to show; null for all
+     * @param list<string>|null $ids      ids of dead letters, or of the job to show; null if no id is given
      * @param list<JobStatus>   $statuses statuses of the jobs to show
      */
     private function __construct(

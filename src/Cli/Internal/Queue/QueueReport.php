@@ -25,7 +25,8 @@ final class QueueReport
 
     /**
      * @param array<string, int>                                           $statistics
-     * @param array<string, array<string, array<string, int|float|string>>> $jobs details by status, then by stored id
+     * @param array<string, array<string, array<string, int|float|string>>> $jobs details by status, then by
+     *     {@see Job::storedId()}
      */
     public function __construct(
         private readonly string $queue,

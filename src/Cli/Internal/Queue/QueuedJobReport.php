@@ -13,7 +13,7 @@ final class QueuedJobReport
 {
     private const TIMES = ['since', 'due', 'died'];
 
-    /** Details in the order of the text. The reason is last, because it has many lines: the exception and its trace. */
+    /** Order of details in the text. The reason comes after them, because it is long: an exception with its trace. */
     private const ORDER = [...self::TIMES, 'owner', 'claim_number', 'attempts', 'crashes', 'failures', 'exclusive_key'];
 
     private readonly string $status;

@@ -19,7 +19,7 @@ final class CanonicalQuotes
         ~\G(?: '(?<single>[^']*+)' | "(?<double>(?:[^"\\]++|\\.)*+)" | \\(?<escaped>[^\0\n]) | (?<bare>[^'"\\]++) )~xs
         REGEX;
 
-    /** Matches constructs in unquoted text after which quotes may have another meaning. */
+    /** Matches constructs in unquoted text. The meaning of quotes after such a construct is not certain. */
     private const UNCERTAIN_PATTERN = '~(?:^|[\s\0;&|()])#|<<|`|\$\{|\$\[|\$$|\(\(|\[\[|\balias\b~D';
     private const UNCERTAIN_IN_DOUBLE_PATTERN = '~`|\$[({]~';
 
@@ -29,6 +29,8 @@ final class CanonicalQuotes
     /** Marks in a form: QUOTED precedes a quoted character, and EMPTY replaces quotes without text. */
     private const QUOTED = "\1";
     private const EMPTY = "\2";
+
+    /** Matches EMPTY next to another character of the same word: empty quotes add nothing to that word. */
     private const REDUNDANT_EMPTY_PATTERN = '~(?<=[^\s\0;&|<>()])\x02|\x02(?=\x02*+[^\s\0;&|<>()\x02])~';
 
     /** START matches the start of a word, BARE one unquoted character, and ANY one character, quoted or not. */
@@ -39,7 +41,7 @@ final class CanonicalQuotes
     /** Matches the start of a word that contains quotes. */
     private const MARKED = self::START . '(?=' . self::BARE . '*+[\x01\x02])';
 
-    /** Matches the start of a command and its reserved words. The word after the match can be a reserved word too. */
+    /** Matches the start of a command and its reserved words, after which a shell can read another reserved word. */
     private const COMMAND = '(?:^|(?<!\x01)[\n\0;&|()])[ \t]*+'
         . '(?:(?:for|case|select|function|coproc)[ \t]++' . self::ANY . '++[ \t\n\0]++'
         . '|(?:if|then|else|elif|fi|do|done|case|esac|while|until|for|in|function|select|time|coproc)[ \t]++'
@@ -93,7 +95,8 @@ final class CanonicalQuotes
      * @param array<string|null> $token
      *
      * @return array{string, string}|null the token's form, and its text for MEANINGFUL_QUOTES_PATTERN; null if the form
-     *     is not certain. In that text, QUOTED precedes each quoted character; "..." with $ or \ counts as one.
+     *     is not certain. QUOTED precedes each quoted character in that text. A string in double quotes that
+     *     contains $ or \ is only one quoted character there.
      */
     private static function canonicalParts(array $token): ?array
     {

@@ -22,10 +22,10 @@ final class FinishedJobs
     private const LINE_PATTERN = '/^' . self::FIELDS . '(?<command>.*)\n$/Ds';
     private const START_BYTES = 1024;
 
-    /** @var array<int, string> entries of JOBS_PER_PAGE consecutive jobs, by page; NUL bytes if a job is missing */
+    /** @var array<int, string> entries of JOBS_PER_PAGE consecutive jobs, by page; NUL bytes for each missing job */
     private array $pages = [];
 
-    /** @var array<int, int> bytes of standard input, by job number; only of jobs that had standard input */
+    /** @var array<int, int> size of the standard input in bytes, by job number; only for jobs with standard input */
     private array $sent = [];
 
     private int $lastSequence = 0;

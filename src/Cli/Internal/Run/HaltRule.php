@@ -85,7 +85,7 @@ final class HaltRule
         };
     }
 
-    /** Returns the number of failed jobs as an exit status; if --halt is a percentage, returns their percentage. */
+    /** Returns the exit status: the number of failed jobs; if --halt is a percentage, the percentage of failed jobs. */
     public function finishedStatus(int $failed, int $total): int
     {
         return $this->isPercentage
@@ -93,7 +93,7 @@ final class HaltRule
             : ExitStatus::ofFailures($failed);
     }
 
-    /** Returns the exit status as a shell reports it: -1 in the job log, such as after a timeout, becomes 255. */
+    /** Returns the exit status as a shell reports it. For -1 in the job log, such as after a timeout, returns 255. */
     private static function statusOf(CommandResult $result): int
     {
         return $result->signal !== null && !$result->timedOut

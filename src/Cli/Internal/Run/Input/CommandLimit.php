@@ -22,7 +22,7 @@ final class CommandLimit
     private const MAX_BYTES = 6 << 20;
     private const MIN_BYTES = 1 << 17;
 
-    /** Bytes left free, as POSIX requires of xargs, because a program may add variables to its environment. */
+    /** Bytes that a command leaves free, as POSIX requires of xargs: a program may add variables to its environment. */
     private const HEADROOM_BYTES = 2048;
 
     /** Bytes for the program's name, the auxiliary vector and the environment variable that a launcher adds. */
@@ -40,7 +40,7 @@ final class CommandLimit
         return min(self::ARGUMENT_BYTES, self::bytes() - $words);
     }
 
-    /** Returns the largest size of a command in bytes: its words, plus one byte and one pointer for each word. */
+    /** Returns the largest size of a command in bytes: its words, each with a NUL byte and a pointer to the word. */
     public static function bytes(): int
     {
         $limits = \function_exists('posix_getrlimit') ? posix_getrlimit() : [];

@@ -12,8 +12,8 @@ use Spindle\Command\Command;
  * name, {//} its folder, and {/.} its base name without extension. {#} is the job's number, {%} its slot: the lowest
  * number that no other running job has. {1} and {-1} are the first and the last value of a job with several values.
  *
- * Several words are a program and its arguments; no shell reads them. A single word with white space or a character
- * that is special to a shell is a shell line, in which inserted values are quoted.
+ * Several words are a program and its arguments; no shell reads them. A single word is a shell line if it contains
+ * white space or a character that is special to a shell. Values are quoted when they are inserted into a shell line.
  */
 final class CommandTemplate implements JobFormat
 {
@@ -109,7 +109,7 @@ final class CommandTemplate implements JobFormat
     }
 
     /**
-     * Returns the command. Requires that {@see addsRecordsUnchanged()} returns true.
+     * Returns the command with all values. May be called only if {@see addsRecordsUnchanged()} returns true.
      *
      * @param string $values the values, with NUL bytes between them
      */
@@ -121,11 +121,9 @@ final class CommandTemplate implements JobFormat
     }
 
     /**
-     * Returns the command for printing or for the job log.
-     *
      * @param list<string> $values
-     * @param int|null     $slot   null for the job log, where {%} stays as it is, so that the text is the same in
-     *                             each slot
+     * @param int|null     $slot   number for a text to print; null for the job log, where {%} stays as it is, so that
+     *                             the text is the same in each slot
      */
     public function text(array $values, int $sequence, ?int $slot): string
     {
@@ -162,7 +160,7 @@ final class CommandTemplate implements JobFormat
         }
     }
 
-    /** Rejects a misspelled {NAME} of a column. Otherwise, the command would contain {NAME} and then all values. */
+    /** Rejects a misspelled {NAME} of a column. Otherwise, the command would keep {NAME} and end with all values. */
     private static function rejectUnknownColumn(string $words, ReplacementStrings $strings): void
     {
         $name = $strings->unknownColumnIn($words);

@@ -11,13 +11,13 @@ final class InputJob
 {
     /**
      * @param int              $sequence number of the job, starting at 1
-     * @param JobValues        $values   values of all records of the job
      * @param int              $slot     number of the job's slot; 0 if no slot numbers are needed
      * @param int|float|string $id       id of the task with --jsonl; otherwise 0
-     * @param string|null      $text     command for the job log; null for the printed one, with {%} left in it
-     * @param string|null      $shown    the command for printing; null to make the text from $template or $command
-     * @param int              $sent     bytes of the command's standard input; with --round-robin, this is set when
-     *                                   the command has ended
+     * @param string|null      $text     command for the job log; null to make the text as for printing, except that
+     *                                   {%} is not replaced
+     * @param string|null      $shown    command for printing; null to make the text from $template or $command
+     * @param int              $sent     bytes of the command's standard input; with --round-robin, the number is set
+     *                                   by {@see JobInputs::finished()} when the command has ended
      * @param CommandTemplate|null $template template from which the command was made; null for none
      * @param string|null      $block    name of the block that the command reads, for messages; null for none
      */
@@ -50,7 +50,6 @@ final class InputJob
         );
     }
 
-    /** Returns the name of the job for messages about its failure: its number and its block. */
     public function name(): string
     {
         return "job {$this->sequence}" . ($this->block === null ? '' : " ({$this->block})");

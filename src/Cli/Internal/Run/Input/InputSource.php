@@ -116,7 +116,10 @@ final class InputSource
         return $header;
     }
 
-    /** Counts arguments or records of a regular file. Returns null for other streams and for multi-byte separators. */
+    /**
+     * Counts the arguments, or the records of a regular file. Returns null for any other stream, and for a separator of
+     * several bytes, because a read can end inside such a separator.
+     */
     public function count(): ?int
     {
         if ($this->stream === null) {
@@ -157,18 +160,14 @@ final class InputSource
         }
     }
 
-    /**
-     * Returns the separator of {@see texts()}; null if the separator has several bytes.
-     *
-     * @return non-empty-string|null
-     */
+    /** @return non-empty-string|null the separator of {@see texts()}; null if it has several bytes */
     public function textSeparator(): ?string
     {
         return \strlen($this->separator) === 1 ? $this->separator : null;
     }
 
     /**
-     * Yields texts of zero or more whole records as they are read. Each record ends with {@see textSeparator()}.
+     * Yields a text for each read, with zero or more complete records. Each record ends with {@see textSeparator()}.
      *
      * @return \Generator<int, string>
      *
@@ -197,7 +196,7 @@ final class InputSource
     }
 
     /**
-     * Yields the records in lists as they are read.
+     * Yields a list of the records that each read has completed.
      *
      * @return \Generator<int, list<string>>
      *
@@ -228,7 +227,7 @@ final class InputSource
     /**
      * Yields the bytes of a stream as they are read. Ends early when $wait is stopped.
      *
-     * @param int          $number number of records before the current bytes, for messages; updated by the caller
+     * @param int          $number number of complete records so far, for messages; the caller updates this number
      * @param positive-int $size   largest number of bytes of one read
      *
      * @return \Generator<int, string>
@@ -274,7 +273,7 @@ final class InputSource
 
     /**
      * Returns php://fd/N for the path of a file descriptor, such as /dev/fd/63 for a shell's <(...). Returns any other
-     * path unchanged. The path of a descriptor is a symbolic link, whose target PHP would not find.
+     * path unchanged. The path of a descriptor is a symbolic link. PHP would not find the target, such as pipe:[4711].
      */
     public static function streamPath(string $path): string
     {

@@ -9,8 +9,9 @@ use Spindle\Cli\Internal\UsageException;
 
 /**
  * Combines the records of several sources. Linked sources (:::+) form a group, in which row N has record N of each
- * source. Each row of a group is combined with each row of the other groups. The last group changes fastest. The rows
- * of the first group are read on demand. The rows of the other groups are needed again, so temporary files keep them.
+ * source. Each row of a group is combined with each row of the other groups, as in nested loops: the first group is the
+ * outermost loop. The rows of the first group are read on demand. The rows of the other groups are needed for each row
+ * of the first group, so temporary files keep them.
  */
 final class InputSources
 {
@@ -34,7 +35,7 @@ final class InputSources
         private readonly bool $isShuffled = false,
     ) {}
 
-    /** Returns the source if there is only one and its records are the values, unchanged; otherwise null. */
+    /** Returns the only source; null for several sources, or if the rows or their order differ from the records. */
     public function plainSource(): ?InputSource
     {
         $isSingle = \count($this->groups) === 1 && \count($this->groups[0]) === 1;
@@ -232,7 +233,8 @@ final class InputSources
     }
 
     /**
-     * Yields the values of each record. As in GNU parallel, a source without records has one empty value.
+     * Yields the values of each record. As in GNU parallel, a source without records counts as a source with one empty
+     * value. Otherwise, the records of other sources could not be combined with any value of this source.
      *
      * @return \Generator<int, list<string>>
      */
@@ -252,7 +254,8 @@ final class InputSources
     }
 
     /**
-     * Yields the records before the record that ends the input. Joins a continued record and the record after it.
+     * Yields the records before the record that ends the input (-E). With -L, joins a record that ends with a blank and
+     * the record after it.
      *
      * @return \Generator<int, string>
      *

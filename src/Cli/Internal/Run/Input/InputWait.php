@@ -8,7 +8,7 @@ use Revolt\EventLoop;
 use Spindle\Internal\Async\Condition;
 
 /**
- * Lets the fiber that reads the input wait: for bytes, for a point in time, or for a condition. After each wake(), the
+ * Lets the fiber that reads the input wait for readable bytes, a point in time or a condition. After each wake(), the
  * fiber checks whether its wait is over. After {@see stop()}, each wait ends immediately, and the input ends.
  */
 final class InputWait

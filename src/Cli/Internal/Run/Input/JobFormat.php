@@ -28,14 +28,10 @@ interface JobFormat
     /**
      * @param list<string> $values values of the job's records; the first $count of them were counted in earlier calls
      *
-     * @return array{int, int} bytes and words that the other values add to a command
+     * @return array{int, int} bytes and words that the values after the first $count add to a command
      */
     public function addedSize(array $values, int $count, int $sequence, int $slot): array;
 
-    /**
-     * @param JobValues $values values of all records of the job
-     *
-     * @throws BadRecordException
-     */
+    /** @throws BadRecordException */
     public function job(int $sequence, JobValues $values, int $slot): InputJob;
 }

@@ -13,7 +13,6 @@ interface JobInputs
     /** Returns the number of jobs; null if it is unknown until the input is read. */
     public function count(): ?int;
 
-    /** Returns the name of a job for messages. */
     public function nameOf(int $number): string;
 
     /** Returns how many jobs may be created in advance, before a slot is free for them. */
@@ -44,6 +43,5 @@ interface JobInputs
      */
     public function finished(InputJob $job): void;
 
-    /** Releases the inputs of all jobs. */
     public function close(): void;
 }

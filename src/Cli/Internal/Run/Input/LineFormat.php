@@ -7,7 +7,7 @@ namespace Spindle\Cli\Internal\Run\Input;
 use Spindle\Cli\Internal\Run\JsonLines;
 use Spindle\Command\Command;
 
-/** The values of a job, joined with blanks, are a shell line or a JSON object `{"id":...,"cmd":...}`. */
+/** Joins the values of a job with blanks to a shell line or, with --jsonl, to a JSON object `{"id":...,"cmd":...}`. */
 final class LineFormat implements JobFormat
 {
     public function __construct(private readonly bool $isJson) {}

@@ -13,11 +13,11 @@ final class Packing
     private const POINTER_BYTES = 8;
 
     /**
-     * @param int|null $maxRecords   records per job; null for as many as fit; 0 for one record, without its values
+     * @param int|null $maxRecords   records per job; null for as many as fit; 0 for one record that adds no values
      * @param int      $maxBytes     largest total size of the command's words, each with the NUL byte at its end
-     * @param int      $limit        limit of the system for these bytes plus a pointer to each word
-     * @param bool     $isSpread     whether the last records are divided among the jobs that run at the same time
-     * @param bool     $isLimited    whether $maxBytes is from -s; if not, a command with one record can be longer
+     * @param int      $limit        largest size that the system allows: these bytes plus a pointer to each word
+     * @param bool     $isSpread     whether the last records are divided among as many jobs as run at the same time
+     * @param bool     $isLimited    whether $maxBytes is from -s; if not, it does not limit a command with one record
      */
     public function __construct(
         public readonly ?int $maxRecords,
@@ -34,8 +34,6 @@ final class Packing
     }
 
     /**
-     * Yields the values of each job.
-     *
      * @param \Generator<int, list<string>> $rows
      * @param \Closure(): int               $concurrency number of jobs that run at the same time
      *
@@ -81,13 +79,13 @@ final class Packing
         }
     }
 
-    /** Returns whether a command can be this long. $bytes includes the NUL byte at the end of each word. */
+    /** Returns whether a command can have this size. $bytes includes the NUL byte at the end of each word. */
     public function fits(int $bytes, int $words): bool
     {
         return $bytes <= $this->maxBytes && $this->isAllowed($bytes, $words);
     }
 
-    /** Returns whether a command with only one record can be this long. */
+    /** Returns whether a command with one record can have this size. Without -s, only the system limits the size. */
     public function fitsAlone(int $bytes, int $words): bool
     {
         return $this->isLimited ? $this->fits($bytes, $words) : $this->isAllowed($bytes, $words);

@@ -9,7 +9,7 @@ use Spindle\Command\Command;
 /** A program and its arguments, without a shell. A word such as {} or {.} (a list) becomes one word for each value. */
 final class ProgramTemplate implements TemplateBody
 {
-    /** Matches the text of a word that needs no quotes. In the first word, = would make an assignment. */
+    /** Matches text that needs no quotes in a word. A first word with = needs quotes: it would be an assignment. */
     private const PLAIN_PATTERN = '~^[\w@%+=:,./-]*$~D';
     private const PLAIN_PROGRAM_PATTERN = '~^[\w@%+:,./-]*$~D';
 
@@ -35,7 +35,10 @@ final class ProgramTemplate implements TemplateBody
         return Command::of(...($words === [] ? [''] : $words));
     }
 
-    /** Quotes only values, like GNU parallel: e'a b' for e{}. Quotes a whole word if its fixed text needs quotes. */
+    /**
+     * Quotes only the values, like GNU parallel: for the word e{} and the value "a b", the text is e'a b'. Quotes a
+     * whole word if its fixed text needs quotes.
+     */
     public function text(array $values, int $sequence, string $slot): string
     {
         return implode(' ', $this->words($values, $sequence, $slot, isQuoted: true));
@@ -97,7 +100,7 @@ final class ProgramTemplate implements TemplateBody
     }
 
     /**
-     * Returns how many words of a command with $count values replace one word of the template.
+     * Returns how many words a word of the template becomes in a command with $count values.
      *
      * @param non-empty-list<string|Replacement> $parts
      */

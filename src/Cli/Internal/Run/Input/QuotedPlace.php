@@ -17,8 +17,8 @@ final class QuotedPlace
     private const PLAIN_CHARACTER = '[\w./:=,+%@-]';
 
     /**
-     * Patterns for the text before and after a place in an argument of a program. A shell has no reserved words there.
-     * Between the program and the place are only plain characters and blanks.
+     * Patterns for the text before and after a place in an argument of a program. A shell has no reserved words in
+     * arguments. The patterns allow only plain characters and blanks between the program and the place.
      */
     private const IN_ARGUMENT_PATTERN = '~(?:^|[;|&(]|(?<!\\\\)\n)[ \t]*(?!' . self::RESERVED_WORD . '[ \t])'
         . '[\w./+-]+[ \t](?:(?:' . self::PLAIN_CHARACTER . '|[ \t])*[ \t])?' . self::PLAIN_CHARACTER . '*$~D';
@@ -28,12 +28,13 @@ final class QuotedPlace
     private const BRACKET_PATTERN = '~\[(?!\[?\s)~';
 
     /**
-     * Matches text in double quotes after which a plain value needs no further quotes. The character class has no line
-     * feed: a shell removes a backslash and a line feed after $name. Then the value would become part of the name.
+     * Matches text in double quotes after which a plain value needs no further quotes. The character class must not
+     * contain the line feed. After $name, a shell removes a backslash and the line feed that follows the backslash.
+     * Then a value after the line feed would become part of the variable's name.
      */
     private const BEFORE_IN_DOUBLE_PATTERN = '~[ \t"/.:=,-]\w*$~D';
 
-    /** Whether a plain value ({@see ShellQuotes::PLAIN_PATTERN}) can be inserted here without quotes. */
+    /** Whether a plain value ({@see ShellQuotes::PLAIN_PATTERN}) can be inserted here without further quotes. */
     private readonly bool $allowsPlain;
 
     /**
@@ -42,7 +43,7 @@ final class QuotedPlace
      * "move the descriptor". Between brackets, a - means a range. Several values of one place have blanks between
      * them. Next to a blank, a plain value needs no quotes, so only the text around the place is checked.
      *
-     * @param list<string|Replacement> $parts the line; the replacement is at $i
+     * @param list<string|Replacement> $parts the parts of the shell line; $parts[$i] is $replacement
      */
     public function __construct(
         public readonly Replacement $replacement,
