@@ -38,7 +38,8 @@ final class LostJobsException extends \RuntimeException implements SpindleExcept
         $advice = $hint ?? ($hasJobLog ? '' : 'with --joblog FILE, such a run can be continued with --resume');
 
         return new self(
-            rtrim("the process that starts the jobs died ({$failure->howItDied}), so {$count} no result; {$advice}", '; '),
+            "the process that starts the jobs died ({$failure->howItDied}), so {$count} no result"
+                . ($advice === '' ? '' : "; {$advice}"),
             $jobs,
         );
     }
