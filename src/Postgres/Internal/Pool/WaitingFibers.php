@@ -5,9 +5,9 @@ declare(strict_types=1);
 namespace Spindle\Postgres\Internal\Pool;
 
 /**
- * A queue of waiters, in order of arrival. Each operation takes constant amortized time, with one exception. A fiber
- * that pinged a session before it was added keeps its earlier time of arrival. So the fiber is inserted before the
- * waiters that arrived during the ping.
+ * A queue of waiters, ordered by {@see WaitingFiber::$since}. Each operation takes constant amortized time, except an
+ * {@see add()} of a fiber that has pinged a session. Other waiters may have arrived during the ping. The fiber asked
+ * for a session earlier, so it is inserted before these waiters.
  */
 final class WaitingFibers
 {

@@ -9,7 +9,8 @@ use Spindle\Postgres\Notification;
 use Spindle\Postgres\ProtocolException;
 
 /**
- * Parses the payloads of messages from a server.
+ * Parses the payloads of messages from a server. Except error(), all methods throw a ProtocolException if the payload
+ * does not have the form that the protocol prescribes for its message.
  *
  * @see https://www.postgresql.org/docs/current/protocol-message-formats.html
  */
@@ -38,11 +39,7 @@ final class BackendMessages
         return new ServerError($fields);
     }
 
-    /**
-     * @return array{list<string>, list<int>} names and type OIDs of a RowDescription
-     *
-     * @throws ProtocolException
-     */
+    /** @return array{list<string>, list<int>} names and type OIDs of a RowDescription */
     public static function columns(string $payload): array
     {
         $count = self::number('n', $payload, 0);
@@ -67,11 +64,7 @@ final class BackendMessages
         return [$names, $oids];
     }
 
-    /**
-     * @return list<int> type OIDs of a ParameterDescription
-     *
-     * @throws ProtocolException
-     */
+    /** @return list<int> type OIDs of a ParameterDescription */
     public static function parameters(string $payload): array
     {
         $count = self::number('n', $payload, 0);
@@ -85,7 +78,7 @@ final class BackendMessages
         return array_values($oids);
     }
 
-    /** @throws ProtocolException when the payload is not that of a NotificationResponse */
+    /** Parses a NotificationResponse. */
     public static function notification(string $payload): Notification
     {
         $pid = self::number('N', $payload, 0);
@@ -97,11 +90,7 @@ final class BackendMessages
         return new Notification($parts[0], $parts[1], $pid);
     }
 
-    /**
-     * @return array{string, string} name and value of a ParameterStatus
-     *
-     * @throws ProtocolException
-     */
+    /** @return array{string, string} name and value of a ParameterStatus */
     public static function parameterStatus(string $payload): array
     {
         $texts = self::texts($payload);

@@ -36,7 +36,7 @@ final class BusyTime
         return self::$busyNanoseconds;
     }
 
-    /** Returns the busy nanoseconds of this process up to now. Without the file, waiting is not included. */
+    /** Returns the busy nanoseconds of this process up to now. Without the file, the time of waiting is unknown. */
     private static function read(): int
     {
         $text = self::$hasFile ? Files::read(self::SCHEDSTAT_FILE) : false;

@@ -13,21 +13,21 @@ use function Amp\async;
 /**
  * Stops the statement that the server executes, by cancel requests over separate connections.
  *
- * A request may take effect at any time until the server has closed the separate connection. Until then, and while a
- * cancelled exchange is in flight, no new exchange is sent. The server ignores a request that arrives while the session
- * executes nothing, so requests are repeated.
+ * "Request" means cancel request in this class. A request may take effect at any time until the server has closed the
+ * separate connection. Until then, and while a cancelled exchange is in flight, no new exchange is sent. The server
+ * ignores a request that arrives while the session executes nothing, so requests are repeated.
  *
  * A request may also stop an exchange of another caller by mistake: {@see Exchange::$isStoppedByMistake}.
  */
 final class Cancelling
 {
-    /** Longest pause in seconds after which a request is repeated. The connection ends after a longer pause. */
+    /** Longest pause in seconds before a request is repeated. After a longer pause, the connection ends instead. */
     private const MAX_PAUSE_SECONDS = 10.0;
 
     /** Seconds after a request during which the error of a stopped statement may still arrive. */
     private const REQUEST_EFFECT_SECONDS = 0.1;
 
-    /** Seconds from the end of the first request to the second. Each further pause is twice as long as the last. */
+    /** Seconds from the end of the first request to the second. Each pause is twice as long as the previous pause. */
     private const FIRST_PAUSE_SECONDS = 0.005;
 
     /** Whether a request was started and has not ended. Only this class writes the property. */
@@ -54,7 +54,10 @@ final class Cancelling
         private readonly \Closure $onDone,
     ) {}
 
-    /** Stops an exchange in flight. If earlier ones are not answered, call {@see requestLater()} when they are. */
+    /**
+     * Stops an exchange in flight. If an earlier exchange is not answered yet, only blocks sending. In that case, call
+     * {@see requestLater()} when all earlier exchanges are answered.
+     */
     public function stop(#[\SensitiveParameter] Exchange $exchange): void
     {
         $this->blocksSending = true;
@@ -95,7 +98,10 @@ final class Cancelling
         async($this->send(...), $pause, $closesOnFailure)->ignore();
     }
 
-    /** Sends a request if the exchange is current after `$seconds`. Above MAX_PAUSE_SECONDS, ends the connection. */
+    /**
+     * Schedules a request for the current exchange. The request is sent after `$seconds`, unless the exchange was
+     * answered. If `$seconds` exceeds MAX_PAUSE_SECONDS, the connection ends instead.
+     */
     public function requestLater(
         #[\SensitiveParameter]
         Exchange $exchange,

@@ -21,7 +21,7 @@ final class Conversation
     /** Rows that are read together are large if they have more bytes than this: {@see $hasLargeRows}. */
     private const LARGE_ROWS_BYTES = 0x10_0000;
 
-    /** Bytes of rows that a stream may hold even if memory is scarce. {@see Pipeline} usually stops reading earlier. */
+    /** Bytes of rows that a stream may hold even if memory is scarce. {@see Pipeline} usually pauses reading before. */
     private const STREAM_BYTES = 0x20_0000;
 
     /** Answer to a BEGIN that succeeds: ParseComplete, BindComplete, CommandComplete. */
@@ -59,7 +59,7 @@ final class Conversation
     /** Number of cancel requests that have stopped no exchange, and may still stop one: {@see markSuspects()}. */
     public int $unusedRequestCount = 0;
 
-    /** Whether the last cancel request is recent. The server sends two signals for each, so two exchanges may stop. */
+    /** Whether the last cancel request is recent. Each request causes two signals, so two exchanges may stop. */
     public bool $isRequestRecent = false;
 
     /** Whether rows were received that are so large that copying them takes time. */
@@ -130,14 +130,13 @@ final class Conversation
         }
     }
 
-    /** Adds the rows that were read. */
     private function addRows(#[\SensitiveParameter] Exchange $exchange): void
     {
         $rows = $this->reader->rowMessages();
         $exchange->add($rows, max(1, $this->reader->rowCount));
         $this->hasLargeRows = $this->hasLargeRows || \strlen($rows) > self::LARGE_ROWS_BYTES;
         $heldBytes = $exchange->heldBytes();
-        // A check after each read would take too long, because one read may return only 8 KiB.
+        // Checked once per 64 KiB. A check after each read would take too long, because a read may return only 8 KiB.
         if ($heldBytes % SizeLimits::UNCHECKED_BYTES < \strlen($rows)) {
             $this->limitRows($exchange, $heldBytes);
         }
@@ -271,7 +270,7 @@ final class Conversation
         }
     }
 
-    /** Handles CommandComplete. The first one may belong to a BEGIN that was sent ahead of the statement. */
+    /** Handles CommandComplete. The first one may answer a BEGIN that was sent ahead of the exchange's statement. */
     private function onCommandComplete(Exchange $exchange, string $payload): void
     {
         if ($payload === '' || $exchange->extended && $exchange->hasOutcome) {

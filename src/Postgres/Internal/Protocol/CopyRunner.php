@@ -147,7 +147,7 @@ final class CopyRunner
         return $exchange;
     }
 
-    /** @param iterable<string> $rows rows to send. The end of the data follows, unless the server reports an error */
+    /** @param iterable<string> $rows rows to send. CopyDone follows, unless the server has reported an error */
     private function send(
         #[\SensitiveParameter]
         iterable $rows,
@@ -182,7 +182,7 @@ final class CopyRunner
         $this->pipeline->write(($chunk === '' ? '' : FrontendMessages::copyData($chunk)) . FrontendMessages::COPY_DONE);
     }
 
-    /** @throws QueryException without the data that the server's error quotes */
+    /** @throws QueryException without the data of the COPY that the server's error quotes */
     private function awaitEnd(
         string $sql,
         #[\SensitiveParameter]

@@ -108,7 +108,7 @@ final class Exchange
      */
     public bool $mustNotRepeat = false;
 
-    /** Whether the exchange was in flight when a cancel request was sent. The request may stop it by mistake. */
+    /** Whether the exchange was in flight at the time of a cancel request, which may stop this exchange by mistake. */
     public bool $isSuspect = false;
 
     /** Whether a cancel request stopped this exchange, although its caller has not cancelled it. */

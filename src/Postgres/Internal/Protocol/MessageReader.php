@@ -36,7 +36,7 @@ final class MessageReader
     /** Bytes of the skipped message that have not arrived. */
     private int $skipBytes = 0;
 
-    /** Received bytes of an incomplete message at the last check of the memory. */
+    /** Number of bytes of an incomplete message that had arrived at the last check of the memory. */
     private int $checkedBytes = 0;
 
     /** Received bytes. Those before the offset {@see $next} have been read. */
@@ -101,7 +101,7 @@ final class MessageReader
      * Reads a complete answer, if it has only the usual messages: BindComplete, rows, CommandComplete, ReadyForQuery.
      * {@see $rowCount}, {@see $tag} and {@see $status} describe the answer, and {@see rowMessages()} returns its rows.
      *
-     * One call replaces four calls of {@see next()}, which would be half of the client's work for a short statement.
+     * Four calls of {@see next()} would read the same, but would be half of the client's work for a short statement.
      *
      * @return bool false when nothing was read: use {@see next()}, which also reports invalid lengths
      */
@@ -219,7 +219,7 @@ final class MessageReader
         }
         $this->checkedBytes = $received;
 
-        // While a row is taken out of the buffer, and while a value is decoded, memory holds a second copy.
+        // Memory must hold the missing bytes and a second copy: of the row when it leaves the buffer, or of a value.
         return !(new FreeMemory())->allowsPart(2 * $length - $received, $length);
     }
 

@@ -37,7 +37,7 @@ final class Pipeline
     /** Maximum number of reads in one turn of the event loop, for a stream with its own buffer. */
     private const MAX_READS_PER_TURN = 8;
 
-    /** @var array<int, self> connections that await answers or the end of a cancel request; keeps them in memory */
+    /** @var array<int, self> connections that must stay in memory until their answers and cancel requests are done */
     private static array $keptAlive = [];
 
     /** Time by hrtime() at which bytes were last received, or the connection was opened. */
@@ -45,8 +45,8 @@ final class Pipeline
 
     /**
      * Start of the read timeout by hrtime(), unless bytes were received later. A write restarts the timeout only if its
-     * bytes belong to a COPY, or if the stream did not accept them at first. Otherwise, each further statement would
-     * extend the timeout, although the server is silent.
+     * bytes belong to a COPY, or if the stream did not accept them at first. If every write restarted it, each further
+     * statement would extend the timeout, although the server is silent.
      */
     private int $readTimeoutStart = 0;
 
@@ -86,13 +86,15 @@ final class Pipeline
     /** @var \Closure(): void */
     private readonly \Closure $flush;
 
-    /** Whether a write is scheduled in this turn of the event loop. */
     private bool $isFlushScheduled = false;
 
     /** Whether the outbox has bytes that the stream did not accept at the last write. */
     private bool $isAwaitingWritable = false;
 
-    /** Whether only one exchange was in flight at the last write. If so, the next exchange may be written at once. */
+    /**
+     * Whether only one exchange was in flight at the last write. If so, {@see send()} expects no further exchange in
+     * this turn of the event loop. Therefore it writes without waiting for the end of the turn.
+     */
     private bool $hadOneExchange = false;
 
     private bool $isPaused = false;
@@ -124,7 +126,7 @@ final class Pipeline
      * @param resource $stream non-blocking
      * @param bool $hasStreamBuffer whether the stream has a buffer that the event loop does not see, as with TLS
      * @param \Closure(): void $sendCancelRequest returns when the server has closed the connection of the request
-     * @param float|null $readTimeout maximum seconds without a byte while an answer is due; then the connection ends
+     * @param float|null $readTimeout the connection ends after this many seconds without a byte, if an answer is due
      * @param int $roundTrip upper bound of a round trip in nanoseconds, measured while connecting
      * @param Handover|null $handover leaves the session for a later HTTP request; null if the stream is not persistent
      */
@@ -287,7 +289,7 @@ final class Pipeline
     {
         $id = $cancellation?->subscribe(fn(CancelledException $reason) => $this->abandon($exchange, $reason));
         try {
-            // The exchange may be answered already, for example one that fetched rows in advance.
+            // The exchange may be answered already. For example, {@see Portal} fetches rows in advance.
             if (!$exchange->done) {
                 $exchange->wait();
             }
@@ -411,7 +413,7 @@ final class Pipeline
         foreach ($failed as $exchange) {
             $exchange->done = true;
             $exchange->waitFailure ??= $this->endReason;
-            // A destructor may call this method, and no fiber can be resumed in a destructor.
+            // A destructor may call this method, and before PHP 8.4 no fiber can be resumed in a destructor.
             EventLoop::queue($exchange->wake(...));
         }
         $this->waiting->wakeAll();
@@ -456,7 +458,7 @@ final class Pipeline
         }
     }
 
-    /** Lets the event loop end, because no answer is expected any more. A listener still keeps it running. */
+    /** Lets the event loop end, because no answer is expected any more. A listener keeps the loop running. */
     private function onAllAnswered(): void
     {
         $this->isExpectingAnswers = false;
@@ -511,7 +513,6 @@ final class Pipeline
         EventLoop::queue($this->flush);
     }
 
-    /** Writes as many bytes of the outbox as the stream accepts. */
     private function flush(): void
     {
         $this->isFlushScheduled = false;
@@ -531,7 +532,7 @@ final class Pipeline
             $this->readTimeoutStart = hrtime(true);
         }
         if (!$isWritable) {
-            // The connection does not end here, because bytes that the server has sent must still be read.
+            // The write failed. Bytes that the server sent before must still be read, so receive() ends the connection.
             EventLoop::disable($this->writable);
 
             return;
@@ -653,7 +654,8 @@ final class Pipeline
         $conversation = $this->conversation;
         $awake = $conversation->toWake;
         $conversation->toWake = [];
-        // A borrower's statement needs no call of $onAnswered, because the borrower is alone on its connection.
+        // A statement with a negative cost comes from a borrower. The borrower is alone on its connection, so that
+        // the pool needs no report of the answer.
         if ($this->onAnswered !== null && ($awake[0]->cost >= 0 || isset($awake[1]))) {
             $this->isKnownOwner = true;
             ($this->onAnswered)($awake);
@@ -683,7 +685,8 @@ final class Pipeline
         }
         $isSlow = $took > ServerTime::SHORT_NANOSECONDS;
         foreach ($answered as $index => $exchange) {
-            // If several exchanges together took long, the first gets all of the time: the others waited for it.
+            // If several exchanges together took long, all of the time is assigned to the first exchange, because the
+            // others probably waited for it. The times of the others are unknown (-1).
             $exchange->nanoseconds = !$isSlow ? $took : ($index === 0 ? $took * $count : -1);
         }
     }

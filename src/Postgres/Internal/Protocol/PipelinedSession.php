@@ -163,9 +163,9 @@ final class PipelinedSession implements Session
     }
 
     /**
-     * Cancels the current statement, so that later statements are executed first. If the server has undone all of its
-     * effects, the session sends the statement again after the later ones. If the cancel request can't be sent, the
-     * statement continues.
+     * Cancels the current statement, so that later statements are executed first. If the server has undone all effects
+     * of the cancelled statement, the session sends it again after the later statements. If the cancel request can't be
+     * sent, the statement continues.
      */
     public function postpone(): void
     {
@@ -274,7 +274,7 @@ final class PipelinedSession implements Session
         $this->pipeline->stop();
     }
 
-    /** Whether the server has still to confirm the cancellation of a statement. */
+    /** Whether a statement was cancelled, and the server has not confirmed this yet. New statements wait until then. */
     public function isStopping(): bool
     {
         return $this->pipeline->cancelling->blocksSending;

@@ -53,8 +53,8 @@ final class Preparation
     }
 
     /**
-     * Prepares and executes a statement in one round trip. That is possible if the text of each value is the same for
-     * all types: {@see Types::needsType()}.
+     * Prepares and executes a statement in one round trip. Call this method only if the text of each value is the same
+     * for all types ({@see Types::needsType()}), because the types of the parameters are unknown until the answer.
      *
      * @param list<mixed> $parameters
      * @param (\Closure(Exchange): void)|null $onSent
@@ -77,9 +77,9 @@ final class Preparation
     }
 
     /**
-     * Returns a statement that the server has described, even if its execution failed, and adds it to the cache. If
-     * some types could not be queried, it is not added, and values of these types are strings this time. It is also not
-     * added if another generation has started since it was sent, because its text may have another meaning now.
+     * Returns a statement that the server has described, and adds it to the cache even if its execution failed. In two
+     * cases, the statement is not added. If some types could not be queried, values of these types are strings this
+     * time. If another generation has started since the statement was sent, its text may have another meaning now.
      *
      * @param Exchange $exchange exchange with the server's description of the statement
      */
@@ -135,7 +135,7 @@ final class Preparation
         return SessionChanges::controlsTransaction($sql) ? fn() => $this->onTransactionControl($sql) : null;
     }
 
-    /** Starts a generation. The exchange that makes this necessary still belongs to the previous generation. */
+    /** Starts a generation. The exchange that may change the meaning of texts belongs to the previous generation. */
     public function onMeaningChange(#[\SensitiveParameter] Exchange $exchange): void
     {
         $exchange->generation = $this->statements->generation;
@@ -182,7 +182,9 @@ final class Preparation
     {
         if ($isChange) {
             $this->hasChangedSchema = true;
-            $this->statements->mayBecomeStale = true; // so that this method is called at the end of the transaction
+            // While mayBecomeStale is true, PipelinedSession::send() sends nothing. So StatementRunner::query() runs
+            // the statement that ends the transaction, and then calls this method.
+            $this->statements->mayBecomeStale = true;
             $this->startGeneration();
         }
         if ($this->hasChangedSchema && $this->pipeline->conversation->status === 'I') {
@@ -192,8 +194,9 @@ final class Preparation
     }
 
     /**
-     * Returns whether the server has refused a value because the parameter types have changed since the preparation. To
-     * find out, prepares the statement again. In a failed transaction, only forgets the statement and returns false.
+     * Returns whether the server has refused a value because the parameter types have changed since the preparation.
+     * This method prepares the statement again to see its types. A failed transaction allows no preparation: there, the
+     * method only forgets the statement and returns false.
      *
      * @param list<int> $types OIDs of the types with which the statement was prepared
      */
@@ -224,7 +227,8 @@ final class Preparation
      *
      * @return bool whether all types are known now
      *
-     * @throws QueryException when the query failed, unless `$sent` has executed a statement outside a transaction
+     * @throws QueryException when the query failed. Returns false instead if `$sent` has executed a statement outside a
+     *     transaction, because the effects of that statement are permanent, and its caller needs the result
      */
     private function loadTypes(array $oids, #[\SensitiveParameter] Exchange $sent, ?Cancellation $cancellation): bool
     {
@@ -284,7 +288,7 @@ final class Preparation
         ], $cancellation);
     }
 
-    /** @param non-empty-list<string> $parts messages that prepare a statement, which is deallocated if waiting fails */
+    /** @param non-empty-list<string> $parts messages that prepare `$name`. If waiting fails, `$name` is deallocated */
     private function send(
         #[\SensitiveParameter]
         Exchange $exchange,

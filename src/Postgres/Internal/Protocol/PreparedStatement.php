@@ -39,7 +39,7 @@ final class PreparedStatement
      * @param string $name '' for a statement that is parsed at each execution
      * @param list<int> $parameterTypes type OIDs of the parameters
      * @param Columns|null $columns null for a statement without rows
-     * @param bool $changesSession whether it may change the session or what SQL texts mean: {@see SessionChanges}
+     * @param bool $changesSession whether the text may change the session or what SQL texts mean: {@see SessionChanges}
      * @param bool $mustNotRepeat whether an error may leave effects of the statement: {@see Exchange::$mustNotRepeat}
      */
     public function __construct(
@@ -82,8 +82,8 @@ final class PreparedStatement
     }
 
     /**
-     * Returns Bind, Execute and Sync as one string. Execute asks for all rows. Calls are inlined, because this method
-     * runs for each statement, and a call costs as much as encoding an integer.
+     * Returns Bind, Execute and Sync as one string. Execute asks for all rows. The code of encode() and bind() is
+     * inlined, because this method runs for each statement, and a PHP call takes as long as encoding an integer.
      *
      * @param array<mixed> $values
      *

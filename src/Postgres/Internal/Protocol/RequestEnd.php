@@ -7,12 +7,16 @@ namespace Spindle\Postgres\Internal\Protocol;
 use Spindle\Internal\Shutdown;
 
 /**
- * Ends persistent connections at the end of an HTTP request. After a fatal error, PHP calls no destructors. Without
- * this class, an open transaction would hold its locks until the process handles its next request.
+ * Ends persistent connections at the end of an HTTP request. Usually, the destructor of {@see Pipeline} ends a
+ * connection, but PHP calls no destructors after a fatal error. Without this class, an open transaction would then hold
+ * its locks until the process handles its next request.
  */
 final class RequestEnd
 {
-    /** Detects a fatal error, after which PHP skips its destructor. error_get_last() would show only the last error. */
+    /**
+     * Object whose destructor PHP skips after a fatal error: this shows that such an error has occurred. A later error
+     * would hide the fatal one from error_get_last().
+     */
     private static ?self $probe = null;
 
     private static bool $areDestructorsCalled = false;
@@ -39,7 +43,10 @@ final class RequestEnd
         self::$pipelines = $pipelines;
     }
 
-    /** Ends connections that can't be reused. After a fatal error, ends all, but keeps the streams of reusable ones. */
+    /**
+     * Ends connections that can't be reused. After a fatal error, ends all connections, because no destructor will do
+     * so. {@see Pipeline::end()} keeps the stream of a reusable connection for the next HTTP request.
+     */
     private static function endAll(): void
     {
         self::$probe = null;

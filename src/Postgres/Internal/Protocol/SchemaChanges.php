@@ -25,13 +25,11 @@ final class SchemaChanges
         $this->preparations[$preparation] = true;
     }
 
-    /** @param string $tag tag of the completed command */
     public static function isChange(string $tag, string $sql): bool
     {
         return str_starts_with($tag, 'ALTER ') || $tag === 'DO' && self::isChangingScript($sql);
     }
 
-    /** Returns whether a statement of the script may change the schema. */
     public static function isChangingScript(string $sql): bool
     {
         return preg_match(self::PATTERN, $sql) !== 0;

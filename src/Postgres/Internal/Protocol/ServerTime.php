@@ -21,7 +21,7 @@ final class ServerTime
     /** Value of {@see BusyTime::until()} at the last answer. */
     private int $busyAtAnswer = 0;
 
-    /** End of the earliest write that has unanswered exchanges: the number of its last exchange, plus 1. */
+    /** Number that follows the last exchange of the earliest write whose exchanges are not all answered. */
     private int $writeTail = 0;
 
     private int $writtenAt = 0;
@@ -32,14 +32,13 @@ final class ServerTime
     /** @var list<array{int, int, int}> values of $writeTail, $writtenAt and $busyAtWrite for later writes */
     private array $laterWrites = [];
 
-    /** @param int $roundTrip nanoseconds of the shortest round trip so far, including the server's time for it */
+    /** @param int $roundTrip nanoseconds of the shortest round trip so far, with the server's time for its exchange */
     public function __construct(public int $roundTrip) {}
 
     /**
      * Records that all exchanges before number `$tail` were written.
      *
      * @param int $head number of the first exchange that is not answered
-     * @param int $tail number after the last exchange that was written
      * @param int $now time by hrtime()
      */
     public function recordWrite(int $head, int $tail, int $now): void
@@ -68,7 +67,7 @@ final class ServerTime
         $nanoseconds = $now - $this->writtenAt - $this->roundTrip;
         $busy = $this->busyAtWrite;
         if ($this->writtenAt >= $this->answeredAt) {
-            // Nothing was in flight at the time of the write, so the time from write to answer is one round trip.
+            // All earlier exchanges were answered before the write, so the time from write to answer is one round trip.
             $this->roundTrip = min($this->roundTrip, $now - $this->writtenAt);
             $nanoseconds -= self::WAKEUP_NANOSECONDS;
         } elseif ($now - $this->answeredAt < $nanoseconds) {

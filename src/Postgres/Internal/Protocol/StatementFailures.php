@@ -57,8 +57,8 @@ final class StatementFailures
         $this->log->logOutcome("Failed with SQLSTATE {$error->sqlState()}", $sql, $exchange->nanoseconds);
         $types = $exchange->parameterTypes ?? $types;
         $isStale = $this->statements->forgetStale($sql, $exchange, $attempt) && $attempt <= self::MAX_RETRIES;
-        // Whether a cancel request that was meant for another statement, or was sent by postpone(), has stopped this
-        // one. The number of retries after such a stop is not limited.
+        // A cancel request for another statement or from PipelinedSession::postpone() may have stopped this statement.
+        // The number of retries after such a stop is not limited.
         $isUndone = $exchange->isStoppedByMistake && (!$exchange->executes || SqlText::isRepeatable($sql));
         if (!($isStale || $isUndone) || $exchange->status !== 'I') {
             throw $this->exception($sql, $error, $types, $parameters);

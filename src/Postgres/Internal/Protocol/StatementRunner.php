@@ -127,11 +127,7 @@ final class StatementRunner
         }
     }
 
-    /**
-     * Executes several statements as one simple query.
-     *
-     * @param bool $mayChangeMeaning whether the script may change the meaning of SQL texts
-     */
+    /** Executes several statements as one simple query. If `$mayChangeMeaning` is true, starts a generation. */
     public function script(
         string $sql,
         bool $mayChangeMeaning,
@@ -153,7 +149,7 @@ final class StatementRunner
             // The script contains a COPY … FROM STDIN, for which there are no data.
             if ($exchange->copyResponse === 'G') {
                 $this->pipeline->write(FrontendMessages::copyFail('a script has no data'));
-                // Otherwise the pipeline would wake this loop after the write, and the loop would write again.
+                // While copyResponse is set, each write wakes this loop, and the loop would send CopyFail again.
                 $exchange->copyResponse = '';
             }
             $this->pipeline->await($exchange, $cancellation);
