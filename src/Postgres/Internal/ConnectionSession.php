@@ -38,7 +38,7 @@ final class ConnectionSession implements SessionLender
 
     private bool $isUseEnded = false;
 
-    /** @var (\Closure(): void)|null called by {@see release()}; null unless another fiber is ending a transaction */
+    /** @var (\Closure(): void)|null set only while another fiber is ending a transaction; {@see release()} calls it */
     private ?\Closure $onRelease = null;
 
     /** Whether the server has begun the transaction. Always false if {@see $isTransaction} is false. */
@@ -192,7 +192,8 @@ final class ConnectionSession implements SessionLender
     }
 
     /**
-     * Calls `$then` now. If another fiber is ending the borrower's transaction, {@see release()} calls `$then` instead.
+     * Calls `$then` now, unless another fiber is ending the borrower's transaction. In that case, {@see release()}
+     * calls `$then` when the transaction has ended.
      *
      * @param \Closure(): void $then
      */
@@ -276,7 +277,6 @@ final class ConnectionSession implements SessionLender
         }
     }
 
-    /** @throws \LogicException when {@see $isTransactionEnded} is true */
     public function ensureTransactionNotEnded(): void
     {
         if ($this->isTransactionEnded) {
@@ -323,7 +323,8 @@ final class ConnectionSession implements SessionLender
         if ($this->mutex->isLocked) {
             $warning = EventLoop::unreference(EventLoop::delay(self::WARN_AFTER_SECONDS, $this->warnOfLongWait(...)));
             try {
-                // The call only waits for the borrower: lock() lets later borrowers wait for the shared statements.
+                // The mutex is released immediately, because further statements may share the session with this
+                // statement. A later borrower waits in lock() until no shared statement is in progress.
                 $this->mutex->acquire($cancellation);
                 $this->mutex->release();
             } finally {
@@ -334,7 +335,7 @@ final class ConnectionSession implements SessionLender
         ++$this->sharedStatements;
     }
 
-    /** Logs a warning, because a deadlock of two fibers can not be detected here. */
+    /** Logs a warning, because the two fibers may wait for each other. This class can not detect such a deadlock. */
     private function warnOfLongWait(): void
     {
         $this->warn(\sprintf(
@@ -367,7 +368,10 @@ final class ConnectionSession implements SessionLender
         return !$this->isKilled && ($this->sharedStatements > 0 || $this->pausedCalls > 0 || $this->mutex->isLocked);
     }
 
-    /** Refuses COMMIT or ROLLBACK with AND CHAIN: the status of the next transaction would hide the end of this one. */
+    /**
+     * Refuses COMMIT or ROLLBACK with AND CHAIN. Such a statement ends the transaction and begins another one. So the
+     * transaction status would stay "open", and {@see trackTransaction()} would not notice the end.
+     */
     private function refuseChain(string $sql): void
     {
         if ($this->isTransaction && SessionChanges::chainsTransactions($sql)) {

@@ -13,7 +13,8 @@ final class CopyRows
         . '(?<columns>\((?:"(?:[^"]++|"")*+"|[^")]++)*+\))?\s+FROM\s+STDIN\s*(?<options>.*?)[\s;]*$~isD';
 
     /**
-     * Returns a generator that encodes the items one by one. The first item is read before this method returns.
+     * Returns a generator that encodes the items one by one. This method itself reads the first item. If that item is
+     * an array, the method calls `$describe`.
      *
      * @param iterable<string|array<array-key, mixed>> $data
      * @param \Closure(string): list<int> $describe returns the OIDs of the columns of a query

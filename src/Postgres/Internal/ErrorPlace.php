@@ -15,7 +15,7 @@ final class ErrorPlace
     /** Maximum characters that are shown on each side of the place. */
     private const MAX_CONTEXT = 40;
 
-    /** Finds question marks where a value is expected. Elsewhere, a question mark may be an operator. */
+    /** Finds placeholders of PDO: a "?" where a value is expected. Elsewhere, a "?" may be an operator. */
     private const QUESTION_MARK = '/(?:[=<>(,]|\b(?:and|between|else|ilike|like|limit|offset|select|then))\s*\?/i';
 
     private const LIST_OF_PLACEHOLDERS = '/\bin\s*\(\s*(?:\?|:[a-z_])/i';
@@ -50,7 +50,7 @@ final class ErrorPlace
                 : '');
     }
 
-    /** Returns the end of the last line. */
+    /** Returns at most {@see MAX_CONTEXT} characters from the end of the last line. */
     private static function end(string $text): string
     {
         $line = substr($text, (int) strrpos("\n{$text}", "\n"));
@@ -60,7 +60,7 @@ final class ErrorPlace
         return rtrim($end === $line ? $line : "…{$end}");
     }
 
-    /** Returns the beginning of the first line. */
+    /** Returns at most {@see MAX_CONTEXT} characters from the beginning of the first line. */
     private static function beginning(string $text): string
     {
         $line = strstr("{$text}\n", "\n", true);

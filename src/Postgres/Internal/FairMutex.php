@@ -13,7 +13,7 @@ final class FairMutex
     /** Only this class writes the property. */
     public bool $isLocked = false;
 
-    /** Whether {@see $fiber} is the holder. If false, the holder is unknown, and acquire() waits in every fiber. */
+    /** Whether {@see $fiber} holds the mutex. If false, the holder is unknown, so acquire() waits in any fiber. */
     private bool $hasKnownHolder = false;
 
     /** @var \WeakReference<\Fiber<mixed, mixed, mixed, mixed>>|null fiber that is the known holder; null for {main} */
@@ -30,11 +30,7 @@ final class FairMutex
         $this->waiting = new FiberQueue();
     }
 
-    /**
-     * Suspends until the mutex is released, and locks it. A cancelled call does not lock it.
-     *
-     * @throws \LogicException when the calling fiber is known to hold the mutex
-     */
+    /** Suspends until the mutex is released, and locks the mutex. A cancelled call does not lock the mutex. */
     public function acquire(?Cancellation $cancellation = null): void
     {
         $cancellation?->throwIfRequested();
@@ -53,13 +49,12 @@ final class FairMutex
         $this->fiber = $weak;
     }
 
-    /** Returns whether the calling fiber is known to hold the mutex. */
     public function isMine(): bool
     {
         return $this->isLocked && $this->hasKnownHolder && $this->fiber?->get() === \Fiber::getCurrent();
     }
 
-    /** Declares that any fiber may release the mutex. After that, acquire() waits even in the fiber that locked it. */
+    /** Declares that any fiber may release the mutex. Then acquire() waits even in the fiber that locked the mutex. */
     public function forgetHolder(): void
     {
         $this->hasKnownHolder = false;

@@ -36,7 +36,7 @@ final class Listening
     /** Whether each LISTEN was answered. Before that, receiving must not pause, because the answers must be read. */
     private bool $isAnswered = false;
 
-    /** Reported when a lost connection is reopened; null while a connection is open. */
+    /** Event to yield when a lost connection has been replaced; null while a connection is open. */
     private ?Reconnected $reconnected = null;
 
     private readonly Condition $changed;
@@ -50,8 +50,9 @@ final class Listening
 
     /**
      * @param list<string> $channels
-     * @param DeferredCancellation $ending the caller cancels it to end the generator. If cancel() gets an exception,
-     *     the generator throws that exception. The generator keeps the object, because its destructor would also cancel
+     * @param DeferredCancellation $ending the caller cancels this object to end the generator. If the caller passes an
+     *     exception to cancel(), the generator throws that exception. The generator keeps a reference to the object,
+     *     because the destructor of DeferredCancellation would also end the generator
      *
      * @return \Generator<int, Notification|Reconnected>
      */
@@ -144,7 +145,7 @@ final class Listening
             if ($self->session !== $session || !$session->isOpen()) {
                 return;
             }
-            // While notifications are pending, receiving may be paused, so the answer to a ping could be read too late.
+            // While notifications are pending, receiving may be paused, so a ping's answer could miss the read timeout.
             if ($self->pending === [] && $session->inFlight() === 0) {
                 async($session->ping(...))->ignore();
             }

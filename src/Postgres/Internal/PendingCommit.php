@@ -16,7 +16,7 @@ use Spindle\Postgres\Result;
 /**
  * Sends a COMMIT and waits for its answer. Without a cancellation, this class sets no time limit, because synchronous
  * replication or deferred constraints can take long. After a minute, a warning is logged. A cancellation does not stop
- * the COMMIT: {@see CancellationLimit}.
+ * the COMMIT, but limits the wait for the answer: {@see CancellationLimit}.
  */
 final class PendingCommit
 {

@@ -47,7 +47,6 @@ final class MessageBuffer
         return [$type, $payload];
     }
 
-    /** Returns the bytes after the last message that was read. */
     public function rest(): string
     {
         return $this->bytes;

@@ -22,7 +22,7 @@ final readonly class OpenedConnection
      * @param string $leftover received bytes that were not processed
      * @param bool $isPooled whether the connection is to a pooler, which may use another session for each transaction
      * @param string|null $serverStartTime time at which the server was started; null when it is unknown
-     * @param PersistentStream|null $persistent the stream, if it is persistent. The caller must release it
+     * @param PersistentStream|null $persistent the stream, if it is persistent. The caller must call its release()
      * @param int|null $roundTrip nanoseconds of the session's shortest round trip so far, if an earlier HTTP request of
      *     this process has opened the session; null for a new session
      */

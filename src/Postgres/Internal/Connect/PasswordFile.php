@@ -15,7 +15,7 @@ use Spindle\Postgres\PostgresHost;
  */
 final class PasswordFile
 {
-    /** Host name that stands in the file for a Unix socket in one of the default folders. */
+    /** Host name under which the file has passwords for a Unix socket in one of {@see DEFAULT_FOLDERS}. */
     private const DEFAULT_SOCKET_NAME = 'localhost';
 
     /** Folders in which PostgreSQL creates its socket by default: first that of Debian, then that of other systems. */

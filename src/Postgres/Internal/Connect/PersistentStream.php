@@ -13,7 +13,7 @@ use Spindle\Postgres\PostgresOptions;
  */
 final class PersistentStream
 {
-    /** Number of hexadecimal digits of the name. 15 digits also fit into the integer that {@see open()} needs. */
+    /** Hexadecimal digits of the name. {@see open()} uses the name as an integer, so 16 digits are too many. */
     private const NAME_DIGITS = 15;
 
     private const HASH = 'sha256';
@@ -40,7 +40,6 @@ final class PersistentStream
         $this->name = substr(hash_hmac(self::HASH, serialize($password), $secret), 0, self::NAME_DIGITS);
     }
 
-    /** Reserves the first free stream for these options. */
     public static function reserve(PostgresOptions $options, Endpoint $endpoint): self
     {
         // A fork has its parent's streams, but must not use them. So the identity contains the process id.
@@ -93,8 +92,9 @@ final class PersistentStream
     }
 
     /**
-     * Returns the secret with which {@see Handover} signs data that a request leaves on this stream. The secret does
-     * not depend on the password. Otherwise the HMACs in the server's log would help to guess the password.
+     * Returns the secret with which {@see Handover} signs data that a request leaves on this stream. The data and the
+     * signature are in a query that the server may log. So the secret does not depend on the password. Otherwise, a
+     * reader of the log could test guessed passwords against the signature.
      */
     public function secret(): string
     {

@@ -5,8 +5,8 @@ declare(strict_types=1);
 namespace Spindle\Postgres\Internal\Connect;
 
 /**
- * Computes a salted password (PBKDF2 with HMAC-SHA-256) in slices. Other fibers run between two slices. The server
- * chooses the number of iterations, and a large number takes seconds.
+ * Computes a salted password (PBKDF2 with HMAC-SHA-256) in slices. Other fibers run between two slices. Without
+ * slices, a login could block all fibers for seconds, because the server chooses the number of iterations.
  *
  * @see https://www.rfc-editor.org/rfc/rfc8018#section-5.2
  */
@@ -15,7 +15,6 @@ final class SaltedPassword
     /** Iterations per slice: some milliseconds of work. PostgreSQL's default of 4096 iterations is one slice. */
     private const ITERATIONS_PER_SLICE = 4096;
 
-    /** HMAC of the last iteration. */
     private string $last;
 
     /** XOR of the HMACs of all iterations so far. */
@@ -23,7 +22,7 @@ final class SaltedPassword
 
     private int $left;
 
-    /** @var \WeakReference<object>|null the login whose calls compute; other logins wait for the result */
+    /** @var \WeakReference<object>|null the login whose calls of compute() do the work; other logins wait */
     private ?\WeakReference $worker = null;
 
     public function __construct(#[\SensitiveParameter] private readonly string $password, string $salt, int $iterations)

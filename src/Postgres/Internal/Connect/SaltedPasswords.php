@@ -11,7 +11,7 @@ namespace Spindle\Postgres\Internal\Connect;
  */
 final class SaltedPasswords
 {
-    /** Maximum number of entries: one per user and server is enough. A full cache is emptied before an addition. */
+    /** Maximum number of entries. Each user of a server needs one entry. A full cache is emptied before an addition. */
     private const MAX_ENTRIES = 8;
 
     /** The entries, hidden from var_export() and similar functions. */

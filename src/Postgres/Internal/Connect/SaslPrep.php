@@ -43,7 +43,7 @@ final class SaslPrep
         ) {
             return $password;
         }
-        // U+200B is in both tables. PostgreSQL replaces it with a space, so the pattern of spaces comes first.
+        // U+200B matches both patterns. PostgreSQL replaces U+200B with a space, so the pattern of spaces comes first.
         $mapped = (string) preg_replace(
             [self::NON_ASCII_SPACE_PATTERN, self::MAPPED_TO_NOTHING_PATTERN],
             [' ', ''],

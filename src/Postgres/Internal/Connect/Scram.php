@@ -18,7 +18,7 @@ final class Scram
 
     public const PLUS = 'SCRAM-SHA-256-PLUS';
 
-    /** Maximum number of iterations. With more, a malicious server could keep the client busy for many seconds. */
+    /** Maximum iterations. With more iterations, a malicious server could keep the client busy for many seconds. */
     private const MAX_ITERATIONS = 10_000_000;
 
     private string $serverFirst = '';

@@ -65,8 +65,8 @@ final class SessionSetup
         }
         if ($this->version() >= 14) {
             $isOwn = "pg_catalog.pg_backend_pid() = {$pid}";
-            // The setting stays unchanged behind a pooler: a change would also affect other clients. If the server's
-            // operating system does not support the setting, the server returns an error, which is ignored.
+            // The check interval stays unchanged behind a pooler, because a change would also affect other clients. If
+            // the server's operating system does not support the check, the server returns an error, which is ignored.
             $check = isset($options->settings[self::CHECK_INTERVAL_SETTING])
                 ? ''
                 : ", case when {$isOwn} and pg_catalog.current_setting('"
@@ -157,7 +157,7 @@ final class SessionSetup
         }
     }
 
-    /** @return array<string, string> settings of the options; statement timeout; exact floats for old servers */
+    /** @return array<string, string> the options' settings and statement timeout; for old servers, also exact floats */
     private function settings(): array
     {
         $settings = $this->options->settings;

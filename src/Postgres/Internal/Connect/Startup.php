@@ -30,7 +30,7 @@ final class Startup
     /** Types of a server's first message: Authentication…, ErrorResponse, NegotiateProtocolVersion, NoticeResponse. */
     private const FIRST_MESSAGE_TYPES = 'REvN';
 
-    /** Maximum bytes of the key for cancel requests, by protocol 3.2. In 3.0, the key has 4 bytes. */
+    /** Maximum bytes of the key for cancel requests in protocol 3.2. In protocol 3.0, the key has 4 bytes. */
     private const MAX_KEY_BYTES = 256;
 
     private readonly MessageBuffer $buffer;
@@ -166,7 +166,6 @@ final class Startup
         return $message;
     }
 
-    /** Processes a message of the authentication, and returns the bytes to send. */
     private function authenticate(string $type, string $payload): string
     {
         switch ($type) {
@@ -235,7 +234,8 @@ final class Startup
             $this->credentials->ensureAllowed(AuthenticationMethod::None);
         }
         $this->authenticated = true;
-        // The next messages have another limit, so counting restarts. With 0, receive() would expect the first message.
+        // Later messages have another limit, so the count restarts. The count does not restart at 0, because receive()
+        // would then expect the type of a first message.
         $this->receivedBytes = 1;
 
         return '';
@@ -262,7 +262,7 @@ final class Startup
     private function beginScram(string $data): string
     {
         $this->credentials->ensureAllowed(AuthenticationMethod::Scram);
-        // password() throws if there is no password. Without this call, another failure could be reported first.
+        // password() throws if there is no password. Without this call, a later failure could hide that reason.
         $this->credentials->password();
         $this->scram = Scram::begin(
             array_values(array_filter(BackendMessages::texts($data), static fn(string $name): bool => $name !== '')),

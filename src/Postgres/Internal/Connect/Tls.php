@@ -40,8 +40,6 @@ final class Tls
     }
 
     /**
-     * Requests an encrypted connection.
-     *
      * @see https://www.postgresql.org/docs/current/protocol-flow.html#PROTOCOL-FLOW-SSL
      *
      * @return bool true when the TLS handshake must follow; false if the server does not offer TLS

@@ -20,7 +20,7 @@ final class KnownStatement
     /** Whether the statement may be in flight on a session together with earlier and later statements. */
     public bool $mayShare = false;
 
-    /** Moving average of the nanoseconds on the server. A shorter time changes it more than a longer time does. */
+    /** Moving average of the nanoseconds on the server. A shorter time changes the average more than a longer one. */
     public int $cost;
 
     /** Number of faster executions that are still needed before the statement may share a session. */
@@ -33,7 +33,7 @@ final class KnownStatement
      */
     public function __construct(public readonly bool $isPlain, public readonly bool $isShareableRead, int $nanoseconds)
     {
-        // The first execution takes longer (parsing, planning, disk). Unless it is slow, it is recorded as short.
+        // The first execution takes longer (parsing, planning, disk). Unless it is slow, its time is recorded as short.
         $this->cost = max(self::MIN_COST_NANOSECONDS, min($nanoseconds, ServerTime::SHORT_NANOSECONDS));
         $this->learn($nanoseconds < self::SLOW_NANOSECONDS ? $this->cost : $nanoseconds);
     }

@@ -10,7 +10,7 @@ use Spindle\Postgres\Internal\SqlText;
 /**
  * Statements that a pool has run, by their text. Short statements that only read may share a session. A statement that
  * may wait for a row lock never shares a session, even if it is short. Otherwise, later statements of the session would
- * wait too. If the owner of the lock needed the result of one of these statements, the wait would never end.
+ * also wait for the lock. If the lock's owner waited for one of these later statements, both waits would never end.
  */
 final class KnownStatements
 {
@@ -24,7 +24,7 @@ final class KnownStatements
         . SqlText::BLANK
         . '|\()*+(?:SELECT|VALUES|TABLE|WITH)\b~i';
 
-    /** Keywords of statements that write or lock. A false match is harmless: the statement does not share a session. */
+    /** Keywords of statements that write or lock. A false match is harmless: the statement uses a session alone. */
     private const WRITE_PATTERN = '~\b(?:INSERT|UPDATE|DELETE|MERGE|INTO'
         . '|FOR\b.{0,40}\bSHARE|\w*advisory\w*lock\w*)\b~is';
 

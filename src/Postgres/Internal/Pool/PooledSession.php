@@ -41,7 +41,7 @@ final class PooledSession
     /** Nanoseconds that the server usually needs for the queries of all current borrowers. */
     public int $load = 0;
 
-    /** Whether no further query may use the session: one borrower has it, it is being pinged, or it must be reset. */
+    /** Whether no further query may use the session, because of an exclusive borrower, a ping or a necessary reset. */
     public bool $isExclusive = false;
 
     /** Whether the session must be reset when the queries that share it are done. */
@@ -59,7 +59,7 @@ final class PooledSession
     /** Value of lastReceived() of the session at the last check; 0 before the first check of the current queries. */
     private int $lastSeen = 0;
 
-    /** Number of checks during one round trip. No answer can arrive in that time. */
+    /** Number of checks during one round trip. In that time, the answer to a new query can't arrive yet. */
     private int $roundTripChecks = 0;
 
     /** A further query that would raise {@see $load} above this number uses another session if possible. */
@@ -164,15 +164,16 @@ final class PooledSession
     /**
      * Checks whether the server sent anything since the last check, while several queries share the session.
      *
-     * @return bool whether the pool must postpone the query that the server is running. If there were as many
-     *     postponements as queries, all queries may be slow. So the time until the next postponement doubles
+     * @return bool whether the pool must postpone the query that the server is running. After as many postponements as
+     *     there are queries, all queries may be slow, and another postponement may not help. So the time until the
+     *     next postponement doubles
      */
     public function checkStall(): bool
     {
         $lastSeen = $this->session->lastReceived();
         $this->idleChecks = $lastSeen === $this->lastSeen && $this->borrowers > 1 ? $this->idleChecks + 1 : 0;
         $this->lastSeen = $lastSeen;
-        // A query needs at least one round trip. If it waits one more for other queries, its time at most doubles.
+        // A query needs at least one round trip. A wait of one round trip for other queries at most doubles that time.
         $roundTrip = $this->session->roundTrip();
         $this->maxLoad = max(self::MAX_AVOIDABLE_WAIT_NANOSECONDS, $roundTrip);
         $this->roundTripChecks = intdiv($roundTrip, self::CHECK_NANOSECONDS);

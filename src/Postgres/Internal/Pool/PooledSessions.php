@@ -97,7 +97,7 @@ final class PooledSessions
 
     /**
      * Postpones the running query of each stalled session: cancels the query, and sends it again after later queries.
-     * The query may wait for a lock, and the lock's owner may wait, directly or not, for a later query of that session.
+     * The query may wait for a lock whose owner waits, directly or indirectly, for a later query of that session.
      *
      * @return bool whether any session is shared by several queries
      */

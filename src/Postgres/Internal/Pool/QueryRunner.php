@@ -46,7 +46,6 @@ final readonly class QueryRunner
         return $this->runOn($pooled, $statement, $cost, $sql, $parameters, $cancellation);
     }
 
-    /** @throws \LogicException when the statement begins a transaction */
     public static function refuseTransaction(string $sql): void
     {
         if (SessionChanges::beginsTransaction($sql)) {
@@ -116,7 +115,7 @@ final readonly class QueryRunner
             $exchange->wait();
             $isAwake = true;
         } finally {
-            // When the fiber is destroyed, this block runs without an exception.
+            // When PHP destroys the fiber, this block runs without an exception, so a catch block is not enough.
             if (!$isAwake) {
                 $pool->abandon($exchange, $waiter, $pooled);
             }
@@ -178,14 +177,14 @@ final readonly class QueryRunner
             $this->pool->ensureSameProcess();
             throw $failure;
         } finally {
-            // When the fiber is destroyed, this block runs without an exception.
+            // When PHP destroys the fiber, this block runs without an exception, so a catch block is not enough.
             $this->pool->takeBack($pooled, $cost);
         }
     }
 
     /**
      * Returns whether encoding the parameters can call user code, such as jsonSerialize(). User code can suspend, so
-     * the pool must not encode such parameters while it lends a session. The fiber of the statement encodes them later.
+     * the pool must not encode such parameters while it lends a session. The statement's fiber encodes the parameters.
      *
      * @param array<mixed> $parameters
      */

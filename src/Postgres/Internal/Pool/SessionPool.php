@@ -32,7 +32,7 @@ use function Amp\async;
  * session is free as soon as its current queries are done.
  *
  * Usually, a query of {@see QueryRunner} uses a session only until its answer is read. As soon as the answer is read,
- * the pool sends the next waiting query on that session, before the fiber of either query is resumed.
+ * the pool sends the next waiting query on that session. After that, the fiber of the answered query is resumed.
  */
 final class SessionPool implements SessionLender
 {
@@ -44,7 +44,10 @@ final class SessionPool implements SessionLender
     /** @var array<int, PooledSession> sessions that are lent for several statements, by object id of the session */
     private array $lent = [];
 
-    /** Number of accepted calls that wait for a ping, or for their next attempt. Such a call may have no session. */
+    /**
+     * Number of accepted calls that wait for a ping, or for their next attempt. This number makes close() wait for
+     * these calls, because such a call may have no session.
+     */
     private int $pausedCalls = 0;
 
     /** Number of sessions that are being pinged, and will be shared by queries after the ping. */
@@ -107,7 +110,7 @@ final class SessionPool implements SessionLender
         return $session;
     }
 
-    /** Lends a session. Unlike in {@see acquire()}, the fiber does not count as a caller that may use a closed pool. */
+    /** Lends a session. Unlike {@see acquire()}, this method does not let the fiber use the pool after close(). */
     public function borrow(?Cancellation $cancellation): PipelinedSession
     {
         FiberSwitch::ensurePossible();
@@ -367,7 +370,8 @@ final class SessionPool implements SessionLender
      * Takes back the session of a query that failed, was abandoned or left a transaction open, unless
      * {@see onAnswered()} has already taken the session back.
      *
-     * @throws \LogicException in a fork. Every query of a fork fails, so no query needs a check before it is sent
+     * @throws \LogicException in a fork. No check is necessary before a query is sent, because every query of a fork
+     *     fails, and this method is called after each failed query
      */
     public function ensureTakenBack(PooledSession $pooled, Exchange $exchange): void
     {
@@ -600,7 +604,6 @@ final class SessionPool implements SessionLender
         }
     }
 
-    /** Lends a session to as many waiters as it can serve now. */
     private function lendToWaiters(PooledSession $pooled): void
     {
         if ($pooled->isReserved && $pooled->borrowers === 0) {
@@ -691,7 +694,6 @@ final class SessionPool implements SessionLender
         return true;
     }
 
-    /** Resets a released session in another fiber, and makes it available after that. */
     private function resetInBackground(PooledSession $pooled): void
     {
         $pooled->isExclusive = true;
@@ -778,7 +780,7 @@ final class SessionPool implements SessionLender
         $this->adjustSessions();
     }
 
-    /** If no session is left: fails all waiters after a permanent failure, or if no server was ever reached. */
+    /** Fails all waiters if no session is left, and the failure is permanent or no server was ever reached. */
     private function onOpenFailed(\Throwable $failure): void
     {
         $this->opener->keepLoopRunning($this->queue->count() > 0);

@@ -9,10 +9,10 @@ use Amp\CancelledException;
 use Revolt\EventLoop;
 use Spindle\Internal\WeakTimer;
 
-/** Fibers that wait for a session, in order of arrival. Queries that can share a session may overtake others. */
+/** Fibers that wait for a session, in order of arrival. Queries that share sessions may overtake exclusive waiters. */
 final class WaitQueue
 {
-    /** @var array<int, self> queues with waiters, kept alive here if nothing else references them */
+    /** @var array<int, self> queues with waiters. Without this reference, PHP could destroy a queue with waiters */
     private static array $keptAlive = [];
 
     /** Waiters that need an exclusive session, and waiters that can share one. Only this class changes these lists. */
