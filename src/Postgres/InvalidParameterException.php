@@ -7,8 +7,8 @@ namespace Spindle\Postgres;
 /**
  * A parameter, or a row for copyFrom(), can't be sent, for example because of its type. The message shows no value.
  *
- * For an element of an array, the message shows its keys: indexes of up to six digits, and names with up to two digits
- * at the end. Other keys may be data, so the message hides them.
+ * For an element of an array, the message shows the keys that lead to the element: indexes of up to six digits, and
+ * names with up to two digits at the end. Other keys may be data, so the message hides them.
  */
 final class InvalidParameterException extends \InvalidArgumentException implements PostgresException
 {
@@ -106,11 +106,7 @@ final class InvalidParameterException extends \InvalidArgumentException implemen
         );
     }
 
-    /**
-     * Describes a part of a value. Keys that may themselves be data are hidden.
-     *
-     * @param list<int|string> $path
-     */
+    /** @param list<int|string> $path keys; the returned text hides keys that may be data */
     private static function part(string $whole, #[\SensitiveParameter] array $path): string
     {
         $keys = array_map(

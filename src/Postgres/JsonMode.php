@@ -21,7 +21,7 @@ enum JsonMode
      * that is JSON's null is read as PHP's null, and PHP's null is written as SQL's NULL.
      *
      * PHP can't represent two kinds of json values (not jsonb): a key that begins with `\u0000`, and half of a
-     * surrogate pair such as `"\ud800"`. Reading them causes a {@see ProtocolException}. Select such a value as text.
+     * surrogate pair such as `"\ud800"`. Reading such a value causes a {@see ProtocolException}. Select it as text.
      */
     case Lossless;
 }

@@ -30,7 +30,7 @@ final class MultipleStatementsException extends \InvalidArgumentException implem
             return null;
         }
         [$second, $position] = $found;
-        // If a string contains \', its end depends on a setting. So the found text may be part of the string.
+        // The end of a string with \' depends on standard_conforming_strings. So `$second` may be part of the string.
         $second = str_contains($sql, "\\'") ? '***' : SqlText::masked($second);
 
         return new self(

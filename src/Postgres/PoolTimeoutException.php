@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres;
 
-/** No connection was available within the acquireTimeout, or too many fibers wait already. No statement was sent. */
+/** The pool had no connection within its acquireTimeout, or maxWaiting fibers wait already. No statement was sent. */
 final class PoolTimeoutException extends \RuntimeException implements PostgresException
 {
     private function __construct(string $message, ?\Throwable $previous = null)

@@ -22,8 +22,8 @@ use Spindle\Postgres\Internal\TransactionRun;
  * Concurrent statements of several fibers run in the order in which they were sent, and share round trips. While a
  * transaction, a stream or a COPY is open, statements of other fibers wait for its end.
  *
- * The connection is closed when nothing references this object. This class does not replace a lost connection. A
- * {@see PostgresPool} does.
+ * The connection is closed when nothing references this object. This class does not replace a lost connection, but a
+ * {@see PostgresPool} replaces it.
  */
 final class PostgresConnection implements Lifecycle, PostgresLink
 {
@@ -159,8 +159,8 @@ final class PostgresConnection implements Lifecycle, PostgresLink
     /**
      * Closes the connection immediately. Accepted calls and generators of {@see listen()} fail with
      * {@see ConnectionClosedException}, and the server rolls back an open transaction. The client asks the server to
-     * stop statements in progress. This method does not wait until the server has received this request, but the event
-     * loop runs until then.
+     * stop statements in progress. This method does not wait until the server has received this request. But the event
+     * loop does not end before the server has received it.
      */
     public function kill(): void
     {

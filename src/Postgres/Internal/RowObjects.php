@@ -26,7 +26,7 @@ final class RowObjects
     /** @var array<int, class-string<\BackedEnum>> enum classes by the index of the column */
     private array $enums = [];
 
-    /** Whether the columns and the first parameters of the constructor have the same order. */
+    /** Whether the constructor's first parameters have the order of the columns. If so, rows are passed by position. */
     private bool $isInOrder;
 
     /**
@@ -131,7 +131,7 @@ final class RowObjects
         return $objects;
     }
 
-    /** Returns whether of() passed a wrong type to the constructor. A constructor's code can raise the same error. */
+    /** Returns whether of() passed a wrong type. A TypeError of code within the constructor is thrown unchanged. */
     private function isWrongArgument(\TypeError $error): bool
     {
         return str_contains($error->getMessage(), '__construct(): Argument #')

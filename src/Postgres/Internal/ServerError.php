@@ -14,15 +14,16 @@ final readonly class ServerError
     /** Maximum bytes of a field. The rest is dropped, because the server may quote values of any size. */
     public const MAX_FIELD_BYTES = 0x1_0000;
 
-    /** Parameter values of at least this many bytes are hidden anywhere in a message, shorter ones only in quotes. */
+    /** Minimum bytes of a value that is hidden anywhere in a message. A shorter value is hidden only in quotes. */
     private const MIN_DISTINCTIVE_BYTES = 4;
 
-    /** Encoding errors. Their messages show bytes of values in hexadecimal, and quote only names of encodings. */
+    /** SQLSTATEs of encoding errors. Such errors show bytes of values in hexadecimal, and quote only encoding names. */
     private const ENCODING_STATES = ['22021', '22P05'];
 
     /**
-     * Matches the entry of a COPY, with a column's name of usual characters. Names and data that contain text like the
-     * rest of an entry prevent a match.
+     * Matches the entry about a COPY in the context of an error. Captures the line number, and the column's name if the
+     * name has only word characters. If a name or the data contains text like the rest of an entry, the pattern does
+     * not match, because the line number would be uncertain.
      */
     private const COPY_PATTERN = '/^COPY (?:(?!, line )[^"])++, line (\d++)'
         . '(?:, column (?:(\w{1,63}+)(?=:|$)|(?:(?!, line ).)+?))?'
@@ -33,16 +34,16 @@ final readonly class ServerError
     /** Matches quoted text. Translated messages have other quotation marks, such as »…« or „…“. */
     private const QUOTED_PATTERN = '/"[^"]*+"|(?:»|«|„|“).*(?:»|«|“|”)/s';
 
-    /** Matches all from the first quoted text to the end of the last one. */
+    /** Matches all text from the first quotation mark to the last one, because values may contain quotation marks. */
     private const FIRST_TO_LAST_PATTERN = '/(?:"|»|«|„|“).*(?:"|»|«|“|”)/s';
 
-    /** Matches the copied data in a context in any language. */
+    /** Matches the copied data that the context of an error quotes. The context may be in any language. */
     private const DATA_PATTERN
         = '/^COPY .*?: (?:"|»|«|„|“)(?:\xC2\xA0| )?(.*?)(?:\xC2\xA0| )?(?:"|»|«|“|”)\z/sm';
 
     private const BYTES_PATTERN = '/0x[0-9a-f]{2}(?: 0x[0-9a-f]{2})*+/';
 
-    /** Fields by their letters. They may quote values, so they are hidden from dumps. */
+    /** Fields by their letters. Fields may quote values, so var_dump() and similar functions do not show them. */
     private \SensitiveParameterValue $fields;
 
     /** @var \SensitiveParameterValue parameter values to hide, in the form of {@see hidingValues()} */
@@ -56,7 +57,8 @@ final readonly class ServerError
     {
         foreach ($fields as $letter => $field) {
             if (\strlen($field) > self::MAX_FIELD_BYTES) {
-                // message() finds a quoted value by its closing quote, so the text is cut before the opening quote.
+                // message() hides a quoted value only if its closing quote is present. A cut within the value would
+                // remove that quote, so an error of SQLSTATE class 22 is cut before its first quote.
                 $kept = $letter === 'M' && str_starts_with($fields['C'] ?? '', '22')
                     ? strstr($field, '"', true)
                     : false;
@@ -71,17 +73,17 @@ final readonly class ServerError
         $this->values = new \SensitiveParameterValue($values);
     }
 
-    /** @param list<string|list<string>|null> $values each a text as sent, or a list of it and parts of the value */
+    /** @param list<string|list<string>|null> $values sent texts, or the lists of {@see Types\QuotedValues::of()} */
     public function hidingValues(#[\SensitiveParameter] array $values): self
     {
         return new self($this->fields(), $values);
     }
 
-    /** Returns this error, which a COPY has caused, with a message that has the line but not the copied data. */
+    /** Returns the error of a COPY. Its message hides the copied data, and states the number of the failed line. */
     public function hidingData(): self
     {
         $fields = $this->fields();
-        // The message quotes the name of the column, not data.
+        // A message of this kind quotes the name of a column, and no data.
         $message = str_starts_with($fields['M'] ?? '', 'missing data for column "')
             ? $this->message()
             : $this->withoutQuotes($this->message(), self::QUOTED_PATTERN);
@@ -184,7 +186,7 @@ final readonly class ServerError
         return $this->sqlState() === '25006';
     }
 
-    /** Returns whether the prepared statement may be out of date. A function that it calls can raise the same error. */
+    /** Returns whether a prepared statement may be out of date. After Bind, a function or trigger caused the error. */
     public function isStale(): bool
     {
         return $this->concernsStatementName() || match ($this->sqlState()) {
@@ -200,7 +202,7 @@ final readonly class ServerError
         return \in_array($this->sqlState(), ['22003', '22007', '22008', '22P02', '42804'], true);
     }
 
-    /** Returns whether a prepared statement's name is unknown or in use, because other clients use the session too. */
+    /** Returns whether a statement's name is unknown or in use. If so, other code or a pooler has used the session. */
     public function concernsStatementName(): bool
     {
         return \in_array($this->sqlState(), ['26000', '42P05'], true);
@@ -224,7 +226,7 @@ final readonly class ServerError
             : $message;
     }
 
-    /** Hides quoted text in errors of class 22: the server may quote parts of values, or change their notation. */
+    /** Hides quoted text in errors of SQLSTATE class 22, because the text may be a changed or shortened value. */
     private function withoutQuotes(#[\SensitiveParameter] string $message, string $quotedPattern): string
     {
         $isOfEncoding = \in_array($this->sqlState(), self::ENCODING_STATES, true);
@@ -237,10 +239,11 @@ final readonly class ServerError
             : $message;
     }
 
-    /** Returns the place of the error in a COPY's data; an empty text if the context may say this in several ways. */
+    /** Returns where a COPY failed, such as " in line 2, column b". Returns '' if the context is ambiguous. */
     private static function copyLine(#[\SensitiveParameter] string $context): string
     {
-        // The COPY's entry is the last. Its data, and statements in earlier entries, may have lines like an entry.
+        // The last entry of the context is about the COPY. The copied data, and statements in earlier entries, may also
+        // contain lines that begin with "COPY". In that case, the place is unknown.
         $entries = explode("\nCOPY ", "\n{$context}");
         $isKnown = \count($entries) === 2 && preg_match(self::COPY_PATTERN, "COPY {$entries[1]}", $match) === 1;
 

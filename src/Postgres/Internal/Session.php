@@ -11,8 +11,8 @@ use Spindle\Postgres\Result;
 
 /**
  * Operations that a borrower can perform on a session. The methods for statements do the same as in
- * {@see PostgresLink}. The server executes statements in the order of the calls. During a transaction, a session does
- * not refuse calls of other fibers: the {@see SessionLender} decides which fibers may use it.
+ * {@see PostgresLink}. The server executes statements in the order of the calls. A session accepts calls of any fiber,
+ * even during a transaction. The {@see SessionLender} decides which fibers may use the session.
  */
 interface Session
 {

@@ -128,8 +128,8 @@ final class SessionChanges
     /**
      * Records that a statement may have changed the session.
      *
-     * @param string $sql the statement. If it is unknown, '': such a statement is assumed to change neither prepared
-     *     statements nor the meaning of SQL
+     * @param string $sql the statement, or '' if the statement is unknown. An unknown statement is assumed to change
+     *     neither prepared statements nor the meaning of SQL
      */
     public function record(string $sql = ''): void
     {
@@ -138,7 +138,7 @@ final class SessionChanges
         $this->meaningMayDiffer = $this->meaningMayDiffer || self::mayChangeMeaning($sql);
     }
 
-    /** Records one or more statements. Several are assumed to change meanings, because only the first is examined. */
+    /** Records a script. Only the first statement is examined, so any other is assumed to change the meaning of SQL. */
     public function recordScript(string $sql): void
     {
         $this->record($sql);

@@ -60,7 +60,7 @@ use Spindle\Postgres\TlsMode;
 /** Opens sessions. Sessions of the same server share the types that were loaded from that server. */
 final class SessionFactory
 {
-    /** Classes that report failures. They are loaded early, because PHP may later be unable to open more files. */
+    /** Classes that handle failures. They are loaded early, because PHP may be unable to open files after a failure. */
     private const PRELOADED = [
         AttemptFailedException::class,
         Condition::class,

@@ -20,8 +20,8 @@ final class SessionLease implements Session
     private int $openCopyCount = 0;
 
     /**
-     * Number of calls that have not ended, or have not returned the first row of a generator. Some may not have sent
-     * their statement, because the encoding of a value, the data of a COPY or a BEGIN can suspend the fiber.
+     * Number of calls that have not ended. A call that returns a generator counts until its first row. A pending call
+     * may not have sent its statement: its fiber may be encoding a value, reading data for a COPY or waiting for BEGIN.
      */
     private int $pendingCallCount = 0;
 

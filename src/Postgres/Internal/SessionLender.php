@@ -18,7 +18,7 @@ interface SessionLender
      */
     public function acquireAgain(Session $session, float $pause, ?Cancellation $cancellation): Session;
 
-    /** Lets any fiber release the session. So the borrower's fiber may wait in acquire() for the release. */
+    /** Lets any fiber release the session. After that, acquire() waits for the release even in the borrower's fiber. */
     public function detachFromFiber(Session $session): void;
 
     public function release(Session $session): void;

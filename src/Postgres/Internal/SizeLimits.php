@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres\Internal;
 
-/** Limits, in bytes, for data that is read into memory. Each call uses the current value of memory_limit. */
+/** Limits, in bytes, for data that is read into memory. Each call reads memory_limit, because the value may change. */
 final readonly class SizeLimits
 {
     public const MIN_BYTES = 0x10_0000;

@@ -30,7 +30,7 @@ final class SqlText
     /** Matches up to 200 simple tokens. The limit exists because each repetition counts for pcre.backtrack_limit. */
     private const SIMPLE_TOKENS = '~(?:[^-/\'"$;]++|(?<![eE])\'[^\']*+\'|"[^"]*+"|--[^\n\r]*+|-|/(?!\*)){0,200}+~A';
 
-    /** Matches text that ends with the prefix E. A string after it has the backslash as its escape character. */
+    /** Matches text that ends with the prefix E. In a string after this prefix, the backslash escapes characters. */
     private const ESCAPE_PREFIX = '~(?:^|[^\w$\x80-\xFF])[eE]$~D';
 
     private const DOLLAR_QUOTE = '~(?<![\w$\x80-\xFF])\$(?:[a-zA-Z_\x80-\xFF][\w\x80-\xFF]*+)?\$~A';
@@ -59,7 +59,7 @@ final class SqlText
     public const BLANK = '(?:(?:\s|--[^\n\r]*+|/\*(?:[^*/]++|\*(?!/)|/(?!\*))*+\*/)++|(?&comment))';
     public const COMMENT = '(?(DEFINE)(?<comment>/\*(?:[^*/]++|\*(?!/)|/(?!\*)|(?&comment))*+\*/))';
 
-    /** First keywords of statements that can't commit, unlike CALL or DO. If they fail, they leave no changes. */
+    /** First keywords of statements that leave no changes when they fail. CALL and DO may have committed changes. */
     private const REPEATABLE_KEYWORDS = 'SELECT|VALUES|TABLE|INSERT|UPDATE|DELETE|MERGE|WITH';
 
     /** @throws \LogicException when the text contains a NUL byte */
@@ -119,10 +119,10 @@ final class SqlText
     }
 
     /**
-     * Returns the beginning of the second statement, and the number of its first character, from 1. Returns null if
-     * there is only one statement. Empty statements are not counted. This method also splits at semicolons in the body
-     * of a routine (BEGIN ATOMIC … END). So if the text may create a routine, call this only after the server has
-     * reported several statements.
+     * Returns the beginning of the second statement, and the position of that statement in characters, from 1. Returns
+     * null if there is only one statement. Empty statements are not counted. This method also splits at semicolons in
+     * the body of a routine (BEGIN ATOMIC … END). So if the text may create a routine, call this method only after the
+     * server has reported several statements.
      *
      * @param bool $escapesWithBackslash whether standard_conforming_strings is off
      *
@@ -170,7 +170,7 @@ final class SqlText
         }
     }
 
-    /** Returns the offset after a string, quoted name or comment; after the first character if there is none. */
+    /** Returns the offset after the string, quoted name or comment at `$at`; after one character if there is none. */
     private static function tokenEnd(string $sql, int $at, bool $escapesWithBackslash): int
     {
         $quote = $sql[$at];
@@ -188,7 +188,7 @@ final class SqlText
         if ($quote === '$') {
             $quote = preg_match(self::DOLLAR_QUOTE, $sql, $match, 0, $at) === 1 ? $match[0] : '';
         }
-        // A doubled quote is treated as the end of one string and the beginning of another. The result is the same.
+        // A doubled quote counts as the end of one string and the start of another. The last string has the same end.
         $end = $quote === '' ? false : strpos($sql, $quote, $at + \strlen($quote));
 
         return $end === false ? $at + 1 : $end + \strlen($quote);
@@ -208,7 +208,7 @@ final class SqlText
         return \strlen($sql);
     }
 
-    /** Returns the offset after a string with escapes. Later lines can have more parts of it, without the prefix E. */
+    /** Returns the offset after a string with escapes. The string can continue on later lines, without the prefix E. */
     private static function escapedStringEnd(string $sql, int $at): int
     {
         $length = \strlen($sql);
@@ -225,7 +225,7 @@ final class SqlText
         return $length;
     }
 
-    /** Returns the offset of the quote that continues a string, on a later line; null if the string has ended. */
+    /** Returns the offset of the quote with which a string continues on a later line; null if the string has ended. */
     private static function nextPart(string $sql, int $end): ?int
     {
         $at = $end + strspn($sql, self::SPACES, $end);
@@ -238,7 +238,6 @@ final class SqlText
         return $isOnLaterLine && ($sql[$at] ?? '') === "'" ? $at : null;
     }
 
-    /** @param string $direction FROM STDIN or TO STDOUT */
     private static function isCopyWith(string $sql, string $direction): bool
     {
         $end = str_replace(' ', '\b' . self::BLANK . '++', $direction);

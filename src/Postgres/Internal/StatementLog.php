@@ -6,7 +6,7 @@ namespace Spindle\Postgres\Internal;
 
 use Psr\Log\LoggerInterface;
 
-/** Logs the steps of a connection, with its number, the server's process id and the SQL text, but without values. */
+/** Logs the steps of a connection, with the connection's number, the server's process id and SQL without values. */
 final readonly class StatementLog
 {
     public bool $isEnabled;
@@ -24,7 +24,7 @@ final readonly class StatementLog
         );
     }
 
-    /** @param int $nanoseconds how long the caller has waited; the log has seconds */
+    /** @param int $nanoseconds how long the caller has waited; the log entry has the time in seconds */
     public function logOutcome(string $message, string $sql, int $nanoseconds): void
     {
         $this->logger?->debug(

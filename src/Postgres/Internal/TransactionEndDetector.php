@@ -12,7 +12,7 @@ final class TransactionEndDetector
 {
     private bool $isCommitted = false;
 
-    /** Whether a command had the tag ROLLBACK, which ROLLBACK TO SAVEPOINT has, too. */
+    /** Whether a command had the tag ROLLBACK. The command ROLLBACK TO SAVEPOINT has the same tag. */
     private bool $isRolledBack = false;
 
     /** Whether the last BEGIN followed a command with the tag ROLLBACK. */
@@ -29,6 +29,7 @@ final class TransactionEndDetector
         }
     }
 
+    /** Returns whether the transaction has ended. A ROLLBACK counts only if another transaction has begun after it. */
     public function hasEnded(string $sql): bool
     {
         return $this->isCommitted

@@ -20,14 +20,14 @@ use Spindle\Postgres\TransactionAbortedException;
 
 use function Amp\async;
 
-/** Runs functions in transactions and savepoints, and streams in separate transactions. */
+/** Runs functions in transactions or savepoints. Runs the statement of each stream in a separate transaction. */
 final class TransactionRun
 {
-    /** Maximum seconds to wait for statements in flight before a ROLLBACK. After that, they are cancelled. */
+    /** Maximum seconds to wait for statements in flight before a ROLLBACK. After that, the statements are cancelled. */
     private const MAX_SETTLE_SECONDS = 0.1;
 
     /**
-     * Runs a function in a transaction. After a deadlock or serialization failure, repeats it in another transaction.
+     * Runs a function in a transaction. Repeats both after a deadlock or serialization failure, up to `$retries` times.
      *
      * @template T
      *
@@ -110,7 +110,7 @@ final class TransactionRun
         }
     }
 
-    /** Releases the session of a stream that was left early. If necessary, another fiber first commits. */
+    /** Releases the session of a stream that was left early. If a transaction is open, another fiber first commits. */
     public static function endStream(SessionLender $lender, Session $session): void
     {
         self::release($lender, $session, 'COMMIT');
@@ -232,7 +232,7 @@ final class TransactionRun
             try {
                 $transactionSession->awaitCallsAndEndUse();
             } catch (\LogicException) {
-                // The function has failed already, so a COPY that is still open is not reported.
+                // The caller gets the failure of the function, so the error about a COPY that is still open is dropped.
             }
             $rollBack();
         };
@@ -249,7 +249,7 @@ final class TransactionRun
     private static function rollBackTo(Session $session, string $name, ?\Throwable $failure): void
     {
         try {
-            // Without a cancellation, this wait has no limit, because a stream of the outer transaction may be slow.
+            // Unless a cancellation caused the failure, the wait has no limit, because an outer stream may be slow.
             $limit = $failure instanceof CancelledException ? new Timeout(CancellationLimit::SECONDS) : null;
             $session->settle($limit);
             if ($session->isOpen()) {
@@ -284,7 +284,7 @@ final class TransactionRun
         }
     }
 
-    /** Ends a transaction, and releases its session. Reports a COMMIT that failed, because no caller waits for it. */
+    /** Ends a transaction, and releases its session. Logs a failed COMMIT, because no caller waits for the COMMIT. */
     private static function endInBackground(SessionLender $lender, Session $session, string $end): void
     {
         $failure = null;

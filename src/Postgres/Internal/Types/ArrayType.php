@@ -7,8 +7,8 @@ namespace Spindle\Postgres\Internal\Types;
 use Spindle\Postgres\ProtocolException;
 
 /**
- * Converts arrays with up to six dimensions to and from nested lists. Lower bounds of indexes are dropped. If the
- * element type is JSON, a multirange or a domain over an array, arrays have one dimension: nested lists are elements.
+ * Converts arrays with up to six dimensions to and from nested lists. Lower bounds of indexes are dropped. An array of
+ * JSON, multiranges or domains over arrays has one dimension, because each nested list is the value of an element.
  *
  * @see https://www.postgresql.org/docs/current/arrays.html#ARRAYS-IO
  */

@@ -68,6 +68,6 @@ final class BuiltInTypes
         4534 => ['tstzmultirange', 3910], 4535 => ['datemultirange', 3912], 4536 => ['int8multirange', 3926],
     ];
 
-    /** OID of the type box. Only its arrays have a delimiter other than a comma. */
+    /** OID of the type box. Arrays of boxes have the delimiter ";". Arrays of other built-in types have a comma. */
     public const BOX = 603;
 }

@@ -12,7 +12,7 @@ use Spindle\Postgres\JsonNumber;
  */
 final class JsonMarks
 {
-    /** Number of stack frames to examine first: two of this class, jsonSerialize(), json_encode() and its caller. */
+    /** Number of frames in the first, fast search: two of this class, jsonSerialize(), json_encode() and its caller. */
     private const DIRECT_FRAMES = 5;
 
     /** The mark; '' until the first use. */
@@ -31,7 +31,7 @@ final class JsonMarks
         return $token[0] === '"' || self::isExact($token) ? $token : '"' . self::prefix() . "{$token}\"";
     }
 
-    /** Returns the number for json_encode(). Puts the mark before it if {@see encode()} has called json_encode(). */
+    /** Returns the number for JSON. Puts the mark before the number if {@see encode()} has called json_encode(). */
     public static function forJsonEncode(string $number): string
     {
         return self::$encodings > 0 && self::isCalledByEncode() ? self::prefix() . $number : $number;
@@ -54,7 +54,7 @@ final class JsonMarks
             return $json;
         }
 
-        // Other code may use the result of jsonSerialize() in a key or a longer string. There, the mark is removed.
+        // Other code may put the result of jsonSerialize() into a key or a longer string. There, the mark is removed.
         $pattern = '~(?<!\\\\)"' . self::$prefix . '([\d.eE+-]++)"(?!:)|' . self::$prefix . '~';
 
         return preg_replace($pattern, '$1', $json) ?? $json;

@@ -24,8 +24,9 @@ final class QuotedValues
      * @param list<int> $oids types of the parameters, as far as known
      * @param array<mixed> $values
      *
-     * @return list<list<string>> one list per value: first its text ('' if the message does not contain it), then those
-     *     of its parts that the message contains. The list is empty for null, and for a value that can't be encoded
+     * @return list<list<string>> one list per value. The first item is the value's text, or '' if the message does not
+     *     contain this text. The other items are parts of the value that the message contains. The list is empty for
+     *     null, and for a value that can't be encoded
      */
     public static function of(
         Types $types,
@@ -82,7 +83,7 @@ final class QuotedValues
         return $texts;
     }
 
-    /** Returns the text, its first part if the message was cut off within the text, or '' if the message lacks it. */
+    /** Returns the text if the message contains it, its beginning if the message was cut off within the text, or ''. */
     private function quotedPart(#[\SensitiveParameter] string $text): string
     {
         if (str_contains($this->message, $text)) {
@@ -117,7 +118,7 @@ final class QuotedValues
     /** @return list<string> the text unchanged, escaped as an array element, and escaped as JSON */
     private static function escaped(#[\SensitiveParameter] string $text): array
     {
-        $text = substr($text, 0, ServerError::MAX_FIELD_BYTES + 1); // a message is truncated, so it contains no more
+        $text = substr($text, 0, ServerError::MAX_FIELD_BYTES + 1); // a truncated message has no more of the text
         $json = json_encode($text, \JSON_UNESCAPED_SLASHES | \JSON_UNESCAPED_UNICODE | \JSON_INVALID_UTF8_IGNORE);
 
         return array_values(array_unique(

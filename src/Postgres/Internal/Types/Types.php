@@ -41,7 +41,8 @@ final class Types
 
     /**
      * Query for the rows of {@see self::load()}: types and their component types. $1 is an array of OIDs, such as
-     * "{16385,16391}". to_jsonb() reads the column rngmultitypid, which is missing before PostgreSQL 14.
+     * "{16385,16391}". The query uses to_jsonb() to read the column rngmultitypid, because naming this column would be
+     * an error before PostgreSQL 14.
      */
     public const LOAD_QUERY = <<<'SQL'
         WITH RECURSIVE found (oid, kind, base, name, delimiter) AS (
@@ -78,12 +79,12 @@ final class Types
     /** Start time of the server with these types; null while unknown. */
     private ?string $serverStartTime = null;
 
-    /** Types of the last other server for which {@see forServer()} was called. */
+    /** Types of one server other than that of this object. {@see forServer()} keeps only the last such server. */
     private ?self $otherServer = null;
 
     public function __construct(private readonly JsonMode $json = JsonMode::Arrays) {}
 
-    /** Returns the types of the server with this start time: each server has its own OIDs. For null, returns $this. */
+    /** Returns the types of the server with this start time. Each server has its own OIDs. Returns $this for null. */
     public function forServer(?string $startTime): self
     {
         $this->serverStartTime ??= $startTime;
@@ -115,7 +116,6 @@ final class Types
             && (!\is_float($value) || $this->json === JsonMode::Lossless);
     }
 
-    /** Returns bytes in the text format of bytea. */
     public static function hex(#[\SensitiveParameter] string $bytes): string
     {
         return ByteaType::hex($bytes);
