@@ -11,11 +11,7 @@ final readonly class IpNetwork
 
     private function __construct(private string $base, private string $mask) {}
 
-    /**
-     * @param string $network such as "10.0.0.1", "10.0.0.0/8" or "2001:db8::/32"
-     *
-     * @return self|null null for a malformed network
-     */
+    /** Parses a network such as "10.0.0.1", "10.0.0.0/8" or "2001:db8::/32". Returns null for a malformed network. */
     public static function parse(string $network): ?self
     {
         preg_match('@^([^/]*+)(?:/(\d{1,3}))?$@D', $network, $part);

@@ -25,7 +25,7 @@ final class DiskFiles
     /** @param resource $file */
     public function add($file): void
     {
-        // PHP destroys the options of a stream when it closes the stream. The destructor of DiskFile then counts down.
+        // When PHP closes the stream, PHP destroys the stream's options. The destructor of DiskFile then lowers $count.
         stream_context_set_option($file, 'spindle', 'open', new DiskFile($this));
     }
 }

@@ -7,7 +7,8 @@ namespace Spindle\Http\Internal\Form;
 final readonly class Form
 {
     /**
-     * @param array<mixed>|null $fields nested as their names say ({@see NameTree}), or decoded JSON; null if neither
+     * @param array<mixed>|null $fields fields of a form, nested by the brackets in their names ({@see NameTree}), or
+     *     decoded JSON; null if the body has neither
      * @param array<mixed>      $files  nested in the same way; each file is an {@see UploadedFile}
      */
     public function __construct(

@@ -25,7 +25,6 @@ final class FormCollector implements MultipartSink
     private int $fileCount = 0;
     private int $textBytes = 0;
 
-    /** @param string $directory directory for temporary files */
     public function __construct(
         private readonly FormLimits $limits,
         private readonly string $directory,
@@ -49,7 +48,7 @@ final class FormCollector implements MultipartSink
             return;
         }
         $this->checkCount('files', ++$this->fileCount, $this->limits->maxFiles);
-        // PHP would drop a file with unmatched brackets in its field's name, and all later files.
+        // PHP would drop a file whose field name has unmatched brackets, and all later files. So the form is refused.
         if (preg_match('/^[^[\]]*+(?:\[[^[\]]*+\])*+$/D', $part->name) !== 1) {
             throw BodyErrors::malformed('The field name of a file has brackets that do not match');
         }

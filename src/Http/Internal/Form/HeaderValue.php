@@ -9,9 +9,10 @@ use Spindle\Http\Internal\Message\HeadReader;
 /**
  * The value of Content-Type or Content-Disposition with its parameters.
  *
- * In a quoted value, a backslash escapes only a quote or a backslash, as in browsers and PHP. Clients do not
- * escape a backslash before other characters. Browsers encode a quote as "%22", but a name can also contain "%22", so
- * "%22" is not decoded. A value that ends with a backslash is refused: some parsers treat its closing quote as escaped.
+ * In a quoted value, a backslash escapes only a quote or a backslash, as in browsers and PHP. Before another character,
+ * a backslash stands for itself, because clients do not escape such a backslash. Browsers encode a quote as "%22". But
+ * a name can also contain the text "%22", so "%22" is not decoded. A value that ends with a backslash is refused,
+ * because some parsers treat its closing quote as escaped.
  *
  * @see https://www.rfc-editor.org/rfc/rfc9110#section-5.6.6
  */

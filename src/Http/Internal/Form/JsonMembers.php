@@ -12,13 +12,13 @@ namespace Spindle\Http\Internal\Form;
  */
 final class JsonMembers
 {
-    /** Number of members up to which an object is decoded quickly, even if the hashes of all keys collide. */
+    /** An object with at most this number of members is decoded quickly, even if the hashes of all its keys collide. */
     public const MAX_UNCOUNTED_MEMBERS = 100;
 
     /** Matches everything except braces and colons outside of strings. An unterminated string extends to the end. */
     private const NON_STRUCTURE_PATTERN = '/(?:[^{}:"]++|"(?:[^"\\\\]++|\\\\.)*+"?+)++/s';
 
-    /** Depth of objects at which counting stops. json_decode() refuses such a text: FormLimits::$maxDepth is lower. */
+    /** Counting stops at deeper objects. FormLimits::$maxDepth is lower, so json_decode() refuses such a text. */
     private const MAX_DEPTH = 10_001;
 
     /** Maximum bytes of memory for each part of the decoded value. An object becomes an array with string keys. */
@@ -30,7 +30,7 @@ final class JsonMembers
 
     private function __construct() {}
 
-    /** Returns an upper bound of the memory for the decoded text. Characters in strings are counted like structure. */
+    /** Returns an upper bound of the memory for the decoded text. Braces and commas in strings are counted too. */
     public static function maxMemoryBytes(string $json): int
     {
         return self::OBJECT_BYTES * (substr_count(
@@ -55,7 +55,7 @@ final class JsonMembers
         if ($structure === null) {
             return true; // PCRE has reached one of its limits
         }
-        // Removes objects with at most one member, so that the loop is short for texts with many such objects.
+        // Objects with at most one member never count. Without them, the loop is short for texts with many of them.
         $structure = str_replace(['{}', '{:}'], '', $structure);
         $length = \strlen($structure);
         $members = $total = 0;

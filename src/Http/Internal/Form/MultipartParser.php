@@ -29,12 +29,15 @@ final class MultipartParser
 
     private readonly string $boundary;
 
-    /** Unparsed bytes. At first a line end, because the parser finds even the first boundary only after a line end. */
+    /** Unparsed bytes. The buffer starts with a line end, because the parser finds a boundary only after a line end. */
     private string $buffer = "\r\n";
 
     private int $offset = 0;
 
-    /** Number of bytes at the offset that are not data: "--", or a line end, which may belong to the next boundary. */
+    /**
+     * Number of bytes at the offset that consume() drops, because they are not data: the "--" of the last boundary, or
+     * a line end. The line end is still in the buffer, because the next boundary may follow it directly.
+     */
     private int $skip = 2;
 
     private MultipartState $state = MultipartState::Preamble;
@@ -151,7 +154,7 @@ final class MultipartParser
 
             return true;
         }
-        // Keeps the line end of the empty line. If the part has no data, the next boundary follows this line end.
+        // Keeps the line end of the empty line in the buffer. If the part has no data, a boundary needs this line end.
         $this->offset = $end - 1;
         $this->sink->begin($part);
         $this->enter(MultipartState::Data);
@@ -159,7 +162,7 @@ final class MultipartParser
         return true;
     }
 
-    /** Enters a state that lasts until a boundary. The next two bytes, a line end or "--", are not data. */
+    /** Enters the state Data or Epilogue. The next two bytes are not data: the line end after the header, or "--". */
     private function enter(MultipartState $state): void
     {
         $this->state = $state;

@@ -12,7 +12,7 @@ use Spindle\Http\HttpException;
  * brackets is ignored. A value whose name begins with a bracket is ignored too.
  *
  * Three details differ from $_POST. Too many brackets in a name are an error, and so is a NUL. "a[]" gets the key that
- * PHP code would use for `$a[] = 1`. Before PHP 8.3, this is 0 if all keys of "a" are negative.
+ * PHP code would use for `$a[] = 1`. Before PHP 8.3, this key is 0 if all existing keys of "a" are negative.
  */
 final class NameTree
 {
@@ -91,7 +91,7 @@ final class NameTree
         return array_key_last($values);
     }
 
-    /** Returns whether a key has a prefix of protected cookies (__Host- or __Secure-) that the received name lacks. */
+    /** Returns whether a key begins with __Host- or __Secure-, as only protected cookies do, but the name does not. */
     private static function isDisguised(string $key, string $name): bool
     {
         return preg_match('/^__(?:Host|Secure)-/', $key, $match) === 1 && !str_starts_with($name, $match[0]);

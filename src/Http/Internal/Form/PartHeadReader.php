@@ -7,7 +7,7 @@ namespace Spindle\Http\Internal\Form;
 use Spindle\Http\HttpException;
 use Spindle\Http\Internal\Message\HeadReader;
 
-/** Reads Content-Disposition and Content-Type of one part. Ignores the parameter filename*: RFC 7578, 4.2 and 4.8. */
+/** Reads Content-Disposition and Content-Type of a part. Ignores other fields and filename*: RFC 7578, 4.8 and 4.2. */
 final class PartHeadReader
 {
     /** Maximum bytes of a header. A file name of 4,096 bytes fits, even if each byte is escaped as three bytes. */

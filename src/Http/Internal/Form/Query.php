@@ -20,7 +20,7 @@ final class Query
     public static function parse(string $query): array
     {
         [$maxVariables, $maxDepth] = [(int) \ini_get('max_input_vars'), (int) \ini_get('max_input_nesting_level')];
-        // Shorter queries are within the limits: a variable has at least two bytes with its "&", and a bracket has one.
+        // A query up to this length is within both limits: a variable with its "&" has two bytes, a bracket has one.
         if (\strlen($query) > min(2 * $maxVariables, $maxDepth)) {
             self::check($query, $maxVariables, $maxDepth);
         }

@@ -8,7 +8,7 @@ use Psr\Http\Message\StreamInterface;
 use Spindle\Http\Internal\Message\ReadOnlyStream;
 use Spindle\Internal\Warnings;
 
-/** The content of an uploaded file. Can be read several times until the request ends. */
+/** The content of an uploaded file. The stream can be read several times until the request ends. */
 final class UploadStream implements StreamInterface
 {
     use ReadOnlyStream;

@@ -20,7 +20,7 @@ final class UploadedFile implements UploadedFileInterface
 {
     use NotSerializable;
 
-    /** Bytes copied between two turns of the event loop. */
+    /** Maximum bytes that moveTo() copies in one turn of the event loop, so that other fibers can run. */
     private const CHUNK_BYTES = 1 << 20;
 
     private ?UploadStream $stream = null;
@@ -28,7 +28,7 @@ final class UploadedFile implements UploadedFileInterface
     private bool $released = false;
 
     /**
-     * @param resource|null $file  seekable stream, which is closed with this object; null when there is no file
+     * @param resource|null $file  seekable stream, which release() closes; null when there is no file
      * @param int           $error one of UPLOAD_ERR_*
      */
     public function __construct(
@@ -130,7 +130,7 @@ final class UploadedFile implements UploadedFileInterface
     }
 
     /**
-     * Copies the file, even if its stream is read at the same time.
+     * Copies the file. Seeks before each chunk, because other fibers can read the stream between two chunks.
      *
      * @param resource $from
      */

@@ -17,7 +17,7 @@ final class ChunkDecoder
 
     private const MAX_SIZE_DIGITS = 15;
 
-    /** Undecoded bytes of a chunk's data. 0: only its line end is missing. Null: a size or trailer line follows. */
+    /** Undecoded bytes of the current chunk's data. 0: their line end follows. Null: a size or trailer line follows. */
     private ?int $remaining = null;
 
     /** Whether the last chunk was decoded. The trailer section follows. */

@@ -21,7 +21,6 @@ final class ContentsStream implements StreamInterface
 
     private function __construct(private readonly StreamInterface $source) {}
 
-    /** Returns $stream itself if it is readable. */
     public static function of(StreamInterface $stream): StreamInterface
     {
         return $stream->isReadable() ? $stream : new self($stream);

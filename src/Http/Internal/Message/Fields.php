@@ -54,7 +54,8 @@ final class Fields
     {
         $fields = [];
         foreach ($headers as $name => $values) {
-            if (\is_int($name) && !\is_array($values)) { // received headers have lists, and may have such names
+            // An int key with a list is a name of digits, as in an array from getHeaders(), so the key is no error.
+            if (\is_int($name) && !\is_array($values)) {
                 throw new \InvalidArgumentException(
                     "A header must be set by its name, but an entry has no name or the name {$name}."
                         . " Write ['Name' => 'value'], not ['Name: value']",

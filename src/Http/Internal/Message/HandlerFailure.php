@@ -20,9 +20,9 @@ final class HandlerFailure
     private function __construct() {}
 
     /**
-     * @param array<string, string> $request {@see LogFields}
-     * @param bool $responseStarted true if the answer can't be sent; then each exception is logged. An exception with a
-     *     status below 500 is logged as a warning, because clients can cause it
+     * @param array<string, string> $request context of the log entry: {@see LogFields}
+     * @param bool $responseStarted true if a response has started, so that the answer can't be sent. Each exception is
+     *     logged then. An {@see HttpException} with a status below 500 is only a warning, because clients can cause it
      */
     public static function answer(
         \Throwable $failure,

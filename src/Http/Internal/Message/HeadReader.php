@@ -68,7 +68,7 @@ final class HeadReader
     public function checkSize(int $bytes): void
     {
         if ($this->method === '') {
-            // If the line exceeds both limits, the error names the limit that was exceeded first.
+            // If the line exceeds the limits of request line and head, the error names the limit exceeded first.
             $this->limits->checkRequestLine(min($bytes, $this->limits->head - $this->size));
         }
         $this->limits->checkSection($this->size + $bytes, 0);

@@ -12,10 +12,10 @@ final class IterableStream implements StreamInterface
 {
     use ReadOnlyStream;
 
-    /** Maximum number of empty pieces that one read skips. After these, read() returns '', so that other fibers run. */
+    /** Maximum empty pieces that one read skips. Then read() returns '', so the caller can let other fibers run. */
     private const MAX_EMPTY_PIECES = 100;
 
-    /** @var \Iterator<mixed, mixed>|null null after its end, and when the stream is closed */
+    /** @var \Iterator<mixed, mixed>|null null after the iterator's end, and when the stream is closed */
     private ?\Iterator $pieces;
 
     private bool $started = false;

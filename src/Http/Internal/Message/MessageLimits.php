@@ -22,15 +22,16 @@ final readonly class MessageLimits
         public int $fields = 100,
     ) {}
 
-    /** Returns a size up to which every head is within all limits. Each field line has at least four bytes. */
+    /** Returns a size up to which every head is within all limits. The shortest field line has four bytes. */
     public function alwaysAllowedBytes(): int
     {
         return min($this->target, $this->head, 4 * $this->fields);
     }
 
     /**
-     * Returns true only for a complete head within the limits. Also returns false for an allowed request line of the
-     * maximum size, or up to three bytes less. The caller then reads the head line by line, with exact checks.
+     * Returns whether a complete head is certainly within the limits. The result is false even for an allowed request
+     * line if it has the maximum size, or up to three bytes less. The caller then reads the head line by line, with
+     * exact checks.
      */
     public function allow(string $head, string $fields, string $target): bool
     {

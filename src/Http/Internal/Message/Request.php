@@ -50,7 +50,7 @@ final class Request implements ServerRequestInterface
     private ?StreamInterface $body = null;
 
     /**
-     * The body that {@see withParsedBody()} has set, in a list, because that body may be null. Null if none was set.
+     * The value from {@see withParsedBody()}, in a list because the value may be null. Null if no value was set.
      *
      * @var array{array<array-key, mixed>|object|null}|null
      */
@@ -59,7 +59,7 @@ final class Request implements ServerRequestInterface
     /** @var array<array-key, mixed>|null */
     private ?array $files = null;
 
-    /** @var array<array-key, mixed> by name; a key with a NUL before the name marks an attribute as removed */
+    /** @var array<array-key, mixed> by name; a NUL before Cancellation or MatchedRoute means that it was removed */
     private array $attributes = [];
 
     /**
@@ -75,7 +75,7 @@ final class Request implements ServerRequestInterface
         }
     }
 
-    /** @return array<string, mixed> data of this request only. Other properties lead to requests of other clients */
+    /** @return array<string, mixed> data of this request only. $exchange would lead to requests of other clients */
     public function __debugInfo(): array
     {
         return [
@@ -241,7 +241,7 @@ final class Request implements ServerRequestInterface
 
     /**
      * Returns a form's fields or decoded JSON as an array; null for other types, an empty body and a JSON scalar. The
-     * first call reads the body to its end. It then restores the body's position, except for a multipart form.
+     * first call reads the body to its end, and then restores the body's position, except for a multipart form.
      *
      * @return array<array-key, mixed>|object|null
      *
@@ -312,7 +312,7 @@ final class Request implements ServerRequestInterface
             MatchedRoute::class => isset($this->attributes["\0" . MatchedRoute::class])
                 ? $default
                 : $this->exchange->route(),
-            // for middleware of this package; not included in getAttributes()
+            // only for middleware of this package, so getAttributes() leaves it out
             RequestExchange::class => $this->exchange,
             default => $default,
         };
@@ -372,7 +372,7 @@ final class Request implements ServerRequestInterface
         return $this->receivedUri ??= $this->effectiveUri();
     }
 
-    /** Returns the target URI: RFC 9112, 3.3. Throws the exceptions of {@see getUri()}: RFC 9110, 7.4. */
+    /** Returns the target URI (RFC 9112, 3.3), or throws the exceptions of {@see getUri()} (RFC 9110, 7.4). */
     private function effectiveUri(): UriInterface
     {
         $target = $this->head->target;

@@ -31,7 +31,7 @@ interface RequestExchange
 
     public function route(): MatchedRoute;
 
-    /** Marks the client as a trusted proxy. The limit of connections per network does not apply to such a proxy. */
+    /** Marks the client as a trusted proxy, to which HttpServerOptions::$maxConnectionsPerAddress does not apply. */
     public function trustPeer(): void;
 
     public function trustsPeer(): bool;

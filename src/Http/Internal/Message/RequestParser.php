@@ -150,7 +150,7 @@ final class RequestParser
         return $bytes;
     }
 
-    /** Consumes and returns the body of $length bytes; null if some bytes have not arrived, or were consumed before. */
+    /** Consumes and returns the body of $length bytes; null if it is chunked, incomplete, or was partly consumed. */
     public function readWholeBody(?int $length): ?string
     {
         if ($this->remaining !== $length || $length > \strlen($this->buffer) - $this->offset) {
@@ -188,7 +188,6 @@ final class RequestParser
         return $this->chunks === null ? $this->remaining : null;
     }
 
-    /** Returns the field lines after the last chunk. */
     public function trailers(): string
     {
         return $this->chunks?->trailers() ?? '';
@@ -233,7 +232,7 @@ final class RequestParser
                 return null;
             }
             $head = $this->reader->addLine(substr($this->buffer, $this->offset, $end + 1 - $this->offset));
-            $this->offset = $end + 1; // not earlier: if addLine() throws, method() can still read this line
+            $this->offset = $end + 1; // after addLine(), so that method() can read this line if addLine() throws
         } while ($head === null);
         $this->reader = null;
 

@@ -56,7 +56,7 @@ final class StreamSize
      */
     public static function ensureAtEnd(StreamInterface $stream, int $size): void
     {
-        // At the end of a pipe or a network stream, a read could block.
+        // Only streams that can seek are read, because a read could block at the end of a pipe or a network stream.
         $mayRead = !$stream instanceof IterableStream
             && ($stream->isSeekable() || $stream->getMetadata('seekable') === true)
             && !$stream->eof()
@@ -82,7 +82,7 @@ final class StreamSize
     /**
      * Seeks to the end of the open file, because its path may lead to another file now. Filters do not change this end.
      * Guzzle's NoSeekStream can't seek, so the file at its path is measured. Guzzle's LimitStream can't seek to the end
-     * either. It may skip the start of the file, so its file is not measured, and the result is false.
+     * either. A LimitStream may skip the start of its file, so that file is not measured, and the result is false.
      */
     private static function hasGrown(StreamInterface $stream, int $size): bool
     {
@@ -90,7 +90,7 @@ final class StreamSize
             $stream->seek(0, \SEEK_END);
 
             return $stream->tell() > $size;
-        } catch (\RuntimeException) { // thrown for some filters too, since PHP 8.5
+        } catch (\RuntimeException) { // since PHP 8.5, also thrown for some filters
             $path = $stream->getMetadata('uri');
             clearstatcache();
 

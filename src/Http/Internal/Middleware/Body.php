@@ -9,7 +9,7 @@ use Psr\Http\Message\StreamInterface;
 use Spindle\Http\Internal\Message\StreamSize;
 use Spindle\Http\Response;
 
-/** Reads a response's body and size. Does not convert a string to a stream, because that changes the response. */
+/** Reads a response's body and size. Avoids getBody(), which replaces a string in the response by a stream. */
 final class Body
 {
     private function __construct() {}
@@ -19,7 +19,7 @@ final class Body
         return $response instanceof Response ? $response->body() : $response->getBody();
     }
 
-    /** Returns the size in bytes. If it is 0 or unknown, returns Content-Length; without this field, 0 or null. */
+    /** Returns the size in bytes. If it is 0 or unknown, returns Content-Length, or 0 or null without that field. */
     public static function size(ResponseInterface $response): ?int
     {
         $body = self::of($response);

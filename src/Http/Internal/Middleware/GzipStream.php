@@ -10,7 +10,7 @@ use Spindle\Http\Internal\Message\IterableStream;
 use Spindle\Http\Internal\Message\ReadOnlyStream;
 use Spindle\Http\Internal\Message\StreamSize;
 
-/** Compresses a body while it is read. If its size is unknown, flushes each piece, so that it arrives at once. */
+/** Compresses a body while it is read. Flushes each piece if the size is unknown, so that the piece is sent at once. */
 final class GzipStream implements StreamInterface
 {
     use ReadOnlyStream;

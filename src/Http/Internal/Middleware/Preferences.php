@@ -38,8 +38,8 @@ final readonly class Preferences
     }
 
     /**
-     * Returns the type with the highest weight. Among types of the same weight, the one with the most precise range
-     * wins, then the one that is first in the field, then the first offer. RFC 9110, 12.5.1.
+     * Returns the type with the highest weight. Among types of the same weight, the type wins whose range in the field
+     * is the most precise, then the type whose range is first in the field, then the first offer. RFC 9110, 12.5.1.
      *
      * @param list<string> $offers in lower case
      *

@@ -68,7 +68,6 @@ final readonly class BlockTrace
         'getmxrr' => self::NAMES,
     ];
 
-    /** Replacements of functions, by the beginning of their names. */
     private const PREFIXES = ['mysqli_' => self::MYSQL, 'pg_' => self::POSTGRES];
 
     /** Replacements of all methods of a class, by class. */
@@ -80,7 +79,7 @@ final readonly class BlockTrace
         'mysqli_result' => self::MYSQL,
     ];
 
-    /** Methods of {@see CLASSES} that wait for a server. Used if the class of a call is not known. */
+    /** Methods of {@see CLASSES} that wait for a server. The list is used if the class of a call is unknown. */
     private const METHODS = [
         'query',
         'exec',
@@ -97,7 +96,6 @@ final readonly class BlockTrace
         'real_connect',
     ];
 
-    /** Class names of Guzzle's own handlers, and of their helpers. */
     private const GUZZLE_HANDLER = '/^GuzzleHttp\\\\Handler\\\\(?:Curl\w*|StreamHandler)$/D';
 
     private function __construct() {}
@@ -109,7 +107,8 @@ final readonly class BlockTrace
      */
     public static function describe(array $frames): ?string
     {
-        $called = isset($frames[0]['file']) ? null : $frames[1] ?? null; // the PHP function that has not returned
+        // If the first frame has no file, the signal has interrupted a PHP function, which is in the second frame.
+        $called = isset($frames[0]['file']) ? null : $frames[1] ?? null;
         $frames = \array_slice($frames, $called === null ? 0 : 1);
         $inner = $frames[1]['class'] ?? '';
         if (!isset($frames[0]['file'], $frames[0]['line']) || is_subclass_of($inner, Driver::class)) {
@@ -194,7 +193,7 @@ final readonly class BlockTrace
     /**
      * Searches the statements of a line for a function that blocks. If there is none, searches the previous statement.
      *
-     * @return array{string, int, string} name and line of the function, and what to use instead; else '', $line and ''
+     * @return array{string, int, string} name, line and replacement of the function; '', $line and '' if none blocks
      */
     private static function callAt(string $file, int $line): array
     {
