@@ -7,7 +7,7 @@ namespace Spindle\Http;
 use Spindle\Internal\ReleaseMismatchException;
 use Spindle\SpindleException;
 
-/** The file that should return an application is missing, has failed, or has returned something else. */
+/** The file that should return an application is missing, has failed, or has not returned an application. */
 final class AppException extends \RuntimeException implements SpindleException
 {
     private const EXPECTED_RETURN = 'it has to return a Psr\Http\Server\RequestHandlerInterface'

@@ -32,7 +32,7 @@ final readonly class Application implements RequestHandlerInterface
      *     show, by name
      * @param array<string, \Closure(): mixed> $checks    health checks by name; `/healthz` answers 503 when one of them
      *     throws or takes longer than 0.7 seconds
-     * @param HttpServerOptions              $options    limits, deadlines, and certificates by name (SNI)
+     * @param HttpServerOptions              $options    limits, deadlines, and certificates by host name (SNI)
      */
     public function __construct(
         RequestHandlerInterface|\Closure $handler,

@@ -16,7 +16,7 @@ use Amp\CancelledException;
  *
  * A cancellation ends the call immediately with a CancelledException; {@see transaction()} has its own rules. The
  * server stops the statement soon after that, unless the statement has completed already. In the function of a
- * {@see transaction()}, do not catch this exception, so that the transaction is rolled back.
+ * {@see transaction()}, do not catch the CancelledException, so that the transaction is rolled back.
  */
 interface PostgresLink
 {
@@ -54,14 +54,14 @@ interface PostgresLink
     /**
      * Executes one statement and yields its rows while they arrive, in constant memory.
      *
-     * Outside of a {@see Transaction}, the statement runs in its own transaction, which is committed after the last row
-     * or when the loop over the rows ends earlier. In the latter case, the commit happens in the background, after the
-     * fetch of rows that is in progress. If the fetch takes more than 5 s, the transaction is rolled back. A warning
-     * reports this rollback or any other failure of the commit. close() waits for the commit.
+     * Outside of a {@see Transaction}, the statement runs in its own transaction. This transaction is committed after
+     * the last row, or when the loop over the rows ends early. After an early end, the commit runs in the background as
+     * soon as the current fetch of rows is complete. If this fetch takes more than 5 s, the transaction is rolled back.
+     * A warning reports this rollback or any other failure of the commit. close() waits for the commit.
      *
-     * During the loop, a transaction or a pool accepts other statements.
-     * On a {@see PostgresConnection} or {@see PooledConnection}, statements of other fibers wait for the end of the
-     * stream. A statement of the same fiber throws a \LogicException.
+     * During the loop, a transaction or a pool accepts other statements. On a {@see PostgresConnection} or
+     * {@see PooledConnection}, statements of other fibers wait for the end of the stream. A statement of the same fiber
+     * throws a \LogicException.
      *
      * @param list<mixed> $parameters
      *
@@ -79,8 +79,8 @@ interface PostgresLink
      *
      * @param string $sql statement such as "COPY items (id, name) FROM STDIN"
      * @param iterable<string|array<array-key, mixed>> $data a string is sent unchanged: it must have the statement's
-     *     format, with a line feed after each row. An array is a row in the order of the columns, and needs COPY's
-     *     default format. Its keys are ignored
+     *     format, with a line feed after each row. An array contains the values of one row, in the order of the
+     *     columns; its keys are ignored. With arrays, the statement must use COPY's default format
      *
      * @return int number of copied rows
      */
@@ -116,8 +116,9 @@ interface PostgresLink
      * A call within a transaction sets a savepoint instead, and rolls back to it when the function throws.
      *
      * The wait for the answer to COMMIT is limited only by the option readTimeout and by a cancellation. A warning is
-     * logged after a minute. The connection is closed if the end of the transaction takes more than 5 s after a
-     * cancellation. A ROLLBACK has this limit even without a cancellation.
+     * logged after a minute of this wait. If the function has ended and the call is cancelled, the client waits at most
+     * 5 s for the end of the transaction, and then closes the connection. A ROLLBACK has a limit of 5 s even without a
+     * cancellation.
      *
      * @template T
      *
@@ -127,7 +128,7 @@ interface PostgresLink
      *     (SQLSTATE 40P01, 40001); must be 0 within a transaction
      * @param Cancellation|null $cancellation ends the wait for a connection, for the BEGIN or for the next attempt.
      *     A cancellation before the function returns causes a rollback. A cancellation after the COMMIT was sent limits
-     *     the wait for the answer. Statements of the function are not cancelled
+     *     the wait for the answer to 5 s. The cancellation does not stop statements of the function
      *
      * @return T
      *

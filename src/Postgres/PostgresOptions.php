@@ -53,21 +53,23 @@ final readonly class PostgresOptions
      * @param string|null $tlsCertificate PEM file of the client's certificate
      * @param string|null $tlsKey PEM file of the client's private key, without a passphrase; null for the file of
      *     `$tlsCertificate`
-     * @param TargetSessionAttrs $targetSessionAttrs required kind of session, such as read-write; other hosts
-     *     are skipped
+     * @param TargetSessionAttrs $targetSessionAttrs required kind of session, such as read-write; a host with another
+     *     kind is skipped
      * @param float $connectTimeout maximum seconds for DNS, TCP, TLS and login, for all hosts together; INF for no
      *     limit
      * @param float|null $statementTimeout seconds until the server stops a statement; null for the server's setting.
-     *     Behind a pooler, the same holds as for `$settings`
-     * @param float|null $readTimeout maximum seconds without a byte from the server while an answer is due. After
-     *     that, the connection counts as lost. null for no limit. Connections of listen() send a ping at this interval
+     *     Behind a pooler, set statement_timeout for the role instead, for the reason that `$settings` names
+     * @param float|null $readTimeout maximum seconds without a byte from the server while an answer is due; null for no
+     *     limit. After that, the connection counts as lost. Connections of listen() send a ping at this interval,
+     *     because otherwise they wait for no answer
      * @param string $applicationName name shown in pg_stat_activity
      * @param array<string, string> $settings PostgreSQL settings of the session, by name. Behind a pooler that shares
-     *     a session among clients, set them for the role (ALTER ROLE … SET) instead
+     *     a session among clients, settings would also affect other clients. So set them for the role instead
+     *     (ALTER ROLE … SET)
      * @param list<AuthenticationMethod> $authentication allowed methods; Md5 and Password must be listed explicitly
      * @param int|null $statementCache maximum number of prepared statements per connection; null for 256, or 0 behind
      *     a pooler. A statement of more than 16 KiB is not kept prepared
-     * @param string|null $passwordFile file in the format of .pgpass; ignored, as by libpq, if other users have access
+     * @param string|null $passwordFile file in the format of .pgpass; ignored if other users have access, as in libpq
      * @param LoggerInterface|null $logger gets each step and statement at debug level, and warnings; never parameters
      *     or the password
      * @param bool $persistent whether later requests of a PHP-FPM process reuse the connection when their options are
@@ -111,7 +113,7 @@ final readonly class PostgresOptions
         $this->user = $user ?? self::systemUser();
         $this->database = $database ?? $this->user;
         $this->password = \is_string($password) ? new \SensitiveParameterValue($password) : $password;
-        // Absolute, because each connection reads the files, and the program may change its working directory.
+        // The paths become absolute, because each connection reads the files, and the working directory may change.
         $this->tlsCaFile = WorkingDirectory::absolute($tlsCaFile);
         $this->tlsCertificate = WorkingDirectory::absolute($tlsCertificate);
         $this->tlsKey = WorkingDirectory::absolute($tlsKey);
@@ -153,7 +155,7 @@ final readonly class PostgresOptions
             if (!\array_key_exists($name, $values)) {
                 throw new \ValueError("PostgresOptions has no option '{$name}'");
             }
-            // The password is wrapped now, because the trace of a later exception would contain it as an argument.
+            // The password is wrapped here. Otherwise, the stack trace of the constructor's exception would show it.
             $values[$name] = $name === 'password' && \is_string($value) ? new \SensitiveParameterValue($value) : $value;
         }
 

@@ -20,13 +20,16 @@ use Spindle\Statistics;
  * A pool of connections to a PostgreSQL server, opened on demand and reused.
  *
  * Concurrent reads share connections and round trips if earlier executions of the same statements were short. Each
- * other statement gets a connection exclusively, and so does each transaction, stream, COPY and script. If a fiber
- * already holds a connection of the pool, its further statements also get connections exclusively. On a shared
- * connection, such a statement could wait forever behind a statement that needs a lock of the fiber's transaction.
+ * other statement gets a connection exclusively, and so does each transaction, stream, COPY and script.
+ *
+ * The further statements of a fiber that already holds a connection of the pool also get connections exclusively. On a
+ * shared connection, such a statement would wait for the earlier statements of other fibers. An earlier statement could
+ * need a lock of the transaction that the fiber has open. Then the fiber and this statement would wait forever.
  *
  * Waiting fibers get connections in the order of their calls, with one exception: a statement that can share a
  * connection can overtake a call that needs an exclusive one. For each call that waits for an exclusive connection, the
- * pool reserves a shared connection, if any is left. No further statement is sent on a reserved connection.
+ * pool reserves a shared connection, if there is one that is not reserved. No further statement is sent on a reserved
+ * connection.
  *
  * Two statements that are sent through the pool can run on different connections. To use the same connection for
  * several statements, call {@see transaction()}, or borrow a connection with {@see acquire()}. When a borrowed
@@ -34,7 +37,7 @@ use Spindle\Statistics;
  *
  * The first connection is opened on first use. When a connection is lost, its running statements fail. The pool opens
  * another connection when it needs one. So the pool recovers from a restart of the server. When nothing references the
- * pool, it closes each connection as soon as the connection is free.
+ * pool, the pool closes each connection as soon as no running or waiting call needs the connection.
  */
 final class PostgresPool implements Lifecycle, PostgresLink, Statistics
 {
@@ -180,8 +183,8 @@ final class PostgresPool implements Lifecycle, PostgresLink, Statistics
     }
 
     /**
-     * Listens for notifications like {@see PostgresConnection::listen()}, over a separate connection outside the pool,
-     * which maxConnections and the statistics do not include.
+     * Listens for notifications like {@see PostgresConnection::listen()}, over a separate connection outside the pool.
+     * maxConnections and the statistics do not include this connection.
      *
      * @param string|list<string> $channels
      *
@@ -254,7 +257,8 @@ final class PostgresPool implements Lifecycle, PostgresLink, Statistics
     /**
      * Closes the pool and all of its connections immediately. Running and waiting calls, and generators of
      * {@see listen()}, fail with {@see ConnectionClosedException}. The client asks the server to stop running
-     * statements. This method does not wait until the server has these requests, but the event loop runs until then.
+     * statements. This method does not wait until the server has received these requests. But the event loop does not
+     * end before then.
      */
     public function kill(): void
     {

@@ -12,15 +12,15 @@ final readonly class PostgresPoolOptions
     /**
      * @param int $minConnections minimum number of connections that are kept open after the first use of the pool
      * @param float $acquireTimeout maximum seconds to wait for a connection; INF for no limit
-     * @param int $maxWaiting maximum number of waiting fibers, except those for which the pool can still open a
-     *     connection; a further call fails immediately
+     * @param int $maxWaiting maximum number of fibers that wait for a connection; a further call fails immediately. As
+     *     long as the pool can open connections for waiting fibers, these fibers do not count
      * @param float $idleTimeout seconds after which an idle connection is closed, unless minConnections requires it;
      *     INF for never
      * @param float $maxLifetime seconds after which a connection is closed as soon as it is free; INF for never. Each
-     *     connection gets a random lifetime of 90 to 100 % of this number, so that not all are closed at the same time
-     * @param float $validateAfter a connection that was idle for this many seconds is pinged before use
+     *     connection gets a random lifetime of 90 to 100 % of this number, so that not all connections end together
+     * @param float $validateAfter seconds after which an idle connection is pinged before its next use
      * @param float|null $leakDetectionThreshold seconds after which a warning reports a connection from acquire() that
-     *     was not released, with the borrower's stack trace; null for never
+     *     was not released; null for never. The warning contains the stack trace of the call of acquire()
      * @param (\Closure(string): mixed)|null $onWarning receives warnings, for example about a connection that was not
      *     released, a transaction that was left open, a stream that was left early and not committed, or a COMMIT
      *     without an answer; null for {@see PostgresOptions::$logger}, or for PHP's error log if there is no logger

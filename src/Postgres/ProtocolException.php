@@ -54,7 +54,6 @@ final class ProtocolException extends \RuntimeException implements PostgresExcep
     /**
      * Creates an exception for a value of a result that the client can't read. The connection stays usable.
      *
-     * @param string $type name of the type
      * @param string $reason a clause that does not contain the value; '' without a reason
      */
     public static function unreadableValue(string $type, string $reason = ''): self

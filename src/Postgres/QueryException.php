@@ -13,7 +13,8 @@ use Spindle\Postgres\Internal\ServerError;
  *
  * The message is the server's, with $1, $2, … in place of parameter values. If the server reports a position, the
  * message also shows the SQL around it, with quoted text masked. {@see $detail} and {@see $context} may contain values.
- * So messages, traces and dumps show neither of them, and another process that receives the exception gets neither.
+ * So messages, traces and dumps do not show these properties. If the exception is sent to another process, that process
+ * does not get them.
  *
  * @property-read string|null $detail details of the error, such as "Key (email)=(a@b.c) already exists."
  * @property-read string|null $context call stack of functions, or the line of a COPY, where the error occurred
@@ -30,7 +31,6 @@ class QueryException extends \RuntimeException implements PostgresException
      * @param string $severity ERROR, FATAL or PANIC
      * @param string|null $hint suggestion of the server
      * @param int|null $position number of the character where the error is in the statement, starting at 1
-     * @param string|null $constraint name of the violated constraint
      * @param string|null $routine function in the server's source code that reported the error
      *
      * @see https://www.postgresql.org/docs/current/errcodes-appendix.html

@@ -25,14 +25,10 @@ final readonly class Range
     /** Whether the upper bound is part of the range; false without an upper bound. */
     public bool $upperInclusive;
 
-    /** Whether the range contains no value. If true, both bounds are null, although the range is not unbounded. */
+    /** Whether the range contains no value. If true, both bounds are null, which then does not mean "no bound". */
     public bool $empty;
 
-    /**
-     * @param mixed $lower null for no bound
-     * @param mixed $upper null for no bound
-     * @param bool $empty whether the range contains no value; if true, the bounds are ignored
-     */
+    /** @param bool $empty whether the range contains no value; if true, the bounds are ignored */
     public function __construct(
         #[\SensitiveParameter]
         mixed $lower = null,
@@ -49,7 +45,6 @@ final readonly class Range
         $this->empty = $empty;
     }
 
-    /** Returns a range that contains no value. */
     public static function empty(): self
     {
         return new self(empty: true);

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres;
 
-/** Sessions that a client accepts. Other hosts are skipped. The values are those of libpq's target_session_attrs. */
+/** Required kind of session. Hosts with another kind are skipped. The values are libpq's for target_session_attrs. */
 enum TargetSessionAttrs: string
 {
     case Any = 'any';

@@ -11,17 +11,15 @@ namespace Spindle\Postgres;
  */
 enum TlsMode: string
 {
-    /** Never encrypted. */
     case Disable = 'disable';
 
     /**
-     * Encrypted if the server supports encryption. The certificate is not checked.
-     *
-     * An attacker can disable the encryption by changing the traffic. libpq's mode "allow" is treated as this mode.
+     * Encrypted if the server supports encryption. The certificate is not checked. An attacker can disable the
+     * encryption by changing the traffic. libpq's mode "allow" is treated as this mode.
      */
     case Prefer = 'prefer';
 
-    /** Encrypted, but the certificate is not checked. Protects from eavesdropping, not from an attacker's server. */
+    /** Encrypted; the certificate is not checked. The mode protects from eavesdropping, not from a false server. */
     case Require = 'require';
 
     /** Encrypted, and a trusted authority has signed the server's certificate. */

@@ -32,7 +32,7 @@ final class CookieJar implements \Countable
     private const MAX_NAME_AND_VALUE_BYTES = 4096;
     private const MAX_ATTRIBUTE_BYTES = 1024;
 
-    /** Maximum bytes of the Cookie field's value. All cookies of a host and its parent domains can have more. */
+    /** Maximum bytes of a Cookie field's value. All cookies of a host and its parent domains together can be longer. */
     private const MAX_FIELD_BYTES = 65_536;
 
     /** @var array<string, Cookie> by domain, path and name, in the order in which the cookies were stored */
@@ -40,7 +40,8 @@ final class CookieJar implements \Countable
 
     /**
      * Stores cookies that a server has sent. Above 50 cookies of a domain, the jar drops the domain's oldest cookie
-     * without `Secure`, or the oldest if all have `Secure`. Above 3,000 cookies in the jar, it drops the oldest.
+     * without the attribute `Secure`. If all have this attribute, the jar drops the domain's oldest cookie. Above 3,000
+     * cookies in the jar, the jar drops the oldest cookie of all.
      *
      * @param string $url URL of the request
      * @param list<string> $values values of the response's Set-Cookie fields
@@ -210,7 +211,7 @@ final class CookieJar implements \Countable
         };
     }
 
-    /** If a limit is exceeded, drops all expired cookies. If that is not enough, drops one more, see {@see store()}. */
+    /** Above a limit, drops all expired cookies. If that is not enough, drops the cookie that {@see store()} names. */
     private function dropExcess(string $domain): void
     {
         $ofDomain = array_count_values(array_column($this->cookies, 'domain'))[$domain] ?? 0;
@@ -221,7 +222,8 @@ final class CookieJar implements \Countable
         $this->cookies = array_filter($this->cookies, static fn(array $cookie): bool => $cookie['expires'] > $now);
         $siblings = array_filter($this->cookies, static fn(array $cookie): bool => $cookie['domain'] === $domain);
         if (\count($siblings) > self::MAX_COOKIES_OF_DOMAIN) {
-            // Cookies without `Secure` go first, because an attacker can add many to responses over plain HTTP.
+            // Cookies without `Secure` are dropped first. An attacker can add many of these cookies to responses over
+            // plain HTTP, and must not displace `Secure` cookies with them.
             $insecure = array_filter($siblings, static fn(array $cookie): bool => !$cookie['isSecure']);
             unset($this->cookies[array_key_first($insecure) ?? array_key_first($siblings)]);
         } elseif (\count($this->cookies) > self::MAX_COOKIES) {

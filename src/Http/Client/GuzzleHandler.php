@@ -32,8 +32,8 @@ use function Amp\async;
  *
  *     new GuzzleHttp\Client(['handler' => GuzzleHttp\HandlerStack::create(new GuzzleHandler())])
  *
- * A call that waits, such as `get()` or `wait()`, suspends only the calling fiber. Needs guzzlehttp/guzzle, 7.9 or
- * newer. docs/how-to/call-http.md lists the options that work differently here than in Guzzle's own handlers.
+ * A call that waits, such as `get()` or `wait()`, suspends only the calling fiber. The handler needs guzzlehttp/guzzle
+ * 7.9 or newer. docs/how-to/call-http.md lists the options that work differently here than in Guzzle's own handlers.
  */
 final class GuzzleHandler
 {
@@ -110,13 +110,14 @@ final class GuzzleHandler
         return $promise;
     }
 
-    /** Returns the reason for the rejection of a pending promise, and says so if PHP has destroyed the cancellation. */
+    /** Returns the reason for a rejection: `$failure`, or a ConnectException if PHP has destroyed the request. */
     private static function reason(
         \Throwable $failure,
         DeferredCancellation $cancellation,
         RequestInterface $request,
     ): \Throwable {
-        // The application can cancel only the promise, and then the promise is not pending.
+        // A promise that the application has cancelled is not pending. So PHP has cancelled this request: at the end of
+        // the script, PHP destroys the DeferredCancellation, whose destructor cancels the request.
         return $failure instanceof CancelledException && $cancellation->isCancelled()
             ? new ConnectException(
                 'PHP has destroyed the request, because the script has ended. Wait for the promise earlier, for example'
@@ -159,7 +160,7 @@ final class GuzzleHandler
         return $response !== null && $failure === null ? $response : throw $failure;
     }
 
-    /** Guzzle sets Content-Length to the size that the body reports. For php://filter, that is the unfiltered size. */
+    /** Removes the Content-Length that Guzzle sets for a php://filter body, because it is the size before filtering. */
     private static function withoutUnfilteredSize(RequestInterface $request): RequestInterface
     {
         $body = $request->getBody();
@@ -246,7 +247,7 @@ final class GuzzleHandler
         };
     }
 
-    /** Turns an HttpClient exception into the one that Guzzle's curl handler would throw. Keeps other exceptions. */
+    /** Turns an HttpClientException into the exception of Guzzle's curl handler. Returns other exceptions unchanged. */
     private static function translate(
         RequestInterface $request,
         ?ResponseInterface $response,

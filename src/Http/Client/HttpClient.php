@@ -77,7 +77,6 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
      * Sends a GET request, and returns the response when its head has arrived.
      *
      * @param array<string, string|list<string>> $headers
-     * @param RequestOptions|null $options null for the client's options
      *
      * @throws HttpClientException when there is no response
      * @throws CancelledException
@@ -103,7 +102,7 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
      * @param RequestOptions|null $options null for the client's options
      *
      * @throws HttpClientException when there is no response. If `$body` can't be read, the exception is an
-     *     {@see InvalidRequestException}, whose previous exception is the one that the stream has thrown
+     *     {@see InvalidRequestException}. Its previous exception is the exception that the stream has thrown
      * @throws CancelledException
      * @throws \InvalidArgumentException when the method, the URL or a header is invalid
      */
@@ -136,8 +135,6 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
     /**
      * Sends a PSR-7 request as {@see sendRequest()} does, but with the given options and cancellation.
      *
-     * @param RequestOptions|null $options null for the client's options
-     *
      * @throws HttpClientException when there is no response, or the method, the URL or a header is invalid
      * @throws CancelledException
      */
@@ -161,7 +158,7 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
 
     /**
      * Sends a request when the caller starts to iterate, and yields the server-sent events of the response as they
-     * arrive. The generator ends when the server ends the response; it does not connect a second time.
+     * arrive. The generator ends when the server ends the response, and does not connect a second time.
      *
      * @see https://html.spec.whatwg.org/multipage/server-sent-events.html
      *
@@ -210,8 +207,8 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
 
     /**
      * Refuses new calls, and waits until the running calls have returned. Also waits until each response's body was
-     * received, closed or dropped. If no fiber reads a body for 10 seconds, or for `readTimeout` if that is less, the
-     * client closes the connection of this body.
+     * received, closed or dropped. If no fiber reads a body for 10 seconds, or for a shorter `readTimeout`, the client
+     * closes the connection of this body.
      *
      * Cancellation: kills the client, as {@see self::kill()} does.
      *
@@ -250,11 +247,7 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
         $this->closing->wakeAll();
     }
 
-    /**
-     * Returns the options that apply to each request whose call passes no options.
-     *
-     * @internal
-     */
+    /** @internal Returns the options that apply to each request whose call passes no options. */
     public function requestOptions(): RequestOptions
     {
         return $this->options->request;
@@ -323,15 +316,16 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
 
             throw InvalidRequestException::ofBody($request, $unreadable);
         } finally {
-            $this->runningCount -= $pid === getmypid() ? 1 : 0; // a fork begins with 0 calls
+            // In a fork, the count begins with 0 and does not include this call of the parent process.
+            $this->runningCount -= $pid === getmypid() ? 1 : 0;
             $hasResponse ? null : $request->call->countFailure();
             $this->closing->wakeAll();
         }
     }
 
     /**
-     * Sends the request. Repeats it on a new connection if the server answered `Expect` with 417 (RFC 9110, 10.1.1).
-     * Also repeats a repeatable request if a reused connection ended without a response.
+     * Sends the request. Repeats the request on a new connection if the server answered `Expect` with 417 (RFC 9110,
+     * 10.1.1). Also repeats a repeatable request if a reused connection ended without a response.
      */
     private function attempt(
         OutgoingRequest $request,

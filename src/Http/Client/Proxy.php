@@ -20,7 +20,10 @@ final class Proxy
 {
     private const EXPECTED = 'must be an http:// URL, such as http://proxy:3128';
 
-    /** @var array<string, Url|string> by scheme: the proxy, or the name of the variable or option if unsupported */
+    /**
+     * @var array<string, Url|string> proxies by the scheme of the requested URL. Instead of a proxy that is not
+     *     supported, the array has the name of the variable or option that sets this proxy
+     */
     private array $proxies = [];
 
     /** @var list<ProxyBypass> */
@@ -29,9 +32,10 @@ final class Proxy
     /**
      * @param string|null $http proxy for http:// URLs, such as http://user:password@proxy:3128; `http://` is optional
      * @param string|null $https proxy for https:// URLs
-     * @param list<string> $noProxy hosts without a proxy. An entry is a name with its subdomains, an IP address, a
-     *     network such as 10.0.0.0/8 or fd00::/8, or "*" for all hosts. A port after a colon restricts an entry to that
-     *     port. Names are not resolved, so a URL with a name matches no address. Commas or blanks separate entries
+     * @param list<string> $noProxy hosts that are reached without a proxy. An entry is a name (which includes its
+     *     subdomains), an IP address, a network such as 10.0.0.0/8 or fd00::/8, or "*" for all hosts. A port after a
+     *     colon restricts an entry to that port. Names of URLs are not resolved, so an address as an entry does not
+     *     match a URL with a name. A string may have several entries, separated by commas or blanks
      *
      * @throws \ValueError when a URL is malformed, or has another scheme than http
      */
@@ -94,9 +98,7 @@ final class Proxy
     }
 
     /**
-     * Returns the proxy for a request; null for a direct connection.
-     *
-     * @internal
+     * @internal Returns the proxy for a request; null for a direct connection.
      *
      * @throws ConnectFailedException when the proxy of the environment or option is not supported
      */

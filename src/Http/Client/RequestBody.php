@@ -16,9 +16,7 @@ final readonly class RequestBody
     private function __construct(public string $type, public string|StreamInterface $content) {}
 
     /**
-     * Returns the type and the content.
-     *
-     * @return array{string, string}
+     * @return array{string, string} type and content
      *
      * @throws \LogicException when the content is a stream
      */
@@ -107,11 +105,7 @@ final readonly class RequestBody
             : self::stream(self::pieces($parts), $type);
     }
 
-    /**
-     * @return iterable<array{string, string|FormFile}> names and values of the fields that a value consists of
-     *
-     * @throws \InvalidArgumentException
-     */
+    /** @return iterable<array{string, string|FormFile}> names and values of the fields that a value consists of */
     private static function fields(string $name, #[\SensitiveParameter] mixed $value, bool $repeatsNames): iterable
     {
         if (\is_array($value)) {
@@ -159,7 +153,8 @@ final readonly class RequestBody
 
             throw new \RuntimeException("Can not open the file '{$path}' for the body of a request: {$why}");
         }
-        // Without PHP's buffer, a large read needs one system call. PHP warns if a wrapper has no stream_set_option().
+        // Without PHP's read buffer, a large read needs only one system call. PHP warns if the file belongs to a stream
+        // wrapper without stream_set_option(). The warning is suppressed, because such a file also works buffered.
         Warnings::suppressed(static fn() => stream_set_read_buffer($file, 0));
 
         return Stream::create($file);

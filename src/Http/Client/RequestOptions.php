@@ -15,21 +15,22 @@ final readonly class RequestOptions
      * @param float $firstByteTimeout limit from the end of the request to the first byte of the response
      * @param float $readTimeout maximum wait without progress, while the request is sent or the response arrives
      * @param float $timeout limit for the time from the call to the end of the response's body
-     * @param int $maxRedirects number of redirects that the client follows. One more makes the request fail. With 0,
-     *     the caller gets the redirect as the response. Credentials are not sent to another origin
-     * @param int $maxBodyBytes maximum size, after decompression, that `getContents()` and `(string)` return. `read()`
-     *     has no such limit
+     * @param int $maxRedirects number of redirects that the client follows. A further redirect makes the request fail.
+     *     With 0, the caller gets the redirect as the response. Credentials are not sent to another origin
+     * @param int $maxBodyBytes maximum size, after decompression, of a body that `getContents()` or `(string)` returns.
+     *     The body's `read()` has no such limit
      * @param bool $decompress whether to ask the server for gzip, and to decompress the response's body
      * @param int $expectContinueBytes body size from which the client sends `Expect: 100-continue`. The client then
-     *     waits up to 1 s for the server's permission to send the body. A body of unknown size is treated as larger.
-     *     PHP_INT_MAX for never
+     *     waits up to 1 s for the server's permission to send the body. A body of unknown size is treated as one that
+     *     reaches this size. PHP_INT_MAX for never
      * @param Proxy|null $proxy null for a direct connection
      * @param TlsOptions $tls certificates for https
      * @param bool $blocksPrivateAddresses whether to refuse servers whose address is not public, such as 127.0.0.1. The
-     *     client checks each address that it connects to, also after a redirect. With a proxy, it checks no address
+     *     client checks each address that it connects to, also after a redirect. With a proxy, no address is checked
      * @param bool $waitsInQueue whether the request may wait for a connection without a limit while other requests use
-     *     the connections. `maxWaiting` then does not apply. The wait ends after `acquireTimeout` only if no fiber has
-     *     read a response or sent a body on any connection during this time
+     *     the connections. Then {@see HttpClientOptions::$maxWaiting} does not apply. The wait ends after
+     *     {@see HttpClientOptions::$acquireTimeout} only if no fiber has read a response or sent a body on any
+     *     connection to the origin during this time
      *
      * @throws \ValueError when a number is out of its range
      */

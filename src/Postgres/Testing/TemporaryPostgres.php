@@ -160,9 +160,8 @@ final class TemporaryPostgres
     }
 
     /**
-     * Restarts the server with the same data and addresses. Returns when the server accepts connections.
-     *
-     * A running server is shut down first.
+     * Restarts the server with the same data and addresses. A running server is shut down first. Returns when the
+     * server accepts connections.
      *
      * @throws TemporaryPostgresException when the server does not start
      * @throws \LogicException in a fork of the process that started the server, or after stop()
@@ -239,7 +238,7 @@ final class TemporaryPostgres
         if (!Wait::until(static fn(): bool => $state->processes() === [], self::ORPHAN_TIMEOUT)) {
             $state->kill();
         }
-        $earlier = PostgresLeftovers::pidFileLines($directory); // a killed server has left them
+        $earlier = PostgresLeftovers::pidFileLines($directory); // a killed server leaves its file
         $server->start(static function () use ($directory, $earlier): bool {
             $lines = PostgresLeftovers::pidFileLines($directory);
 

@@ -87,7 +87,7 @@ final class Binaries
 
     private static function version(string $directory): int
     {
-        // postgres (PostgreSQL) 17.2 (Debian 17.2-1)
+        // Example of the output: postgres (PostgreSQL) 17.2 (Debian 17.2-1)
         [, $output] = Program::run(["{$directory}/postgres", '--version']);
 
         return preg_match('/\) (\d+)/', $output, $match) === 1 ? (int) $match[1] : 0;

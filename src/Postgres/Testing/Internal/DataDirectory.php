@@ -14,8 +14,8 @@ final class DataDirectory
 {
     /**
      * Default settings. Nothing is synced to the disk, because the data need not survive a crash of the machine. The
-     * data do survive a kill of the server. Dynamic shared memory is in files of the data directory, so that it is
-     * removed together with the directory.
+     * data do survive a kill of the server. Dynamic shared memory is in files of the data directory, so that removing
+     * the directory also removes this memory.
      */
     private const SETTINGS = [
         'fsync' => false,

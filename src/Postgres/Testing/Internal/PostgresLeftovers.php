@@ -20,7 +20,7 @@ final class PostgresLeftovers implements Removal
     private const SIGKILL = 9;
     private const SIGCONT = 18;
 
-    /** Returns the state of a server. Its processes are found by the directory's name in their command lines. */
+    /** Returns the state of a server. The command lines of the server's processes contain the directory's name. */
     public static function of(string $directory): TestServerState
     {
         return new TestServerState($directory, 'postgres|initdb');
@@ -52,14 +52,15 @@ final class PostgresLeftovers implements Removal
             Signals::send($postmaster, self::SIGQUIT);
         }
         foreach (array_keys($processes, 'initdb', true) as $initdb) {
-            // initdb feeds the input of the server that it starts. When the input ends, that server cleans up and ends.
+            // initdb starts a server and writes to its standard input. When initdb ends, this input ends. Then the
+            // server cleans up and ends, too.
             Signals::send($initdb, self::SIGKILL);
         }
         Wait::until(static fn(): bool => $state->processes() === [], self::GRACE_SECONDS);
         $state->remove(static fn() => self::removeSharedMemory($directory));
     }
 
-    /** Removes a killed server's shared memory, named in postmaster.pid. A shutdown removes the memory and the file. */
+    /** Removes the shared memory that postmaster.pid names. A server that was not killed removes memory and file. */
     private static function removeSharedMemory(string $directory): void
     {
         if (preg_match('/^ *\d+ +(\d+)$/', self::pidFileLines($directory)[6] ?? '', $match) === 1) {

@@ -72,7 +72,10 @@ final class ServerUser
         throw TemporaryPostgresException::noUser(trim($reasons));
     }
 
-    /** @return list<list<string>> setpriv is first, as it becomes the command. runuser and su can stay as parents */
+    /**
+     * @return list<list<string>> values for `$prefix`. setpriv comes first, because it replaces itself with the
+     *     command. runuser and su can stay as parent processes of the command
+     */
     private static function switchCommands(string $name, string $user, string $group): array
     {
         return [
