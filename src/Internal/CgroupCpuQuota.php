@@ -12,7 +12,6 @@ final readonly class CgroupCpuQuota
 {
     private Cgroups $cgroups;
 
-    /** @param string $root folder with proc/ and the mount points */
     public function __construct(string $root = '/')
     {
         $this->cgroups = new Cgroups($root);

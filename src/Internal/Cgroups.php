@@ -18,7 +18,7 @@ final readonly class Cgroups
     /**
      * @param string $controller "cpu" or "memory"
      *
-     * @return list<array{1|2, string}> version and path
+     * @return list<array{1|2, string}> version of the cgroup and path of its folder
      */
     public function folders(string $controller): array
     {

@@ -34,7 +34,7 @@ final readonly class CpuCount
         return max(1, $quota === null ? $cpus : min($cpus, (int) ceil($quota)));
     }
 
-    /** Returns the number of online CPUs in the affinity mask; null if unknown. The mask can contain offline CPUs. */
+    /** Returns the number of online CPUs in the affinity mask, which can contain offline CPUs too; null if unknown. */
     private function affinity(): ?int
     {
         $status = $this->read('proc/self/status');

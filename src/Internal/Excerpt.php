@@ -4,7 +4,6 @@ declare(strict_types=1);
 
 namespace Spindle\Internal;
 
-/** Shortens texts for messages. */
 final class Excerpt
 {
     /** Returns the text; if it is too long, its first bytes and an ellipsis. Does not split a character of UTF-8. */

@@ -24,7 +24,7 @@ final class FileSizeLimit
     private function __construct() {}
 
     /**
-     * Writes as {@see Warnings::write()} does.
+     * Writes as {@see Warnings::write()} does, but returns false for bytes that would exceed the limit.
      *
      * @param resource $stream
      */
@@ -45,7 +45,10 @@ final class FileSizeLimit
         return $fileBytes <= self::maxBytes();
     }
 
-    /** Makes writes beyond the limit fail instead of ending this process. Its child programs are still ended. */
+    /**
+     * Makes writes beyond the limit fail instead of ending this process. Only the commands of Spindle call this method.
+     * The limit still ends child programs, because a new program starts without the handler.
+     */
     public static function handleSignal(): void
     {
         $isLimited = self::maxBytes() !== \PHP_INT_MAX && \function_exists('pcntl_signal');
@@ -75,7 +78,7 @@ final class FileSizeLimit
         $appends = str_starts_with($meta['mode'], 'a');
         $offset = $appends ? $stat['size'] : (int) ftell($stream);
         $isTemporary = $meta['stream_type'] === 'TEMP';
-        if ($isTemporary && $stat['ino'] === 0) { // in memory. PHP moves all bytes to a file if they become too many
+        if ($isTemporary && $stat['ino'] === 0) { // in memory, until PHP moves the bytes to a file
             return self::allows(max($stat['size'], $offset + $bytes))
                 || $stat['size'] + $bytes < self::maxBytesInMemory($meta['uri'] ?? '');
         }
@@ -83,7 +86,8 @@ final class FileSizeLimit
             return self::allows($offset + $bytes);
         }
 
-        // PHP did not open this file, so $offset may be wrong: append mode or other processes may move the position.
+        // PHP did not open this file, so $offset may be wrong: the file may be in append mode, or other processes may
+        // move the position.
         return self::allows(max($offset, $stat['size']) + $bytes)
             || self::allows((self::inheritedOffset($meta['uri'], $stat) ?? $stat['size']) + $bytes);
     }

@@ -32,7 +32,7 @@ enum FileType: int
     }
 
     /**
-     * Returns true for regular files and streams without fstat(). Reading or writing these waits for no other process.
+     * Returns true if no read or write waits for another process: for regular files and streams without fstat().
      *
      * @param resource $stream
      */

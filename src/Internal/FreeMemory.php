@@ -4,17 +4,17 @@ declare(strict_types=1);
 
 namespace Spindle\Internal;
 
-/** Checks whether there is memory for data. An eighth of PHP's memory_limit is kept free for everything else. */
+/** Checks whether there is memory for data. An eighth of PHP's memory_limit is the reserve for everything else. */
 final readonly class FreeMemory
 {
     private const RESERVED_DIVISOR = 8;
 
-    /** Data counts as small if the free memory is at least this many times as large. */
+    /** Data counts as small if the free memory is at least this many times as large as the data. */
     private const SMALL_DIVISOR = 16;
 
     private const MAX_GAP_BYTES = 0x2_0000;
 
-    /** Maximum share of the usable memory that values may use, so that gaps of free memory between them are likely. */
+    /** Maximum used share of the usable memory. Above this share, free gaps between values are not likely. */
     private const MAX_USAGE_WITH_GAPS = 0.75;
 
     /** Maximum share of the usable memory for one request. */
@@ -48,8 +48,8 @@ final readonly class FreeMemory
     }
 
     /**
-     * Returns whether `$bytes` more bytes are available for data that is partly in memory already. In contrast to
-     * {@see allows()}, small data may use the reserve, and few bytes may use memory that PHP has freed but kept.
+     * Returns whether `$bytes` more bytes are available for data that is partly in memory already. {@see allows()} is
+     * stricter: here, small data may use the reserve. A few bytes may also use memory that PHP has freed but kept.
      *
      * @param int $size size of the whole data, in bytes
      */

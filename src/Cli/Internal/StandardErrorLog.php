@@ -27,7 +27,7 @@ final class StandardErrorLog extends AbstractLogger
     /** Values of the context that are fields of a JSON entry. */
     private const REQUEST_FIELDS = ['request_id', 'method', 'target', 'client_ip'];
 
-    /** Maximum bytes of a message or an exception. Clients can cause long texts, and all requests wait for a write. */
+    /** Maximum bytes of a message or an exception. Clients can cause long texts, and a write delays all requests. */
     private const MAX_TEXT_BYTES = 16_384;
 
     private readonly LineFile $file;
@@ -58,7 +58,7 @@ final class StandardErrorLog extends AbstractLogger
     }
 
     /**
-     * Returns what is known about the request, and about the outermost exception.
+     * Returns the fields about the request and the exception. Previous exceptions have no fields.
      *
      * @param array<mixed> $context
      *

@@ -12,7 +12,7 @@ final class TerminalText
     /** Unicode control characters outside ASCII. A terminal interprets U+009B like ESC with "[". */
     private const C1_PATTERN = '/\xc2[\x80-\x9f]/';
 
-    /** Bytes that fit() reads for each column. Few characters are longer, even with their combining marks. */
+    /** Bytes that {@see fit()} reads per column. A character with its combining marks rarely has more bytes. */
     private const BYTES_PER_COLUMN = 16;
 
     private function __construct() {}
@@ -20,7 +20,7 @@ final class TerminalText
     /** Returns the text in one line, with escaped control characters. */
     public static function escape(string $text): string
     {
-        $last = preg_match('//u', $text) === 1 ? "\177" : "\377"; // if not UTF-8, a high byte can be a control byte
+        $last = preg_match('//u', $text) === 1 ? "\177" : "\377"; // if not UTF-8, bytes above 127 can be control bytes
 
         return (string) preg_replace_callback(
             self::C1_PATTERN,

@@ -8,8 +8,8 @@ use Amp\CancelledException;
 use Revolt\EventLoop;
 
 /**
- * Implements Cancellation for a class that calls {@see requestWith()} to request it. When PHP destroys such an object,
- * nothing is requested. In contrast, the destructor of Amp's DeferredCancellation requests the cancellation.
+ * Implements Cancellation. The class that uses this trait calls {@see requestWith()} to request the cancellation. The
+ * destructor of Amp's DeferredCancellation requests the cancellation, but this trait requests nothing on destruction.
  *
  * @phpstan-require-implements \Amp\Cancellation
  */

@@ -35,14 +35,15 @@ final class Condition
      *     suspended fiber, together with the objects to which only the fiber refers
      *
      * @throws CannotWaitException when PHP can't suspend the caller; in this case, the event loop has not run
-     * @throws \Throwable the exception that {@see fail()} was called with, or the one of the cancellation
+     * @throws \Throwable the exception that {@see fail()} was called with, or the exception of the cancellation
      */
     public function wait(?Cancellation $cancellation = null, ?object $owner = null): void
     {
         try {
             $suspension = $this->suspension = EventLoop::getSuspension();
         } catch (\AssertionError $inLoop) {
-            // A signal handler runs in the event loop's own fiber. Without assertions, suspend() below fails instead.
+            // A handler of pcntl_signal() may run in the event loop's own fiber. There, Revolt's getSuspension() fails
+            // an assertion. If assertions are off, suspend() below fails instead.
             throw CannotWaitException::because(FiberSwitch::obstacle() ?? throw $inLoop);
         }
         $subscription = $cancellation?->subscribe($this->fail(...));

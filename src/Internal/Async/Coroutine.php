@@ -6,7 +6,10 @@ namespace Spindle\Internal\Async;
 
 use Revolt\EventLoop;
 
-/** Runs steps, such as those of a generator, in one fiber, so that they share fiber-local values and connections. */
+/**
+ * Runs steps, such as those of a generator, in one fiber. So the steps share fiber-local values, and a closing pool
+ * accepts statements of later steps: the pool knows the fiber that holds a session.
+ */
 final class Coroutine
 {
     /** Resumes the fiber of the steps with the next step; null before the first step and after the last. */

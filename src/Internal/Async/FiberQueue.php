@@ -14,7 +14,7 @@ final class FiberQueue
 {
     /**
      * Maximum number of fibers that are resumed in one turn of the event loop. The loop resumes fibers in nested
-     * calls. So the trace of an exception in a fiber also has the frames of all fibers that were resumed before.
+     * calls. So the trace of an exception in a fiber also has the frames of all fibers resumed earlier in the turn.
      */
     private const MAX_RESUMED_AT_ONCE = 64;
 
@@ -25,8 +25,8 @@ final class FiberQueue
     private int $lastId = 0;
 
     /**
-     * @param (\Closure(): mixed)|null $passWakeOn called if an exception from the event loop interrupts a woken
-     *     fiber before it continues; must wake another fiber if there is work for one
+     * @param (\Closure(): mixed)|null $passWakeOn called if this fiber was woken, but an exception from the event loop
+     *     ends the wait first; must wake another fiber, if there is work that this fiber would have done
      * @param object|null $owner kept in memory while the fiber waits; {@see Condition::wait()} explains why
      *
      * @throws CancelledException|CannotWaitException
@@ -53,8 +53,7 @@ final class FiberQueue
     /**
      * Waits until an object that is being closed has ended, and kills the object if the wait is cancelled.
      *
-     * @param \Closure(): void $kill  called when the wait is cancelled, before CancelledException is thrown
-     * @param object|null      $owner kept in memory while the fiber waits
+     * @param \Closure(): void $kill called when the wait is cancelled, before CancelledException is thrown
      *
      * @throws CancelledException|CannotWaitException
      */
@@ -75,7 +74,7 @@ final class FiberQueue
         while ($this->firstId <= $this->lastId) {
             $condition = $this->waiting[$this->firstId] ?? null;
             unset($this->waiting[$this->firstId++]);
-            if ($condition?->isAwaited() === true) { // false after a cancellation, until the fiber leaves the queue
+            if ($condition?->isAwaited() === true) { // false if the wait was cancelled and the fiber has not run since
                 $condition->notify();
 
                 return true;
@@ -85,7 +84,7 @@ final class FiberQueue
         return false;
     }
 
-    /** Wakes all waiting fibers, 64 per turn of the loop. Fibers that wait later may overtake all but the first 64. */
+    /** Wakes all waiting fibers, 64 per turn of the loop. Newly waiting fibers may overtake fibers of later turns. */
     public function wakeAll(): void
     {
         if ($this->waiting !== []) {

@@ -12,7 +12,7 @@ use Spindle\Internal\CannotWaitException;
 /** Checks whether PHP can switch fibers now, so that a call that must wait can fail before it has an effect. */
 final class FiberSwitch
 {
-    /** @var \Fiber<mixed, mixed, mixed, mixed>|null a fiber that only suspends itself, which takes 0.1 µs */
+    /** @var \Fiber<mixed, mixed, mixed, mixed>|null a fiber that only suspends itself; one resumption takes 0.1 µs */
     private static ?\Fiber $probe = null;
 
     /** @throws CannotWaitException in a handler of pcntl_signal(), or before PHP 8.4 in a destructor */
@@ -57,7 +57,7 @@ final class FiberSwitch
 
     /**
      * Suspends the current fiber for a turn of the event loop. Returns the exception if PHP can't suspend the fiber.
-     * Only this shows whether PHP is destroying the fiber: {@see obstacle()} doesn't find that.
+     * {@see obstacle()} only resumes another fiber, and PHP allows this even while it destroys the current fiber.
      */
     public static function obstacleToSuspension(): ?CannotWaitException
     {
@@ -71,7 +71,7 @@ final class FiberSwitch
     }
 
     /**
-     * Waits until a future is complete. Returns immediately if PHP can't suspend the caller. Ignores a failure.
+     * Waits until a future is complete. Returns immediately if PHP can't suspend the caller. Ignores a failed future.
      *
      * Cancellation: ends the wait, and throws no exception.
      *
@@ -87,8 +87,8 @@ final class FiberSwitch
     }
 
     /**
-     * Waits until a future is complete, and ignores its result or failure. If PHP can't suspend the caller, a call of
-     * Future::await() would also make later waits of {main} fail, or the event loop.
+     * Waits until a future is complete, and ignores its result or failure. Does not call Future::await(): if PHP can't
+     * suspend the caller, later waits of {main} would fail too, or the event loop itself would fail.
      *
      * @param Future<mixed> $future
      *

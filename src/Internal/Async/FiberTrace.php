@@ -4,7 +4,6 @@ declare(strict_types=1);
 
 namespace Spindle\Internal\Async;
 
-/** Removes frames from the trace of an exception. */
 final class FiberTrace
 {
     private const LOOP = 'Revolt\EventLoop\Internal\\';
@@ -13,7 +12,7 @@ final class FiberTrace
 
     /**
      * Removes the frames of the event loop, and all frames after them. The loop resumes fibers in nested calls, so
-     * these frames belong to the fibers that were resumed before. If N fibers fail in one turn of the loop, the
+     * these frames belong to the fibers that were resumed earlier in the same turn. If N fibers fail in one turn, the
      * number of such frames in all their traces grows with the square of N.
      */
     public static function shorten(\Exception $exception): void

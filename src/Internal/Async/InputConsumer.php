@@ -14,7 +14,8 @@ interface InputConsumer
      * the pump stops reading, and the exception becomes {@see InputPump::$failure}.
      *
      * @param non-empty-list<mixed> $keys
-     * @param non-empty-list<mixed> $values all but the last are integers or strings
+     * @param non-empty-list<mixed> $values integers or strings. Only the last can be another value, because the pump
+     *     passes on such a value immediately
      */
     public function onValues(array $keys, array $values): void;
 

@@ -40,7 +40,7 @@ final class InputPump
     /** @var list<mixed> keys of $values */
     private array $keys = [];
 
-    /** Number of $values at which the clock is read again; 0 to pass on the next value immediately. */
+    /** The clock is read again when $values has this many values; 0 to pass on the next value immediately. */
     private int $nextCheck = 0;
 
     private bool $isOver = false;
@@ -65,7 +65,7 @@ final class InputPump
         $this->reading = $this->read($input);
     }
 
-    /** Reads in a callback of the loop, if there is room. */
+    /** Starts to read values in a callback of the loop, if the consumer has room. */
     public function pullSoon(): void
     {
         if (!$this->isReading && !$this->isOver && $this->consumer?->room() > 0) {
@@ -95,8 +95,8 @@ final class InputPump
      * Stops reading. Does not wait for a running read, because code of the input may have called this method. The value
      * of that read is dropped.
      *
-     * @param \Throwable $reason becomes the failure, unless the input is an array and all its values were read. The end
-     *     of any other iterable is known only after one more read
+     * @param \Throwable $reason becomes the failure, unless the input is an array and all its values were read. Any
+     *     other iterable fails even after its last value, because only one more read would show its end
      */
     public function close(\Throwable $reason): void
     {
@@ -122,9 +122,9 @@ final class InputPump
     }
 
     /**
-     * Releases the input, and throws the reason why the loop over the results can't begin.
+     * Releases the input, and throws the reason why the caller's loop over the results can't begin.
      *
-     * @throws \Throwable $refusal; or an exception of the input, whose previous exception is then $refusal
+     * @throws \Throwable $refusal, or an exception that the release of the input throws, with $refusal as the previous
      */
     public function refuse(\Throwable $refusal): never
     {
@@ -143,8 +143,8 @@ final class InputPump
             $this->reading = null; // a `finally` block of the input may throw
         } finally {
             if (!$this->isReading) {
-                // Destroys the reader's fiber now, so that the caller can catch its exceptions. If PHP destroyed the
-                // fiber later, during the throw of another exception, no block could catch an exception of the fiber.
+                // Destroys the reader's fiber now, so that the caller can catch the fiber's exceptions. If PHP did so
+                // later, during the throw of another exception, no block could catch an exception of the fiber.
                 $this->consumer = $this->reader = null;
             }
         }
@@ -190,13 +190,14 @@ final class InputPump
      */
     private function read(iterable $input): \Generator
     {
-        yield; // so that each callback can start with next()
+        yield; // for next() in pull(): the first next() of a generator continues after its first yield
         $values = &$this->values;
         $keys = &$this->keys;
         $room = (int) $this->consumer?->room();
         $count = $bytes = 0;
         foreach ($input as $key => $value) {
-            // PHP runs signal handlers only at jumps and calls. So no handler can throw between the next two lines.
+            // PHP runs signal handlers only at jumps and calls. So no handler can throw between the next two lines, and
+            // both lists always have the same length.
             $values[] = $value;
             $keys[] = $key;
             if (\is_int($value) || (\is_string($value) && ($bytes += \strlen($value)) < self::MAX_STRING_BYTES)) {

@@ -10,9 +10,9 @@ use Spindle\Internal\CannotWaitException;
 use Spindle\Internal\OutputBuffers;
 
 /**
- * Suspends one caller at a time: a fiber, or {main}. Each SQL statement waits in this way, so the wait must be cheap.
- * Therefore this is a trait, which needs no additional object. And a fiber is suspended directly: the creation of a
- * Suspension of the event loop would take as long as all other work for a short statement.
+ * Suspends one caller at a time: a fiber, or {main}. Each SQL statement waits in this way, so the wait must be cheap. A
+ * trait needs no additional object. And a fiber is suspended without a Suspension of the event loop: to create such an
+ * object would take as long as all other work for a short statement.
  */
 trait SuspendsOneCaller
 {
@@ -40,7 +40,7 @@ trait SuspendsOneCaller
         } catch (\FiberError $blocked) {
             throw CannotWaitException::because($blocked);
         } finally {
-            // Needed if wake() was not called: after an exception from the event loop, or when the fiber is destroyed.
+            // The wait can end without wake(): by an exception from the event loop, or when the fiber is destroyed.
             $this->fiber = $this->main = null;
         }
     }
@@ -54,8 +54,8 @@ trait SuspendsOneCaller
 
             return;
         }
-        // A finally block would also run when the fiber is destroyed. Other code runs at that time, and its output
-        // buffers must not be replaced.
+        // A finally block would also run when the fiber is destroyed. At that time, other code runs, and the output
+        // buffers of that code must not be replaced.
         try {
             \Fiber::suspend();
         } catch (\Throwable $failure) {

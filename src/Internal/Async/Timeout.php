@@ -10,8 +10,8 @@ use Revolt\EventLoop;
 use Spindle\Internal\WeakTimer;
 
 /**
- * A cancellation that is requested after a number of seconds. All timeouts share one exception without a trace, because
- * one trace for each of many timeouts would need much memory: {@see FiberTrace}.
+ * A cancellation that is requested after a number of seconds. All timeouts share one exception without a trace. If each
+ * of many timeouts had its own trace, they would need much memory: {@see FiberTrace::shorten()} explains why.
  */
 final class Timeout implements Cancellation
 {

@@ -59,7 +59,7 @@ final class RunOptions
         $this->outcome->results?->template->checkPath($job);
     }
 
-    /** Returns whether each job must be created when it starts, because it depends on earlier jobs or on the time. */
+    /** Returns whether jobs must not be created before their start, because they depend on earlier jobs or the time. */
     public function dependsOnStartTime(): bool
     {
         return $this->usesSlot()

@@ -67,7 +67,7 @@ final class RunStatistics
         return $elapsed > 0 ? $this->doneCount() / $elapsed : 0.0;
     }
 
-    /** Estimates the seconds until the end from the average rate so far; null if no estimate is possible yet. */
+    /** Estimates from {@see rate()} the seconds until the end of the run; null if no estimate is possible yet. */
     public function remainingSeconds(): ?float
     {
         $rate = $this->rate();

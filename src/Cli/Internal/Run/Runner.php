@@ -40,7 +40,7 @@ final class Runner
     /** Seconds between two reads of the file of --jobs, and between two updates of the progress. */
     private const UPDATE_INTERVAL = 1.0;
 
-    /** Minimum nanoseconds between two reads of the file of --jobs, if a finished job causes the second read. */
+    /** Nanoseconds after a read of the file of --jobs, before a finished job may cause the next read. */
     private const MIN_REREAD_NANOSECONDS = 100_000_000;
 
     private readonly InputWait $wait;
@@ -58,12 +58,12 @@ final class Runner
     /** Exit status after --halt has stopped the run; null before. */
     private ?int $haltStatus = null;
 
-    /** Earliest time to create the next job with --delay, in hrtime() nanoseconds. The pool itself delays retries. */
+    /** Earliest time to create the next job with --delay, in hrtime() nanoseconds. The pool delays the retries. */
     private int $nextStart = 0;
 
     private int $lastReread = 0;
 
-    /** @var array<int, InputJob> jobs by number: the pool has received them, but has no result, or a cancelled one */
+    /** @var array<int, InputJob> jobs of the pool by job number; {@see handleResult()} removes each job that is done */
     private array $unfinished = [];
 
     /**
@@ -144,7 +144,7 @@ final class Runner
             ?? ExitStatus::ofFailures($this->statistics->failed);
     }
 
-    /** Returns how to continue the run, if the run was interrupted or the progress reports failed jobs; else null. */
+    /** Returns how to continue the run, if a signal interrupted the run or the progress is drawn; otherwise null. */
     private function resumeHint(): ?string
     {
         $isWanted = $this->interrupts->status() !== null || $this->console->drawsProgress();
@@ -213,7 +213,7 @@ final class Runner
         } catch (OutputFailedException|OutputClosedException $failure) {
             throw $failure;
         } catch (SpindleException $failure) {
-            // The pool, the broker or the input failed. Results that --keep-order holds are recorded first.
+            // The pool, the broker or the input failed. Before the throw, results that --keep-order holds are recorded.
         }
         foreach ($this->order?->remaining() ?? [] as $job => $result) {
             $this->recorder->record($job, $result);
@@ -283,7 +283,7 @@ final class Runner
     }
 
     /**
-     * Counts the jobs for a percentage of --halt before the first job starts.
+     * Reads the whole input before the first job starts, because a percentage of --halt needs the number of all jobs.
      *
      * @param \Generator<int, JobValues> $inputs
      *
@@ -331,8 +331,8 @@ final class Runner
 
     private function handleResult(InputJob $job, CommandResult $result): void
     {
-        // If a cancelled job has no error, it exited before the cancellation had an effect, so the job is done. If the
-        // user ended the job with a key of the progress screen, the job is done too, and has failed.
+        // A cancelled job without an error exited before the cancellation had an effect, so the job is done. A job that
+        // the user has ended with a key of the progress screen is also done, and has failed.
         $isDone = !$result->cancelled || $result->error === null || $this->control->forgetEnded($job);
         if (!$isDone) {
             --$this->statistics->submitted;
@@ -350,7 +350,7 @@ final class Runner
         }
         $this->record($job, $isDone ? $result : null);
         if ($halted !== null) {
-            $this->console->notice($halted); // after the error of a job that could not be started
+            $this->console->notice($halted); // after record(), which prints why a job could not be started
         }
         if ($this->options->start->jobs->isFile() && hrtime(true) - $this->lastReread > self::MIN_REREAD_NANOSECONDS) {
             $this->rereadConcurrency();
@@ -373,7 +373,7 @@ final class Runner
     }
 
     /**
-     * Stops the run if the condition of --halt is met. Returns the message to print then, or null.
+     * Stops the run if the condition of --halt is met. Returns the message about the stop; null if the run goes on.
      *
      * @param CommandResult|null $last result of the job that has just finished; null after an invalid line of input
      */

@@ -18,7 +18,6 @@ use Symfony\Component\Console\Input\InputOption;
 use Symfony\Component\Console\Output\ConsoleOutputInterface;
 use Symfony\Component\Console\Output\OutputInterface;
 
-/** `spindle serve`: serves an application over HTTP with several processes, and replaces or reloads processes. */
 #[AsCommand('serve', 'Serves an application over HTTP')]
 final class ServeCommand extends Command
 {
@@ -165,7 +164,8 @@ final class ServeCommand extends Command
         }
 
         if (Supervisor::canFork()) {
-            // With this driver, a signal interrupts a wait. With epoll, forks would share one epoll descriptor.
+            // With a driver that uses epoll, the forks of the supervisor would share one epoll descriptor. With this
+            // driver, a signal also ends a wait of the event loop.
             EventLoop::setDriver(new StreamSelectDriver());
         }
 

@@ -19,15 +19,13 @@ final class ServeOptions
         . '(?:\[[0-9A-Fa-f:.]+\]|[^\s:\[\]/]+):(\d{1,5})|unix://.+)$~Ds';
     private const MAX_PORT = 65_535;
 
-    /** Smallest timeout that an option can set, in seconds. With a shorter one, a busy process would seem blocked. */
+    /** Smallest timeout of an option, in seconds. With a shorter timeout, a busy process would seem blocked. */
     private const MIN_SECONDS = 0.1;
     private const UNITS = ['' => 1, 'K' => 1 << 10, 'M' => 1 << 20, 'G' => 1 << 30];
 
     /**
      * @param string       $app       path of the PHP file that returns the application
      * @param list<string> $addresses
-     * @param bool         $json      whether log lines are JSON
-     * @param bool         $quiet     whether only warnings and errors are logged
      */
     private function __construct(
         public readonly string $app,

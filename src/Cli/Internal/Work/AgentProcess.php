@@ -48,7 +48,7 @@ final class AgentProcess
     /** Exit status after the agents have stopped. The second signal kills the agents, and changes this status. */
     private int $status = ExitStatus::OK;
 
-    /** @var DeferredFuture<int> the third signal completes it with the exit status: this process exits immediately */
+    /** @var DeferredFuture<int> exit status, set by the third signal so that {@see run()} returns immediately */
     private readonly DeferredFuture $immediateExit;
 
     private readonly Terminal $terminal;
@@ -155,7 +155,7 @@ final class AgentProcess
     }
 
     /**
-     * Handles signals, except SIGINT and SIGTERM if they were ignored when this process started.
+     * Handles signals, except SIGINT and SIGTERM if they were ignored when this process started, as in background jobs.
      *
      * @return array<string> ids of the watchers; empty without pcntl
      */

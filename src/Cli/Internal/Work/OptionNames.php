@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal\Work;
 
-/** Adapts error messages to `spindle work`, because only PHP code can follow their advice about pool options. */
+/** Adapts error messages to `spindle work`: removes advice that only PHP code can follow, and renames options. */
 final class OptionNames
 {
     /** Matches advice about options that `spindle work` does not have. */
@@ -13,7 +13,6 @@ final class OptionNames
 
     private function __construct() {}
 
-    /** Returns the message with the options of `spindle work`. */
     public static function in(string $message): string
     {
         return str_replace('WorkerPoolOptions(bootstrap:)', '--bootstrap', (string) preg_replace(

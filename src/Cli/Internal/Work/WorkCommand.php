@@ -14,7 +14,6 @@ use Symfony\Component\Console\Input\InputOption;
 use Symfony\Component\Console\Output\ConsoleOutputInterface;
 use Symfony\Component\Console\Output\OutputInterface;
 
-/** The command `spindle work`, which runs jobs of queues on this machine. */
 #[AsCommand('work', 'Runs the tasks and commands of a queue on this machine')]
 final class WorkCommand extends Command
 {

@@ -27,17 +27,14 @@ final class WorkOptions
     private const ALLOWED_BYTES = 'a number of bytes from 1 to 999999999';
     private const ALLOWED_DEAD_LETTERS = 'a number of dead letters from 1 to 999999999';
 
-    /** Default --stop-timeout in seconds: below the default stop timeouts of Kubernetes (30 s) and systemd (90 s). */
+    /** Default of --stop-timeout, in seconds. Before SIGKILL, Kubernetes waits 30 s by default, and systemd 90 s. */
     private const DEFAULT_STOP_TIMEOUT = 25.0;
 
     private const MAX_PORT = 65_535;
 
     /**
      * @param non-empty-array<array-key, positive-int> $queues number of workers by queue name
-     * @param string|null  $admin      admin address; null for none
      * @param list<string> $adminHosts host names that requests to the admin address may contain
-     * @param bool         $json       whether log lines are JSON
-     * @param bool         $quiet      whether only warnings and errors are logged
      */
     private function __construct(
         public readonly array $queues,

@@ -13,7 +13,6 @@ use Symfony\Component\Console\Input\InputArgument;
 use Symfony\Component\Console\Input\InputInterface;
 use Symfony\Component\Console\Output\OutputInterface;
 
-/** `spindle sem`: runs a command when fewer than N commands of the same name are running. */
 #[AsCommand('sem', 'Runs a command when fewer than N others are running')]
 final class SemCommand extends Command
 {
@@ -43,13 +42,13 @@ final class SemCommand extends Command
 
     /**
      * Runs the command. Only this shell keeps descriptor 3, the pipe of the semaphore. So background processes that the
-     * command leaves behind do not hold the semaphore. `exec` runs only programs, never a builtin of the shell.
+     * command leaves behind do not hold the semaphore. `exec` runs a program even if a builtin has the same name.
      */
     private const UNGROUPED = '(exec "$@") 3>&-; exit $?';
 
     /**
      * Prints the output when the command has ended, so that outputs of several commands are not mixed. The script sets
-     * no variable before the command, because a variable of the same name may be in the command's environment.
+     * no variable before the command, because this would change a variable of that name in the command's environment.
      */
     private const GROUPED = <<<'SH'
         set -- "$(mktemp)" "$(mktemp)" "$@"

@@ -17,12 +17,12 @@ final class Semaphore
     /** The largest limit. A waiting process needs a descriptor for each holder. */
     public const MAX_HOLDERS = 500;
 
-    /** Gives only the owner access. With the umask of the caller, the owner could lack access. */
+    /** Gives only the owner access to new files. The umask of the caller could deny access to the owner. */
     private const UMASK = 0o077;
 
     private const PRIVATE_FOLDER = 0o040700;
 
-    /** A folder can inherit this bit from its parent folder. The bit gives the group no access: inode(7). */
+    /** The check of the folder ignores this bit, which parent folders pass on. The bit gives no access: inode(7). */
     private const S_ISGID = 0o2000;
 
     private const PIPE_PATTERN = '/^[0-9a-f]{32}\.[0-9a-f]{16}$/D';
@@ -77,7 +77,7 @@ final class Semaphore
         while (true) {
             flock($this->lock, \LOCK_EX);
             try {
-                $holders = []; // closes the pipes of the last attempt
+                $holders = []; // closes the pipes that the previous pass has opened
                 $holders = $this->holders();
                 if (\count($holders) < $limit) {
                     return $this->hold();
@@ -125,7 +125,7 @@ final class Semaphore
             }
             $pipe = @fopen("{$this->folder}/{$file}", 'rne');
             if ($pipe === false) {
-                $holders = []; // closes the pipes: PHP needs a descriptor to load the class of the exception
+                $holders = []; // closes the pipes: without a free descriptor, PHP can't load the exception's class
                 throw new UsageException("can't open '{$this->folder}/{$file}'; raise the limit of open files");
             }
             // A pipe without a writer is at its end. A pipe with a writer is empty, but not at its end.
