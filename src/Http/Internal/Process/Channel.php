@@ -21,7 +21,6 @@ final class Channel implements FrameHandler
     /** Maximum bytes of a message. A longer message is malformed. */
     private const MAX_MESSAGE_BYTES = 1 << 26;
 
-    /** Seconds that {@see finish()} waits by default. */
     private const FINISH_TIMEOUT = 5.0;
 
     private string $unsent = '';
@@ -115,7 +114,7 @@ final class Channel implements FrameHandler
     /**
      * Sends the unsent bytes. Waits until the kernel has accepted all of them, or the other side is closed.
      *
-     * @param float $timeout seconds after which unsent bytes are dropped: the other side may be suspended (SIGSTOP)
+     * @param float $timeout seconds after which unsent bytes are dropped; a suspended receiver (SIGSTOP) reads nothing
      */
     public function finish(float $timeout = self::FINISH_TIMEOUT): void
     {

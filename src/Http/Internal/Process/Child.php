@@ -18,7 +18,7 @@ final class Child
     /** Nanoseconds between two calls of {@see probe()}. */
     private const PROBE_NANOSECONDS = 100_000_000;
 
-    /** Nanoseconds from a ping of {@see probe()} until the signal for a trace, if the ping stays unanswered. */
+    /** Nanoseconds for which a ping of {@see probe()} stays unanswered before the process gets the TRACE_SIGNAL. */
     private const TRACE_NANOSECONDS = 500_000_000;
 
     /** Seconds that the supervisor waits after a process's own stop timeout before it kills the process. */
@@ -42,7 +42,6 @@ final class Child
     /** Number of {@see ping()} calls since the last answer to a ping. */
     private int $unansweredPings = 0;
 
-    /** Time of the next {@see probe()}. */
     private int $probeAt = \PHP_INT_MAX;
 
     /** Time of the unanswered ping of {@see probe()}; null if there is none. */
@@ -66,12 +65,16 @@ final class Child
     /** Whether further messages of the process may arrive. */
     public bool $connected = true;
 
-    /** Maximum seconds until the process ends, after {@see Message::Stop} and after HandOver; INF for no limit. */
+    /** Maximum seconds from {@see Message::Stop} until the process ends; INF for no limit. */
     private float $stopTimeout = \INF;
+
+    /** Maximum seconds from {@see Message::HandOver} until the process ends; INF for no limit. */
     private float $handOverTimeout = \INF;
 
-    /** Times at which the process is killed: if it does not serve by then; if it has not ended by then. */
+    /** Time at which the process is killed if it does not serve by then. */
     private int $startDeadline = \PHP_INT_MAX;
+
+    /** Time at which the process is killed if it has not ended by then. */
     private int $endDeadline = \PHP_INT_MAX;
 
     /** Time at which the process is killed after {@see killWithReport()}; null before that call. */
@@ -99,14 +102,14 @@ final class Child
         /** @var array{1: float, 2: float} $seconds */
         $seconds = unpack('e2', $timeouts);
         [1 => $this->stopTimeout, 2 => $this->handOverTimeout] = $seconds;
-        if (!$this->stopRequested) { // the process may have been killed while it sent this message
+        if (!$this->stopRequested) { // end() may have killed the process while it sent this message
             $this->readyAt = (int) hrtime(true);
             $this->startDeadline = \PHP_INT_MAX;
             $this->probeAt = $this->slot->role->tracesBlocks ? $this->readyAt : \PHP_INT_MAX;
         }
     }
 
-    /** Sends {@see Message::Stop} or {@see Message::HandOver}. Kills a process that does not serve yet. */
+    /** Sends {@see Message::Stop} or {@see Message::HandOver}. If the process does not serve yet, kills it instead. */
     public function end(Message $how, string $payload = ''): void
     {
         $this->stopRequested = true;
@@ -120,7 +123,7 @@ final class Child
         Signals::send($this->pid, \SIGCONT); // a suspended process (SIGSTOP) could not read the message
     }
 
-    /** Called when the process has reported that it ends. Starts the same deadline as {@see Message::Stop}. */
+    /** Handles the report that the process ends. The deadline for this is the same as after {@see Message::Stop}. */
     public function handleEnding(string $why): void
     {
         $this->endReason = $why;
@@ -206,7 +209,8 @@ final class Child
 
     /**
      * Sends a signal that asks for the position in the code. {@see checkDeadlines()} kills the process soon after.
-     * The process must not continue after the signal, because the signal interrupts system calls of handlers.
+     * The process must not continue after the signal. The signal interrupts system calls of handlers, and a handler
+     * could take the interruption for success.
      */
     private function killWithReport(string $why): void
     {

@@ -63,7 +63,8 @@ final class Children implements \IteratorAggregate
         [$supervisorEnd, $workerEnd] = Channel::pair();
         $pid = Warnings::suppressed(pcntl_fork(...));
         if ($pid === 0) {
-            // Without this call, the earliest load time of the application's files would be the supervisor's start.
+            // After this call, LoadedFiles knows that the application's files are loaded later than now. Otherwise, a
+            // file that changed between the supervisor's start and this fork would count as changed since its load.
             LoadedFiles::record();
             $this->disconnect($slot->role);
             $supervisorEnd->close();
@@ -152,7 +153,7 @@ final class Children implements \IteratorAggregate
         $this->children = [];
     }
 
-    /** @return iterable<int, int> exit statuses by pid; process 1 of a container also gets statuses of orphans */
+    /** @return iterable<int, int> exit statuses by pid; if the supervisor has pid 1 (container), also of orphans */
     private function statuses(): iterable
     {
         foreach (getmypid() === 1 ? [-1] : array_keys($this->children) as $awaited) {
@@ -179,21 +180,22 @@ final class Children implements \IteratorAggregate
         }
     }
 
-    /** Ends the event loop's suspended fiber, if any. The forked process could not replace a loop that is running. */
+    /** Ends the event loop's fiber if it is suspended. Otherwise, the forked process could not replace the loop. */
     private static function endLoopFiber(): void
     {
+        // Revolt counts a loop with a suspended fiber as running, and refuses to replace a running loop.
         if (EventLoop::getDriver()->isRunning()) {
             EventLoop::queue(EventLoop::getDriver()->stop(...));
             EventLoop::run();
         }
     }
 
-    /** Closes copies of other processes' sockets and channels. A copy would hide the supervisor's exit from them. */
+    /** Closes the copies that this process has of other processes' sockets and channels. */
     private function disconnect(ProcessRole $role): void
     {
         array_map(fclose(...), array_diff_key($this->sockets, $role->sockets));
         foreach ($this->children as $child) {
-            $child->channel->close();
+            $child->channel->close(); // while a copy is open, $child would not notice that the supervisor has ended
         }
         $this->children = [];
     }

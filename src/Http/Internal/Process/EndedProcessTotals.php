@@ -20,7 +20,7 @@ final class EndedProcessTotals
         $this->totals = new Totals(self::MAX_ROUTES);
     }
 
-    /** @param string $statistics report of a running process, whose routes are added with counts of 0 */
+    /** Adds the routes in a running process's report with counts of 0, so that later routes can't take their places. */
     public function addRoutes(string $statistics): void
     {
         self::read($statistics, $this->totals->addRoutes(...));

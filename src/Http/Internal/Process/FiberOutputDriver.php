@@ -21,8 +21,6 @@ final class FiberOutputDriver implements Driver
     public function __construct(private readonly Driver $driver) {}
 
     /**
-     * Returns a suspension. If the fiber has output buffers now, the suspension sets them aside while the fiber waits.
-     *
      * @return Suspension<mixed>
      *
      * @throws \LogicException when the fiber has a buffer that can't be set aside

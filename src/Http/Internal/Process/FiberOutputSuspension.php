@@ -30,7 +30,7 @@ final readonly class FiberOutputSuspension implements Suspension
         if ($buffers === []) {
             return $this->suspension->suspend();
         }
-        // No finally block: it would also run when PHP destroys the fiber, and change the buffers of another fiber.
+        // A finally block would also run when PHP destroys the fiber, and would change the buffers of another fiber.
         try {
             $value = $this->suspension->suspend();
         } catch (\Throwable $failure) {

@@ -85,9 +85,9 @@ final class FileWatch
     }
 
     /**
-     * Returns status and hash. Hashes a file if its status has changed. The mtime is in full seconds, so a second write
-     * within a second may leave the status unchanged. So this scan and the next one also hash a file that was written
-     * in the last second.
+     * Returns status and hash. Hashes a file if its status has changed. The mtime is in full seconds, so two writes in
+     * the same second may leave the same status. Therefore, this scan and the next scan also hash a file that was
+     * written in the last second.
      *
      * @return array{string, string}
      */

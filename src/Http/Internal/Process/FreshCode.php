@@ -44,8 +44,8 @@ final class FreshCode
     /**
      * Makes OPcache check files again. OPcache uses PHP's request time as the current time. In this process, that
      * time stays the start of the supervisor. So OPcache would never check a file again. Without $force,
-     * opcache_invalidate() compares only the mtime. This method passes $force = true if the file's ctime is not
-     * before OPcache's start, because a file with the same mtime may have replaced the cached file.
+     * opcache_invalidate() drops a file only if its mtime has changed. This method passes $force = true if the file's
+     * ctime is not before OPcache's start, because a file with the same mtime may have replaced the cached file.
      */
     private static function invalidateOpcache(): void
     {

@@ -52,7 +52,7 @@ final readonly class MemoryLimit
         return intdiv($limit, 1 << 20) . 'M';
     }
 
-    /** Returns whether a limit is set in php.ini, on the command line or at run time. Ignores -1 in php.ini. */
+    /** Returns whether php.ini, the command line or code sets a limit. Ignores -1 in php.ini, which Debian sets. */
     private static function isGiven(): bool
     {
         $configured = get_cfg_var('memory_limit');

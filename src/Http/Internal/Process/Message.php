@@ -42,7 +42,7 @@ enum Message: int
     /** The process got SIGTERM. It answers the requests that have arrived, and then ends. */
     case Terminated = 12;
 
-    /** The answer to the signal {@see ServingProcess::TRACE_SIGNAL}: what blocks the event loop in which request. */
+    /** The answer to the signal {@see ServingProcess::TRACE_SIGNAL}: the code that blocks the loop, and its request. */
     case Blocked = 13;
 
     /** Asks for a {@see self::Pong}. A process with a blocked event loop does not send one. */

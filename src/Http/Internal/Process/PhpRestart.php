@@ -46,7 +46,8 @@ final class PhpRestart
             static fn(int $signal): bool => pcntl_signal_get_handler($signal) === \SIG_DFL,
         );
         foreach (IgnoredSignals::among(array_values($others)) as $signal) {
-            // PHP has replaced SIG_IGN by its own handler. pcntl_exec() would replace this handler by SIG_DFL.
+            // At its start, PHP has replaced SIG_IGN by its own handler, which ignores the signal too. pcntl_exec()
+            // would replace that handler by SIG_DFL. With SIG_IGN, the restarted PHP ignores the signal again.
             pcntl_signal($signal, \SIG_IGN);
         }
         [, $warning] = Warnings::of(static fn(): bool => pcntl_exec(\PHP_BINARY, $arguments));

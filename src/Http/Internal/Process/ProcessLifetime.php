@@ -18,7 +18,7 @@ final class ProcessLifetime
 
     private int $requests = 0;
 
-    /** Time by hrtime() before which the process does not ask again. */
+    /** Time by hrtime() before which the process does not ask for its replacement again. */
     private int $nextRequestAt = 0;
 
     /**
@@ -38,7 +38,6 @@ final class ProcessLifetime
      *
      * @param \Closure(ServerRequestInterface): ResponseInterface $handler
      * @param int|null $maxRequests reduced by up to a tenth at random, so that not all processes end at the same time
-     * @param int|null $maxMemoryBytes bytes
      * @param \Closure(string, bool): void $requestReplacement
      *
      * @return \Closure(ServerRequestInterface): ResponseInterface

@@ -12,15 +12,17 @@ use Spindle\Http\SupervisorOptions;
 use Spindle\Internal\Terminal;
 
 /**
- * The supervisor's main loop. It keeps one process running for each of the {@see Slots}, and ends all processes before
- * it returns. The supervisor itself never loads the application. It runs the event loop until a signal or a message
- * arrives, or a deadline has passed. Then it acts outside of the event loop, because it can fork only there.
+ * The supervisor's main loop, {@see run()}. It keeps one process running for each of the {@see Slots}, and ends all
+ * processes before it returns. The supervisor itself never loads the application. The supervisor runs the event loop
+ * until a signal or a message arrives, or a deadline has passed. Then it acts outside of the event loop, because it
+ * can fork only there.
  */
 final class ProcessManager implements ChildMessages
 {
     /**
      * Nanoseconds from a process's report of SIGTERM until its replacement starts. A service manager may send SIGTERM
-     * to the supervisor, too. Then the supervisor receives it within this time, and stops instead.
+     * to the supervisor, too. Then the supervisor receives the signal within this time, and stops, without a
+     * replacement.
      */
     private const TERMINATION_NANOSECONDS = 100_000_000;
 
@@ -90,7 +92,7 @@ final class ProcessManager implements ChildMessages
                     : $this->slots->startDueProcesses((int) hrtime(true), $signals);
                 $isEndDue = $this->state === ManagerState::Closing || $this->state === ManagerState::Killed;
                 $this->children->wait($isEndDue || !$signals->isEmpty() ? 0 : $this->nextDeadline());
-                // Signals come first: if SIGTERM has also ended a process, that end must not count as a failure.
+                // Signals are handled first: if SIGTERM has also ended a process, that end must not count as a failure.
                 array_map($this->handleSignal(...), $signals->take());
                 $this->endIfRequested();
                 array_map($this->handleEnd(...), $this->children->reap());
@@ -114,7 +116,6 @@ final class ProcessManager implements ChildMessages
         EventLoop::getDriver()->stop();
     }
 
-    /** Makes {@see run()} kill all processes now. */
     public function kill(): void
     {
         $this->state = ManagerState::Killed;
@@ -155,7 +156,6 @@ final class ProcessManager implements ChildMessages
         }
     }
 
-    /** @param string $details appended to the log entry */
     private function reload(string $details): void
     {
         if ($this->state === ManagerState::Running) {

@@ -20,8 +20,8 @@ final class ProcessQueries
     private int $lastNumber = 0;
 
     /**
-     * Open queries by the supervisor's number. "number" is the number that the asking process has given to the
-     * question. The keys of lists are pids.
+     * Open queries by the number that the supervisor has given to the query. "number" is the number that the asking
+     * process has given to it. The keys of "children", "answers" and "missing" are pids.
      *
      * @var array<int, array{
      *     asker: Child,

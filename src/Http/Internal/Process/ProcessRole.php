@@ -41,7 +41,7 @@ final readonly class ProcessRole
             : $this->servers->admin($this->sockets, Admin::from(new ProcessServers($link)));
     }
 
-    /** Called in the forked process that serves the admin address, after a reload has replaced all other processes. */
+    /** Updates the certificate in the process of the admin address, after a reload has replaced all other processes. */
     public function followReload(): void
     {
         $this->servers->updateAdmin($this->sockets);

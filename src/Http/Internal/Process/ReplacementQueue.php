@@ -48,7 +48,7 @@ final class ReplacementQueue
     }
 
     /**
-     * Begins the next replacement. The caller has to call {@see succeeded()} or {@see failed()} at its end.
+     * Begins the next replacement. When it ends, the caller has to call {@see succeeded()} or {@see failed()}.
      *
      * @return Slot|null slot whose successor the caller has to start; null if no slot waits, or a successor is starting
      */

@@ -42,7 +42,7 @@ final class RequestFunctions
         'setrawcookie' => [self::NO_EFFECT_REASON, self::COOKIE_ADVICE],
     ];
 
-    /** The replacements do nothing: PHP's time limit would end all requests. The server limits each request's time. */
+    /** The replacements do nothing: PHP's limit would end all requests. The server's limit is $handlerTimeout. */
     private const NO_OP_FUNCTIONS = ['set_time_limit'];
 
     /** PHP's error_log() blocks all requests while standard error accepts no bytes. Spindle's log does not block. */
@@ -98,7 +98,7 @@ final class RequestFunctions
         require_once __DIR__ . '/error-log.php';
         require_once __DIR__ . '/request-functions.php';
         if (\extension_loaded('session') && session_status() === \PHP_SESSION_NONE && !headers_sent()) {
-            session_set_save_handler(new NoSessions(), false); // PHP may still have its own session_start()
+            session_set_save_handler(new NoSessions(), false); // in case PHP still has its own session_start()
         }
     }
 

@@ -35,8 +35,6 @@ final readonly class ServerFactory
     ) {}
 
     /**
-     * Loads the application.
-     *
      * @param array<string, resource> $sockets sockets that the process serves, by address
      * @param SupervisorLink|null $link link through which the process asks to be replaced at a limit
      *
@@ -45,11 +43,12 @@ final readonly class ServerFactory
     public function application(array $sockets, ?SupervisorLink $link = null): HttpServer
     {
         $this->followRelease($sockets);
-        $file = realpath($this->app); // the application may change the working directory
+        $file = realpath($this->app); // resolved first, because the application may change the working directory
         $application = AppLoader::load($this->app);
         $this->addCertificates($sockets, $application->options);
         $this->checkDescriptors($sockets);
-        if ($file !== false) { // closures from this file may be sent to workers after a deployment has changed the file
+        if ($file !== false) {
+            // Workers need the loaded text of closures in this file, even after a deployment has changed the file.
             LoadedFiles::keepText($file);
         }
         if ($link !== null && ($this->options->maxRequests ?? $this->options->maxMemoryBytes) !== null) {

@@ -109,7 +109,7 @@ final class ServingProcess
             \SIGQUIT,
             \SIGUSR1,
             \SIGUSR2,
-            \SIGXFSZ, // a file has reached its size limit (ulimit -f): fwrite() then fails
+            \SIGXFSZ, // a file has reached its size limit (ulimit -f); because of the handler, only fwrite() fails
             ...($this->role->runsApplication ? [] : [\SIGTERM]),
         ] as $signal) {
             pcntl_signal($signal, static fn() => null);
@@ -164,7 +164,7 @@ final class ServingProcess
         LoopTurn::await(); // after this wait, the event loop handles SIGTERM; until then, SIGTERM kills this process
         $link->send(Message::Ready, 0, pack('e2', ...$server->timeouts()));
         $this->done->getFuture()->await();
-        // the server has already logged unanswered requests
+        // The server has already logged unanswered requests, so reportEnd() must not report another reason.
         $server->unanswered() === 0 ? $this->send(Message::AllAnswered) : $this->endReported = true;
     }
 

@@ -27,11 +27,7 @@ final class Slots
 
     private readonly RepeatedWarnings $warnings;
 
-    /**
-     * @param string     $app          the file that the processes load
-     * @param list<Slot> $slots
-     * @param string     $readyMessage logged when all processes serve
-     */
+    /** @param list<Slot> $slots */
     public function __construct(
         private readonly string $app,
         private readonly array $slots,
@@ -118,7 +114,7 @@ final class Slots
         }
     }
 
-    /** @param bool $wouldRecur whether a new process would soon have the same reason, such as a memory limit */
+    /** @param bool $wouldRecur whether the reason, such as a low memory limit, would soon apply to a new process too */
     public function handleReplacementRequest(Child $child, string $why, bool $wouldRecur): void
     {
         if ($wouldRecur && $this->warnings->isNew('maxMemoryBytes')) {

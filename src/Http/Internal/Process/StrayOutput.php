@@ -44,9 +44,11 @@ final class StrayOutput
 
     private bool $hasLargeBuffer = false;
 
-    /** Log entries in the current window; the window's start by hrtime(); entries dropped since the last logged one. */
+    /** Number of log entries in the current time window, and the start of this window by hrtime(). */
     private int $entries = 0;
     private int $windowStart = 0;
+
+    /** Number of log entries that were dropped since the last logged entry. */
     private int $droppedEntries = 0;
 
     public function __construct(private readonly LoggerInterface $logger) {}
@@ -117,7 +119,7 @@ final class StrayOutput
         }
     }
 
-    /** Captures output. Called by PHP. This method must not print or suspend. */
+    /** Captures output. PHP calls this method, and does not allow the method to print or suspend. */
     private function onOutput(string $bytes, int $phase): string
     {
         if (($phase & \PHP_OUTPUT_HANDLER_FINAL) !== 0) {
@@ -126,7 +128,7 @@ final class StrayOutput
             EventLoop::queue($this->closeBuffers(...));
         }
         if ($this->reporting) {
-            return $bytes; // the logger prints this during a report
+            return $bytes; // the logger has printed these bytes during a report; they must not be logged again
         }
         if ($bytes !== '') {
             $this->record($bytes);

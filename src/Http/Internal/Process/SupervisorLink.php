@@ -39,7 +39,7 @@ final class SupervisorLink
         }
     }
 
-    /** @param bool $wouldRecur whether a new process would soon have the same reason, such as a memory limit */
+    /** @param bool $wouldRecur whether the reason, such as a low memory limit, would soon apply to a new process too */
     public function requestReplacement(string $why, bool $wouldRecur): void
     {
         $this->send(Message::ReplacementRequest, (int) $wouldRecur, $why);
@@ -48,7 +48,7 @@ final class SupervisorLink
     /**
      * Sends a question to all processes that serve the application. Suspends until each has answered or is late.
      *
-     * @param float $timeout seconds in which the supervisor has to answer; the supervisor may be suspended (SIGSTOP)
+     * @param float $timeout seconds in which the supervisor has to answer; a suspended supervisor (SIGSTOP) never does
      *
      * @return Answers|null null when the supervisor does not answer. "silent" has an entry for each late process: its
      *         last known statistics or null. "ended" has the counters of ended processes; null for questions of health

@@ -22,7 +22,7 @@ if (!function_exists('header_register_callback')) {
 }
 
 if (!function_exists('http_response_code')) {
-    /** Returns false if no status is given, because no function can have set one. Throws if a status is given. */
+    /** Returns false if no status is given, because no function can have set a status. Throws if a status is given. */
     function http_response_code(int $response_code = 0): bool
     {
         return $response_code === 0 ? false : RequestFunctions::refuse('http_response_code');

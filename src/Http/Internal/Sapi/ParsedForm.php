@@ -13,8 +13,8 @@ use Spindle\Http\Internal\Message\Head;
 /**
  * A multipart form that PHP has parsed. If a warning shows that PHP has left something out, the form is refused.
  *
- * The form is also refused if $_POST and $_FILES are empty, although the body has more than the last boundary. Such a
- * form is malformed, or all its names are empty.
+ * The form is also refused if $_POST and $_FILES are empty, although the body has another length than a form without
+ * parts. Such a form is malformed, or the names of all its parts are empty.
  */
 final class ParsedForm
 {
@@ -49,7 +49,7 @@ final class ParsedForm
         return new Form($fields, UploadedFiles::of($files));
     }
 
-    /** Returns whether the body has the length of the last boundary alone, with or without a line end. */
+    /** Returns whether the body has the length of a form without parts: the last boundary, and perhaps a line end. */
     private static function isEmpty(Head $head): bool
     {
         $boundary = HeaderValue::parse($head->field('Content-Type'))?->parameters['boundary'] ?? '';

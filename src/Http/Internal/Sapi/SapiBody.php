@@ -45,8 +45,8 @@ final class SapiBody
     }
 
     /**
-     * Returns the body of a response. Reads its first bytes, because an exception before the first bytes can still be
-     * answered with another response.
+     * Returns the body of a response. Reads the first bytes of the body, because another response can still be sent if
+     * this reading throws an exception.
      *
      * @throws \LogicException  when a body that can be read only once was read before
      * @throws \LengthException when the body is empty despite its Content-Length

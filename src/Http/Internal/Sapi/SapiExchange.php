@@ -22,7 +22,7 @@ use Spindle\Http\MatchedRoute;
 /** The one request of a script under PHP-FPM or another SAPI. Reads php://input, $_POST and $_FILES. */
 final class SapiExchange implements RequestExchange
 {
-    /** Whether a response exists. If the script ends earlier, exit() or a fatal error has ended the handler. */
+    /** Whether a response exists. If the script ends without one, exit() or a fatal error has ended the handler. */
     public bool $isHandled = false;
 
     private readonly DeferredCancellation $cancellation;
@@ -145,7 +145,7 @@ final class SapiExchange implements RequestExchange
             return ParsedForm::of($_POST, $_FILES, $this->head, $this->warning);
         }
         $form = $this->forms->read($type, $this->body(), $encoding);
-        $this->body = Stream::create(''); // empty, as after a POST, and as in Spindle's server
+        $this->body = Stream::create(''); // empty, as after PHP has parsed a form, and as in Spindle's server
 
         return $form;
     }

@@ -15,7 +15,7 @@ final class Acceptor
 {
     /** Maximum connections accepted per turn of the event loop. */
     private const MAX_ACCEPTS_PER_TURN = 64;
-    /** The same maximum if other processes accept connections of the same socket. */
+    /** The same maximum if other processes accept connections of the same socket, so that each process gets some. */
     private const MAX_SHARED_ACCEPTS_PER_TURN = 4;
 
     /** A burst of connections is over after this number of nanoseconds without a new connection. */

@@ -10,8 +10,8 @@ use Revolt\EventLoop;
  * Logs a warning when code runs for too long without returning to the event loop. The warning names the request.
  *
  * A measurement begins when a handler starts, when it begins to wait, and each time that a timer runs. No measurement
- * begins when a wait ends. So the time measured for the code after a wait may include time before this code, at most a
- * quarter of the limit.
+ * begins when a wait ends. So the time measured for code after a wait may begin before this code runs. The difference
+ * is at most a quarter of the limit, because the timer runs that often.
  */
 final class BlockDetector
 {
@@ -43,13 +43,13 @@ final class BlockDetector
         $this->requests = new RequestName($service);
     }
 
-    /** Called when a request begins after {@see $dueAt}. This request has not blocked the loop, so it is not named. */
+    /** Starts the timer, or reports that earlier code blocked the loop. Called for a request after {@see $dueAt}. */
     public function handleRequest(int $now): void
     {
         $this->timer === null ? $this->start() : $this->report($now, null);
     }
 
-    /** Called when a handler has returned after {@see $dueAt}. */
+    /** Reports that a handler blocked the loop. Called when the handler has returned after {@see $dueAt}. */
     public function handleReturn(int $now, ServerExchange $exchange): void
     {
         if ($this->timer !== null) {
