@@ -10,7 +10,7 @@ use Spindle\Http\Internal\Message\BadMessageException;
 use Spindle\Http\Internal\Message\RequestParser;
 use Spindle\Internal\Async\Condition;
 
-/** Receives the bodies of a connection's requests. Sends "100 Continue" before a wait, if the client expects it. */
+/** Receives the bodies of a connection's requests. Before a wait, sends "100 Continue" to a client that expects it. */
 final class BodyReader
 {
     /** Maximum bytes per read while a handler waits for a body. */
@@ -27,7 +27,7 @@ final class BodyReader
         private readonly Service $service,
     ) {}
 
-    /** Returns the whole body; null if its length is unknown or too large, or if it is incomplete or partly read. */
+    /** Returns the whole body; null if the length is unknown or too large, a part is missing, or a part was read. */
     public function whole(ServerExchange $exchange): ?string
     {
         return !$exchange->ended
@@ -43,7 +43,7 @@ final class BodyReader
      * @return string '' at the end of the body
      *
      * @throws HttpException when the body is malformed or arrives too slowly, or there is no memory for it
-     * @throws ClientDisconnectedException when the client has ended its side, or the connection is closed
+     * @throws ClientDisconnectedException when the connection is closed, or the client has ended its side of it
      */
     public function receive(ServerExchange $exchange): string
     {
@@ -66,7 +66,7 @@ final class BodyReader
         }
     }
 
-    /** Returns the field lines after the last chunk; '' when the request is no longer the current one. */
+    /** Returns the field lines after the last chunk; '' when the connection no longer handles the request. */
     public function trailers(ServerExchange $exchange): string
     {
         return !$exchange->ended ? $this->parser->trailers() : '';

@@ -13,7 +13,7 @@ use Spindle\Http\Internal\Message\ReadOnlyStream;
 
 /**
  * The body of a request, which can be read while it arrives. If the handler does not read, the server soon stops
- * receiving. Then the client has to wait.
+ * receiving. Then the client can't send more.
  *
  * A body is kept, and can be read again, up to a size that depends on the media type:
  * {@see \Spindle\Http\Internal\Form\BodyParser::maxKeptBytes()}. A longer body can be read only once.
@@ -35,7 +35,7 @@ final class BodyStream implements StreamInterface, BodyLimited
     /** @var int|null length of the body; null if unknown */
     private $length;
 
-    /** Number of bytes before those in {@see $bytes}. The handler has read them, and this object has dropped them. */
+    /** Number of bytes of the body before {@see $bytes}. The handler has read them, and they were dropped. */
     private int $dropped = 0;
 
     private bool $ended = false;
@@ -69,13 +69,13 @@ final class BodyStream implements StreamInterface, BodyLimited
         $this->limit = $bytes;
     }
 
-    /** Makes the body empty. Called after a form was parsed, if a body of its media type is not kept. */
+    /** Makes the body empty. Called after a form was parsed, if bodies of its media type are not kept. */
     public function becomeEmpty(): void
     {
         [$this->bytes, $this->offset, $this->dropped, $this->length] = ['', 0, 0, 0];
     }
 
-    /** Drops the body when the request ends. Each later read throws an exception, even at the end of the body. */
+    /** Drops the body when the request ends. Each later read throws an exception, even if the whole body was read. */
     public function release(): void
     {
         $this->becomeEmpty();
@@ -115,7 +115,7 @@ final class BodyStream implements StreamInterface, BodyLimited
             }
         }
         $contents = $this->read(\PHP_INT_MAX);
-        // eof() checks the first condition too. For most bodies, the check here is enough, and eof() is not called.
+        // The first condition is a part of eof(). For most bodies, it is enough and saves the slower call of eof().
         while ($this->dropped + $this->offset !== $this->length && !$this->eof()) {
             $contents .= $this->read(\PHP_INT_MAX);
         }
@@ -150,7 +150,7 @@ final class BodyStream implements StreamInterface, BodyLimited
         return $this->dropped + $this->offset;
     }
 
-    /** Returns whether the body can be read again. If its length is unknown, each read may change true to false. */
+    /** Returns whether the body can be read again. If its length is unknown, a read may change the result to false. */
     public function isSeekable(): bool
     {
         if ($this->dropped > 0 || $this->closed) {
@@ -210,7 +210,7 @@ final class BodyStream implements StreamInterface, BodyLimited
         return $spool->file();
     }
 
-    /** Returns the metadata. "trailers" has the fields after the last chunk, once the body was read to its end. */
+    /** Returns the metadata. The key "trailers" has the fields after the last chunk, after the whole body was read. */
     public function getMetadata(?string $key = null): mixed
     {
         $metadata = ['trailers' => []];
@@ -225,7 +225,7 @@ final class BodyStream implements StreamInterface, BodyLimited
     /**
      * Suspends until another piece or the end of the body has arrived.
      *
-     * @throws HttpException     when the body is too large or malformed, arrives too slowly, or exceeds the memory
+     * @throws HttpException     when the body is too large or malformed, arrives too slowly or does not fit into memory
      * @throws \RuntimeException when the stream was closed, or the client has closed the connection
      * @throws \LogicException   when the request has ended
      */

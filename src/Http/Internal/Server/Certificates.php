@@ -17,7 +17,7 @@ final class Certificates
     /** The supported versions of TLS, as an argument of stream_socket_enable_crypto(). */
     public const CRYPTO_METHOD = \STREAM_CRYPTO_METHOD_TLSv1_2_SERVER | \STREAM_CRYPTO_METHOD_TLSv1_3_SERVER;
 
-    /** Context option with the files of all host names (SNI). PHP's option SNI_server_certs has the usable files. */
+    /** Context option: the files of all host names (SNI). PHP's SNI_server_certs has only those without a fault. */
     private const ALL_NAMES = 'spindle_certificates';
 
     /** @var array<string, list<int>> fingerprints of files in which the last check found no fault, by path */
@@ -83,7 +83,8 @@ final class Certificates
     }
 
     /**
-     * Checks the default certificate again, after the process has changed to the directory of another release.
+     * Checks the default certificate again, after the process has changed to the directory of another release of the
+     * application. Relative paths of certificates then mean other files.
      *
      * @param array<string, resource> $sockets listening sockets by address
      *
@@ -103,7 +104,7 @@ final class Certificates
     }
 
     /**
-     * Resolves relative paths again, after the process has changed to the directory of another release.
+     * Resolves relative paths of certificates again, after the process has changed to the directory of another release.
      *
      * @param array<string, resource> $sockets listening sockets by address
      */
@@ -132,7 +133,7 @@ final class Certificates
         foreach ($secure as $address => $socket) {
             /** @var array{local_cert: string, local_pk: string, spindle_certificates: array<string, string>} */
             $current = stream_context_get_options($socket)['ssl'];
-            $addedFiles = self::defaultFiles([ // an omitted option has the value of the socket
+            $addedFiles = self::defaultFiles([ // an option that the application omits has the value of the socket
                 'local_cert' => $added['local_cert'] ?? $current['local_cert'],
                 'local_pk' => $added['local_pk'] ?? $current['local_pk'],
             ]);
@@ -180,9 +181,9 @@ final class Certificates
     }
 
     /**
-     * Makes PHP follow changed symbolic links to the files, and excludes the names (SNI) whose files have a fault now.
-     * With a faulty file, PHP would refuse the connections of all names, or OpenSSL would ask for a passphrase at the
-     * terminal.
+     * Makes PHP follow changed symbolic links to certificate files, and excludes the host names (SNI) whose files have
+     * a fault now. One faulty file would make PHP refuse the connections of all host names, or make OpenSSL ask for a
+     * passphrase at the terminal.
      *
      * @param resource $stream a connection whose handshake has not begun
      *
@@ -227,8 +228,8 @@ final class Certificates
     }
 
     /**
-     * Checks files that are new, have changed, or had a fault in the last check. A check takes as long as PHP takes to
-     * load the file.
+     * Checks files that are new, have changed, or had a fault in the last check. Other files are not checked again,
+     * because a check takes as long as PHP takes to load the file.
      *
      * @param array<string, string> $files files with a certificate and its key, by name
      *
@@ -253,7 +254,10 @@ final class Certificates
         return $faults;
     }
 
-    /** @return list<int>|null null if the file is missing, or so new that another change may get the same ctime */
+    /**
+     * @return list<int>|null numbers that differ after each change of the file. Null if the file is missing, or if its
+     *         last change is so recent that a further change may get the same time (ctime, in seconds)
+     */
     private static function fingerprint(string $file): ?array
     {
         $stat = Warnings::suppressed(static fn() => stat($file));
@@ -263,15 +267,15 @@ final class Certificates
             : null;
     }
 
-    /** Makes PHP load the files for a socket that is not connected. Returns why PHP can't use them; null if it can. */
+    /** Makes PHP load the files for a socket that is not connected. Returns the fault; null if PHP can use them. */
     private static function fault(string $certificate, string $key): ?string
     {
-        // No key has the passphrase "\n", so OpenSSL rejects each encrypted key here. If an accepted key in
-        // SNI_server_certs were encrypted, OpenSSL would ask for the passphrase at the terminal, even if the option
-        // passphrase is ''.
+        // No key has the passphrase "\n", so OpenSSL rejects each encrypted key here. An encrypted key must not get
+        // into SNI_server_certs. For such a key, OpenSSL would ask for the passphrase at the terminal, in spite of the
+        // option passphrase of context().
         $options = ['local_cert' => $certificate, 'local_pk' => $key, 'passphrase' => "\n", 'verify_peer' => false];
         $context = stream_context_create(['ssl' => $options]);
-        while (openssl_error_string() !== false); // forgets earlier errors
+        while (openssl_error_string() !== false); // drops the errors of earlier OpenSSL calls
         [$isUsable, $warning] = Warnings::of(static function () use ($context): bool {
             $socket = stream_socket_server('tcp://0.0.0.0:0', $code, $message, \STREAM_SERVER_BIND, $context);
 
@@ -280,7 +284,7 @@ final class Certificates
                 && stream_socket_enable_crypto($socket, true, self::CRYPTO_METHOD) !== false;
         });
 
-        $isUsable = $isUsable && $warning === ''; // if key and certificate have different types, PHP only warns
+        $isUsable = $isUsable && $warning === ''; // for a key of another type than its certificate, PHP only warns
 
         return $isUsable ? null : self::explain($warning, openssl_error_string(), $certificate, $key);
     }

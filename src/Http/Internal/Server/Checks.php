@@ -14,7 +14,7 @@ use function Amp\async;
 /** Runs the health checks of an application. A check that is still running is not started a second time. */
 final class Checks
 {
-    /** Seconds after which a check is late. Clients with a timeout of one second still get the result. */
+    /** Seconds after which a check is late: less than 1, so that clients with a timeout of 1 s still get an answer. */
     public const TIMEOUT_SECONDS = 0.7;
 
     public const LATE = 'It took longer than ' . self::TIMEOUT_SECONDS . ' s';
@@ -45,7 +45,7 @@ final class Checks
         return array_map(static fn(array $check): ?string => self::result(...$check), $running);
     }
 
-    /** @return array<string, string> by name: the results to report if the checks take too long */
+    /** @return array<string, string> by name: the results of {@see run()} if all checks were late */
     public function lateResults(): array
     {
         return array_map(static fn(): string => self::LATE, $this->checks);

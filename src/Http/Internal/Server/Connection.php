@@ -30,7 +30,7 @@ final class Connection implements TransportEvents
     /** Maximum bytes per read while no handler waits for a body. PHP allocates this number of bytes for each read. */
     private const READ_BYTES = 3_000;
 
-    /** While a handler runs and more bytes than this are buffered (pipelined requests), the connection is not read. */
+    /** While a handler runs and more bytes of pipelined requests than this are buffered, the connection is not read. */
     private const MAX_READ_AHEAD_BYTES = 65_536;
 
     /** Responses to pipelined requests are collected, and sent when they have more bytes than this. */
@@ -50,10 +50,9 @@ final class Connection implements TransportEvents
 
     public ?ServerExchange $exchange = null;
 
-    /** Whether the client has ended its side, even if earlier bytes are unread. Its requests are then cancelled. */
+    /** Whether the client has ended its side, even if bytes before the end are unread. Its requests are cancelled. */
     private bool $peerLeft = false;
 
-    /** Null until a handler reads a body. */
     private ?BodyReader $bodyReader = null;
 
     /** @param resource $stream non-blocking */
@@ -74,8 +73,9 @@ final class Connection implements TransportEvents
     }
 
     /**
-     * Prepares for the end of the server. Ends a response that is an event stream. Keeps an idle connection until
-     * $deadline (by hrtime()) or its own deadline, whichever is earlier, because a request may be on its way.
+     * Prepares the connection for the stop of the server. Ends a response that is an event stream. Keeps an idle
+     * connection until $deadline (by hrtime()) or its own deadline, whichever is earlier, because a request may be on
+     * its way.
      */
     public function stop(int $deadline): void
     {
@@ -101,7 +101,6 @@ final class Connection implements TransportEvents
         return $this->serving ? null : $this->timed->evictableFrom();
     }
 
-    /** Closes the connection to make room for another one. */
     public function evict(): void
     {
         ++$this->service->counters->evicted;
@@ -130,7 +129,6 @@ final class Connection implements TransportEvents
         return false;
     }
 
-    /** Called when the deadline of the current phase has passed. */
     public function expire(): void
     {
         match ($this->timed->phase) {
@@ -252,7 +250,7 @@ final class Connection implements TransportEvents
         }
     }
 
-    /** Handles the end of the client's side. The client may still read. If it does not, sending fails later. */
+    /** Handles the end of the client's side. The client may still receive responses; otherwise, a later write fails. */
     private function handleEnd(): void
     {
         $this->timed->peerEnded = $this->peerLeft = true;
@@ -393,7 +391,6 @@ final class Connection implements TransportEvents
         }
     }
 
-    /** Begins the exchange of a request, and the time limit of its handler. */
     private function begin(Head $head): ServerExchange
     {
         $service = $this->service;

@@ -50,7 +50,7 @@ final class ConnectionLimits
     /** Nanoseconds of a pause after a search that closed nothing, and after {@see closeSlowConnections()}. */
     private const SEARCH_PAUSE_NANOSECONDS = 50_000_000;
 
-    /** The server counts as full after a series of waits for room that has lasted this long. */
+    /** The server counts as full ({@see isFull()}) after a series of waits for room that has lasted this long. */
     private const FULL_AFTER_NANOSECONDS = 1_000_000_000;
     /** Maximum time between two waits for room in the same series. */
     private const REPEAT_WITHIN_NANOSECONDS = 300_000_000;
@@ -58,7 +58,7 @@ final class ConnectionLimits
     /** @var array<string, int> number of connections, by the client's network */
     private array $connectionCounts = [];
 
-    /** @var array<string, string> by a trusted proxy's address: its network, whose limit does not apply to the proxy */
+    /** @var array<string, string> network by address of a trusted proxy, to which the network's limit does not apply */
     private array $proxies = [];
 
     /** @var array<string, int> by network ('' for all networks): earliest time of the next search by hrtime() */
@@ -71,7 +71,7 @@ final class ConnectionLimits
     private int $waitingSince = 0;
     private int $lastWaitAt = 0;
 
-    /** Whether the last unsuccessful search of all networks found enough connections that would soon be closable. */
+    /** Whether many connections will be closable soon, as of the last search of all networks that closed nothing. */
     private bool $roomExpected = false;
 
     /** Number of descriptors that the system's limit leaves for connections and uploaded files. */
@@ -104,7 +104,8 @@ final class ConnectionLimits
     }
 
     /**
-     * Returns whether a new connection may stay open. If the client's network has too many, tries to close some.
+     * Returns whether a new connection may stay open. If the client's network has too many connections, tries to close
+     * some of them.
      *
      * @param array<Connection> $connections all connections of the server
      */
@@ -137,7 +138,7 @@ final class ConnectionLimits
         }
     }
 
-    /** Exempts a trusted proxy from the limit of its network, while the network has connections. */
+    /** Exempts a trusted proxy from the limit of its network, until the last connection of this network has ended. */
     public function trust(Peer $peer): void
     {
         if (isset($this->connectionCounts[$peer->network])) {
@@ -227,7 +228,7 @@ final class ConnectionLimits
         );
     }
 
-    /** Records that a connection has to wait for room. If room is expected soon, the server does not count as full. */
+    /** Records a wait for room. If room is expected soon, begins another series, so that {@see isFull()} is false. */
     public function recordWait(): void
     {
         $now = (int) hrtime(true);
@@ -237,7 +238,7 @@ final class ConnectionLimits
         $this->lastWaitAt = $now;
     }
 
-    /** Returns whether connections have waited for a second or more. A load balancer should use other servers then. */
+    /** Returns whether connections have waited for a second or more. A load balancer should then avoid this server. */
     public function isFull(): bool
     {
         return hrtime(true) - $this->lastWaitAt <= self::REPEAT_WITHIN_NANOSECONDS

@@ -10,8 +10,8 @@ use Spindle\Http\Internal\Form\BodyParser;
 use Spindle\Http\Internal\Message\Peer;
 
 /**
- * Finds the connection of a request, although no property of the request leads to it. A handler may dump a request, for
- * example by var_export() or (array). A property would add the requests of other clients to the dump.
+ * Finds the connection of a request. No property of the request refers to the connection, because a handler may dump
+ * the request, for example by var_export() or (array). A property would add the requests of other clients to the dump.
  */
 final class ConnectionReference
 {

@@ -36,7 +36,6 @@ final class Counters
     /** Connections that were closed immediately because their IPv4 address or IPv6 /64 network had too many. */
     public int $rejected = 0;
 
-    /** Connections that were closed to make room for others. */
     public int $evicted = 0;
 
     /** @var array<int, int> responses by status */
@@ -53,16 +52,15 @@ final class Counters
     /** Responses that an exception has cut off after their head. */
     public int $cutOff = 0;
 
-    /** @var array<int, int> responses by bucket of their duration; the last bucket is above all bounds */
+    /** @var array<int, int> responses by bucket of their duration; the last one is for durations above all bounds */
     public array $durationCounts = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
 
-    /** Sum of the durations of all responses. */
     public int $totalNanoseconds = 0;
 
     /** @var array<string, array{int, int, int}> by route: responses, total nanoseconds, errors (5xx or cut off) */
     public array $routes = [];
 
-    /** @param int $nanoseconds from the head of the request to the response */
+    /** @param int $nanoseconds time from the arrival of the request's head to the response */
     public function countAnswer(int $status, int $nanoseconds, ?string $route): void
     {
         if ($route !== null) {

@@ -12,12 +12,12 @@ use Spindle\Internal\Warnings;
 /** Opens listening sockets, and removes the files of Unix sockets. */
 final class Listeners
 {
-    /** Maximum connections that the kernel queues for a busy server. The setting net.core.somaxconn may be lower. */
+    /** Maximum connections that the kernel queues for a busy server, unless net.core.somaxconn is lower. */
     private const BACKLOG = 4_096;
 
     /**
-     * TCP_KEEPIDLE, TCP_KEEPINTVL and TCP_KEEPCNT of tcp(7): after 60 s of silence, a probe every 15 s, at most four
-     * probes. The probes detect clients whose machine is off or unreachable.
+     * TCP_KEEPIDLE, TCP_KEEPINTVL and TCP_KEEPCNT of tcp(7). After 60 s without bytes, the kernel sends a probe every
+     * 15 s, and drops the connection after four probes without answer: the client's machine is off or unreachable.
      */
     private const KEEPALIVE_OPTIONS = [4 => 60, 5 => 15, 6 => 4];
 
@@ -52,11 +52,9 @@ final class Listeners
     }
 
     /**
-     * Checks that the process can accept a connection.
-     *
      * @param list<string> $addresses
      *
-     * @throws ListenException when the limit of open files is too low
+     * @throws ListenException when the limit of open files is too low to accept connections
      */
     public static function checkDescriptors(array $addresses): void
     {

@@ -22,7 +22,8 @@ final class LoopLag
     private float $last = 0.0;
 
     /**
-     * Measurements of the last minute that are higher than all later ones, the highest first.
+     * Measurements of the last minute that are higher than all later ones, the highest first. Any other measurement can
+     * be dropped: a later one is at least as high, and stays longer, so that {@see max()} never needs the earlier one.
      *
      * @var list<array{int, float}> time by hrtime(), and lag in seconds
      */

@@ -122,7 +122,7 @@ final class OutgoingBody
                 }
             }
         } catch (\Throwable $failure) {
-            if ($hasSent) { // otherwise, the head may be unsent, and the caller can still replace the response
+            if ($hasSent) { // otherwise, the head is not flushed: the caller can still replace an unsent response
                 $timed->flush();
             }
             throw $failure;
@@ -136,15 +136,17 @@ final class OutgoingBody
     }
 
     /**
-     * Yields the bytes to be sent. Each piece is read when it is requested. Also yields "" after each wait, and before
-     * a wait for the body, so that the caller can check whether the connection is still open.
+     * Yields the bytes to be sent. Each piece is read when the caller requests it.
+     *
+     * Yields "" before and after a wait for more of the body, and after other connections were served. So the caller
+     * can check each time whether the connection is still open.
      *
      * @param int|null $length  bytes; null when unknown
      * @param bool     $chunked whether to yield the pieces as chunks: RFC 9112, 7.1
      *
      * @return \Generator<int, string>
      *
-     * @throws \LengthException at the end when the body is shorter than $length, or before the last piece when longer
+     * @throws \LengthException before the last piece if the body is longer than $length; at the end if it is shorter
      */
     public function pieces(?int $length, bool $chunked): \Generator
     {
@@ -186,7 +188,7 @@ final class OutgoingBody
         IterableStream::finish($this->stream);
     }
 
-    /** Ends the body if it is an event stream. Such a body may have no end, and its client reconnects. */
+    /** Ends the body if it is an event stream, because an event stream may have no end. The client reconnects. */
     public function stop(): void
     {
         if ($this->stream instanceof EventStream) {
@@ -208,7 +210,7 @@ final class OutgoingBody
         }
     }
 
-    /** Returns whether the iterator of a closed body has not ended. Its `finally` blocks may suspend. */
+    /** Returns whether the iterator of a closed body is still running: its `finally` blocks may suspend the fiber. */
     public function isEnding(): bool
     {
         return $this->closeCalls > 0 || $this->stream instanceof EventStream && $this->stream->isRunning();

@@ -11,7 +11,7 @@ final class PoolStatistics
 {
     private function __construct() {}
 
-    /** @return array<string, int|float> the values that are finite numbers; a warning names all other values */
+    /** @return array<string, int|float> the values that are finite numbers; each other value is named in a warning */
     public static function of(Statistics $pool, Service $service): array
     {
         try {

@@ -4,7 +4,10 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Server;
 
-/** Checks whether a client sends a body fast enough. Counts only the time in which the server waits for the body. */
+/**
+ * Checks whether a client sends a body fast enough. A window ends when the server has waited for the body for
+ * HttpServerOptions::$rateWindow seconds in all. In each window, the client must transfer a minimum number of bytes.
+ */
 final class RateWindow
 {
     /** Bytes that the transport had received and sent when the window began. */

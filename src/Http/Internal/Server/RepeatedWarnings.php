@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Server;
 
-/** Decides which occurrences of an event are reported: the first one, and each one after a minute without any. */
+/** Decides whether an occurrence of an event is reported: only if none occurred in the minute before. */
 final class RepeatedWarnings
 {
     /** Nanoseconds without an occurrence after which an event is reported again. */

@@ -6,7 +6,7 @@ namespace Spindle\Http\Internal\Server;
 
 use Spindle\Http\Internal\Message\Head;
 
-/** Names the request that caused an event. Keeps no record of open requests, because that would slow each of them. */
+/** Names the request that caused an event. Keeps no list of open requests, because a list would slow all requests. */
 final readonly class RequestName
 {
     private const MAX_TARGET_BYTES = 200;
@@ -14,7 +14,6 @@ final readonly class RequestName
     /** Maximum number of stack frames that are searched, so that an endless recursion does not use all memory. */
     private const MAX_FRAMES = 500;
 
-    /** Maximum number of requests in a message when the cause is unknown. */
     private const MAX_NAMED_REQUESTS = 3;
 
     public function __construct(private Service $service) {}
@@ -65,7 +64,7 @@ final readonly class RequestName
         return $current === '' ? $this->openRequests() : " while it handled {$current}";
     }
 
-    /** Returns the {@see clause()} after exit() or a fatal error, for the open request whose fiber has ended. */
+    /** Returns the {@see clause()} when the process ends: exit() or a fatal error has ended the request's fiber. */
     public function clauseAtEnd(): string
     {
         foreach ($this->exchanges() as $exchange) {

@@ -40,7 +40,7 @@ final class Responder
         $this->timed->closeAfterResponse = true;
     }
 
-    /** Sends the response of a handler. A short response is only collected: the connection sends several at once. */
+    /** Sends the response of a handler. A short one is only collected, because the connection sends several at once. */
     public function answer(ResponseInterface $response, ServerExchange $exchange): void
     {
         $head = $exchange->head;
@@ -96,7 +96,7 @@ final class Responder
         if (!\is_string($body) && !$exchange->awaitsContinue()) {
             $body = ResponseWriter::shortBody($body) ?? $body;
             if (!$this->isCurrent($exchange)) {
-                // Reading the body may suspend, and the client may leave then.
+                // Reading the body may suspend, and the client may close the connection during this wait.
                 throw ClientDisconnectedException::closed();
             }
         }
@@ -131,7 +131,8 @@ final class Responder
                 $this->body = $body;
                 $this->service->stopping ? $body->stop() : null;
                 if ($exchange->awaitsContinue()) {
-                    // the first piece may read the request body; this sends "100 Continue", which must precede the head
+                    // The code that creates the first piece may read the request body. This read sends "100 Continue",
+                    // which must be sent before the head of the response.
                     $pieces->current();
                     $this->isCurrent($exchange) || throw ClientDisconnectedException::closed();
                     $headStart = $headEnd = \strlen($timed->outgoing);
@@ -165,7 +166,7 @@ final class Responder
         return $keepAlive;
     }
 
-    /** Releases an answered request. First waits until the response body's iterator ends: it may use uploads. */
+    /** Releases an answered request. First waits for the end of the response body's iterator: it may use uploads. */
     public function release(ServerExchange $exchange): void
     {
         [$body, $this->endingBody] = [$this->endingBody, null];
@@ -235,7 +236,7 @@ final class Responder
         $this->timed->linger();
     }
 
-    /** Sends as much of a response of the server itself as the kernel accepts. The caller has to end the connection. */
+    /** Sends a response of the server itself, as far as the kernel accepts it now. The caller ends the connection. */
     public function refuseNow(int $status, string $message, ServerExchange $exchange): void
     {
         $now = (int) hrtime(true);
@@ -261,7 +262,7 @@ final class Responder
         $this->service->counters->countAnswer($status, $now - $exchange->startedAt, $exchange->route?->getName());
     }
 
-    /** Closes a response body. Logs an exception of close(), because it must not replace the response. */
+    /** Closes a response body. Logs an exception of close(), which must not replace the response. */
     private function closeUnneeded(OutgoingBody $body): void
     {
         try {

@@ -46,10 +46,10 @@ final class ResponseWriter
 
     private const MAX_CACHED_NAMES = 64;
 
-    /** @var array<array-key, bool> by valid field name: whether it is one of SERVER_FIELDS */
+    /** @var array<array-key, bool> by valid field name: whether the name is one of SERVER_FIELDS */
     private array $names = [];
 
-    /** Many responses have the same head. So the last cacheable head is kept, with its status line and fields. */
+    /** Many responses have the same head. So the last head to which the handler gave no Content-Length is kept. */
     private string $lastStatusLine = '';
 
     /** @var array<array-key, mixed> */
@@ -139,7 +139,7 @@ final class ResponseWriter
         $bytes = $body->read($size + 1);
         if (\strlen($bytes) > $size) {
             if ($size === 0 || StreamSize::of($body) === null) {
-                return null; // the size is uncertain: see length()
+                return null; // the reported size may be wrong: see length()
             }
             StreamSize::throwUnlessGrown($body, $size);
             $bytes = substr($bytes, 0, $size);
@@ -166,7 +166,7 @@ final class ResponseWriter
             }
         }
 
-        // For HEAD, the handler may have emptied the body. Then its Content-Length counts instead of the size 0.
+        // For HEAD, the handler may have emptied the body. Then the given Content-Length counts instead of the size 0.
         return $size > 0 || $size === 0 && $request->method !== 'HEAD' ? $size : self::givenLength($response) ?? $size;
     }
 
@@ -177,7 +177,10 @@ final class ResponseWriter
         return preg_match('/^\d{1,18}$/D', $given) === 1 ? (int) $given : null;
     }
 
-    /** Returns another library's response head without Date and Content-Length; null if headLines() has to build it. */
+    /**
+     * Returns the head of a response of another PSR-7 library, without Date and Content-Length. Returns null if only
+     * {@see headLines()} can build this head.
+     */
     private function reusableHead(ResponseInterface $response, int $length): ?string
     {
         $status = $response->getStatusCode();
@@ -223,7 +226,7 @@ final class ResponseWriter
     }
 
     /**
-     * Returns $headers, but hides PSR-7's types from static analysis: another library's values may have other types.
+     * Returns $headers, but hides PSR-7's types from static analysis: other libraries may return other types.
      *
      * @param array<array-key, mixed> $headers
      *
@@ -321,7 +324,7 @@ final class ResponseWriter
 
     /**
      * Returns whether a handler's field is sent. Of {@see CONNECTION_FIELDS}, only Upgrade with status 426 is sent,
-     * because it names the required protocol. RFC 9110, 15.5.22.
+     * because Upgrade then names the protocol that the client has to use. RFC 9110, 15.5.22.
      *
      * @param string $key name in lower case
      */

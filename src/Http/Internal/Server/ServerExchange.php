@@ -15,7 +15,7 @@ use Spindle\Http\Internal\Message\Peer;
 use Spindle\Http\Internal\Message\RequestExchange;
 use Spindle\Http\MatchedRoute;
 
-/** A request on a connection. Does not keep the connection in memory, because handlers may keep requests longer. */
+/** A request on a connection. Does not keep a closed connection in memory, although a handler may keep the request. */
 final class ServerExchange implements RequestExchange
 {
     private ?DeferredCancellation $cancellation = null;
@@ -55,7 +55,7 @@ final class ServerExchange implements RequestExchange
     private $logFields = [];
 
     /**
-     * Declares no native types and no readonly. They would take more time than the rest of the constructor.
+     * Declares no native types and no readonly, because both would take more time than the rest of the constructor.
      *
      * @param ConnectionReference $connection
      * @param Head                $head

@@ -27,10 +27,10 @@ use Spindle\Internal\Network\ForkedSockets;
 /** The state that all connections of a server share: handler, options, limits, counters and deadlines. */
 final class Service implements FileDescriptors
 {
-    /** Minimum nanoseconds from a check of all deadlines to the next one, unless an earlier deadline is added. */
+    /** All deadlines are checked at most once in this number of nanoseconds, unless an earlier deadline is added. */
     private const MIN_CHECK_NANOSECONDS = 100_000_000;
 
-    /** Seconds for which the server, after it has ended its side, waits for bytes or the end of the client's side. */
+    /** Seconds of each wait for the end of the client's side: {@see TimedTransport::linger()}. */
     private const LINGER_SECONDS = 2.0;
 
     /** @var array<int, Connection> */
@@ -38,7 +38,7 @@ final class Service implements FileDescriptors
 
     public bool $stopping = false;
 
-    /** True while the server stops or is full: a response then ends its connection if no other request has arrived. */
+    /** True while the server stops or is full. A response then ends its connection, unless a request follows. */
     public bool $closesAfterResponse = false;
 
     /** Number of requests whose handler has not returned. */
@@ -75,10 +75,10 @@ final class Service implements FileDescriptors
     /** @var \Closure(): void called when a connection has ended */
     public \Closure $onConnectionEnd;
 
-    /** @var (\Closure(): void)|null called after a handler that left buffers open or closed the server's buffer */
+    /** @var (\Closure(): void)|null called after a handler that left output buffers open, or closed the server's */
     public ?\Closure $closeOutputBuffers = null;
 
-    /** @var \WeakMap<self, true>|null services that {@see onShutdown()} handles; null before the first */
+    /** @var \WeakMap<self, true>|null services that {@see onShutdown()} handles; null before the first one */
     private static ?\WeakMap $answeredOnExit = null;
 
     /** @param \Closure(ServerRequestInterface): mixed $handler handler that should return a response */
@@ -139,7 +139,7 @@ final class Service implements FileDescriptors
         return false;
     }
 
-    /** Records that a new connection waits. Responses end their connections until {@see markNotFull()} is called. */
+    /** Records that a new connection waits for room. Until {@see markNotFull()}, responses end their connections. */
     public function markFull(): void
     {
         $this->connectionLimits->recordWait();
@@ -212,19 +212,18 @@ final class Service implements FileDescriptors
         ));
     }
 
-    /** Returns whether this process is a fork of the process that serves the connections. */
     public function isInFork(): bool
     {
         return $this->pid !== null && $this->pid !== getmypid();
     }
 
     /**
-     * Kills this process if a handler has forked it. Otherwise the fork would serve too: it would answer requests of
-     * other clients, and keep the port in use. A process that was forked before the first connection may serve.
+     * Kills this process if a handler has forked it. Otherwise the fork would be a second server: it would answer
+     * requests of other clients, and keep the port in use. A process forked before the first connection may serve.
      *
-     * Called as soon as code of the application returns. If the fiber suspended first, the event loop of the fork would
-     * read requests of other clients. Also called by callbacks of the event loop, because the application may suspend
-     * in the fork.
+     * Called as soon as code of the application returns, before the fiber suspends. Otherwise the event loop of the
+     * fork would read requests of other clients. Also called by callbacks of the event loop, because the application
+     * may suspend in the fork.
      */
     public function killIfForked(): void
     {
@@ -265,7 +264,7 @@ final class Service implements FileDescriptors
         }
     }
 
-    /** Called in a fork that is about to end. Otherwise, PHP's shutdown would close the parent's TLS connections. */
+    /** Prevents that the end of a fork also ends the TLS connections, which the parent process still uses. */
     private function detachConnections(): void
     {
         ForkedSockets::detach(array_values(array_filter(array_map(
@@ -283,7 +282,7 @@ final class Service implements FileDescriptors
         }
     }
 
-    /** Returns the response to a request when too many are in flight. Closes connections of slow clients. */
+    /** Returns the response to a request when too many requests are in flight. Closes connections of slow clients. */
     public function overloaded(): ResponseInterface
     {
         $this->connectionLimits->closeSlowConnections($this->connections);

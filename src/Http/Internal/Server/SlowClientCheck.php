@@ -11,7 +11,7 @@ final class SlowClientCheck
     private const MIN_NANOSECONDS = 3_000_000_000;
     private const FACTOR = 20;
 
-    /** Start of the measurement; -1 if there was none. */
+    /** Value of $time in {@see isTooSlow()} when the measurement began; -1 before the first measurement. */
     private int $measuredAt = -1;
 
     /** Bytes transferred before the measurement. */
@@ -21,12 +21,12 @@ final class SlowClientCheck
     public function __construct(private readonly int $minRate) {}
 
     /**
-     * Returns whether the client was too slow since the measurement began. Begins another measurement if there was
-     * none, or if the client was fast enough.
+     * Returns whether the client was too slow since the measurement began. Begins a measurement if there is none, or
+     * if the client was fast enough.
      *
-     * @param int $waitStart when the server began to wait, on the clock of $time; earlier measurements are ignored
-     * @param int $time now: by hrtime(), or the nanoseconds for which the server has waited for the body so far
-     * @param int $bytes bytes transferred so far
+     * @param int $waitStart value of $time when the server began to wait; a measurement that began earlier is ignored
+     * @param int $time      now: by hrtime(); for request bodies, the nanoseconds of all waits for bodies so far
+     * @param int $bytes     bytes transferred so far
      */
     public function isTooSlow(int $waitStart, int $time, int $bytes): bool
     {

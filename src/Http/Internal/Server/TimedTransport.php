@@ -14,7 +14,7 @@ use Spindle\Internal\Async\FiberQueue;
  */
 final class TimedTransport
 {
-    /** Maximum number of extensions of the wait in {@see linger()}: 15 waits of Service::LINGER_SECONDS are 30 s. */
+    /** Maximum number of waits after the first one in {@see linger()}: 15 waits of Service::LINGER_SECONDS are 30 s. */
     private const MAX_LINGER_EXTENSIONS = 14;
 
     /** Maximum bytes that {@see discardReceived()} receives in one read, and in one call. */
@@ -38,7 +38,6 @@ final class TimedTransport
 
     public bool $closed = false;
 
-    /** Whether a fiber waits for bytes of a request's body. */
     public bool $bodyAwaited = false;
 
     /** Number of requests so far. The number identifies the current request. */
@@ -47,7 +46,6 @@ final class TimedTransport
     /** Time of the last response, by hrtime(). */
     public int $answeredAt = 0;
 
-    /** Checks the upload rate; created when the server first waits for a body. */
     private ?RateWindow $uploadRate = null;
 
     /** Fibers that wait until the kernel has accepted all collected bytes; null before the first wait. */
@@ -56,7 +54,6 @@ final class TimedTransport
     /** Bytes that the kernel had accepted when the current wait for the client began. */
     private int $sentBefore = 0;
 
-    /** Created when the server is full and waits for the client. */
     private ?SlowClientCheck $slowClientCheck = null;
 
     private int $lingerExtensions = 0;
@@ -94,7 +91,6 @@ final class TimedTransport
         $this->awaitBytes(Phase::Body);
     }
 
-    /** Starts the wait for the rest of a body that no handler reads. */
     public function discardBody(): void
     {
         $this->awaitBytes(Phase::Discard);
@@ -151,7 +147,7 @@ final class TimedTransport
 
     /**
      * Starts the wait for the next piece of a streamed response. While a fiber waits for the request's body, the phase
-     * is {@see Phase::Body}, so that its deadline applies.
+     * is {@see Phase::Body}, so that the deadline of the body applies.
      */
     public function enterStream(): void
     {
@@ -171,7 +167,6 @@ final class TimedTransport
         }
     }
 
-    /** Sends collected bytes without waiting. */
     public function flush(): void
     {
         $this->flushQueued = false;
@@ -280,8 +275,8 @@ final class TimedTransport
     }
 
     /**
-     * Returns whether the client must lose its connection while the server is full: the server waits for the client,
-     * which has transferred too few bytes since an earlier call.
+     * Returns whether the client is so slow that its connection is closed while the server is full: the server waits
+     * for the client, and the client has transferred too few bytes since an earlier call.
      */
     public function isTooSlowWhenFull(int $now): bool
     {
@@ -335,7 +330,6 @@ final class TimedTransport
         }
     }
 
-    /** Ends this side of the connection after all bytes were sent. */
     private function endOutput(): void
     {
         if ($this->peerEnded) {

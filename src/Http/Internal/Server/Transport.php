@@ -15,7 +15,7 @@ final class Transport
     /** Maximum bytes per write. A write copies its bytes. Without a maximum, each write would copy all unsent bytes. */
     private const MAX_SEND_BYTES = 262_144;
 
-    /** Socket option of Linux; the first byte is the connection's state. TCP_CLOSE_WAIT: the client has sent a FIN. */
+    /** Socket option of Linux. Its first byte is the connection's state: TCP_CLOSE_WAIT after a FIN of the client. */
     private const TCP_INFO = 11;
     private const TCP_CLOSE_WAIT = 8;
 
@@ -29,12 +29,11 @@ final class Transport
 
     public bool $paused = false;
 
-    /** Whether some bytes are unsent. */
     public bool $sending = false;
 
     private bool $closed = false;
 
-    /** Whether the connection will end in the way that shows an incomplete response: {@see markIncomplete()}. */
+    /** Whether the end of the connection will show that the response is incomplete: {@see markIncomplete()}. */
     private bool $isIncomplete = false;
 
     /** Whether the other side has reset the connection, TLS has failed, or bytes could not be sent. */
@@ -48,7 +47,7 @@ final class Transport
 
     private bool $hasHandshakeBegun = false;
 
-    /** Null once the stream is closed, so that the two objects do not keep each other in memory. */
+    /** Null once the stream is closed, so that this object and the connection do not keep each other in memory. */
     private ?TransportEvents $events;
 
     /** Bytes received, and bytes that the kernel has accepted. */
@@ -77,7 +76,7 @@ final class Transport
     }
 
     /**
-     * @param \Closure(string): void $warn called for a faulty certificate of this side
+     * @param \Closure(string): void $warn called for a faulty certificate of the server
      *
      * @return bool|null whether the TLS handshake has succeeded; null while more bytes of the client are needed
      */
@@ -92,7 +91,7 @@ final class Transport
         [$done, , $warning] = Warnings::of(
             fn() => stream_socket_enable_crypto($this->stream, true, Certificates::CRYPTO_METHOD),
         );
-        // A client can cause only warnings that begin with "SSL". Other warnings are about the files of this side.
+        // A client can cause only warnings that begin with "SSL". Others are about the server's certificate files.
         if ($warning !== '' && !str_starts_with(Warnings::reason($warning), 'SSL')) {
             $warn('TLS connections fail because of the certificate: ' . strtok(Warnings::reason($warning), ';'));
         }
@@ -111,7 +110,7 @@ final class Transport
             // Reads a whole record, because the event loop does not report decrypted unread bytes: RFC 8446, 5.1.
             [$bytes, $warning] = Warnings::of(fn() => fread($this->stream, max($size, self::TLS_RECORD_BYTES)));
         } else {
-            // Faster than fread(). Causes no warnings, and distinguishes the end from no data.
+            // stream_socket_recvfrom() is faster than fread(), never warns, and distinguishes the end from no data.
             $bytes = stream_socket_recvfrom($this->stream, $size);
             if ($bytes === '') {
                 return '';
@@ -139,7 +138,7 @@ final class Transport
      */
     public function hasUnreadEnd(): bool
     {
-        // An empty string sends nothing, and fails after a reset.
+        // Sending an empty string transfers no byte, but fails after a reset.
         [$sent] = Warnings::of(fn() => stream_socket_sendto($this->stream, ''));
         if ($sent !== 0) {
             return $this->broken = true;
@@ -170,7 +169,7 @@ final class Transport
     public function send(string $bytes): bool
     {
         if (!$this->sending && \strlen($bytes) <= self::MAX_SEND_BYTES) {
-            // PHP warns when the other side has closed the connection, which is not an error here.
+            // writeFast() hides the warning that the client has closed the connection. Clients may do so at any time.
             $sent = Warnings::writeFast($this->stream, $bytes);
             if ($sent === false) {
                 $this->broken = true;
@@ -211,7 +210,8 @@ final class Transport
      * Makes the connection end in a way that shows clients that the response is incomplete, even if this process is
      * killed. Call it again with false once the response is complete.
      *
-     * TLS then ends without its closing alert, TCP with a reset, which needs ext-sockets. Unix sockets support neither.
+     * TLS then ends without its closing alert. Plain TCP ends with a reset, which needs ext-sockets. The end of a Unix
+     * socket can't show this.
      */
     public function markIncomplete(bool $isIncomplete): void
     {
@@ -230,7 +230,7 @@ final class Transport
         $this->isIncomplete = $isIncomplete && ($this->secure || $socket !== null);
     }
 
-    /** Ends this side of the connection. If the end has to be a reset, only {@see close()} ends the connection. */
+    /** Ends this side of the connection. If the end has to be a reset, does nothing: {@see close()} sends the reset. */
     public function end(): void
     {
         if ($this->secure && !$this->isIncomplete) {
@@ -294,7 +294,7 @@ final class Transport
         [$this->unsent, $this->sentOffset, $this->sending] = ['', 0, false];
     }
 
-    /** Returns whether the client has reset a TLS connection. The kernel then has no address of the client. */
+    /** Returns whether the client has reset a TLS connection: then the kernel no longer knows the client's address. */
     private function wasReset(): bool
     {
         return stream_socket_get_name($this->stream, true) === false;
