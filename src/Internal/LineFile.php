@@ -17,8 +17,9 @@ final class LineFile
     public function __construct(private readonly mixed $stream, private readonly ?PipeWriter $writer = null) {}
 
     /**
-     * Opens standard error, and does not change its blocking mode, because other processes may share the mode. If
-     * standard error is a pipe, opens it again in non-blocking mode. So only writes to a terminal or a file can block.
+     * Opens standard error, and does not change the blocking mode of descriptor 2, because other processes may share
+     * this mode. If standard error is a pipe, opens the pipe a second time in non-blocking mode, which no other process
+     * shares. So only writes to a terminal or a file can block.
      */
     public static function standardError(): self
     {

@@ -37,7 +37,7 @@ final class LoadedFiles
         self::$lastRecordAt = $now;
     }
 
-    /** Keeps the text of a loaded file, unless the file may have changed since. */
+    /** Keeps the text of a loaded file, unless the file may have changed since PHP loaded it. */
     public static function keepText(string $file): void
     {
         $text = Files::read($file);
@@ -87,7 +87,7 @@ final class LoadedFiles
     {
         $cacheDelay = self::cacheDelay($file);
 
-        return $cacheDelay === null ? null : $cacheDelay + 1; // a change time may be known only to the second
+        return $cacheDelay === null ? null : $cacheDelay + 1; // changedSinceLoad() may add 1 s to a change time
     }
 
     public static function enablesOpcodeCache(): bool
@@ -112,7 +112,7 @@ final class LoadedFiles
         return is_file($path) ? fileinode($path) . ' ' . filesize($path) . ' ' . filectime($path) : '';
     }
 
-    /** Returns the phar's path for a file in a phar: the times of the file itself are from before the packing. */
+    /** Returns the phar's path for a file in a phar, because such a file keeps the times that it had before packing. */
     private static function path(string $file): string
     {
         $isInArchive = str_starts_with($file, 'phar://') && preg_match('~^phar://(.+?\.phar)/~', $file, $archive) === 1;
@@ -152,14 +152,17 @@ final class LoadedFiles
         return \is_float($first) ? $first : 0.0;
     }
 
-    /** Returns the earliest time at which PHP may have compiled the code that it has loaded at `$loaded` or later. */
+    /**
+     * Returns the earliest time at which PHP may have compiled the code that this process loaded at `$loaded` or later.
+     * With OPcache, that time can be earlier than `$loaded`.
+     */
     private static function earliestCompileTime(string $file, float $loaded): float
     {
         if (!self::usesOpcodeCache()) {
             return $loaded;
         }
         if (!(bool) \ini_get('opcache.validate_timestamps') && (string) \ini_get('opcache.file_cache') !== '') {
-            return 0.0; // the file cache may have any age
+            return 0.0; // OPcache may have written the code to its file cache at any time
         }
         if (self::isCommandLine()) {
             return $loaded;

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Internal;
 
-/** Bytes from a pipe are not a frame, because another program has written to the pipe. */
+/** Thrown when bytes from a pipe are not a frame, for example because another program has written to the pipe. */
 final class MalformedFrameException extends \UnexpectedValueException
 {
     private function __construct(string $message)
@@ -12,7 +12,7 @@ final class MalformedFrameException extends \UnexpectedValueException
         parent::__construct($message);
     }
 
-    /** Creates the exception for bytes at an offset. "It" in the message is the process that the pipe comes from. */
+    /** Creates the exception for bytes at an offset. "It" in the message is the process that owns the pipe. */
     public static function at(string $bytes, int $at): self
     {
         return new self(

@@ -6,7 +6,7 @@ namespace Spindle\Internal;
 
 use Amp\Cancellation;
 
-/** The methods of an executor that run a task for each value of an input. They differ only in two flags. */
+/** The methods of an executor that run a task for each value of an input. The methods differ in two arguments. */
 trait MapsInput
 {
     public function map(iterable $input, callable $task, ?Cancellation $cancellation = null): \Generator

@@ -40,8 +40,6 @@ final class NumberRange
     }
 
     /**
-     * Checks time limits of an options object.
-     *
      * @param array<string, float|null> $options limits in seconds, by name: INF for no limit, null for an unset option
      *
      * @throws \ValueError unless each number is above 0
@@ -56,8 +54,6 @@ final class NumberRange
     }
 
     /**
-     * Checks numbers of an options object.
-     *
      * @param array<string, int|null> $options numbers by name; null for an unset option
      *
      * @throws \ValueError unless each number is at least 1

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Internal;
 
-/** Functions for generators that pass on items of another generator or a process, and refuse values from send(). */
+/** Functions for generators that yield the results of tasks. A task can't receive a value of Generator::send(). */
 final class OneWayGenerator
 {
     /**
@@ -23,9 +23,9 @@ final class OneWayGenerator
     }
 
     /**
-     * Yields the generator of a task without keeping a reference to that generator. So when the reader drops the
-     * generator, PHP destroys it, and the task ends. But PHP keeps a yielded value until the reader requests the next
-     * one. This method ends at that request. The caller must then delegate to {@see release()}, which frees the value.
+     * Yields `$items`, the generator of a task, and keeps no reference to `$items`. But PHP keeps the yielded value.
+     * When the reader requests the next value, this method ends. The caller must then delegate to {@see release()}, so
+     * that PHP drops `$items`. As soon as the reader has also dropped `$items`, PHP destroys it, and the task ends.
      *
      * @param \Generator<mixed, mixed, mixed, mixed> $items
      *

@@ -46,13 +46,13 @@ final class OutputBuffers
         }
     }
 
-    /** Returns whether the caller is {main} or a fiber of the loop. Others may inherit the buffers of their creator. */
+    /** Returns whether the caller is {main} or a fiber of the loop. Another fiber may have its creator's buffers. */
     private static function isOfTheLoop(): bool
     {
         $inner = [];
         foreach (debug_backtrace(\DEBUG_BACKTRACE_IGNORE_ARGS) as $frame) {
             if (($frame['class'] ?? '') === \Fiber::class) {
-                return ($inner['class'] ?? '') === self::LOOP_DRIVER_CLASS; // $inner: the fiber's function
+                return ($inner['class'] ?? '') === self::LOOP_DRIVER_CLASS; // the fiber runs the function of $inner
             }
             $inner = $frame;
         }

@@ -39,7 +39,7 @@ final readonly class Release
         $release = $missing = null;
         foreach ($this->paths as $name => $before) {
             $now = realpath($name);
-            // A path without links ($name === $before) may be missing because its release was removed. This is fine.
+            // A deployment may remove old releases. So a missing path without links ($name === $before) is no failure.
             if ($now === false && $name !== $before) {
                 $missing ??= $name;
             }
@@ -50,11 +50,12 @@ final readonly class Release
                 $folder = $isInRelease ? $release . substr($this->folder, \strlen($oldRelease)) : $folder;
             }
         }
-        // If the new release also lacks the working directory, the more precise exception below is thrown.
+        // If the new release also lacks the working directory, chdir() fails below. That exception is more precise.
         if ($missing !== null && ($release === null || is_dir($folder))) {
             throw ReleaseMismatchException::missing($missing);
         }
-        // The links may lead to the first release again, after an earlier call has followed them to another release.
+        // An earlier call may have changed to another release. If the links lead to the first release again, this
+        // process changes to $folder, its working directory at the start.
         if (getcwd() !== $folder && !Warnings::suppressed(static fn(): bool => chdir($folder)) && $release !== null) {
             throw ReleaseMismatchException::moved($release, "its working directory can't be changed to {$folder}");
         }

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Internal;
 
-/** A process can't load the current release of its application, so it has not changed its working directory. */
+/** Thrown when a process can't load the current release of its application. The working directory is not changed. */
 final class ReleaseMismatchException extends \RuntimeException
 {
     private function __construct(string $message)

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Internal;
 
-/** Thrown when a call would wait for the fiber that makes the call, so it would never return. */
+/** Thrown when a call would wait for the fiber that makes the call, so the call would never return. */
 final class SelfWaitException extends \LogicException
 {
     /**

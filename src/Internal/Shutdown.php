@@ -6,7 +6,10 @@ namespace Spindle\Internal;
 
 final class Shutdown
 {
-    /** Maximum depth of shutdown functions that register others. PHP does not report whether a function is the last. */
+    /**
+     * A shutdown function can register another one, and PHP does not report which function is the last. So callAfter()
+     * registers itself this number of times before it calls the callback.
+     */
     private const MAX_DEPTH = 10;
 
     private function __construct() {}

@@ -15,7 +15,7 @@ final class Terminal
         $this->initial = self::descriptors();
     }
 
-    /** Returns whether the terminal was closed. If so, a SIGHUP was caused by that, not sent by a user. */
+    /** Returns whether the terminal was closed. If so, a SIGHUP comes from the system, and not from a user. */
     public function isClosed(): bool
     {
         return array_diff($this->initial, self::descriptors()) !== [];

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Internal;
 
-/** Reads the message and code of an exception, to which a subclass may have assigned values of any type. */
+/** Reads the message and the code of an exception. A subclass may have assigned values of any type to both. */
 final class ThrownText
 {
     private function __construct() {}
@@ -22,7 +22,7 @@ final class ThrownText
         }
     }
 
-    /** Returns the code. Some classes set null or an enum, and a property hook may throw. */
+    /** Returns the code. For an enum, returns its value or name; for null, or if a property hook throws, returns 0. */
     public static function code(\Throwable $thrown): int|string
     {
         try {

@@ -5,8 +5,8 @@ declare(strict_types=1);
 namespace Spindle\Internal;
 
 /**
- * Opens temporary files, and unlinks each of them before the first write. Only their owner has access. Programs that
- * this process starts do not inherit them.
+ * Opens temporary files, and unlinks each of them before the first write. Only the current user can open the files.
+ * Programs that this process starts do not inherit the files.
  * PHP can't create a file without a name (O_TMPFILE). So a file remains if this process is killed before it unlinks the
  * file. All file names of a process have the same prefix, so that a launcher can find and remove such files.
  */

@@ -84,7 +84,7 @@ final class Warnings
     }
 
     /**
-     * Writes as {@see write()} does, under the conditions of {@see readFast()}.
+     * Writes as {@see write()} does, but sets no error handler, for the reason of {@see readFast()}.
      *
      * @param resource $stream
      */
@@ -109,8 +109,9 @@ final class Warnings
     }
 
     /**
-     * Reads from a stream of the application. If the stream's wrapper is code of the application, it may suspend this
-     * fiber. All fibers share the error handler, so this method sets none then. `@` applies only to this fiber.
+     * Reads from a stream of the application. If the stream's wrapper is code of the application, the wrapper may
+     * suspend this fiber. For such a stream, this method sets no error handler, because all fibers share the handler,
+     * and only uses `@`, which applies to this fiber alone.
      *
      * @param resource     $stream
      * @param positive-int $bytes
@@ -121,7 +122,7 @@ final class Warnings
     }
 
     /**
-     * Writes to a stream of the application, under the conditions of {@see readApplicationStream()}.
+     * Writes to a stream of the application. Sets an error handler in the same cases as {@see readApplicationStream()}.
      *
      * @param resource $stream
      */

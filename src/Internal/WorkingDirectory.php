@@ -7,7 +7,10 @@ namespace Spindle\Internal;
 /** The working directory of this process, and paths that are relative to it. */
 final class WorkingDirectory
 {
-    /** Returns the directory from PWD with its symbolic links, which getcwd() would resolve; '' if it was removed. */
+    /**
+     * Returns the value of PWD, which may contain symbolic links. If PWD does not lead to the working directory,
+     * returns the result of getcwd(), which has no symbolic links; '' if the working directory was removed.
+     */
     public static function named(): string
     {
         $pwd = (string) getenv('PWD');

@@ -41,7 +41,7 @@ final class ProcessCredentials
         return str_starts_with($credentials, '0:');
     }
 
-    /** Returns whether effective and real ids are equal; false if unknown. If they differ, some shells reset them. */
+    /** Returns whether effective ids equal real ids; false if unknown. If they differ, shells may use the real ids. */
     public static function areReal(): bool
     {
         return (self::$isKnown ??= self::isKnown())

@@ -112,7 +112,7 @@ final class ClientStream
         return $self;
     }
 
-    /** @throws NetworkException when the stream is writable because connecting has failed */
+    /** @throws NetworkException when connecting has failed; the event loop reports such a stream as writable, too */
     private function finishConnecting(): void
     {
         $stream = $this->stream();
@@ -152,7 +152,7 @@ final class ClientStream
             )),
         );
         if ($stream === false) {
-            // PHP's warning does not mention that too many files are open, so this is checked here.
+            // If too many files are open, PHP's warning does not say so. So NullDevice checks this.
             throw NetworkException::because(
                 NullDevice::lacksDescriptor() ? 'too many open files' : Warnings::socketReason($warning),
             );
@@ -161,11 +161,7 @@ final class ClientStream
         return $stream;
     }
 
-    /**
-     * Looks up a host, and connects to one of its addresses with {@see connectToFirst()}.
-     *
-     * @throws NetworkException|CancelledException
-     */
+    /** @throws NetworkException|CancelledException */
     public static function connectToHost(string $host, int $port, ?ClientTls $tls, Deadline $deadline): self
     {
         return self::connectToFirst(DnsLookup::addresses($host, $deadline), $port, $tls, $deadline);
@@ -213,7 +209,6 @@ final class ClientStream
         }
     }
 
-    /** Returns an address in the form of PHP's stream functions. */
     public static function uri(string $host, int $port): string
     {
         return str_contains($host, ':') ? "tcp://[{$host}]:{$port}" : "tcp://{$host}:{$port}";
@@ -289,9 +284,7 @@ final class ClientStream
     }
 
     /**
-     * Performs the TLS handshake.
-     *
-     * @throws TlsException when it fails
+     * @throws TlsException when the TLS handshake fails
      * @throws NetworkException when the deadline has passed
      * @throws CancelledException
      */
@@ -386,7 +379,7 @@ final class ClientStream
     /**
      * @return resource
      *
-     * @throws NetworkException in a fork: it would receive bytes that are for the parent process
+     * @throws NetworkException in a fork, because the fork would receive bytes that are for its parent process
      */
     private function stream()
     {

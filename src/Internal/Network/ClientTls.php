@@ -36,11 +36,7 @@ final readonly class ClientTls
         private string $nameAdvice = '',
     ) {}
 
-    /**
-     * @param string $host     server name if the options have none
-     * @param string $advice   appended to the message about a certificate that can't be verified
-     * @param string $protocol protocol that is offered with ALPN; '' for none
-     */
+    /** @param string $host server name if the options have none; `$advice` and `$protocol` are as in the constructor */
     public static function of(TlsOptions $options, string $host, string $advice, string $protocol = ''): self
     {
         return new self(
@@ -89,8 +85,8 @@ final readonly class ClientTls
     }
 
     /**
-     * Returns whether the server rejected the client's certificate before it read the first request. Only TLS 1.3 makes
-     * this certain. With TLS 1.2, a server may ask for a certificate after it has read the request.
+     * Returns whether the server rejected the client's certificate before it read the first request. With TLS 1.2,
+     * returns false, because a server may ask for a certificate after it has read the request.
      *
      * @param resource $stream
      */

@@ -21,13 +21,13 @@ final class CloseOnExec
 
     /**
      * Calls a closure that opens sockets, and marks the sockets as close-on-exec. PHP can't return the descriptor of a
-     * socket. But the kernel assigns the lowest free descriptors, so they are known before the call. Without FFI, only
-     * calls the closure.
+     * socket. But the kernel always assigns the lowest free descriptors. So this method finds them before it calls the
+     * closure: it opens copies of standard error, and closes these copies. Without FFI, only calls the closure.
      *
      * @template T
      *
      * @param \Closure(): T $open
-     * @param int $sockets number of sockets that the closure opens; it may fail to open them
+     * @param int $sockets number of sockets that the closure opens; the closure may also fail and open none
      *
      * @return T
      */

@@ -11,7 +11,7 @@ use Revolt\EventLoop;
 use Spindle\Internal\Async\Condition;
 use Spindle\Internal\Async\Timeout;
 
-/** Waits with a deadline and a cancellation. While a client connects, only this class and DNS look-ups wait. */
+/** Waits with a deadline and a cancellation. A connecting client waits only here and in {@see DnsLookup}. */
 final readonly class Deadline
 {
     /** Maximum seconds of a timer. The event loop does not support much longer timers. */
@@ -36,13 +36,11 @@ final readonly class Deadline
             : self::in(round(max(0.0, $this->left()) / $attempts, 3), $this->cancellation);
     }
 
-    /** Returns a deadline that is at most `$seconds` from now. */
     public function within(float $seconds): self
     {
         return $this->left() <= $seconds ? $this : self::in($seconds, $this->cancellation);
     }
 
-    /** Returns the same deadline with another cancellation in addition. */
     public function orCancelledBy(Cancellation $other): self
     {
         return new self(
@@ -117,7 +115,7 @@ final readonly class Deadline
         return $this->cancellation === null ? $timeout : new CompositeCancellation($timeout, $this->cancellation);
     }
 
-    /** Returns the exception to throw when {@see asCancellation()} ended a wait: $cancelled, or a timeout exception. */
+    /** Returns the exception for a wait that {@see asCancellation()} ended: $cancelled, or a timeout exception. */
     public function failureOf(CancelledException $cancelled, string $for): NetworkException|CancelledException
     {
         return $this->cancellation?->isRequested() === true

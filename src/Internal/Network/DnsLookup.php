@@ -60,7 +60,7 @@ final class DnsLookup
             : throw NetworkException::because("the look-up of '{$name}' returned no address");
     }
 
-    /** Returns why a look-up has failed. The failures for IPv4 and IPv6 usually have the same message. */
+    /** Returns why a look-up has failed. Equal messages for IPv4 and IPv6 appear only once. */
     private static function reason(string $name, DnsException $failure): string
     {
         if (str_contains($failure->getMessage(), '(NXDomain)')) {

@@ -21,7 +21,7 @@ final class WriteBuffer
     /** Small parts that were added after the last of {@see $parts}. */
     public string $tail = '';
 
-    /** Bytes of the first part that were written. */
+    /** Number of bytes of the first part that were already written. */
     private int $offset = 0;
 
     public int $size = 0;

@@ -72,7 +72,7 @@ final class GuardianProcess
         if ($this->process === null) {
             return;
         }
-        Warnings::write($this->pipe, "\n"); // closing is not enough: a fork may keep the pipe open
+        Warnings::write($this->pipe, "\n"); // closing the pipe is not enough: a fork may have a copy
         fclose($this->pipe);
         proc_close($this->process);
         $this->process = null;

@@ -11,9 +11,9 @@ use Spindle\Internal\Warnings;
 final class PrivateDirectory
 {
     /**
-     * If the path of the system's temporary directory is longer than this, /tmp is used. So the path of a server's
-     * socket has at most 103 bytes: "/spindle-postgres-", 12 digits and "/.s.PGSQL.65535" add 45 bytes. Linux allows
-     * 107 bytes, and macOS 103.
+     * If the path of the system's temporary directory is longer than this limit, the constructor uses /tmp. So the path
+     * of a server's socket has at most 103 bytes: "/spindle-postgres-", 12 digits and "/.s.PGSQL.65535" add 45 bytes.
+     * Linux allows 107 bytes for the path of a socket, and macOS 103.
      */
     private const MAX_TEMPORARY_DIRECTORY_BYTES = 58;
 
@@ -65,7 +65,7 @@ final class PrivateDirectory
     }
 
     /**
-     * Copies a file into the directory, and returns its path. Only the current user can access the copy.
+     * Copies a file into the directory, and returns the path of the copy. Only the current user can access the copy.
      *
      * @throws ServerException
      */

@@ -15,7 +15,7 @@ final class Program
     /** Variables that programs get, in addition to the locale "C". */
     private const PASSED_VARIABLES = ['PATH', 'LD_LIBRARY_PATH'];
 
-    /** Shell script that runs a program in its own session, out of reach of a terminal's signals, if setsid exists. */
+    /** If setsid exists, this shell script runs a program in a new session, so that a terminal sends it no signals. */
     private const DETACH_SCRIPT = 'command -v setsid >/dev/null && exec setsid "$@"; exec "$@"';
 
     /** Shell script that makes a guardian ignore signals, because it must act after this process has ended. */

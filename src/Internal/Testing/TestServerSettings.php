@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Internal\Testing;
 
-/** Checks settings of the application for a temporary server. The server reads them from a file, one per line. */
+/** Checks the application's settings for a temporary server, which reads them from a file with one setting per line. */
 final class TestServerSettings
 {
     /**

@@ -54,7 +54,7 @@ final class TestServerState
         }
     }
 
-    /** Kills all processes of the server, and waits until they have ended, KILL_TIMEOUT at most. */
+    /** Kills all processes of the server, and waits until they have ended, but at most KILL_TIMEOUT. */
     public function kill(): void
     {
         Wait::until(function (): bool {
@@ -64,10 +64,10 @@ final class TestServerState
         }, self::KILL_TIMEOUT);
     }
 
-    /** @param (\Closure(): void)|null $afterKill called before the removal; frees shared memory that the files name */
+    /** @param (\Closure(): void)|null $afterKill frees shared memory, before the file with its id is removed */
     public function remove(?\Closure $afterKill = null): void
     {
-        Wait::until(function () use ($afterKill): bool { // repeats: a new process may still create files
+        Wait::until(function () use ($afterKill): bool { // repeated, because a new process may still create files
             $this->kill();
             if ($afterKill !== null) {
                 $afterKill();

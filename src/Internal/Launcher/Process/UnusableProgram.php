@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Internal\Launcher\Process;
 
-/** Explains why the system cannot execute a file. So posix_spawn and proc_open lead to the same texts. */
+/** Explains why the system can't execute a file, in the same words for both start methods (posix_spawn, proc_open). */
 final class UnusableProgram
 {
     /** The system reads at most this number of bytes to find the interpreter of a script. */
@@ -78,7 +78,7 @@ final class UnusableProgram
         };
     }
 
-    /** Returns the failure for a file with which the system can do nothing, such as a program for another processor. */
+    /** Returns the failure for a file that this system can't run, such as a program for another processor. */
     public static function unknownFormat(): StartFailure
     {
         return new StartFailure(

@@ -26,7 +26,10 @@ final class Vector
         $this->reserve(1 << 16, 1 << 10);
     }
 
-    /** @param list<string> $values strings without NUL bytes; the first one may be padded with NUL bytes at its end */
+    /**
+     * @param list<string> $values strings without NUL bytes. Only the first one may end with NUL bytes, which reserve
+     *     space for a longer value of {@see replaceFirst()}
+     */
     public function fill(array $values): void
     {
         $block = implode("\0", $values) . "\0";
@@ -57,7 +60,7 @@ final class Vector
         $this->libc->functions->argz_extract($this->strings, $size, $this->pointers);
     }
 
-    /** @param string $value string that is at most as long as the first value of {@see fill()}, padding included */
+    /** @param string $value new first value; at most as long as that of {@see fill()} with its NUL bytes at the end */
     public function replaceFirst(string $value): void
     {
         \FFI::memcpy($this->strings, "{$value}\0", \strlen($value) + 1);

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Internal\Launcher\Process;
 
-/** Jobs that wait for a slot, in one queue (lane) for each run. Lanes take turns, so small runs need not wait long. */
+/** Jobs that wait for a slot, in one lane for each run. Lanes are served in rotation, so small runs get slots early. */
 final class WaitingJobs
 {
     /** @var array<int, non-empty-array<int, LauncherJob>> jobs by lane and id; the lane of the next job comes first */
@@ -62,7 +62,8 @@ final class WaitingJobs
     {
         $jobs = $this->lanes[$lane];
         $job = $jobs[$id];
-        unset($this->lanes[$lane], $this->laneOf[$id]); // removes a reference, so that the next line copies no array
+        // The lane is removed before the job. So only $jobs refers to the array, and PHP does not copy it for unset().
+        unset($this->lanes[$lane], $this->laneOf[$id]);
         unset($jobs[$id]);
         if ($jobs !== []) {
             $this->lanes[$lane] = $jobs;

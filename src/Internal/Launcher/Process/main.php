@@ -6,7 +6,7 @@ declare(strict_types=1);
  * The launcher: a process that starts and watches the commands of one pool. It exits after the pool has ended.
  *
  * - Arguments: the token of this launcher, the pid of the pool's process, the start method (auto, posix_spawn or
- *   proc_open), and the beginning of the paths of the temporary files of the pool's process.
+ *   proc_open), and the path prefix of the temporary files that the pool's process creates.
  * - Descriptors: frames from the pool (0), frames to the pool (1), and the standard error (2) and standard output (3)
  *   of the pool's process.
  */
@@ -66,7 +66,7 @@ $backend = static function (JobScheduler $scheduler) use ($token, $pool, $startM
         try {
             return new SpawnBackend($scheduler, $token, (int) $pool);
         } catch (FFI\Exception $missing) {
-            // The C library lacks one of the functions, as on macOS.
+            // The C library lacks a function that SpawnBackend needs, as on macOS.
             if ($startMethod === 'posix_spawn') {
                 throw $missing;
             }
