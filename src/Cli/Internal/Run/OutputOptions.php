@@ -59,7 +59,7 @@ final class OutputOptions
         );
     }
 
-    /** Returns the object that prints job outcomes. With --results, only the lines of --jsonl are printed. */
+    /** Returns the object that prints the outcomes of jobs; null with --results, except if --jsonl is given too. */
     public function writer(Console $console, bool $hasResults): ?ResultWriter
     {
         return match (true) {

@@ -12,7 +12,7 @@ final class ProgressOptions
 {
     /**
      * @param bool               $colours whether the command line allows colours on a terminal
-     * @param bool               $hasKeys whether keys control the run; false if the terminal may be the input (`-`)
+     * @param bool               $hasKeys whether keys control the run; false with input `-`, which may be the terminal
      * @param ResumeCommand|null $resume null without a job log, or if the run can't be resumed
      */
     public function __construct(

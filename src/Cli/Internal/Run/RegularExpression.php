@@ -9,7 +9,7 @@ use Spindle\Cli\Internal\UsageException;
 /** Checks regular expressions that users give in options without delimiters, and adds the delimiters. */
 final class RegularExpression
 {
-    /** A delimiter can be any character except a letter, a digit, white space, a backslash and NUL. */
+    /** A delimiter must not be a letter, digit, white space, backslash or NUL. Patterns rarely contain byte 1. */
     private const DELIMITER = "\1";
 
     private function __construct() {}

@@ -9,8 +9,9 @@ use Spindle\Cli\Internal\Run\Input\TextTemplate;
 
 /**
  * Builds the paths of a job's files for `--results PATH`, as in GNU parallel. A PATH without replacement strings is the
- * folder of all jobs. Each job has a subfolder 1/VALUE/2/VALUE; if columns have names, the names replace the numbers. A
- * PATH with replacement strings is the job's own folder if it ends with a slash, else the file for standard output.
+ * folder of all jobs. Each job has a subfolder 1/VALUE/2/VALUE. If --header names the columns, the names replace the
+ * numbers. A PATH with replacement strings is the job's own folder if the PATH ends with a slash. Else the PATH is the
+ * file for standard output.
  */
 final class ResultPaths
 {
@@ -35,9 +36,8 @@ final class ResultPaths
     public readonly ?string $root;
 
     /**
-     * @param string       $path    value of the option
-     * @param list<string> $columns names of columns; empty if columns have no names
-     * @param int|null     $valuesPerRecord   number of values of each record; null if the number can vary
+     * @param list<string> $columns         names of columns; empty if columns have no names
+     * @param int|null     $valuesPerRecord number of values of each record; null if the number can vary
      */
     public function __construct(
         string $path,
@@ -120,7 +120,6 @@ final class ResultPaths
         return $names;
     }
 
-    /** Returns the name of a folder for a value or for the name of a column. */
     private static function folder(string $text): string
     {
         return \in_array($text, ['.', '..'], true)

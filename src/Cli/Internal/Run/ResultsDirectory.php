@@ -13,9 +13,9 @@ use Spindle\Command\CommandResult;
  * Implements --results: saves the outcome of each job in files. {@see ResultPaths} returns the paths of the files.
  *
  * Each file is first written as .SEQUENCE.NAME.partial, and renamed when it is complete. Files of an earlier run are
- * replaced, and other files stay. While a job's files are being replaced, the job has no file exitval. A folder for the
- * results of all jobs must be empty or contain the marker file of an earlier run. A lock on the marker file keeps two
- * runs from writing to the folder at the same time.
+ * replaced, and other files stay. In a job's folder, exitval is removed first and written last, so that a folder with
+ * this file is complete. A folder for the results of all jobs must be empty or contain the marker file of an earlier
+ * run. A lock on the marker file keeps two runs from writing to the folder at the same time.
  */
 final class ResultsDirectory
 {

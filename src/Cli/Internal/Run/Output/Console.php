@@ -21,7 +21,6 @@ use Spindle\Command\CommandResult;
  */
 final class Console implements ProgressConsole
 {
-    /** Null with --progress none. */
     private readonly ?Progress $progress;
 
     /** Whether standard output and standard error are the same terminal, on which the progress may be drawn. */
@@ -133,16 +132,16 @@ final class Console implements ProgressConsole
         }
     }
 
-    /** Returns whether a bar or a screen is drawn, which reports slow and failed jobs at the end. */
+    /** Returns whether a bar or a screen is drawn. Both report slow and failed jobs at the end of the run. */
     public function drawsProgress(): bool
     {
         return $this->clearingBytes !== null;
     }
 
     /**
-     * Writes the final statistics and all messages. Called after the last group.
+     * Writes the messages that still wait, the final statistics and $hint. Called after the last group.
      *
-     * @param string|null $hint message that follows the report of the progress; null for none
+     * @param string|null $hint message after the report of slow and failed jobs; null for none
      */
     public function finish(?string $hint = null): void
     {

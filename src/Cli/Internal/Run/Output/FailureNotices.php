@@ -9,7 +9,7 @@ use Spindle\Cli\Internal\Run\Input\InputJob;
 use Spindle\Cli\Internal\TerminalText;
 use Spindle\Command\CommandResult;
 
-/** Prints a line for each failed job, up to a limit per second, and a line with the number of other failed jobs. */
+/** Prints a line for each failed job. Above a limit per second, prints only the number of the other failed jobs. */
 final class FailureNotices
 {
     private const MAX_PER_SECOND = 10;
@@ -56,7 +56,6 @@ final class FailureNotices
         [$this->secondStart, $this->printedInSecond, $this->notPrinted] = [$now, 0, 0];
     }
 
-    /** Returns how a failed job ended. */
     public static function how(CommandResult $result): string
     {
         return $result->error

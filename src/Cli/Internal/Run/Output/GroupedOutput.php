@@ -12,10 +12,10 @@ use Spindle\Command\CommandResult;
 /** Writes a job's whole standard output, then its whole standard error. */
 final class GroupedOutput implements ResultWriter
 {
-    /** Largest size of a piece without its tags, in bytes. */
+    /** Maximum bytes of a piece, which is read and printed at once, without the tags of its lines. */
     private const MAX_PIECE_BYTES = 1 << 18;
 
-    /** Largest size of a piece with its tags, in bytes. A tag can be as long as a line of the input. */
+    /** Maximum bytes of a piece with its tags. The limit exists because a tag can be as long as a line of input. */
     private const MAX_TAGGED_BYTES = 16 << 20;
 
     public function __construct(

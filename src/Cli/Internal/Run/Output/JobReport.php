@@ -19,10 +19,10 @@ final class JobReport
     /** Minimum duration of a job that is reported as slow, in seconds. */
     private const MIN_SLOW_SECONDS = 0.1;
 
-    /** Maximum bytes of a command that is printed to run a job again. */
+    /** Maximum bytes of a command that the report prints in full, so that the user can run the job again. */
     private const MAX_COMMAND_BYTES = 4096;
 
-    /** Number of bytes at the end of an output in which the last line is searched. */
+    /** The report finds the last line of an output only within this number of bytes at the end of the output. */
     private const TAIL_BYTES = 2048;
 
     /** @var list<array{float, InputJob}> duration and job, the slowest first */

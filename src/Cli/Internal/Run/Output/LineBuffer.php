@@ -43,7 +43,7 @@ final class LineBuffer
         return $this->tagged($lines);
     }
 
-    /** Returns the last line if the job has not completed it. */
+    /** Returns the last line if the output of the job has ended without a line feed; else ''. */
     public function end(): string
     {
         $rest = $this->tagged($this->rest);

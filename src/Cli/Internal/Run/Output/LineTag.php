@@ -15,7 +15,7 @@ final class LineTag
         $this->prefix = "{$tag}\t";
     }
 
-    /** Returns the maximum size of a piece that, with its tags, fits into $limit bytes even if each line is empty. */
+    /** Returns how many bytes of output fit into $limit bytes with their tags, even if each byte is an empty line. */
     public function maxPieceBytes(int $limit): int
     {
         return max(1, intdiv($limit, \strlen($this->prefix) + 1));

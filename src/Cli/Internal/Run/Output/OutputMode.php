@@ -4,7 +4,6 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal\Run\Output;
 
-/** Time at which the output of a job is printed. */
 enum OutputMode
 {
     /** All output together, when the job has ended. */

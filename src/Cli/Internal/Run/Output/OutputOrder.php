@@ -17,7 +17,10 @@ final class OutputOrder
     private const MAX_EARLY_RESULTS = 1000;
     private const MAX_EARLY_BYTES = 16 << 20;
 
-    /** Maximum large results per temporary file. A higher number saves descriptors, but keeps files longer. */
+    /**
+     * Maximum number of large results whose outputs share a temporary file. More results per file need fewer
+     * descriptors, but a file stays open until all its results have been released.
+     */
     private const MAX_RESULTS_PER_FILE = 50;
 
     /** @var \SplQueue<InputJob> jobs whose result has not been yielded yet, in the order of the input */
@@ -93,7 +96,7 @@ final class OutputOrder
             ++$this->sharedFileResults;
             $result->moveOutput($this->sharedFile);
         } catch (OutputFailedException|StreamException) {
-            // The disk may be full: the output stays in its own files.
+            // The disk may be full. The output then stays in the files of the result.
         }
     }
 

@@ -14,19 +14,18 @@ interface Progress
     /** Called with the result of each job, before the output of the job is written. */
     public function finished(InputJob $job, CommandResult $result, RunStatistics $statistics): void;
 
-    /** Called after each job's output, when the statistics have changed. Not every call shows the statistics. */
+    /** Called after each job's output, with changed statistics. Implementations may show the statistics less often. */
     public function update(RunStatistics $statistics): void;
 
     /** Returns the bytes that clear the progress from the terminal. The caller writes them before other output. */
     public function clearingBytes(): string;
 
-    /** Called after other output was written to the terminal. */
+    /** Called with the bytes of other output, after these bytes were written to the terminal. */
     public function wrote(string $bytes): void;
 
     /** Shows the statistics. Called about every second. */
     public function show(RunStatistics $statistics): void;
 
-    /** Shows the final statistics of the run. */
     public function finish(RunStatistics $statistics): void;
 
     /** Clears the progress and restores the terminal. Called even after a failure. */

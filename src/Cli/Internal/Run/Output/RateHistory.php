@@ -73,7 +73,7 @@ final class RateHistory
         $last = end($pairs);
         if ($last !== false && \count($last) === 1) {
             array_pop($pairs);
-            $this->counted -= $last[0]; // counted again when the longer interval is complete
+            $this->counted -= $last[0]; // record() counts these jobs again when the longer interval is complete
         }
         $this->counts = array_map(array_sum(...), $pairs);
         $this->interval *= 2;

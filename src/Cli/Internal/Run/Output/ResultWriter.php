@@ -13,7 +13,8 @@ use Spindle\Command\CommandResult;
 interface ResultWriter
 {
     /**
-     * Returns the command of a job that is about to start. Redirects output that is printed while the job runs.
+     * Returns the command with which a job is about to start. If the output is printed while the job runs, the returned
+     * command redirects its output.
      *
      * @throws OutputClosedException|OutputFailedException
      */

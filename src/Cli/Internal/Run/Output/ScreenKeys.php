@@ -54,7 +54,6 @@ final class ScreenKeys
         return $this->selected === null || !$this->showsOutput ? null : $this->control->outputOf($this->selected);
     }
 
-    /** Returns the text of the last line of the screen. */
     public function help(): string
     {
         return match (true) {

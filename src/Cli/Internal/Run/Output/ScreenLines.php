@@ -10,7 +10,8 @@ use Symfony\Component\Console\Output\OutputInterface;
 
 /**
  * Draws lines below the output on a terminal, and redraws only those that have changed. Between two calls, the cursor
- * is at the beginning of the last line. Each line must be shorter than the width of the terminal.
+ * is at the beginning of the last line. Each line must be shorter than the width of the terminal, so that the terminal
+ * does not wrap the line.
  */
 final class ScreenLines
 {
@@ -71,8 +72,8 @@ final class ScreenLines
     }
 
     /**
-     * Returns the bytes that remove the visible lines after the terminal has become narrower or wider. Terminals wrap
-     * lines that no longer fit.
+     * Returns the bytes that remove the visible lines after the terminal has become narrower or wider. A narrower
+     * terminal wraps lines that no longer fit, so that a line can occupy several rows.
      *
      * @param int<1, max> $columns new width
      */
@@ -92,7 +93,10 @@ final class ScreenLines
         return $this->output->fetch();
     }
 
-    /** Records that the visible lines stay where they are, and that the cursor is in the line below. */
+    /**
+     * Records that the visible lines stay on the terminal. The next call of {@see draw()} writes new lines at the
+     * cursor, which the caller must move below the visible lines.
+     */
     public function leave(): void
     {
         $this->lines = [];

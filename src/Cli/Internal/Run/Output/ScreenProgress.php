@@ -164,7 +164,7 @@ final class ScreenProgress implements Progress
         }
     }
 
-    /** Shows the lines again after a short pause, in case no job ends soon. */
+    /** Shows the lines again after a short pause. The end of a job also shows them, but may come much later. */
     private function showSoon(): void
     {
         if (!$this->isDue) {

@@ -36,7 +36,6 @@ final class ScreenState
         };
     }
 
-    /** Returns the number of done jobs and, if known, the number of all jobs. */
     public function done(): string
     {
         $total = $this->statistics->total;

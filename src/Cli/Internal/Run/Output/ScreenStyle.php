@@ -40,7 +40,6 @@ final class ScreenStyle
         return $this->coloured($text, 2);
     }
 
-    /** Exchanges foreground and background, for the selected line. */
     public function inverse(string $text): string
     {
         return $this->coloured($text, 7);

@@ -33,10 +33,9 @@ final class ScreenTerminal
 
     private bool $isGone = false;
 
-    /** Bytes of {@see write()} that the terminal has not accepted. */
     private string $unsent = '';
 
-    /** Time of the next check for the foreground, in nanoseconds of hrtime(); null in the foreground. */
+    /** Time of the next foreground check, in nanoseconds of hrtime(); null while this process is in the foreground. */
     private int|float|null $nextCheck = 0;
 
     /** Whether the terminal's settings are restored when this process ends: {@see watchEnds()}. */
@@ -72,12 +71,14 @@ final class ScreenTerminal
             },
             self::SIGCONT => function () use ($continued): void {
                 $this->forgetState();
-                $this->restore(); // SIGSTOP suspends this process without a call of $suspend.
+                // SIGSTOP suspends this process without a call of $suspend, and the shell may change the settings.
+                // After restore(), the next readKeys() sets the terminal again.
+                $this->restore();
                 $continued();
             },
         ];
         $this->watchers = SignalWatch::start($handlers);
-        if ($this->watchers !== []) { // Without pcntl, readKeys() changes no settings.
+        if ($this->watchers !== []) { // Without ext-pcntl, readKeys() changes no settings, so none must be restored.
             $this->watchSuspension($suspend);
         }
     }
@@ -105,7 +106,7 @@ final class ScreenTerminal
 
     /**
      * Starts to read each key as soon as it is pressed, without an echo. Ctrl-C and Ctrl-Z still send signals. Does
-     * nothing in the background, without ext-pcntl, and before a call of {@see watchEnds()}.
+     * nothing while this process is in the background, without ext-pcntl, or before a call of {@see watchEnds()}.
      *
      * @param \Closure(string): void $press called with the bytes of keys
      *
@@ -142,7 +143,10 @@ final class ScreenTerminal
         return true;
     }
 
-    /** Stops reading keys. Restores the settings, except in the background, where the shell's settings must stay. */
+    /**
+     * Stops reading keys, and restores the terminal's settings. In the background, the settings stay as they are,
+     * because the shell has changed them for the program in the foreground.
+     */
     public function restore(): void
     {
         if ($this->settings !== null) {
@@ -175,7 +179,7 @@ final class ScreenTerminal
         return $this->size;
     }
 
-    /** Sends the rest of earlier writes. Then returns whether {@see write()} would have an effect and not block. */
+    /** Sends the rest of earlier writes. Returns whether this process may draw and the terminal accepts more bytes. */
     public function isReady(): bool
     {
         if ($this->isGone || !$this->isInForeground()) {
@@ -250,7 +254,7 @@ final class ScreenTerminal
                 $this->restore();
                 EventLoop::cancel($watcher);
                 $this->watchers = array_values(array_diff($this->watchers, [$watcher]));
-                // A due timer may run before the handler of SIGCONT, and must not use the old state.
+                // A timer may run before the handler of SIGCONT, and must then check size and foreground again.
                 $this->forgetState();
                 // Suspends this process. The system ignores the signal if no shell could continue the process.
                 posix_kill((int) getmypid(), self::SIGTSTP);
@@ -274,7 +278,7 @@ final class ScreenTerminal
         return false;
     }
 
-    /** Runs stty on the terminal. Returns what it prints; null if it fails. */
+    /** Runs stty on the terminal. Returns the output of stty; null if stty fails. */
     private function stty(string ...$arguments): ?string
     {
         return Warnings::suppressed(function () use ($arguments): ?string {

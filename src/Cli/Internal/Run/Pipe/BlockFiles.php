@@ -84,7 +84,6 @@ final class BlockFiles
         return $this->paths[$number] ?? throw new \LogicException("Job {$number} has no block");
     }
 
-    /** Returns how many bytes were written for a job. */
     public function size(int $number): int
     {
         return $this->sizes[$number] ?? 0;

@@ -39,7 +39,10 @@ final class BlockQueue
         $this->changed->notify();
     }
 
-    /** Ends the job's input after the queued blocks. With a $failure, {@see read()} throws the $failure instead. */
+    /**
+     * Ends the job's input after the queued blocks. If a $failure is given, {@see read()} drops the queued blocks and
+     * throws the $failure.
+     */
     public function close(?\Throwable $failure = null): void
     {
         $this->isClosed = true;

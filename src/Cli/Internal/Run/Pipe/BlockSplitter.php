@@ -22,7 +22,7 @@ final class BlockSplitter
     private int $removed = 0;
 
     /**
-     * @param int  $blockBytes number of bytes that are searched for the end of a block
+     * @param int  $blockBytes maximum bytes of a block; this maximum grows when a record or a group is longer
      * @param int  $groupSize  number of records that stay together (a group); 0 if a block may end after any record
      * @param bool $isOneGroup true for one group in each block; false for as many groups as fit into $blockBytes
      */
@@ -45,7 +45,7 @@ final class BlockSplitter
             $this->removed += $this->start;
             $this->start = 0;
         }
-        $this->buffer .= $bytes; // no copy: copying a large buffer for each piece would take quadratic time
+        $this->buffer .= $bytes; // PHP appends without a copy. A copy for each piece would take quadratic time.
         while (\strlen($this->buffer) - $this->start >= $this->blockBytes) {
             $before = $this->start;
             yield from $this->cut($this->start + $this->blockBytes);

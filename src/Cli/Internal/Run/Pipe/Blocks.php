@@ -20,11 +20,7 @@ final class Blocks
     public int $start = 0;
     public int $end = 0;
 
-    /**
-     * @param Header|null $headerForm        null for no header
-     * @param bool        $removesSeparators whether the separators of records are removed from blocks
-     * @param bool        $skipsBlank        whether blocks of white space are skipped
-     */
+    /** @param bool $skipsBlank whether blocks of white space are skipped */
     public function __construct(
         private readonly InputSource $source,
         private readonly BlockSplitter $splitter,

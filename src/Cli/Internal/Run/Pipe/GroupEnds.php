@@ -50,7 +50,8 @@ final class GroupEnds implements RecordEnds
     }
 
     /**
-     * Yields the start of each complete line that has another value in the column than the previous line.
+     * Yields where records end: at the start of each complete line that has another value in the column than the
+     * previous line.
      *
      * @return \Generator<int, int>
      */

@@ -24,11 +24,7 @@ final class Header
      */
     private function __construct(private readonly string $pattern, private readonly int $lines) {}
 
-    /**
-     * @return self|null null for no header
-     *
-     * @throws UsageException
-     */
+    /** @throws UsageException */
     public static function parse(?string $value): ?self
     {
         $text = $value === ':' ? '1' : $value ?? '0';

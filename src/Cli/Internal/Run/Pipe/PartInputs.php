@@ -17,8 +17,8 @@ final class PartInputs implements JobInputs
 
     /**
      * Runs a program that reads the header and a part of a file. A shell ignores the status of each program of a
-     * pipeline except the last one. So the file is opened before the pipeline, and the job fails if this open fails.
-     * `exec` never runs a builtin of the shell, only a program.
+     * pipeline except the last one. So the shell opens the file before the pipeline, and the job fails if the shell
+     * can't open the file. `exec` runs a program even if the shell has a builtin with the same name.
      */
     private const PROGRAM = 'file=$1 header=$2 start=$3 size=$4; shift 4; exec <"$file";'
         . ' { [ "$header" = 0 ] || head -c "$header" <"$file"; tail -c "+$start" | head -c "$size"; } | exec "$@"';
@@ -28,7 +28,7 @@ final class PartInputs implements JobInputs
 
     /**
      * @param list<PartedFile> $files
-     * @param int              $blockBytes minimum bytes of a part; or -N for N parts per concurrent job
+     * @param int              $blockBytes minimum bytes of a part; or a negative number -N: N parts per concurrent job
      */
     public function __construct(
         private readonly array $files,

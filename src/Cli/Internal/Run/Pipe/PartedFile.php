@@ -7,7 +7,7 @@ namespace Spindle\Cli\Internal\Run\Pipe;
 use Spindle\Cli\Internal\UsageException;
 use Spindle\Internal\Warnings;
 
-/** The file of `--pipe-part`. Each job reads one part of it, called a block, as its input. */
+/** A file of `--pipe-part`. Each job reads one part of a file, called a block, as its input. */
 final class PartedFile
 {
     private const READ_SIZE = 1 << 16;
@@ -47,8 +47,9 @@ final class PartedFile
     }
 
     /**
-     * Checks at the end of a job that the file has not changed while the job read its part. A longer file is accepted,
-     * because its parts stay the same. A deleted file is accepted too: later jobs can't open the file, and fail.
+     * Checks at the end of a job that the file has not changed while the job read its part. A file that has
+     * become longer is accepted, because jobs read only the first {@see $size} bytes. A deleted file is accepted too:
+     * later jobs can't open the file, and fail.
      *
      * @throws UsageException when the file was replaced or changed
      */
@@ -72,7 +73,6 @@ final class PartedFile
         }
     }
 
-    /** Returns the header of the file; '' for none. */
     public function header(?Header $form): string
     {
         $beginning = '';

@@ -10,7 +10,7 @@ use Spindle\Cli\Internal\UsageException;
 /** A record ends between a match of --recend and a match of --recstart, which are regular expressions. */
 final class PatternEnds implements RecordEnds
 {
-    /** The largest limit of PCRE for the steps of a match. A block without a separator needs a step for each byte. */
+    /** The largest limit of PCRE for the steps of a match. In a block without separators, each byte needs a step. */
     public const MAX_STEPS = (1 << 31) - 1;
 
     private readonly string $last;
@@ -29,7 +29,8 @@ final class PatternEnds implements RecordEnds
         ini_set('pcre.backtrack_limit', (string) self::MAX_STEPS);
         $border = "(?:{$end})(?={$start})";
         $this->last = RegularExpression::delimited("\\A(?s:.*){$border}");
-        // The match of --recstart at the start of a record is as long as possible, as in GNU parallel.
+        // The search for the end of a record skips the match of --recstart at the start of that record, as in GNU
+        // parallel. Otherwise, the record could end within this match.
         $this->next = RegularExpression::delimited("\\G(?:(?:{$start})(?s:.*?)|(?s:.*?)){$border}(?!\\G)");
         $this->separator = RegularExpression::delimited("(?:{$end})(?:{$start})");
     }
@@ -47,7 +48,7 @@ final class PatternEnds implements RecordEnds
             if ($record === null) {
                 return null;
             }
-            if ($record === '') { // (*ACCEPT) skips the rest of the pattern
+            if ($record === '') { // (*ACCEPT) skips the rest of the pattern, so the match can be empty.
                 throw new UsageException('option --regexp: a record is empty; leave out (*ACCEPT)');
             }
             $from += \strlen($record);

@@ -62,7 +62,7 @@ final class RoundRobinInputs implements JobInputs
 
     public function withInput(InputJob $job): InputJob
     {
-        if ($this->rest !== null) { // The last job was created.
+        if ($this->rest !== null) { // The last job was created, so the remaining blocks go to existing jobs.
             EventLoop::queue($this->distribute(...));
         }
 
@@ -87,7 +87,7 @@ final class RoundRobinInputs implements JobInputs
         $this->queues = [];
     }
 
-    /** Distributes the blocks after the last job is created. Ends early when all jobs have ended or the run stops. */
+    /** Distributes the blocks that create no job. Ends early when all jobs have ended or the run stops. */
     private function distribute(): void
     {
         try {

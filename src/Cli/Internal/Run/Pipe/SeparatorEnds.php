@@ -44,7 +44,7 @@ final class SeparatorEnds implements RecordEnds
         return $from;
     }
 
-    /** Returns the end of the first record whose separator begins at $from in the file, or later; null for none. */
+    /** Returns where the first record ends whose separator begins at or after byte $from of the file; null for none. */
     public function nextInFile(PartedFile $file, int $from): ?int
     {
         if ($this->separator === '') {
