@@ -26,7 +26,7 @@ final class HandlerPool implements RequestHandlerInterface
     /** @var \WeakMap<RequestHandlerInterface, true> all handlers, idle and in use */
     private \WeakMap $created;
 
-    /** @param \Closure(): RequestHandlerInterface $create returns a new handler each time; it may wait */
+    /** @param \Closure(): RequestHandlerInterface $create returns a new handler in each call, and may wait */
     public function __construct(private readonly \Closure $create)
     {
         $this->created = new \WeakMap();

@@ -143,11 +143,11 @@ final class HttpServer implements Lifecycle
     /**
      * Stops accepting connections, answers the requests that have arrived, and returns when all connections have ended.
      *
-     * If requests are unfinished after the option `stopTimeout`, the server logs a warning with their number. It then
-     * answers each request without a response with 503, and closes all connections. A handler that calls close() waits
-     * for itself, so its own request gets this 503.
+     * If requests are unfinished after the option `stopTimeout`, the server logs a warning with their number. If such a
+     * request has no response yet, the server sends the status 503. Then the server closes all connections. A handler
+     * that calls close() waits for itself, so its own request gets this 503.
      *
-     * In a fork of a process that has accepted connections, only closes the fork's copies of the listening sockets.
+     * In a fork of a process that has accepted connections, close() only closes the fork's copies of listening sockets.
      *
      * Cancellation: ends the open connections as {@see kill()} does.
      *
@@ -249,7 +249,7 @@ final class HttpServer implements Lifecycle
      */
     public function serve(array $sockets, bool $areShared): void
     {
-        // Otherwise, PHP would end the process if a handler prints after the reader of standard output has ended.
+        // When the program that reads standard output has ended, PHP would otherwise end this process at the next echo.
         ignore_user_abort(true);
         $this->service->answerOnExit();
         foreach ($sockets as $name => $socket) {
@@ -266,10 +266,10 @@ final class HttpServer implements Lifecycle
     }
 
     /**
-     * @internal Closes this server while other processes accept the waiting and new connections of the same sockets.
-     * Each handler still has its full handlerTimeout, even for the last request that arrives.
+     * @internal Closes this server. Other processes accept the waiting and new connections of the same sockets. Each
+     * handler of this server still has its full handlerTimeout, even for the last request that arrives.
      *
-     * @param float $idleGracePeriod replaces the option idleGracePeriod; at most idleTimeout and stopTimeout
+     * @param float $idleGracePeriod replaces the option idleGracePeriod, but can't exceed idleTimeout or stopTimeout
      */
     public function handOver(float $idleGracePeriod): void
     {
@@ -305,17 +305,17 @@ final class HttpServer implements Lifecycle
         }
     }
 
-    /** @internal Returns whether new connections have waited for a second or more, because there is no room. */
+    /** @internal Returns whether new connections have waited for a second or more because of a connection limit. */
     public function isFull(): bool
     {
         return $this->service->connectionLimits->isFull();
     }
 
     /**
-     * @internal Sets the function that closes output buffers which a handler has left open. A process that captures all
-     * output in one buffer needs such a function.
+     * @internal Sets the function that closes output buffers which a handler has left open. Only a process that
+     * captures all output in one buffer needs this function.
      *
-     * @param \Closure(): void $close called after a handler has returned, if the number of buffers is not 1
+     * @param \Closure(): void $close called after a handler has returned, unless only this one buffer is open
      */
     public function closeOutputBuffersWith(\Closure $close): void
     {

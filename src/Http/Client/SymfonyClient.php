@@ -24,8 +24,8 @@ use Symfony\Contracts\Service\ResetInterface;
  * Implements Symfony's HttpClientInterface with an {@see HttpClient}. A call that waits, such as `getContent()`,
  * suspends only the calling fiber. Needs symfony/http-client 6.4 (6.4.16 or newer), or 7.2 or newer.
  * docs/how-to/call-http.md lists the options that differ from those of Symfony's own clients.
- * `RequestOptions::$maxBodyBytes` limits `getContent()` and `toArray()`, but has no effect on decorators that read this
- * client with `stream()`, such as RetryableHttpClient.
+ * `RequestOptions::$maxBodyBytes` limits only `getContent()` and `toArray()`. So the limit has no effect on decorators
+ * that read the responses of this client with `stream()`, such as RetryableHttpClient.
  */
 final class SymfonyClient implements HttpClientInterface, LoggerAwareInterface, ResetInterface
 {
@@ -43,7 +43,7 @@ final class SymfonyClient implements HttpClientInterface, LoggerAwareInterface, 
         'crypto_method' => 'TLS 1.2 and 1.3 are negotiated',
     ];
 
-    /** Values that UNSUPPORTED options may have, because they change nothing. The client's minimum is TLS 1.2. */
+    /** Values that UNSUPPORTED options may have, because these values change nothing: the minimum is TLS 1.2. */
     private const WITHOUT_EFFECT = [
         [],
         '0',

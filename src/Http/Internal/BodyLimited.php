@@ -7,6 +7,5 @@ namespace Spindle\Http\Internal;
 /** A request body with a maximum size. Reading a larger body fails. */
 interface BodyLimited
 {
-    /** @param int $bytes new maximum size */
     public function limit(int $bytes): void;
 }

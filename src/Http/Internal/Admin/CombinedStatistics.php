@@ -13,8 +13,9 @@ final readonly class CombinedStatistics
 
     /**
      * @param list<HttpServerStatistics> $processes one for each process that has answered
-     * @param Totals $others last known counters of all other processes, even of ended ones. Without these, totals could
-     *     decrease, which Prometheus treats as a restart (https://prometheus.io/docs/concepts/metric_types/#counter)
+     * @param Totals $others last known counters of all other processes, including ended processes. Without these
+     *     counters, totals could decrease. Prometheus would treat the decrease as a restart:
+     *     https://prometheus.io/docs/concepts/metric_types/#counter
      */
     public function __construct(public array $processes, Totals $others = new Totals())
     {

@@ -55,7 +55,7 @@ final class Totals
         $this->addPools($server, false);
     }
 
-    /** Adds only counters. Values of the current state are unknown if the server has ended or does not answer. */
+    /** Adds only counters. For a server that has ended or does not answer, no other values are known. */
     public function addCounters(HttpServerStatistics $server): void
     {
         $this->accepted += $server->acceptedConnections;
@@ -77,7 +77,7 @@ final class Totals
         $this->addPools($server, true);
     }
 
-    /** Adds a server's routes with counts of 0, up to `$maxRoutes` routes. Only these routes get their own counts. */
+    /** Adds a server's routes with counts of 0, until there are `$maxRoutes` routes. Others are counted as "other". */
     public function addRoutes(HttpServerStatistics $server): void
     {
         foreach ($server->routes as $name => $_) {

@@ -11,7 +11,7 @@ final readonly class ByteRange
     private function __construct(public int $first, public int $last, private int $size) {}
 
     /**
-     * Returns the satisfiable ranges of a Range field; an empty list when no range is satisfiable.
+     * Returns the satisfiable ranges of a Range field: each has bytes that are in the file. The list may be empty.
      *
      * @return list<self>|null null to ignore the field: it is malformed, its unit is not bytes, or the file is empty
      */
@@ -51,7 +51,7 @@ final readonly class ByteRange
         return $first !== '' && $last !== '' ? (int) $first <= (int) $last : $first !== $last;
     }
 
-    /** Returns the part of a range that is in the file; null if there is none. (int) limits numbers to PHP_INT_MAX. */
+    /** Returns the part of a range that is in the file; null if none is. (int) limits the numbers to PHP_INT_MAX. */
     private static function within(string $first, string $last, int $size): ?self
     {
         if ($first === '') {

@@ -13,8 +13,8 @@ use Spindle\Internal\Async\Condition;
 use Spindle\Internal\Async\Coroutine;
 
 /**
- * A response body of server-sent events. Their iterator runs in a fiber of its own, and produces an event only after
- * the previous event was read. If no event arrives within the heartbeat interval, the reader gets a comment.
+ * A response body of server-sent events. The iterator of the events runs in a separate fiber, and produces an event
+ * only after the previous event was read. If no event arrives within the heartbeat interval, the reader gets a comment.
  *
  * When the stream is closed, a suspended reader resumes and finds the end of the stream.
  *
@@ -105,7 +105,7 @@ final class EventStream implements StreamInterface
         return $this->running;
     }
 
-    /** Waits up to $timeout seconds for the end of a closed stream's iterator. Its `finally` blocks may suspend. */
+    /** Waits up to $timeout seconds until the iterator of a closed stream ends, as `finally` blocks may suspend. */
     public function awaitEnd(float $timeout): void
     {
         if ($this->running) {
@@ -188,7 +188,7 @@ final class EventStream implements StreamInterface
             } finally {
                 $this->events = null;
             }
-        } catch (\Throwable) { // drops $why, or the exception of a `finally` block
+        } catch (\Throwable) { // drops $why, which the generator throws again, or the exception of a `finally` block
         }
     }
 

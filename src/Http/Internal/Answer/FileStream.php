@@ -26,7 +26,7 @@ final class FileStream implements StreamInterface
     public function __construct($file, private readonly int $start, private readonly int $length)
     {
         $this->file = $file;
-        stream_set_read_buffer($file, 0); // makes a large read one system call
+        stream_set_read_buffer($file, 0); // so that a large read needs only one system call
         $this->seek(0);
     }
 

@@ -15,7 +15,7 @@ final readonly class OpenFile
     /** "n": opening a pipe does not wait for a writer. "e": programs that a handler starts do not inherit the file. */
     private const OPEN_MODE = 'rne';
 
-    /** A modification is recent for this many seconds: a further change could still get the same modification time. */
+    /** A modification counts as recent for this many seconds, because another change could get the same time. */
     public const RECENT_SECONDS = 1;
 
     /**
@@ -58,7 +58,7 @@ final readonly class OpenFile
     }
 
     /**
-     * Returns the file's path without links; null if it is not below the root, or no longer leads to the opened file.
+     * Returns the file's path without links; null if this path is not below the root, or leads to another file now.
      *
      * @param string $root path without links
      */
@@ -75,8 +75,8 @@ final readonly class OpenFile
     }
 
     /**
-     * Returns the ETag (RFC 9110, 8.8.3). Modification times are in whole seconds. After a recent modification, another
-     * change could have the same time. So the ETag is weak at first, and differs from the strong ETag that follows.
+     * Returns the ETag (RFC 9110, 8.8.3). Two changes in the same second get the same modification time. So the ETag is
+     * weak while the modification is recent. Later, the file gets a different, strong ETag.
      */
     public function etag(int $now): string
     {
@@ -85,7 +85,7 @@ final readonly class OpenFile
         return $this->isRecent($now) ? "W/\"{$tag}-recent\"" : "\"{$tag}\"";
     }
 
-    /** Returns the time for Last-Modified; 1 s less for a recent modification, so that clients load the file again. */
+    /** Returns the Last-Modified time. A recent modification gets 1 s less, so that clients load the file again. */
     public function lastModified(int $now): int
     {
         return min($this->modified, $now) - (int) $this->isRecent($now);

@@ -42,8 +42,8 @@ final readonly class Validators
             return !str_starts_with($condition, 'W/');
         }
 
-        // A file that was modified recently could change again without a new modification time. $modified can be 1 s
-        // before the modification: see OpenFile::lastModified(). So a file counts as recent for 1 s longer here.
+        // A file that was modified recently could change again without a new modification time. So no date proves that
+        // the file is the same. $modified can be 1 s too early (OpenFile::lastModified()), so the period is 1 s longer.
         $recentSeconds = OpenFile::RECENT_SECONDS + 1;
 
         return $this->modified !== null

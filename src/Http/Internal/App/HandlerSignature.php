@@ -42,7 +42,7 @@ final readonly class HandlerSignature
         };
     }
 
-    /** Returns whether a request may be an instance of a class. Middleware may pass on requests of other libraries. */
+    /** Returns whether a request can be a `$class`, even of another library: middleware can replace requests. */
     private static function mayBeRequest(string $class): bool
     {
         return is_a(Request::class, $class, true)

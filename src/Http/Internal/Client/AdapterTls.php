@@ -13,8 +13,8 @@ final class AdapterTls
 
     /**
      * @param string|null $caFile null for the file of `$default`
-     * @param string|null $certificate null for the certificate of `$default`
-     * @param string|null $key null if `$certificate` contains the key. If both are null, the key of `$default` is used
+     * @param string|null $certificate null for the certificate of `$default`, and for its key if `$key` is null
+     * @param string|null $key null if `$certificate` contains the key
      *
      * @throws \ValueError when a file can't be read
      */

@@ -19,7 +19,7 @@ final class AddressGuard
         '224.0.0.0/4', '240.0.0.0/4',
         '::/3', '4000::/2', '8000::/1', // Only 2000::/3 is public: RFC 4291, 2.4.
         '2001::/23', '2001:db8::/32', '3fff::/20',
-        '2002::/16', // 6to4 can reach any IPv4 address: RFC 3056.
+        '2002::/16', // A 6to4 address contains an IPv4 address, which may be private: RFC 3056.
     ];
 
     /** Prefix of addresses that a gateway translates to IPv4: the last 4 bytes are the IPv4 address (RFC 6052, 2.1). */

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Client;
 
-/** A call of a client. It is counted as failed at most once, although several reads of its response may fail. */
+/** A call of an HttpClient. The call is counted as failed at most once, even if several reads of its response fail. */
 final class Call
 {
     private bool $hasFailed = false;

@@ -27,7 +27,7 @@ final class ClientConnection
     private const MAX_READ_BYTES = 512_000;
     private const READ_FACTOR = 8;
 
-    /** While a client closes, it ends a response that no fiber has read for this many seconds. */
+    /** While an HttpClient is closing, it ends a response that no fiber has read for this many seconds. */
     private const UNREAD_TIMEOUT = 10.0;
 
     /** Unsent bytes above which {@see send()} waits. */
@@ -36,7 +36,7 @@ final class ClientConnection
     /** Received bytes that were not consumed. */
     public string $received = '';
 
-    /** Whether a request was answered. If so, the server may close the connection while the next request is sent. */
+    /** Whether an earlier request was answered. The server may close such a connection just when a request is sent. */
     public bool $hasServedRequest = false;
     public bool $isReusable = true;
     public bool $isAnswered = false; // the head of the response has arrived
@@ -205,7 +205,7 @@ final class ClientConnection
      *
      * @param string $for purpose of the wait, such as "the response", for messages
      * @param string $option name of the option in {@see RequestOptions} that set `$seconds`, for messages
-     * @param bool $isFirst true right after the request was sent: no byte can have arrived, so waits at once
+     * @param bool $isFirst true right after sending the request. No byte can have arrived, so receive() waits at once
      *
      * @return bool false when the connection has ended
      *
@@ -214,7 +214,7 @@ final class ClientConnection
     public function receive(string $for, float $seconds, string $option, bool $isFirst = false): bool
     {
         if (!$isFirst) {
-            // Timer and cancellation end only a wait. If bytes are always available, there is no wait to end.
+            // Timer and cancellation end only waits. While bytes are available, nothing waits, so check both here.
             $this->cancellation?->throwIfRequested();
             if (!$this->isWithinLimit()) {
                 throw TimedOutException::ofRequest($this->options, $for);
@@ -247,7 +247,7 @@ final class ClientConnection
         return hrtime(true) < $this->totalDeadline;
     }
 
-    /** Called at the deadline. Ends the current wait, unless accepted bytes have made the deadline later. */
+    /** Called at the deadline. Ends the wait, unless the deadline is later now because the server accepted bytes. */
     public function expire(): void
     {
         $this->deadline = $this->waitEnds();
@@ -317,7 +317,7 @@ final class ClientConnection
         }
         if ($this->isSecure) {
             [$bytes, $this->readFailure] = Warnings::readWithReason($this->stream, $this->readBytes);
-        } else { // faster than fread(), gives no warnings, and returns '' only at the end
+        } else { // stream_socket_recvfrom() is faster than fread(), gives no warnings, and returns '' only at the end
             $bytes = stream_socket_recvfrom($this->stream, $this->readBytes);
         }
         if ($bytes !== false && $bytes !== '') {
@@ -333,7 +333,8 @@ final class ClientConnection
 
     /**
      * Detects the end of a connection with TLS. Many servers send FIN without close_notify (RFC 9112, 9.8). PHP reports
-     * no error then, so such an end is accepted. feof() is not used: it reads, and drops the error of its read.
+     * no error then, so this method accepts such an end. feof() is not used, because feof() reads from the connection
+     * and drops the error of this read.
      */
     private function detectTlsEnd(string|false $bytes): void
     {
@@ -372,8 +373,8 @@ final class ClientConnection
 
     /**
      * Returns the deadline of the current wait. While bytes are unsent, the deadline is `readTimeout` after the last
-     * progress of sending ({@see $sentAt}). Otherwise, a limit applies from the start of the wait, or from later
-     * progress of sending. During an upload, the limit is `readTimeout`; otherwise, it is {@see $seconds}.
+     * progress of sending ({@see $sentAt}). Without unsent bytes, the time counts from the start of the wait, or from
+     * later progress of sending. The limit is then `readTimeout` during an upload, and {@see $seconds} after it.
      */
     private function waitEnds(): int
     {
@@ -403,7 +404,7 @@ final class ClientConnection
         if ($this->unsent->size < $before) {
             $this->sentAt = hrtime(true);
         }
-        // After a failed write, an answer that the server has already sent can still be read.
+        // A failed write does not end the connection: an answer that the server has already sent can still be read.
         $mustWait = $this->unsent->size > 0 && $isWritten;
         if ($mustWait !== $this->awaitsWritable) {
             $this->awaitsWritable = $mustWait;

@@ -44,8 +44,8 @@ final class ClientExchange
      * Sends the request, and receives the head of the final response. If the response arrives before the whole body was
      * sent, the upload continues while the response is read. A status of 400 or more stops the upload (RFC 9112, 9.5).
      *
-     * @return array{ResponseHead, Upload|null} the head, and the upload of a stream, which may still be running. There
-     *     is no upload if the body is a string, or if the server has refused the body before it was sent
+     * @return array{ResponseHead, Upload|null} the head, and the upload of a stream. The upload may still be running.
+     *     There is no upload if the body is a string, or if the server has refused the body before it was sent
      *
      * @throws TimedOutException|MalformedResponseException|ConnectionEndedException|ClosedException
      * @throws UnreadableBodyException
@@ -91,13 +91,13 @@ final class ClientExchange
         if (!$body->isSeekable()) {
             return null; // a pipe or a socket
         }
-        $first = $body->read(1); // files in /proc have the size 0
+        $first = $body->read(1); // files in /proc have the size 0, but may have content
         $body->rewind();
 
         return $first === '' ? 0 : null;
     }
 
-    /** Returns the caller's Content-Length. Ignores 0: with the size 0, the bytes of the stream would not be sent. */
+    /** Returns the caller's Content-Length; null for 0, because the client would then send no bytes of the stream. */
     private function declaredSize(): ?int
     {
         $values = $this->request->fields['content-length'][1] ?? [];
@@ -110,8 +110,9 @@ final class ClientExchange
         $fields = $this->request->fields;
         $url = $this->request->url;
         $lines = isset($fields['host']) ? '' : "Host: {$url->authority}\r\n";
+        // Only a proxy that relays the request gets the caller's field. Credentials in the proxy's URL replace it.
         if ($this->targetPrefix === '' || $this->proxyAuthorization !== '') {
-            unset($fields['proxy-authorization']); // only a proxy whose URL has no credentials gets this field
+            unset($fields['proxy-authorization']);
         }
         foreach ($fields as $key => [$name, $values]) {
             if ($key === 'content-length' || $key === 'transfer-encoding' || $key === 'expect') {

@@ -12,7 +12,7 @@ final class ConnectionEndedException extends \RuntimeException
 {
     /**
      * @param bool $isUnanswered whether the connection ended before the first byte of a response
-     * @param bool $isRequestUnread whether it ended before the server could read the request
+     * @param bool $isRequestUnread whether the connection ended before the server could read the request
      */
     public function __construct(
         string $message,

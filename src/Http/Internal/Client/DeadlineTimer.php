@@ -17,7 +17,7 @@ final class DeadlineTimer
 
     private string $timer = '';
 
-    /** Returns the time by hrtime() that is `$seconds` after `$start` (null: now); PHP_INT_MAX from 1e9 seconds on. */
+    /** Returns the time by hrtime() `$seconds` after `$start` (null: now). 1e9 seconds or more become PHP_INT_MAX. */
     public static function after(float $seconds, ?int $start = null): int
     {
         return $seconds < 1e9 ? (int) (($start ?? hrtime(true)) + $seconds * 1e9) : \PHP_INT_MAX;

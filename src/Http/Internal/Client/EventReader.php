@@ -31,8 +31,6 @@ final class EventReader
     private ?int $retry = null;
 
     /**
-     * Yields the events of a response as they arrive.
-     *
      * @return \Generator<int, ServerSentEvent>
      *
      * @throws InvalidResponseException
@@ -69,7 +67,7 @@ final class EventReader
         }
     }
 
-    /** Returns the failure, which the call throws although the client has its response. */
+    /** Counts the call as failed, and returns the failure. HttpClient itself counts only calls without a response. */
     private static function counted(
         OutgoingRequest $request,
         InvalidResponseException $failure,
@@ -91,7 +89,7 @@ final class EventReader
             $bytes = $bytes[0] === "\n" ? substr($bytes, 1) : $bytes;
         }
         $start = 0;
-        $searchFrom = \strlen($this->buffer); // the buffer has no line end
+        $searchFrom = \strlen($this->buffer); // no line end precedes this position
         $this->buffer .= $bytes;
         $mayBeginMark = str_starts_with("\u{feff}", $this->buffer) && $this->buffer !== "\u{feff}";
         if (!$this->isAfterStart && !$mayBeginMark) {

@@ -7,7 +7,7 @@ namespace Spindle\Http\Internal\Client;
 use Nyholm\Psr7\Request as PsrRequest;
 use Psr\Http\Message\RequestInterface;
 
-/** The request of an exception. Dumps and serialize() leave out its user, password, query, fields and body. */
+/** The request of an exception. Dumps and serialize() leave out the user, password, query, fields and body. */
 final readonly class FailedRequest
 {
     private \SensitiveParameterValue $request;

@@ -22,7 +22,7 @@ final readonly class GuzzleOptions
         'on_trailers' => 'trailers are dropped',
     ];
 
-    /** Options of Guzzle 8 that must have one of these values. Requests are HTTP/1.1, and TLS files are PEM files. */
+    /** Options of Guzzle 8 that must have one of these values, because only PEM files and HTTP/1.1 are supported. */
     private const SUPPORTED_VALUES = [
         'cert_type' => ['PEM', 'pem'],
         'ssl_key_type' => ['PEM', 'pem'],
@@ -178,7 +178,7 @@ final readonly class GuzzleOptions
             'no_proxy' => implode(',', array_filter(\is_array($except) ? $except : [$except], is_string(...))),
         ], is_string(...));
 
-        // Guzzle may have read an unsupported proxy from the environment. So only requests that need this proxy fail.
+        // Guzzle may have read an unsupported proxy from the environment. Only requests through this proxy must fail.
         return Proxy::fromEnvironment(preg_replace('~^tcp://~i', 'http://', $variables))->ofOption(Guzzle::PROXY);
     }
 
