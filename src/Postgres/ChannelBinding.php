@@ -10,8 +10,8 @@ enum ChannelBinding: string
     case Disable = 'disable';
 
     /**
-     * Channel binding is used if the connection is encrypted, the server supports it, and the signature of the server's
-     * certificate is neither Ed25519 nor RSA-PSS.
+     * Channel binding is used if the connection is encrypted, the server supports channel binding, and the signature
+     * algorithm of the server's certificate names a hash function. Ed25519 and RSA-PSS name none.
      */
     case Prefer = 'prefer';
 

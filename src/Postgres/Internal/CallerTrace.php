@@ -10,7 +10,7 @@ use Spindle\Postgres\ConnectionFailedException;
 use Spindle\Postgres\ConnectionLostException;
 use Spindle\Postgres\PoolTimeoutException;
 
-/** Gives a failure that was created outside of the calling fiber the stack trace of this fiber. */
+/** Copies failures that were created outside of the calling fiber. Each copy has the calling fiber's stack trace. */
 final class CallerTrace
 {
     private function __construct() {}

@@ -52,7 +52,7 @@ final readonly class Columns
             : array_values(array_diff_key($names, $unique))[0];
     }
 
-    /** Returns a copy that leaves JSON, and all values that would become objects or arrays, as text. */
+    /** Returns a copy that decodes neither JSON nor values that would become objects or arrays. They all stay text. */
     public function scalars(): self
     {
         $oids = array_map(

@@ -14,7 +14,8 @@ final class AttemptFailedException extends NetworkException
 
     /**
      * @param bool $isUnsuitable whether the server works, but its session does not match `targetSessionAttrs`
-     * @param bool $isPermanent whether a retry would fail, too; false with an SQLSTATE, which decides about retries
+     * @param bool $isPermanent whether a retry would fail, too. If `$sqlState` is given, `$isPermanent` is
+     *     false, because the SQLSTATE then says whether a retry is useful
      */
     private function __construct(
         string $message,
@@ -41,7 +42,6 @@ final class AttemptFailedException extends NetworkException
         return new self('the server does not speak version 3.0 of the protocol', isPermanent: true);
     }
 
-    /** @param string $good value that the setting should have */
     public static function uncorrectableSetting(string $name, string $good): self
     {
         return new self(

@@ -144,7 +144,8 @@ final class Connector
     }
 
     /**
-     * Returns the session that an earlier HTTP request left on the stream. Sends nothing before its reset is proved.
+     * Returns the session that an earlier HTTP request left on the stream. This method sends nothing before the answer
+     * proves that the session was reset.
      *
      * @return OpenedConnection|null null when the session can't be used; the caller must close the stream
      *
@@ -244,9 +245,10 @@ final class Connector
         return $socket;
     }
 
-    /** Throws in a fork, which also resumes its parent's fibers. Call this after each wait, unless a socket is open. */
+    /** Throws in a fork. Call this method after each wait during which no ClientStream is open. */
     private function ensureSameProcess(): void
     {
+        // A fork also resumes the fibers of its parent process. An open ClientStream makes this check itself.
         if ($this->ownerPid !== getmypid()) {
             throw new \LogicException(
                 'A PostgreSQL connection can not be opened in a fork of the process that requested it. '
@@ -255,7 +257,6 @@ final class Connector
         }
     }
 
-    /** Performs the login, up to the first ReadyForQuery. */
     private function login(ClientStream $socket, PostgresHost $host, Deadline $deadline): Startup
     {
         $startup = new Startup($this->credentials($socket, $host), $this->options->applicationName);

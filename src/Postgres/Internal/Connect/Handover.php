@@ -37,7 +37,7 @@ final readonly class Handover
      */
     public function send($stream, int $roundTrip): bool
     {
-        // A pooler could run these queries in another session. Then the session that was used would not be reset.
+        // A pooler could run these queries in another session. Then this HTTP request's session would not be reset.
         if ($this->opened->isPooled) {
             return false;
         }

@@ -23,9 +23,9 @@ use function Amp\async;
 
 /**
  * Tries all addresses of all hosts in order, until a session matches `PostgresOptions::$targetSessionAttrs`. The next
- * attempt starts when one has failed, or after a delay, while earlier attempts continue. So a host that does not answer
- * delays the search only a little (as in RFC 8305, section 5). A failed login cancels the attempts for later addresses
- * at once, and the attempts for earlier addresses after MAX_WAIT_AFTER_REFUSAL.
+ * attempt starts when an earlier attempt has failed, or after a delay. The other running attempts continue. So a host
+ * that does not answer delays the search only a little (as in RFC 8305, section 5). A failed login cancels the attempts
+ * for later addresses at once, and those for earlier addresses after MAX_WAIT_AFTER_REFUSAL. Call find() only once.
  *
  * @template T
  */
@@ -42,7 +42,6 @@ final class HostSearch
     /** Cancels all attempts when the search has a session or is interrupted, or some time after a refused login. */
     private readonly DeferredCancellation $end;
 
-    /** Timer that cancels $end after a refused login; null before the first refusal. */
     private ?string $endTimer = null;
 
     /** Whether PreferStandby accepts any server. True once the search for a standby has started on all hosts. */
@@ -53,7 +52,7 @@ final class HostSearch
 
     /**
      * @param \Closure(Endpoint, TargetSessionAttrs, Deadline): T $attempt opens a session; throws NetworkException or
-     *     ProtocolException, and CancelledException if the deadline is cancelled before it returns
+     *     ProtocolException, and CancelledException if the deadline is cancelled before the session is open
      */
     public function __construct(private readonly PostgresOptions $options, private readonly \Closure $attempt)
     {
@@ -62,8 +61,6 @@ final class HostSearch
     }
 
     /**
-     * Can be called once.
-     *
      * @return T the first session that matches `PostgresOptions::$targetSessionAttrs`
      *
      * @throws ConnectionFailedException when no host offers a session before the timeout
@@ -145,7 +142,6 @@ final class HostSearch
         }
     }
 
-    /** Ends the search after MAX_WAIT_AFTER_REFUSAL, unless it ends earlier. */
     private function endSoon(): void
     {
         if (!$this->end->isCancelled()) {
@@ -154,9 +150,10 @@ final class HostSearch
     }
 
     /**
-     * @param list<\Closure(Deadline, ?DeferredCancellation): void> $searches each returns when it has failed or found a
-     *     session, and throws to cancel all later searches. The second parameter lets it cancel them before it returns
-     * @param DeferredCancellation|null $later cancels the attempts after all of `$searches`
+     * @param list<\Closure(Deadline, ?DeferredCancellation): void> $searches A search returns when it has failed or has
+     *     found a session. It throws to cancel all later searches. With its second parameter, it can cancel the later
+     *     searches before it returns
+     * @param DeferredCancellation|null $later cancels the searches that the caller of this method starts later
      */
     private function tryAll(array $searches, Deadline $deadline, ?DeferredCancellation $later = null): void
     {
@@ -172,7 +169,8 @@ final class HostSearch
         try {
             foreach ($searches as $number => $search) {
                 ++$running;
-                $after = $cancellations[] = new DeferredCancellation(); // kept: destroying it cancels later searches
+                // $cancellations keeps the object, because its destructor would cancel the later searches.
+                $after = $cancellations[] = new DeferredCancellation();
                 $run = function () use ($number, $search, $deadline, $after, $later, $returned, &$running, &$failures) {
                     try {
                         $deadline->throwIfCancelled();

@@ -133,7 +133,8 @@ final class Keywords
      */
     private static function withEnvironment(#[\SensitiveParameter] array $values): array
     {
-        // The service file would name the host. Without this check, the client would connect to another host.
+        // PGSERVICE names a service, whose host libpq reads from a service file. This client does not read that file.
+        // Without this check, the client would connect to another host.
         if (!isset($values['host']) && !isset($values['hostaddr']) && (string) getenv('PGSERVICE') !== '') {
             throw new \ValueError('PGSERVICE names a service, but service files are not supported. Give the host');
         }
@@ -202,7 +203,6 @@ final class Keywords
         return isset($part[1]) ? (int) $part[1] : PostgresHost::DEFAULT_PORT;
     }
 
-    /** Returns the mode for sslmode; null if the keyword has no value. */
     private static function tls(?string $mode): ?TlsMode
     {
         return $mode === 'allow'
