@@ -26,7 +26,10 @@ final class SerializabilityCheck
     /** Value of $deepest if serialize() calls a method that may suspend the fiber. */
     public const MAY_SUSPEND = \PHP_INT_MAX - 1;
 
-    /** Like MAY_SUSPEND, for Serializable::serialize(). A serialize() call in it uses the outer call's object table. */
+    /**
+     * Value of $deepest if serialize() calls a Serializable::serialize() method. A serialize() call in that method must
+     * use the object table of the outer call. So the value is serialized without {@see SerializeLock}.
+     */
     public const MAY_SHARE = \PHP_INT_MAX;
 
     /** @var array<string, SerializationKind> kind of objects, by class */
@@ -167,7 +170,7 @@ final class SerializabilityCheck
             // @phpstan-ignore method.notFound (PHP 8.4)
             if (\PHP_VERSION_ID >= 80400 && self::$classes[$value::class]->isUninitializedLazyObject($value)) {
                 throw SerializationFailure::exceptionFor($value, $path, $refused);
-            } // otherwise PHP refuses a part of the value. A later check or serialize() call names this part
+            } // otherwise PHP has refused a part of the value, and a later check or serialize() call names this part
         }
     }
 
@@ -192,7 +195,7 @@ final class SerializabilityCheck
             $parts = (array) $value;
         } else {
             $parts = self::partsOf($value, $kind, $path);
-            // Keeps the parts, which the method may have created: PHP would reuse the ids of destroyed objects.
+            // The parts that the method has created are kept, because PHP would reuse the ids of destroyed objects.
             $this->seen[spl_object_id($value)] = $parts;
         }
         foreach ($parts as $name => $item) {

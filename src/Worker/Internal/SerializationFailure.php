@@ -12,7 +12,7 @@ final class SerializationFailure
     /** @var array<int|string, true> examined objects and references, by id */
     private array $seen = [];
 
-    /** Exception for the first part whose refused parts are all in {@see $seen}, because references form a cycle. */
+    /** Exception for the first part that closes a cycle of references: all its refused parts are in {@see $seen}. */
     private ?UnserializableException $cycle = null;
 
     private function __construct() {}

@@ -15,7 +15,7 @@ enum SerializationKind
     case SleepMethod;
     case SerializableInterface;
     case Date;
-    case ProcessBound;
+    case ProcessBound; // the class uses NotCopyable: its objects belong to this process
     case Emptied;
 
     /**
@@ -28,7 +28,7 @@ enum SerializationKind
         'Dom\DtdNamedNodeMap', 'Dom\HTMLCollection', 'ZipArchive',
     ];
 
-    /** Returns the kind of an object. Examines only the class, because the object may be a proxy or refuse calls. */
+    /** Finds an object's kind. Examines only the class: an object may refuse method calls; a proxy forwards them. */
     public static function of(object $value): self
     {
         $class = $value::class;

@@ -7,8 +7,9 @@ namespace Spindle\Worker\Internal;
 /**
  * Runs code that may suspend its fiber inside of serialize(). PHP has a global table of repeated objects for nested
  * calls of serialize(), and another one for unserialize(). If other fibers used the table of a suspended call, PHP
- * could crash. During an __unserialize(), PHP holds a lock, and new calls get separate tables. So this class runs the
- * code in an __unserialize(). PHP holds the lock until the code ends, so each call in the code frees its own table.
+ * could crash. While an __unserialize() method runs, PHP holds a lock, and each new call gets a separate table. So this
+ * class runs the code in its __unserialize() method. The lock is still held when a call in the code ends. So PHP then
+ * frees the separate table of this call, and not the global table.
  */
 final class SerializeLock
 {
@@ -26,8 +27,8 @@ final class SerializeLock
      *
      * @return T
      *
-     * @throws \LogicException while a Serializable::unserialize() runs or is suspended. The unserialize() call of this
-     *     method would use the same table, and references would be wrong
+     * @throws \LogicException while a Serializable::unserialize() runs or is suspended. The unserialize() call of
+     *     hold() would use the table of that call, and references would be wrong
      */
     public static function hold(\Closure $work): mixed
     {

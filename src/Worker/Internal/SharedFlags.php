@@ -19,21 +19,21 @@ use Spindle\Internal\Warnings;
  *
  * Before each task, a worker writes the mark (offsets 0 to 7) and reads the clock. If it last read the limit (offset 16
  * or 24) more than LIMIT_CHECK_NANOSECONDS ago, it reads the limit again. To take tasks back, the pool writes the
- * limit, waits for more than LIMIT_CHECK_NANOSECONDS, and reads the mark. From then on, the worker starts a task after
- * the marked one only if the task is before the limit. The worker reads the new limit before it starts such a task.
- * A processor needs less time than this wait to make its writes visible to other processors.
+ * limit, waits for more than LIMIT_CHECK_NANOSECONDS, and reads the mark. If the worker marks another task after that,
+ * it last read the limit too long ago. So the worker reads the new limit, and starts the task only if the task is
+ * before the limit. A processor needs less time than this wait to make its writes visible to other processors.
  *
  * Without ext-shmop there is no mark. In this case, a worker sends each result before it starts the next task. So the
  * pool knows which task ran when the worker died. Tasks are never taken back from such a worker.
  */
 final class SharedFlags
 {
-    /** Nanoseconds after which a worker reads the limit again. */
     public const LIMIT_CHECK_NANOSECONDS = 20_000;
 
     /**
-     * The lower 31 bits of a key are the name of the memory. The bits above are a random number of extra bytes. Memory
-     * of this name with another size belongs to another program, even if the owner (offset 32) is not yet written.
+     * The lower 31 bits of a key are the name of the memory. The bits above are a random number of extra bytes, which
+     * makes the size unusual. Memory with this name and another size belongs to another program. The size shows this
+     * even before the owner (offset 32) is written.
      */
     private const NAME_MASK = 0x7FFF_FFFF;
     private const MAX_EXTRA_BYTES = 4000;
@@ -41,7 +41,6 @@ final class SharedFlags
     private const OWNER = "Spindle\0";
     private const OWNER_OFFSET = 32;
 
-    /** Microseconds that the pool waits after it has written a limit. */
     private const TAKE_BACK_WAIT_MICROSECONDS = 50;
 
     /** Process that opened the memory. A fork shares the memory, and must not take tasks back. */
@@ -60,7 +59,7 @@ final class SharedFlags
             : 0;
     }
 
-    /** Creates memory in a worker. The system frees memory without a name when no process has the memory open. */
+    /** Creates memory in a worker. open() removes the name, so that the system frees the memory after its last use. */
     public static function create(int $key): ?\Shmop
     {
         if ($key === 0 || !\function_exists('shmop_open')) {
@@ -160,8 +159,8 @@ final class SharedFlags
         shmop_write($this->memory, pack('P', ($batch << 32) | $started), 16 + 8 * ($batch & 1));
         usleep(self::TAKE_BACK_WAIT_MICROSECONDS);
 
-        // While a worker sends results between two tasks, the mark names the ended task. So the second count may be
-        // lower than the first. But the next task may still start, because the limit is the first count.
+        // While a worker sends results before a task, the mark names the previous task again. So the second count may
+        // be lower than the first count. The task may still start, because the limit is the first count.
         return max($started, min($limit, $this->startedCount($batch, $limit)));
     }
 

@@ -13,7 +13,6 @@ final class SourceFile
     /** @var array<string, true> names of top-level classes and functions; PHP refuses to declare a name twice */
     private readonly array $declared;
 
-    /** Whether PHP runs every top-level statement of the file. */
     private readonly bool $runsCompletely;
 
     /** @throws \ParseError */
@@ -34,7 +33,7 @@ final class SourceFile
             return $both !== [];
         }
 
-        // Compares only functions, which PHP declares before the file runs. A run may end before it declares a class.
+        // Only functions count: PHP declares them before the file runs, but a run may end before it declares a class.
         return array_filter(
             array_keys($both),
             static fn(string $name): bool => str_starts_with($name, 'function '),

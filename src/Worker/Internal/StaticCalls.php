@@ -21,8 +21,9 @@ final class StaticCalls
     /**
      * @param array<int, \PhpToken> $own tokens of the code by their index in the source
      *
-     * @return list<array{string, string, bool}> for each call and callable: class, as written or fully qualified;
-     *         method; whether `static` in this method means the class of $this: true for callables with a class name
+     * @return list<array{string, string, bool}> for each call and callable: the class, as written or fully qualified;
+     *     the method; and whether the meaning of `static` in the method depends on $this, which is false for calls and
+     *     for callables whose class is the string 'self', 'parent' or 'static'
      */
     public static function of(SourceTokens $source, array $own): array
     {
@@ -94,7 +95,7 @@ final class StaticCalls
             return null;
         }
         [, $class, $method] = $match;
-        if ($class === '' || $source->singleCharacter($at - 1) === '.') { // the class name begins in other code
+        if ($class === '' || $source->singleCharacter($at - 1) === '.') { // the string has no complete class name
             return $method === '' ? null : [self::COMPUTED, $method, true];
         }
 
@@ -106,7 +107,7 @@ final class StaticCalls
     /** @return array{string, string, bool}|null null if the comma at this index is not in a callable */
     private static function arrayCallable(SourceTokens $source, int $at): ?array
     {
-        $last = $source->tokens[$at - 1]; // `class` of `self::class`, or `'self'`
+        $last = $source->tokens[$at - 1]; // the token before the comma: `class` of `self::class`, or `'self'`
         $isConstant = strtolower($last->text) === 'class' && $source->tokens[$at - 2]->is(\T_DOUBLE_COLON);
         $open = $at - ($isConstant ? 4 : 2);
         $isArray = $source->singleCharacter($open) === '['
@@ -124,7 +125,7 @@ final class StaticCalls
             $isConstant => self::classBefore($source, $at - 2),
             default => self::qualified(self::content($last)),
         };
-        // In a closure without $this, ['self', 'run'] keeps the meaning of `static`, but [self::class, 'run'] loses it.
+        // If a closure has no $this, ['self', 'run'] passes on what `static` means, but [self::class, 'run'] does not.
         $isKeyword = $last->is(\T_CONSTANT_ENCAPSED_STRING) && $class[0] !== '\\';
 
         return [$class, $isLiteral ? self::content($method) : self::COMPUTED, !$isKeyword];

@@ -14,7 +14,7 @@ use Spindle\Internal\WeakTimer;
  */
 final class StreamDeadlock
 {
-    /** Seconds until the deadlock is certain. A generator with few items ends earlier, because it needs no reader. */
+    /** Seconds until the deadlock is certain. A generator with few items needs no reader, and ends earlier. */
     private const CERTAIN_AFTER = 0.1;
 
     private ?string $timer = null;

@@ -15,7 +15,7 @@ final class Submissions implements Source
     /** @var \SplQueue<Submission> tasks that were never in a batch, and withdrawn tasks that take() will skip */
     private \SplQueue $waiting;
 
-    /** Whether failures that no fiber awaits are not reported: in a fork, and when PHP has destroyed the pool. */
+    /** Whether to ignore failures that no fiber awaits: true in a fork, and when PHP has destroyed the pool. */
     public bool $ignoresFailures = false;
 
     /** Number of tasks without an outcome. Only this class writes this property. */

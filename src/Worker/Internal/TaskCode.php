@@ -39,7 +39,7 @@ final class TaskCode
 
     /**
      * @param string $key    key that signs closures
-     * @param bool   $isPure set to true if the callable has no object, captured values or static variables of a closure
+     * @param bool   $isPure set to true if there is no object, and a closure has no captured values or static variables
      *
      * @throws UnserializableException
      *
@@ -153,14 +153,12 @@ final class TaskCode
     }
 
     /**
-     * Returns the serializable form of a first-class callable.
-     *
-     * @throws UnserializableException when the name means another method, because a subclass overrides the method
+     * @throws UnserializableException when a subclass overrides the method, because the name means another method then
      */
     public static function sentCallable(\ReflectionFunction $function, string $path): SentCallable
     {
         $scope = $function->getClosureScopeClass();
-        $class = $function->getClosureCalledClass() ?? $scope; // the called class is what static:: means
+        $class = $function->getClosureCalledClass() ?? $scope; // the called class is the class that static:: means
         $target = $function->getClosureThis() ?? $class?->getName();
         $name = $function->getName();
         // PHP creates an internal function for a call that __call() or __callStatic() handles.
@@ -203,11 +201,11 @@ final class TaskCode
         return (new ClosureUnpacker())->unpack($sent);
     }
 
-    /** @param bool $ignoresVisibility see {@see SentCallable}. A class can submit its own private methods */
+    /** @param bool $ignoresVisibility whether to call a private or protected method: a class can submit its own */
     private static function method(string|object $class, string $name, bool $ignoresVisibility): \Closure
     {
         $task = [$class, $name];
-        // ReflectionMethod::getClosure() would lose the called class of a static method.
+        // $task(...) keeps the called class of a static method; ReflectionMethod::getClosure() would lose it.
         $create = static fn(): ?\Closure => \is_callable($task) ? $task(...) : null;
         $method = $ignoresVisibility ? self::reflect($class, $name) : null;
         if ($method !== null) {

@@ -357,7 +357,7 @@ final class TaskDispatcher implements PoolEvents
         array_shift($worker->batches);
         $batch->source->sizing()->learn($batch->receivedCount, $batch->elapsed, $batch->longest);
         if ($batch->receivedCount < $batch->limit) {
-            // The worker skipped the other tasks: the pool took them back, or the worker's memory has grown too much.
+            // The worker skipped the last tasks: the pool took them back, or the worker's memory has grown too much.
             $this->backlog->requeue($batch, $batch->receivedCount, $batch->limit);
         }
         if ($batch->source instanceof MapRun) {

@@ -58,7 +58,7 @@ final class TaskOutcome
     }
 
     /**
-     * @param int  $kind         {@see WorkerProtocol::THROWN} or a kind after it
+     * @param int  $kind         {@see WorkerProtocol::THROWN} or another kind of failure
      * @param bool $withOriginal whether to unserialize the original exception, which may run code of its class
      *
      * @return TaskException|UnserializableException
@@ -98,7 +98,7 @@ final class TaskOutcome
         return TaskFailedException::threw($thrown, $original, $attempts, $key, $kind === WorkerProtocol::TASK_MISSING);
     }
 
-    /** Returns null if the exception cannot be unserialized. `$thrown` describes the failure completely. */
+    /** Returns null if the exception cannot be unserialized: `$thrown` alone describes the failure completely. */
     private static function original(string $bytes, Thrown $thrown): ?\Throwable
     {
         try {
@@ -112,7 +112,7 @@ final class TaskOutcome
         $exception = $original;
         while ($exception !== null && $thrown !== null) {
             $class = $exception instanceof \Error ? \Error::class : \Exception::class;
-            // Restores what __wakeup() of these classes unsets: a code that is no integer, a message that is no string.
+            // PHP's __wakeup() unsets a message that is no string and a code that is no integer. So both are restored.
             foreach (['message' => $thrown->message, 'code' => $thrown->code] as $name => $value) {
                 $property = new \ReflectionProperty($class, $name);
                 if (!$property->isInitialized($exception)) {

@@ -26,7 +26,6 @@ final class TaskTimeouts
 
     private ?string $overdueTimer = null;
 
-    /** Timer of the next check of workers that have not begun their batches. */
     private ?string $suspensionTimer = null;
 
     private bool $isClosed = false;
@@ -53,7 +52,7 @@ final class TaskTimeouts
     public function startClock(WorkerHandle $worker, Batch $batch): void
     {
         if ($this->isClosed) {
-            return; // a batch whose tasks were taken back may follow the last outcome
+            return; // the pool has ended, and this batch has no tasks, because all were taken back
         }
         $batch->firstSince = hrtime(true);
         if ($this->suspensionTimer === null) {
@@ -166,7 +165,7 @@ final class TaskTimeouts
     private function replace(WorkerHandle $worker): void
     {
         $this->takeBack($worker);
-        if ($worker->lastStartedTask() === null) { // not null if the worker has just received SIGCONT and runs a task
+        if ($worker->lastStartedTask() === null) { // otherwise the worker has received SIGCONT and runs a task
             $worker->end(static fn(): \Throwable => new \LogicException('The worker ran no task'));
         }
         $this->pool->fill();

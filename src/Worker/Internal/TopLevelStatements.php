@@ -40,7 +40,7 @@ final class TopLevelStatements
             if ($token->is(\T_NAMESPACE)) {
                 $namespace = $next->is(SourceTokens::NAMES) ? $next->text : '';
                 $this->namespaces[] = [$at, $namespace];
-                $at += $next->is(SourceTokens::NAMES) ? 2 : 1; // skips the brace, too
+                $at += $next->is(SourceTokens::NAMES) ? 2 : 1; // also skips the name, and the brace or semicolon
             } elseif ($token->is(\T_DECLARE)) {
                 $at = $this->readDirectives($at + 1);
             } elseif ($token->is(\T_USE) && $source->singleCharacter($at - 1) !== ')') {
@@ -120,7 +120,7 @@ final class TopLevelStatements
                 [$prefix, $name] = ["{$name}\\", ''];
             } elseif ($token->is([',', '}', ';']) && $name !== '') {
                 $alias = $alias === '' ? substr((string) strrchr("\\{$name}", '\\'), 1) : $alias;
-                // The alias avoids PHP's warning about the import of a global name.
+                // The alias avoids PHP's warning that the import of a global name has no effect.
                 $statement = "use {$itemKind}{$prefix}{$name} as {$alias};";
                 $this->imports[] = [$begin, \count($this->namespaces), strtolower($alias), $itemKind, $statement];
                 $name = $alias = '';

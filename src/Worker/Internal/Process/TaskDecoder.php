@@ -8,7 +8,7 @@ use Spindle\Worker\Internal\TaskCode;
 use Spindle\Worker\Internal\ValueSerializer;
 use Spindle\Worker\Internal\WorkerProtocol;
 
-/** Decodes the callables and arguments of tasks, which the worker has received. */
+/** Decodes the callables and arguments of the tasks that the worker has received. */
 final class TaskDecoder
 {
     private const MAX_CACHED_CALLABLES = 256;
@@ -19,7 +19,7 @@ final class TaskDecoder
     /** @var array<int, string> encoded callable of each map() call, by the id of the call */
     private array $codes = [];
 
-    /** @var array<int|string, \Closure> by id of a map() call, or by code if {@see TaskCode::encode()} set $isPure */
+    /** @var array<int|string, \Closure> decoded callables, by the id of a map() call or the code of a submitted task */
     private array $callables = [];
 
     public function __construct(private readonly WorkerLifecycle $lifecycle, #[\SensitiveParameter] string $key)
@@ -37,13 +37,12 @@ final class TaskDecoder
         unset($this->codes[$id], $this->callables[$id]);
     }
 
-    /** Returns whether the callable of a map() call was decoded. */
     public function hasDecoded(int $id): bool
     {
         return isset($this->callables[$id]);
     }
 
-    /** Calls a callable that was received with the settings of the worker. */
+    /** Decodes and calls the callable of WorkerPoolOptions(initialize:), which the settings of the worker contain. */
     public function call(string $code): void
     {
         TaskCode::run($code, self::$key);
@@ -57,7 +56,7 @@ final class TaskDecoder
     public function submittedTask(string $code, int $kind): \Closure
     {
         if ($kind !== WorkerProtocol::STRING) {
-            return $this->decode($code);
+            return $this->decode($code); // the callable may have state: TaskCode::encode() did not set $isPure
         }
         if (\count($this->callables) >= self::MAX_CACHED_CALLABLES && !isset($this->callables[$code])) {
             $this->callables = [];

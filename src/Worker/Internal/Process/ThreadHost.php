@@ -32,7 +32,7 @@ final class ThreadHost
 
     public function run(): never
     {
-        set_error_handler(null); // a handler of php.ini's auto_prepend_file may throw, in spite of `@`
+        set_error_handler(null); // a handler that auto_prepend_file has set could throw, in spite of `@`
         $this->link->send(WorkerProtocol::READY, 0, '');
         while (true) {
             $reads = [-1 => $this->link->socket] + array_map(static fn(array $pair): mixed => $pair[0], $this->ends);
@@ -93,7 +93,7 @@ final class ThreadHost
             require $classes;
             WorkerBoot::inThread($settings);
         }, [__DIR__ . '/classes.php', $settings]);
-        $thread->run(static function (string $classes, $end) { // a stream arrives as the number of its descriptor
+        $thread->run(static function (string $classes, $end) { // ext-parallel passes a stream as its descriptor number
             require_once $classes;
             WorkerBoot::endThread(\is_int($end) ? $end : -1);
         }, [__DIR__ . '/classes.php', $pair[1]]);

@@ -24,7 +24,8 @@ final class ThrownFailure
             [$part, $data] = [$part->getPrevious(), $data->previous];
         }
         if ($part !== null) {
-            return $packing->head() . $packing->bytes(); // the chain is too long for Thrown, so send only the data
+            // Thrown dropped the end of a long chain, so the traces there cannot be replaced. Only the data is sent.
+            return $packing->head() . $packing->bytes();
         }
         try {
             $packing->add(WorkerProtocol::SERIALIZED, ValueSerializer::serialize($thrown, 'The exception'));
@@ -37,7 +38,7 @@ final class ThrownFailure
 
     /**
      * Replaces the file, line and trace of an exception by those of `$data`. The new values name the original positions
-     * of closures. They contain no arguments, because arguments may be secret and often cannot be serialized.
+     * of closures. The new trace has no arguments, because arguments may be secret and often cannot be serialized.
      */
     private static function replaceTrace(\Throwable $thrown, Thrown $data): void
     {

@@ -13,7 +13,7 @@ use Spindle\Worker\Thrown;
 
 final class Worker
 {
-    /** Nanoseconds after which unsent results are sent before the next task starts. A kill loses unsent results. */
+    /** A worker may keep results unsent for this long before it starts another task. A kill loses unsent results. */
     private const MAX_RESULT_DELAY_NANOSECONDS = 100_000;
 
     /** Bytes of the header in the payload of a TASKS frame. */
@@ -48,7 +48,6 @@ final class Worker
      * @param bool   $timed whether to record in the shared memory when each task starts
      * @param int|null $maxMemoryGrowthBytes bytes of memory growth after which no further task of a batch is started
      * @param bool   $restoresState whether to restore {@see InitialState} after each task
-     * @param bool   $isThread whether this is a thread, see {@see WorkerLifecycle}
      */
     public function __construct(
         private readonly PoolLink $link,
@@ -184,7 +183,7 @@ final class Worker
         $isPlain = $code !== 0 && $kinds === '';
         // Whether finishTask() must run after each task. Otherwise, only the result is added.
         $checksEach = !$isPlain || $this->clock !== null || $maxDelay === 0 || $this->state !== null;
-        $values = &$this->results->values; // a reference: if a task ends the process, the results are still sent
+        $values = &$this->results->values; // a reference: reportExit() sends the results if a task ends the process
         $cancellation = &$this->lifecycle->cancellation;
         $startedAt = $this->results->flushedAt;
         $this->lifecycle->setState(WorkerLifecycle::RUNNING_TASK);
@@ -197,7 +196,7 @@ final class Worker
                 [$limit, $now, $nextCheck] = $this->checkBefore($i, $limit, $now, $startedAt, $maxDelay);
                 $loop = $this->loop;
                 if ($i >= $limit) {
-                    break; // the pool gives the other tasks to another worker
+                    break; // the pool gives the remaining tasks to another worker
                 }
             }
             $startedAt = $now;
@@ -240,7 +239,7 @@ final class Worker
             if ($now - $this->results->flushedAt > $maxDelay) {
                 $now = $this->flushBefore($index);
             }
-            $this->findLoop(); // runs after a task that loads the loop: the task takes longer than the check interval
+            $this->findLoop(); // a task that loads the event loop takes long, so this call always follows it
         }
         $limit = $this->readLimit($limit);
         if ($index > 0 && $this->hasGrown()) {
@@ -264,7 +263,7 @@ final class Worker
             : $this->decoder->mapTask($code)($this->decoder->argument($kind, $bytes));
     }
 
-    /** @return bool whether the result may be large. If so, {@see finishTask()} must run */
+    /** @return bool whether {@see finishTask()} must run, because the result is a long string, array or object */
     private function addResult(int $index, mixed $value): bool
     {
         $isPlain = \is_string($value)
@@ -295,7 +294,7 @@ final class Worker
     }
 
     /**
-     * Stops the clock, releases the result or exception of the task, restores the initial state, and sends results.
+     * Erases the task's start time, releases its result or exception, restores the initial state, and sends results.
      *
      * @param int|null $maxDelay as in {@see runTasks()}; null after the last task
      * @param-out null $value
@@ -340,7 +339,7 @@ final class Worker
         return self::$indexes;
     }
 
-    /** Records a task's duration. If the task may have forked, kills this process in the fork. Repairs output. */
+    /** Records how long a task took. After a long task, repairs output, and kills this process if a task forked it. */
     private function recordDuration(int $nanoseconds): void
     {
         $this->results->recordDuration($nanoseconds);
@@ -350,10 +349,10 @@ final class Worker
         }
     }
 
-    /** Sends results. Until they are sent, the mark names the previous task. Returns the start of the task `$index`. */
+    /** Sends results before the task `$index` starts. Returns the time afterwards, which is the task's start time. */
     private function flushBefore(int $index): int
     {
-        if ($this->sharedMemory !== null) {
+        if ($this->sharedMemory !== null) { // the mark names the previous task, because this task has not started
             shmop_write($this->sharedMemory, self::$indexes[$index - 1], 0);
         }
         $this->lifecycle->flush(0);

@@ -11,13 +11,13 @@ use Spindle\Worker\Thrown;
 /** Makes this process or thread a worker, or this process a host. A host starts workers as forks or threads. */
 final class WorkerBoot
 {
-    /** Instance of this process or thread. It is not global: a task that prints $GLOBALS must not print its secrets. */
+    /** Instance of this process or thread. A global variable would show the secrets to a task that prints $GLOBALS. */
     private static ?self $current = null;
 
     /** Number of nested pools around this process: 1 in a worker of the outermost pool. */
     private static int $depth = 0;
 
-    /** Product of the sizes of the pools around this process. A pool here divides the number of CPUs by it. */
+    /** Product of the sizes of the pools around this process. A new pool divides the number of CPUs by this product. */
     private static int $siblings = 1;
 
     private ?PoolLink $link = null;
@@ -28,7 +28,7 @@ final class WorkerBoot
 
     private ?string $initialize = null;
 
-    /** Current step of this worker or host before it is ready: the subject of an error message. */
+    /** Current step in the start of this worker or host. If the step fails, it is the subject of the error message. */
     private string $step = 'its start';
 
     /** @param 'fork'|'thread'|null $kind how this host runs its workers; null for a worker */
@@ -105,7 +105,7 @@ final class WorkerBoot
         return self::$siblings;
     }
 
-    /** Returns whether a file is left to load. The main script loads the files, in the global scope. */
+    /** Returns whether a file is left to load. A process loads its files in main.php, which has the global scope. */
     public static function hasFile(): bool
     {
         return self::current()->files !== [];
@@ -154,7 +154,7 @@ final class WorkerBoot
         return self::$current ?? throw new \LogicException('This process is not a worker');
     }
 
-    /** Sends PHP errors to standard error. Otherwise they would mix with standard output of the pool's process. */
+    /** Sends PHP errors to standard error. Otherwise the errors would mix with the pool's standard output. */
     private static function sendErrorsToStderr(): void
     {
         if (!\in_array(

@@ -55,7 +55,7 @@ final class WorkerLifecycle
     /** Whether the worker ends without an exit report. */
     private bool $ended = false;
 
-    /** Number of output buffers while the worker's buffer is the innermost one; NO_BUFFER after a task has ended it. */
+    /** Number of buffers while the worker's buffer is the innermost one; NO_BUFFER after that buffer has ended. */
     private int $bufferLevel = self::NO_BUFFER;
 
     /** @var string|null bytes to release before the exit report, because a fatal error may have left no memory */
@@ -63,7 +63,8 @@ final class WorkerLifecycle
 
     /**
      * @param int  $sharedMemoryKey key of the shared memory, see {@see SharedFlags}; 0 for none
-     * @param bool $isThread whether this is a thread: no signals, and {@see WorkerBoot::endThread()} reports the exit
+     * @param bool $isThread whether this is a thread. A thread handles no signals, and {@see WorkerBoot::endThread()}
+     *     reports its exit
      */
     public function __construct(
         private readonly PoolLink $link,
@@ -83,11 +84,11 @@ final class WorkerLifecycle
             register_shutdown_function($this->reportExit(...));
             if (\function_exists('pcntl_signal')) {
                 pcntl_async_signals(true);
-                // `false`: SIGTERM interrupts the wait for a frame. Otherwise the handler would run after that frame.
+                // `false`: SIGTERM ends the wait for a frame. With `true`, the handler would run only after the frame.
                 pcntl_signal(self::SIGTERM, $this->terminate(...), false);
             }
         }
-        // Set before the memory exists: SIGTERM may arrive at any time, and its handler must remove the memory.
+        // The property is set before the memory exists: SIGTERM's handler may run at any time, and removes the memory.
         $this->hasSharedMemory = $this->sharedMemoryKey !== 0;
         $memory = SharedFlags::create($this->sharedMemoryKey);
         $this->hasSharedMemory = $memory !== null;

@@ -9,7 +9,7 @@ require __DIR__ . '/classes.php';
 Spindle\Worker\Internal\Process\WorkerBoot::fromInput();
 try {
     while (Spindle\Worker\Internal\Process\WorkerBoot::hasFile()) {
-        require_once Spindle\Worker\Internal\Process\WorkerBoot::nextFile(); // here, because this is the global scope
+        require_once Spindle\Worker\Internal\Process\WorkerBoot::nextFile(); // here: files need the global scope
     }
 } catch (Throwable $spindleFailure) {
     Spindle\Worker\Internal\Process\WorkerBoot::fail($spindleFailure);
