@@ -52,9 +52,7 @@ final readonly class MapOutcome
     }
 
     /**
-     * Returns the return value of the task.
-     *
-     * @return TValue
+     * @return TValue the return value of the task
      *
      * @throws \Throwable the failure of the task
      */

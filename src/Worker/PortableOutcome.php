@@ -17,10 +17,9 @@ final class PortableOutcome
     private const TIMED_OUT = 9;
     private const TOO_LARGE = 10;
 
-    /** Outcome of a task that could not be decoded and has not run. A THROWN outcome with the exception follows. */
+    /** The task could not be decoded and has not run. A THROWN outcome with the exception follows this byte. */
     private const UNREADABLE = 11;
 
-    /** Encodes the result of a task. */
     public static function returned(mixed $value): string
     {
         if (\is_string($value)) {
@@ -33,7 +32,6 @@ final class PortableOutcome
         }
     }
 
-    /** Encodes an exception that a task threw. */
     public static function threw(\Throwable $thrown): string
     {
         return \chr(WorkerProtocol::THROWN) . ThrownFailure::pack($thrown);
@@ -104,7 +102,7 @@ final class PortableOutcome
         return $thrown instanceof Thrown ? $thrown : null;
     }
 
-    /** Returns the outcome with text after the exception's message. Returns other outcomes unchanged. */
+    /** Returns the outcome with text appended to the message of the task's exception; other outcomes unchanged. */
     public static function withNote(string $bytes, string $text): string
     {
         $thrown = self::thrown($bytes);
@@ -180,7 +178,7 @@ final class PortableOutcome
     }
 
     /**
-     * Decodes one item of a task that is a generator.
+     * Decodes one item of a generator task.
      *
      * @return array{mixed, mixed} key and item
      *

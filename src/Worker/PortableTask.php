@@ -25,7 +25,7 @@ final class PortableTask
     /** Maximum cached callables. All tasks of a map() call have the same code. */
     private const MAX_CACHED_CALLABLES = 16;
 
-    /** @var array<string, \Closure> by code: callables that tasks {@see mayShare()} */
+    /** @var array<string, \Closure> callables that several tasks may share ({@see mayShare()}), by code */
     private static array $callables = [];
 
     /**
@@ -34,8 +34,8 @@ final class PortableTask
      * @param int         $attempt        value of {@see TaskContext::$attempt} in the task
      * @param string|null $idempotencyKey value of {@see TaskContext::$idempotencyKey} in the task
      * @param int|null    $maxResultBytes size limit of the outcome and of each item, in bytes; null for no limit
-     * @param bool        $announced      whether to report the array [$idempotencyKey] when the task starts. Each value
-     *                                    that the task reports arrives as [$idempotencyKey, serialized value]
+     * @param bool        $announced      whether to report the array [$idempotencyKey] when the task starts. In both
+     *                                    cases, reports of the task arrive as [$idempotencyKey, serialized value]
      */
     public function __construct(
         private readonly string $code,
@@ -162,8 +162,8 @@ final class PortableTask
     }
 
     /**
-     * Returns whether tasks of different callers may share a callable: it has no object, and is no closure with
-     * captured or static variables. In these, a task could leave data for a task of another caller.
+     * Returns whether tasks of different callers may share a callable. The callable must not have an object, captured
+     * variables or a closure's static variables, in which a task could leave data for a task of another caller.
      */
     private static function mayShare(\Closure $callable): bool
     {

@@ -68,8 +68,8 @@ final class ResultBudget
     /**
      * Counts bytes as used now if there is room, otherwise as soon as there is room.
      *
-     * @param \Closure(): bool $later called when the bytes are counted after a wait. Returns false if nothing needs
-     *     them any more. Then they are released immediately
+     * @param \Closure(): bool $later called when the bytes are counted after a wait. If $later returns false, nothing
+     *     needs the bytes any more, and they are released immediately
      *
      * @return bool whether the bytes were counted now
      */

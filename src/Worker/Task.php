@@ -30,8 +30,8 @@ final class Task
     public function __construct(private readonly TaskGroup $tasks, public readonly mixed $task) {}
 
     /**
-     * Adds a callback for the task's result. Callbacks run in the order in which they were added. If a
-     * callback throws, the later callbacks do not run.
+     * Adds a callback for the task's result. Callbacks run in the order in which they were added. If a callback throws,
+     * the later callbacks do not run.
      *
      * @param callable(T): mixed $callback
      *

@@ -15,7 +15,7 @@ final class TaskFailedException extends TaskException
         int $attempts,
         mixed $key,
         ?\Throwable $previous,
-        /** Whether a worker lacks the code of the task of a map() call, or a class of a captured value. */
+        /** Whether a task of map() did not run because the worker lacks its code or a class of a captured value. */
         public readonly bool $isTaskMissing = false,
     ) {
         parent::__construct($message, $attempts, $key, $previous);
@@ -38,7 +38,7 @@ final class TaskFailedException extends TaskException
             . self::afterAttempts($attempts)
             . self::advice($thrown);
 
-        // A console prints each previous exception, so one with the same text is left out.
+        // A console prints each previous exception, so a previous exception with the same text is left out.
         return new self($message, $thrown, $attempts, $key, $isMissing ? null : $original, $isTaskMissing);
     }
 

@@ -42,7 +42,7 @@ final class TaskGroup
     }
 
     /**
-     * Creates tasks that run in a new pool.
+     * Creates a group whose tasks run in a new pool.
      *
      * @param int|null $workers number of workers; null for the number of usable CPUs
      *
@@ -71,7 +71,7 @@ final class TaskGroup
     }
 
     /**
-     * Runs all tasks and their callbacks, and returns when no task is left. More tasks may be added and run after that.
+     * Runs all tasks and their callbacks, and returns when no task is left. Then the caller may add and run more tasks.
      *
      * A failure that no catch() handles does not stop other tasks. When all tasks are done, the first such failure is
      * thrown, and {@see failures()} returns all of them. An exception of a catch() callback is such a failure, too.

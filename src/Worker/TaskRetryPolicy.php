@@ -22,11 +22,12 @@ final class TaskRetryPolicy
      * @param int                                 $retries   maximum retries of a task; 0 for none
      * @param bool                                $onCrash   whether to retry a task whose worker crashed; at most once
      * @param bool                                $onTimeout whether to retry a task that exceeded its time limit
-     * @param bool|list<class-string<\Throwable>> $onThrow   retry after any exception, none, or these classes
+     * @param bool|list<class-string<\Throwable>> $onThrow   whether to retry after an exception, or after which types
      * @param float                               $delay     seconds before the first retry; 0 for no pause
      * @param float                               $factor    factor by which the delay grows with each retry
      * @param float                               $maxDelay  largest delay in seconds
-     * @param float                               $jitter    random share: 0.5 makes a pause 50 to 100 % of the delay
+     * @param float                               $jitter    largest share of a delay that is subtracted at random. With
+     *                                                       0.5, a pause lasts 50 to 100 % of the delay
      *
      * @throws \ValueError when a number is out of its range
      */

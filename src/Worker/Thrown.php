@@ -10,7 +10,7 @@ use Spindle\Worker\Internal\ClosureStream;
 /** An exception or error from another process, as data. Its class need not exist in this process. */
 final class Thrown
 {
-    /** Maximum length of a chain of previous exceptions. The number of levels that unserialize() reads is limited. */
+    /** Maximum length of a chain of previous exceptions, because unserialize() reads a limited number of levels. */
     private const MAX_CHAIN_LENGTH = 100;
 
     /**

@@ -16,7 +16,6 @@ final class WorkerCrashedException extends TaskException
         public readonly ?int $exitCode,
         /** Signal that ended the worker; null after an exit, or if unknown. */
         public readonly ?int $signal,
-        /** Whether the task called exit(). */
         public readonly bool $calledExit,
         /** Text of PHP's fatal error, or the reason why a remote job has no result; null without either. */
         public readonly ?string $error,
@@ -31,10 +30,10 @@ final class WorkerCrashedException extends TaskException
     }
 
     /**
-     * @param string|null $error PHP's fatal error; or why there is no result, if the worker's end is unknown
-     * @param bool $isCrashLimit whether only the number of workers that the task has ended prevents a retry
-     * @param int|null $lacking bytes of the task's data, if the worker ran out of memory because of them
-     * @param int $kept bytes of memory that earlier tasks had kept, if the worker ran out of memory because of them
+     * @param string|null $error PHP's fatal error; or why there is no result, if it is unknown how the worker ended
+     * @param bool $isCrashLimit whether the task gets no retry only because it has ended too many workers
+     * @param int|null $lacking bytes of the task's data, if this data used up the worker's memory; otherwise null
+     * @param int $kept bytes that earlier tasks had kept, if the worker ran out of memory because of them; otherwise 0
      */
     public static function died(
         ?int $exitCode,

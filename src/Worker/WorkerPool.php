@@ -48,9 +48,9 @@ final class WorkerPool implements Executor, Statistics
 
     /**
      * @param int|null            $workers number of workers; null for the number of usable CPUs. In a task, null means
-     *                                     this number divided by the number of workers of the task's pool
-     * @param int|TaskRetryPolicy $retries a policy; or the number of retries of a policy with default values, which
-     *                                     retries a task once at most after a crash of its worker
+     *                                     the usable CPUs divided by the number of workers of the task's pool
+     * @param int|TaskRetryPolicy $retries a policy; or the number of retries, for a policy with default values. After a
+     *                                     crash of its worker, a task is retried at most once
      *
      * @throws \ValueError              when $workers is below 1, or $retries is below 0 or above 1,000,000,000
      * @throws UnserializableException  when the option `initialize` cannot be serialized

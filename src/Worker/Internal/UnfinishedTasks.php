@@ -7,7 +7,7 @@ namespace Spindle\Worker\Internal;
 use Spindle\Internal\FatalError;
 use Spindle\Internal\Shutdown;
 
-/** Reports at the end of the script how many submitted tasks are lost. See docs/decisions/0017-unfinished-tasks.md */
+/** Reports at the script's end how many submitted tasks have no outcome. See docs/decisions/0017-unfinished-tasks.md */
 final class UnfinishedTasks
 {
     /** @var \WeakMap<Submissions, int>|null id of the process that created each instance */
@@ -19,7 +19,7 @@ final class UnfinishedTasks
     {
         if (self::$watched === null) {
             self::$watched = new \WeakMap();
-            // the application's own shutdown functions may still await futures
+            // The report comes after the application's shutdown functions, because they may still await futures.
             Shutdown::afterApplication(self::report(...));
         }
         self::$watched[$submissions] = (int) getmypid();

@@ -9,7 +9,8 @@ namespace Spindle\Worker\Internal;
  *
  *     u32 count | u8 kind of each value | u32 length of each value | bytes of each value
  *
- * So if code of an object fails while one value is serialized, only the task of this value fails.
+ * A method of an object may throw when PHP serializes or unserializes a value. Because each value is encoded
+ * separately, only the task of this value then fails.
  */
 final class ValuePacking
 {

@@ -13,13 +13,12 @@ use Spindle\Worker\UnserializableException;
  */
 final class ValueSerializer
 {
-    /** Matches an enum case in the format of serialize(). By chance, a string may contain the same text. */
+    /** Matches an enum case in the output of serialize(), but also a string that happens to contain the same text. */
     private const ENUM_PATTERN = '/(?<![^;{])E:\d+:"([^":]+):([^":]+)";/';
 
     /** Levels of nesting for which any fiber's stack is large enough. Each level needs up to 2 KB of stack. */
     private const MAX_SHALLOW_DEPTH = 200;
 
-    /** Bytes of a key that messages show. */
     private const MAX_KEY_BYTES = 200;
 
     /** @throws UnserializableException */
@@ -59,10 +58,12 @@ final class ValueSerializer
         }
         $serialize = static fn(): string => self::serializeChecked($value, $path);
 
+        // If the depth is MAY_SHARE, the lock is not held. A serialize() call in Serializable::serialize() must use the
+        // object table of the outer call. While the lock is held, the inner call would get a separate table.
         return SerializabilityCheck::withoutSuspension(
             $deepest === SerializabilityCheck::MAY_SUSPEND
                 ? static fn(): string => SerializeLock::hold($serialize)
-                : $serialize, // with the lock, a serialize() call in Serializable::serialize() would get its own table
+                : $serialize,
             $path,
         );
     }
@@ -83,7 +84,7 @@ final class ValueSerializer
         $value = self::mayRunCode($bytes)
             ? self::unserializeObjects($bytes, $missing)
             : unserialize($bytes, ['max_depth' => SerializabilityCheck::MAX_DEPTH]);
-        if ($value === false) { // an error, because the bytes are not those of a boolean
+        if ($value === false) { // false means an error here, because the bytes are those of an array or an object
             throw new \UnexpectedValueException(
                 'PHP cannot read the value: it is damaged, or ' . SerializabilityCheck::TOO_DEEP,
             );
@@ -118,7 +119,7 @@ final class ValueSerializer
             return NumberRange::text($key);
         }
         if (\is_string($key) && \strlen($key) > self::MAX_KEY_BYTES) {
-            // without the last character, which may be incomplete
+            // The last character is removed, because substr() may have cut it in the middle.
             $start = preg_replace('/[\xC0-\xFF][\x80-\xBF]*$/D', '', substr($key, 0, self::MAX_KEY_BYTES));
             $key = "{$start}…";
         }
@@ -140,24 +141,24 @@ final class ValueSerializer
         }
     }
 
-    /** Returns whether the bytes are those of an array or an object. */
     private static function isCompound(string $bytes): bool
     {
         return \in_array($bytes[0] ?? '', ['a', 'O', 'C', 'E'], true);
     }
 
     /**
-     * Unserializes a value that may contain objects. If a method of an object suspends the fiber, DetachedCall::start()
-     * returns, and this method resets `unserialize_callback_func` before other fibers run. `__unserialize()` and
-     * `__wakeup()` may suspend the fiber, because PHP calls them only after it has looked up all classes. But after a
-     * suspension in an autoloader or in Serializable::unserialize(), a missing class gives an incomplete object.
+     * Unserializes a value that may contain objects. If code of a class suspends the fiber, DetachedCall::start()
+     * returns at once. So `unserialize_callback_func` is reset before other fibers run. `__unserialize()` and
+     * `__wakeup()` may suspend the fiber, because PHP calls them only after it has looked up all classes. An autoloader
+     * or Serializable::unserialize() may suspend the fiber earlier. PHP then looks up the remaining classes without the
+     * callback, and creates an incomplete object if one of these classes is missing.
      *
      * @param callable-string $missing
      */
     private static function unserializeObjects(string $bytes, string $missing): mixed
     {
         $before = (string) \ini_get('unserialize_callback_func');
-        if ($before === '') { // a callback of the application is kept, because it may load classes
+        if ($before === '') { // otherwise the application has set a callback, which is kept: it may load classes
             ini_set('unserialize_callback_func', $missing);
         }
         try {
@@ -172,7 +173,8 @@ final class ValueSerializer
     }
 
     /**
-     * Unserializes a value that may contain enums. PHP only warns about a missing enum, so this method calls $missing.
+     * Unserializes a value that may contain enums. PHP calls no callback for a missing enum or case: it only warns and
+     * returns false. So this method then calls $missing.
      *
      * @param callable-string $missing
      */
@@ -184,7 +186,7 @@ final class ValueSerializer
         $warning = null;
         try {
             $value = @unserialize($bytes, ['max_depth' => SerializabilityCheck::MAX_DEPTH]);
-        } catch (\Throwable $warning) { // possibly from an error handler that throws in spite of `@`
+        } catch (\Throwable $warning) { // an error handler may throw PHP's warning as an exception in spite of `@`
             $value = false;
         }
         if ($value === false) {

@@ -26,8 +26,8 @@ interface WorkerEvents
     public function printed(string $bytes, bool $isError): void;
 
     /**
-     * Called when PHP destroys a process or connection that the pool still uses. This happens at the end of the script,
-     * and destructors of the application that use the pool may follow.
+     * Called when PHP destroys a process or connection that the pool still uses. PHP does this at the end of the
+     * script. Destructors of the application may run after that, and may use the pool.
      */
     public function destroyed(): void;
 }

@@ -61,7 +61,7 @@ final class WorkerGroup implements ContextEvents
 
     /**
      * Returns whether the effective user or group of this process has changed. If the workers run as root, also
-     * compares all other credentials, but not in each call: this takes a tenth of the time of a tiny task.
+     * compares all other credentials, but not in each call. A comparison takes a tenth of the time of a tiny task.
      */
     public function hasUserChanged(): bool
     {
@@ -87,7 +87,8 @@ final class WorkerGroup implements ContextEvents
 
     /**
      * Returns whether a new worker would load other autoloader files than the workers of this group. The pool calls
-     * this method for each submission. If no autoloader is new, PHP only compares an array with itself, which is fast.
+     * this method for each submission. The method is fast if no autoloader is new: ClassLoader then returns the same
+     * array as before, so PHP does not compare the elements.
      */
     public function haveAutoloadersChanged(): bool
     {

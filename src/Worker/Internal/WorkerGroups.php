@@ -9,7 +9,7 @@ use Spindle\Worker\WorkerPoolOptions;
 /** The {@see WorkerGroup} that new workers of a pool join, and former groups that still have workers. */
 final class WorkerGroups
 {
-    /** The group that new workers join. Only this class writes this property. */
+    /** Only this class writes this property. */
     public WorkerGroup $present;
 
     /** @var array<int, WorkerGroup> by object id */
@@ -48,7 +48,7 @@ final class WorkerGroups
     {
         foreach ([$this->present, ...$this->former] as $group) {
             $group->workers = [];
-            $group->close($readsOutput); // also closes connections that wait to be accepted
+            $group->close($readsOutput); // also closes the listener, and so the connections that it has not accepted
         }
         $this->former = [];
     }

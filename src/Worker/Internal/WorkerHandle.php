@@ -22,13 +22,13 @@ final class WorkerHandle
     /** A payload of at least this size, in bytes, is sent separately from its header, to avoid a copy. */
     private const MIN_SEPARATE_BYTES = 1 << 16;
 
-    /** After the batch with this id, the worker is replaced: frames and shared memory have 32 bits for an id. */
+    /** The worker is replaced after the batch with this id, because frames and shared memory store ids in 32 bits. */
     private const MAX_BATCH_ID = 0x7FFF_FFFF;
 
-    /** Maximum bytes of memory that a byte of encoded data usually needs. Nested arrays of one element need 17. */
+    /** Estimated maximum bytes of memory for one byte of encoded data. Nested arrays of one element need 17 bytes. */
     private const MEMORY_PER_DATA_BYTE = 32;
 
-    /** Smallest share of the memory limit that explains a lack of memory, if earlier tasks have kept it. */
+    /** Share of the memory limit. If earlier tasks have kept this share or more, they caused the lack of memory. */
     private const MIN_KEPT_SHARE = 0.5;
 
     public ?WorkerLink $link = null;
@@ -88,7 +88,7 @@ final class WorkerHandle
     /** Whether the exit report says that the worker was receiving or decoding the data of tasks. */
     private bool $wasReceiving = false;
 
-    /** Memory in bytes, from the exit report, before the worker received the batch that ran at its end. */
+    /** Memory in bytes before the worker began to receive its last frame; from the exit report. */
     private int $memoryBefore = 0;
 
     /** @var array{?int, ?int, int}|null exit code, signal and memory peak, once the worker has ended */
@@ -104,7 +104,7 @@ final class WorkerHandle
     /** Time at which the worker became idle, in nanoseconds of {@see hrtime()}. */
     public int $idleSince = 0;
 
-    /** @var array<string> timers of this worker */
+    /** @var array<string> ids of the event loop's timers for this worker */
     public array $timers = [];
 
     public bool $hasTimeoutTimer = false;
@@ -171,11 +171,11 @@ final class WorkerHandle
         return max(0, $options->maxTasks - $tasks);
     }
 
-    /** Sends a batch. If the worker does not have the code of its tasks, sends the code first. */
+    /** Sends a batch. If the worker does not have the code of the batch's tasks, sends the code first. */
     public function send(Batch $batch): void
     {
         if ($this->batches === [] && $this->outcomeCount > 0) {
-            $this->stderr = ''; // the text comes from tasks that have ended
+            $this->stderr = ''; // no task is running, so the text comes from tasks that have ended
         }
         $batch->id = ++$this->lastBatchId;
         $id = $batch->source->id();
@@ -210,14 +210,14 @@ final class WorkerHandle
         return $options->idleTimeout - (hrtime(true) - $this->idleSince) / 1e9;
     }
 
-    /** Ends the worker if it has no tasks. Otherwise, must be called again when its current tasks are done. */
+    /** Sends STOP if the worker has no tasks. Otherwise, the caller calls stop() again when the tasks are done. */
     public function stop(): void
     {
         $this->beginToEnd();
         if ($this->batches === [] && $this->link !== null && !$this->stopping) {
             $this->stopping = true;
             $this->link->send(WorkerProtocol::frame(WorkerProtocol::STOP, 0));
-            $this->endIn(self::STOP_TIMEOUT); // shutdown functions of the worker may take too long
+            $this->endIn(self::STOP_TIMEOUT); // because the worker's shutdown functions may take too long
         }
     }
 
@@ -228,7 +228,7 @@ final class WorkerHandle
             $this->beginToEnd();
             $this->createKillFailure = $reason;
             $this->group->context->end($this->id);
-            // a thread that waits for a frame ends only when a frame arrives
+            // A thread that waits for a frame ends only when a frame arrives, so the pool sends one.
             $this->link?->send(WorkerProtocol::frame(WorkerProtocol::STOP, 0));
         }
     }
@@ -239,7 +239,7 @@ final class WorkerHandle
         if ($protocolError !== null) {
             $this->appendStderr("{$protocolError}\n");
         }
-        if ($this->exit === null) { // a known exit is already being handled
+        if ($this->exit === null) { // otherwise WorkerEvents::ended() is already handling the exit
             $this->group->context->onDisconnected($this->id);
             $this->endIn($protocolError === null ? self::EXIT_STATUS_TIMEOUT : 0.0);
         }
@@ -250,7 +250,7 @@ final class WorkerHandle
         $this->stderr = substr($this->stderr . $error, -self::MAX_STDERR_BYTES);
     }
 
-    /** Returns the last bytes of the standard error, and the loss of the process that starts workers. */
+    /** Returns the last bytes of the standard error, and {@see self::$loss} as the last line if it is set. */
     public function lastErrors(): string
     {
         return $this->stderr . ($this->loss === null ? '' : ucfirst("{$this->loss}\n"));
@@ -281,7 +281,7 @@ final class WorkerHandle
         return null;
     }
 
-    /** Takes back unstarted tasks of a batch, if memory is shared. Returns how many tasks the worker keeps. */
+    /** Takes back unstarted tasks of a batch if there are shared flags. Returns how many tasks the worker keeps. */
     public function takeBack(Batch $batch): int
     {
         $started = $this->sharedFlags === null
@@ -307,7 +307,7 @@ final class WorkerHandle
     }
 
     /**
-     * Returns whether memory ran out before the function of the running task was called, because of its data.
+     * Returns whether the data of the running task used up the memory before the worker called the task's function.
      *
      * @param int $bytes size of the task's data
      */
@@ -317,7 +317,7 @@ final class WorkerHandle
     }
 
     /**
-     * Returns the bytes of memory that earlier tasks had kept, if memory ran out because of them; otherwise 0.
+     * Returns the bytes of memory that earlier tasks had kept, if memory ran out because of these bytes; otherwise 0.
      *
      * @param int $bytes size of the running task's data
      */

@@ -11,7 +11,7 @@ use Spindle\Internal\MalformedFrameException;
 use Spindle\Internal\Warnings;
 use Spindle\Worker\ResultBudget;
 
-/** The pool's end of a connection. Sends and receives frames without blocking, and detects a disconnection. */
+/** The pool's side of a connection to a worker or host. Transfers frames without blocking. Detects a disconnection. */
 final class WorkerLink implements FrameHandler
 {
     private const MIN_READ_BYTES = 1 << 16;
@@ -19,7 +19,7 @@ final class WorkerLink implements FrameHandler
     /** Maximum bytes of one read, and of one write after the socket was full. */
     private const MAX_TRANSFER_BYTES = 1 << 18;
 
-    /** Maximum bytes of the unread rest of a frame that the link reads without a reservation of the budget. */
+    /** Maximum unread bytes of a frame that the link reads without a reservation in the {@see ResultBudget}. */
     private const MAX_UNRESERVED_BYTES = 1 << 16;
 
     private readonly FrameReader $frames;
@@ -173,7 +173,8 @@ final class WorkerLink implements FrameHandler
             $this->end($malformed->getMessage());
         }
         if ($this->reserved > 0 && $this->frames->missing() <= self::MAX_UNRESERVED_BYTES) {
-            EventLoop::defer($this->release(...)); // later: a receiver that keeps the result calls forceAcquire() first
+            // The release is deferred, so that a receiver that keeps the result can call forceAcquire() first.
+            EventLoop::defer($this->release(...));
         }
 
         return true;
@@ -244,7 +245,7 @@ final class WorkerLink implements FrameHandler
                     : substr($this->unsent[0], $this->sent, self::MAX_TRANSFER_BYTES),
             );
             if ($sent === false) {
-                $this->unsent = []; // the worker has closed the connection; read() reports this after the last bytes
+                $this->unsent = []; // the worker has disconnected; read() reads the last bytes, and then calls end()
                 break;
             }
             if ($sent === 0) {

@@ -197,7 +197,7 @@ final class WorkerListener
         return true;
     }
 
-    /** Called when a connection could not be accepted. Pauses. Reports the failure if it has lasted one second. */
+    /** Pauses after a connection could not be accepted. Reports the failure if it has lasted one second. */
     private function acceptFailed(): void
     {
         if (++$this->failureCount * self::ACCEPT_PAUSE_SECONDS >= 1) {
@@ -211,7 +211,7 @@ final class WorkerListener
     private function pause(): void
     {
         if (!\is_resource($this->socket)) {
-            return; // onExhausted has closed this listener
+            return; // the callback $onExhausted has closed this listener
         }
         EventLoop::disable($this->accepting);
         $this->pauseTimer ??= WeakTimer::after(

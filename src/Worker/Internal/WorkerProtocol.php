@@ -70,7 +70,7 @@ final class WorkerProtocol
     /** Prefix of each frame of a worker except the greeting. Bytes that a task wrote to the socket have no prefix. */
     public const MAGIC = "\xA7Sp\x1E";
 
-    /** Largest result in bytes: the length of a frame has 32 bits. */
+    /** Largest result in bytes. The maximum exists because a frame stores its length in 32 bits. */
     public const MAX_RESULT_BYTES = 0xFFFFFFFF - self::MAX_BESIDE_RESULT_BYTES;
 
     /** Maximum bytes of a frame in addition to the largest accepted result: other results, output, an exception. */

@@ -22,7 +22,7 @@ final class WorkerReplacement
         $this->ownerPid = (int) getmypid();
     }
 
-    /** Replaces workers if user or autoloaders have changed. Waiting tasks may fail, so add new tasks afterwards. */
+    /** Replaces outdated workers. This may fail waiting tasks, so the caller adds new tasks only after this call. */
     public function replaceOutdated(): void
     {
         $group = $this->workers->group();
@@ -37,7 +37,7 @@ final class WorkerReplacement
 
     /**
      * Replaces the workers by new ones with this process's user and groups. If the old workers run as root, their
-     * unstarted tasks move to the new workers. Otherwise these tasks fail, because they could gain privileges.
+     * unstarted tasks move to the new workers. Otherwise these tasks fail, because the move could give them privileges.
      */
     public function replaceForCredentials(): void
     {

@@ -12,7 +12,7 @@ use Spindle\Worker\WorkerPoolOptions;
 
 final class WorkerSettings
 {
-    /** Default limit of a result in bytes if PHP has no memory_limit. Otherwise, the default is a quarter of it. */
+    /** Default limit of a result in bytes if PHP has no memory_limit; otherwise a quarter of memory_limit. */
     private const DEFAULT_MAX_RESULT_BYTES = 1 << 30;
     private const MEMORY_LIMIT_DIVISOR = 4;
 
@@ -70,7 +70,7 @@ final class WorkerSettings
             'files' => $this->files(),
             'initialize' => $this->initialize,
             'depth' => WorkerBoot::depth() + 1,
-            // The maximum prevents an overflow. It changes no pool size, because no machine has more CPUs than this.
+            // The maximum prevents an integer overflow. No machine has more CPUs, so the maximum changes no pool size.
             'siblings' => min(\PHP_INT_MAX >> 1, WorkerBoot::siblings() * $siblings),
             'timed' => $this->options->timeout !== null,
             'maxResultBytes' => $this->maxResultBytes,

@@ -26,7 +26,6 @@ final class Workers implements WorkerEvents
     private int $lastId = 0;
     private ?string $idleTimer = null;
 
-    /** Timer that limits how long the workers may take to stop. */
     private ?string $stopTimer = null;
     private bool $closed = false;
 
@@ -54,7 +53,6 @@ final class Workers implements WorkerEvents
         return $this->workers;
     }
 
-    /** Returns the number of workers that have tasks. */
     public function inUseCount(): int
     {
         return \count(array_filter(
@@ -123,7 +121,7 @@ final class Workers implements WorkerEvents
         return max(0, min($room, $demand));
     }
 
-    /** Starts one worker more than the pool's size. The next worker that becomes idle is then stopped. */
+    /** Starts one worker more than the pool's size, to end a {@see StreamDeadlock}. The next idle worker is stopped. */
     public function startExtra(): void
     {
         if (!$this->closed && !$this->backoff->isPaused()) {
@@ -170,7 +168,6 @@ final class Workers implements WorkerEvents
         }
     }
 
-    /** Stops idle workers while there are more workers than the pool's size. */
     public function shrink(): void
     {
         foreach ($this->workers as $worker) {
@@ -214,8 +211,9 @@ final class Workers implements WorkerEvents
             $worker->link?->close(); // the worker ends when it is disconnected
         }
         $this->groups->close($readsOutput);
+        // The workers are released last: release() removes their shared memory, which a running worker could create.
         foreach ($workers as $worker) {
-            $this->release($worker); // last, because a worker that still runs may create shared memory
+            $this->release($worker);
             $worker->sharedFlags = null;
         }
     }
@@ -292,7 +290,7 @@ final class Workers implements WorkerEvents
         $this->log('Worker {id} is ready', ['id' => $worker->id]);
         $this->pool->fill();
         if ($worker->batches === []) {
-            $this->becameIdle($worker); // after fill(), because an idle worker beyond the pool's size is stopped
+            $this->becameIdle($worker); // stops a worker beyond the pool's size, so fill() gives tasks to it first
         }
     }
 
@@ -303,7 +301,7 @@ final class Workers implements WorkerEvents
         $this->log('Worker {id} has ended ({how})', ['id' => $worker->id, 'how' => $worker->exitDescription()]);
         $beganNothing = !$worker->ready || ($worker->batches !== [] && !$worker->hasBegun());
         $this->pool->workerEnded($worker);
-        $worker->sharedFlags = null; // a generator of an ended task can still refer to the worker
+        $worker->sharedFlags = null; // frees the memory, although a generator may still refer to the worker
         $this->groups->closeIfFormerAndEmpty($worker->group);
         if (!$beganNothing) {
             $this->backoff->failureCount = 0;
@@ -318,9 +316,10 @@ final class Workers implements WorkerEvents
     }
 
     /**
-     * Handles a worker that ended before it began any task, so that no task waits for ever. If no other worker is left,
-     * the tasks fail: at once if this worker exited before it was ready, otherwise after several such ends in a row. If
-     * others are left, but not ready, the tasks fail once the number of failed starts in a row exceeds the pool's size.
+     * Handles a worker that ended before it began any task. So that no task waits for ever, waiting tasks fail if:
+     * - no other worker is left, and this worker exited before it was ready
+     * - no other worker is left, and {@see StartBackoff::mayRetry()} has counted too many such failures
+     * - other workers are left but none is ready, and more starts in a row have failed than the pool has workers
      */
     private function endedWithoutTask(WorkerHandle $worker): void
     {
@@ -331,7 +330,7 @@ final class Workers implements WorkerEvents
         }
         $this->backoff->endPause();
         if ($this->group() !== $worker->group || $worker->group->hasFormerCredentials()) {
-            return; // the next worker may start, because it has another user or group
+            return; // the next worker may succeed, because it gets this process's new user, groups or autoloaders
         }
         $mayBeTransient = $worker->ready || $worker->wasKilled();
         if (!$mayBeTransient || !$this->backoff->mayRetry()) {
@@ -362,9 +361,9 @@ final class Workers implements WorkerEvents
         $this->endingCount -= $worker->isEnding ? 1 : 0;
         array_map(EventLoop::cancel(...), $worker->timers);
         $worker->link?->close();
-        $worker->link = null; // otherwise the link and the worker would refer to each other
+        $worker->link = null; // otherwise PHP frees both late, because the link's callbacks refer to the worker
         if ($worker->sharedFlags === null) {
-            SharedFlags::open($worker->sharedMemoryKey); // removes memory that the worker has not reported
+            SharedFlags::open($worker->sharedMemoryKey); // removes memory that the worker created but did not report
         }
     }
 
