@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Worker\Internal;
 
-/** Source code of a closure. If several closures begin on one line, {@see matches()} tells their sources apart. */
+/** Source code of a closure. If several closures begin on one line, {@see matches()} compares each with this source. */
 final class ClosureSource
 {
     private static int $count = 0;
@@ -14,7 +14,7 @@ final class ClosureSource
     /** Result of {@see self::signature()}; null until it is needed. */
     private ?string $signature = null;
 
-    /** Number of captured and static variables. Includes undefined variables that an arrow function mentions. */
+    /** Number of captured and static variables, including undefined variables that an arrow function mentions. */
     private int $boundCount = 0;
 
     /**
@@ -72,11 +72,11 @@ final class ClosureSource
     }
 
     /**
-     * Returns whether a static method depends on the class of $this when a callable such as ['Job', 'run'] calls it. In
-     * the method, `static` means the class of $this if Job is the scope or an ancestor of the scope.
+     * Returns whether a static method depends on the class of $this when a callable such as ['Job', 'run'] names the
+     * method. If Job is the scope or an ancestor of the scope, PHP lets `static` mean the class of $this in the method.
      *
      * @param \ReflectionClass<object> $scope
-     * @param string|null              $name  null for any class
+     * @param string|null              $name  class in the callable; null if the code computes the class
      */
     private static function isLateOn(object $object, \ReflectionClass $scope, ?string $name, string $method): bool
     {
@@ -110,7 +110,7 @@ final class ClosureSource
      * @param \ReflectionClass<object> $scope
      * @param string                   $name  class name, as written in the source
      *
-     * @return \ReflectionClass<object>|null the class that the name means; null if $object is no object of this class
+     * @return \ReflectionClass<object>|null the class that the name means; null if $object is no instance of that class
      */
     private function classOf(object $object, \ReflectionClass $scope, string $name): ?\ReflectionClass
     {
@@ -148,7 +148,7 @@ final class ClosureSource
         };
     }
 
-    /** Returns whether the closure can have this source. This check is sufficient if its line has no other closure. */
+    /** Returns whether this can be the source of the closure. This check is enough for the only closure of a line. */
     public function couldBe(\ReflectionFunction $closure): bool
     {
         return $closure->isStatic() === $this->isStatic
@@ -175,15 +175,15 @@ final class ClosureSource
         if ($captured !== [] || $this->uses === [] || !$closure->isGenerator()) {
             return $captured;
         }
-        // For a generator, PHP 8.2 returns no used variables. getStaticVariables() evaluates the initial values of
-        // static variables. So it is called only if nothing else returns the captured values.
+        // For a generator, getClosureUsedVariables() of PHP 8.2 returns nothing. getStaticVariables() is called only in
+        // this case, because it also evaluates the initial values of static variables, which may run other code.
         /** @var array<string, mixed> $variables */
         $variables = $closure->getStaticVariables();
 
         return $this->uses === null ? $variables : array_intersect_key($variables, array_flip($this->uses));
     }
 
-    /** Returns whether PHP reports the same properties for the closure as for one made from this source. */
+    /** Returns whether PHP reports the same properties for the closure as for a closure made from this source. */
     public function matches(\ReflectionFunction $closure): bool
     {
         if ($this->signature === null) {
@@ -198,7 +198,7 @@ final class ClosureSource
             && ($this->uses !== null || $this->mentionsAllCaptured($closure));
     }
 
-    /** Returns whether the source mentions every captured variable, as the source of an arrow function must do. */
+    /** Returns whether the source mentions every captured variable. An arrow function captures no other variables. */
     private function mentionsAllCaptured(\ReflectionFunction $closure): bool
     {
         return array_diff(array_keys($this->captured($closure)), $this->names()) === [];
@@ -222,7 +222,7 @@ final class ClosureSource
     /** @param array<string, null> $variables variables that the closure may capture */
     private static function evaluate(string $code, array $variables): \Closure
     {
-        // Ignores warnings of the compiler, because PHP has already reported them when it loaded the file.
+        // Warnings of the compiler are ignored, because PHP has already reported them when it loaded the file.
         set_error_handler(static fn(): bool => true);
         try {
             $closure = (static function (mixed ...$ignored): mixed {

@@ -21,15 +21,15 @@ final class ClosureStream
     /** File type and permissions, as stat(2) reports them. */
     private const READABLE_FILE = 0o100444;
 
-    /** Code around the statement that returns the closure. Without line breaks, so that line numbers stay the same. */
+    /** Code around the statement that returns the closure, without line breaks, so that line numbers stay the same. */
     private const FACTORY_PREFIX = 'return static function () {'
         . ' \extract((array) \func_get_arg(0), \EXTR_OVERWRITE | \EXTR_REFS); ';
     private const FACTORY_SUFFIX = ' };';
 
-    /** @var array<string, array{string, int}> code and original line, by name */
+    /** @var array<string, array{string, int}> code and original line, by file name */
     private static array $sources = [];
 
-    /** @var array<string, \Closure> functions that create the closures, by name */
+    /** @var array<string, \Closure> functions that create the closures, by file name */
     private static array $factories = [];
 
     /** @var string code that PHP reads from this stream while it compiles a source */
@@ -130,7 +130,7 @@ final class ClosureStream
         return $factory;
     }
 
-    /** Returns the code to compile, or the source when other code, such as a library, reads this file. */
+    /** Returns the code for PHP during {@see compile()}. Otherwise returns the source, for example for a library. */
     private static function text(string $name): string
     {
         return self::$compiled !== '' && isset(self::$sources[$name]) ? self::$compiled : (string) self::source($name);

@@ -36,7 +36,7 @@ final class ClosureUnpacker
         }
         $shared = [];
         foreach ($sent->references as $name) {
-            $shared[] = &$captured[$name]; // turns the element of $captured into a reference
+            $shared[] = &$captured[$name]; // a second reference, so that complete() also changes the closure's variable
         }
         $made = ClosureStream::createClosure($sent, $captured)->bindTo($sent->object, $scope);
         \assert($made instanceof \Closure);

@@ -20,7 +20,7 @@ interface Context
      */
     public function start(int $id, #[\SensitiveParameter] array $settings): void;
 
-    /** Ends a worker and the processes that its tasks started (not for threads). Kills them after the grace period. */
+    /** Ends a worker and, unless it is a thread, the processes of its tasks. Kills them after the grace period. */
     public function end(int $id): void;
 
     /** Called when the socket of a worker was closed. Makes the context check soon how the worker ended. */
@@ -28,7 +28,8 @@ interface Context
 
     /**
      * Accepts the connection of this context's host, the process whose forks or threads are workers. Returns false for
-     * any other process, even if it knows the secret. `$data` is the rest of the greeting, after nonce and proof.
+     * any other process, even if that process knows the pool's secret. `$data` is the argument of
+     * {@see WorkerProtocol::greeting()} with the same name.
      */
     public function onConnected(WorkerLink $link, int $type, string $data): bool;
 

@@ -9,8 +9,6 @@ use Spindle\Worker\WorkerStartException;
 interface ContextEvents
 {
     /**
-     * Called when a worker has ended.
-     *
      * @param int|null $exitCode null after a signal, or if unknown
      * @param int|null $signal null after an exit, or if unknown
      * @param int $memoryPeak in bytes; 0 if the system does not report it

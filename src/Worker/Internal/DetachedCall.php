@@ -36,7 +36,7 @@ final class DetachedCall
         $call = new self($work);
         // A signal handler that throws may have ended the fiber.
         $fiber = self::$idle?->isSuspended() === true ? self::$idle : null;
-        self::$idle = null; // $work may start another call
+        self::$idle = null; // $work may start another call, which needs another fiber
         try {
             $fiber === null ? self::startFiber($call) : $fiber->resume($call);
         } catch (\FiberError $blocked) {
@@ -44,7 +44,7 @@ final class DetachedCall
                 throw $blocked;
             }
             self::$idle = $fiber;
-            $call->run(); // PHP cannot switch fibers here, such as in a destructor, so $work runs in this fiber
+            $call->run(); // PHP refused to switch fibers, for example in a destructor, so $work runs in this fiber
         }
 
         return $call;

@@ -46,16 +46,19 @@ final class HostedContext implements Context, ContextEvents
     /** @var array<int, true> workers for which {@see start()} was called and that have not ended */
     private array $workers = [];
 
-    /** @var array<int, string> timers of workers that are being ended, by worker */
+    /** @var array<int, string> by worker: timer of the next step to end the worker, see {@see forceEnd()} */
     private array $timers = [];
 
     /** @var array<int, int> by worker: sequence number of the request to end the worker */
     private array $requestedEnds = [];
 
-    /** @var array<int, array{int, array<string, mixed>}> number and settings of START frames that may be unread */
+    /**
+     * @var array<int, array{int, array<string, mixed>}> sequence number and settings of START frames that follow a
+     *     request to end another thread. The host reads no frames while it waits for the end of that thread
+     */
     private array $startsAfterEnd = [];
 
-    /** Last sequence number. Requests to end a worker, and START frames that follow such a request, have numbers. */
+    /** Last number that was given to a request to end a worker, or to a START frame in $startsAfterEnd. */
     private int $sequence = 0;
     private ?WorkerStartException $failure = null;
     private string $stderr = '';
@@ -64,7 +67,7 @@ final class HostedContext implements Context, ContextEvents
      * @param string                                  $kind      fork or thread
      * @param \Closure(ContextEvents): ProcessContext $createHostContext
      * @param float                                   $gracePeriod seconds between SIGTERM and SIGKILL
-     * @param string                                  $advice    for a host that cannot start; may be empty
+     * @param string                                  $advice    for the message if the host cannot start; may be empty
      */
     public function __construct(
         private readonly ContextEvents $events,
@@ -154,7 +157,7 @@ final class HostedContext implements Context, ContextEvents
         if ($type !== WorkerProtocol::HOST || $this->link !== null) {
             return false;
         }
-        // The end of the connection needs no handling: onEnded() is called when the host has ended.
+        // The callback for the end of the connection does nothing, because onEnded() follows when the host has ended.
         $link->listen($this->receive(...), static fn() => null, \PHP_INT_MAX, WorkerProtocol::MAGIC);
         $this->link = $link;
         /** @var array{1: int} $pid */
@@ -166,7 +169,8 @@ final class HostedContext implements Context, ContextEvents
 
     public function drain(): void
     {
-        // With ext-ffi, standard error of a fork arrives through the host, before the host reports the fork's end.
+        // With ext-ffi, the host passes on the standard error of a fork before it reports that the fork has ended.
+        // So the output is complete when no fork is left in $workers.
         $deadline = hrtime(true) + self::LAST_OUTPUT_NANOSECONDS;
         while ($this->kind === 'fork' && $this->link !== null && $this->workers !== [] && hrtime(true) < $deadline) {
             $this->link->readAll();
@@ -222,7 +226,7 @@ final class HostedContext implements Context, ContextEvents
     }
 
     /**
-     * @param WorkerStartException|null $failure failure of workers that wait for the host; null to report them as lost
+     * @param WorkerStartException|null $failure exception for waiting workers; null to report these workers as lost
      * @param array{int|null, int|null, int}|null $exit exit code, signal and memory peak of the host; null if unknown
      */
     private function hostEnded(string $how, ?WorkerStartException $failure, ?array $exit = null): void
@@ -256,7 +260,7 @@ final class HostedContext implements Context, ContextEvents
         }
     }
 
-    /** @return array<int, array<string, mixed>> settings of threads whose START frame the busy host has not read */
+    /** @return array<int, array<string, mixed>> settings of the threads whose START frame the host has not read */
     private function unreadStarts(): array
     {
         $first = $this->requestedEnds === [] ? \PHP_INT_MAX : min($this->requestedEnds);

@@ -48,7 +48,7 @@ final class InheritedState
      */
     public function changesSince(self $former): array
     {
-        $marker = [LauncherProtocol::MARKER => '']; // not inherited: the host sets it for each fork
+        $marker = [LauncherProtocol::MARKER => '']; // not inherited, because the host sets this variable for each fork
         $isSame = $this->environment === $former->environment;
 
         return [

@@ -16,7 +16,6 @@ use Spindle\Worker\MapOutcome;
 /** One call of map() in this process. For each value: reads the value, runs its task, and yields the result. */
 final class InlineMap implements InputConsumer
 {
-    /** @var \Closure|null the decoded task */
     private ?\Closure $task = null;
 
     private readonly InputPump $input;
@@ -33,7 +32,6 @@ final class InlineMap implements InputConsumer
     /**
      * @param iterable<mixed, mixed>       $input
      * @param string                       $code      from {@see TaskCode::encode()}
-     * @param string                       $signatureKey key that signs closures
      * @param (\Closure(mixed): mixed)|null $onReport
      */
     public function __construct(
@@ -72,7 +70,7 @@ final class InlineMap implements InputConsumer
         }
     }
 
-    /** Makes map() throw after the running task, unless that task has the last value of an array. */
+    /** Makes map() throw after the running task. After the last value of an array, map() ends without an exception. */
     public function close(): void
     {
         $this->input->close(ExecutorClosedException::closedBeforeInputEnd());

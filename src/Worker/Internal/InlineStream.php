@@ -10,13 +10,13 @@ use Spindle\Internal\Async\Condition;
 use Spindle\Worker\ExecutorClosedException;
 use Spindle\Worker\UnserializableException;
 
-/** Produces the items of a generator task in this process. After each item, waits until the reader took it. */
+/** Produces the items of a generator task in this process. After each item, the task waits until the reader took it. */
 final class InlineStream implements ItemSource
 {
-    /** Condition on which the task's fiber waits until its reader has taken the item. */
+    /** Condition on which the task's fiber waits until the reader has taken the item. */
     private readonly Condition $taken;
 
-    /** @var \WeakReference<ItemStream>|null stream behind the reader's generator; destroyed together with it */
+    /** @var \WeakReference<ItemStream>|null yields the items; destroyed together with the reader's generator */
     private ?\WeakReference $stream = null;
 
     /**

@@ -59,7 +59,7 @@ final class InlineTask
     ): Future {
         $task = new self($activity, $work, $key, $onReport, $cancellation);
         $activity->beginTask($task);
-        // A new fiber, because the loop's fibers also run other callbacks, which must not get the task's context.
+        // The task gets a separate fiber. The loop's fibers also run other callbacks, which must not get its context.
         $fiber = new \Fiber($task->run(...));
         EventLoop::queue(static fn() => $fiber->start());
 
@@ -152,7 +152,7 @@ final class InlineTask
     {
         if (!$this->failIfCancelled()) {
             $this->deferred?->complete($result);
-            $this->deferred = null; // destroys the stream's generator, if the caller has dropped the future
+            $this->deferred = null; // if the caller has dropped the future, PHP destroys the generator now
         }
     }
 

@@ -14,8 +14,8 @@ use Spindle\Worker\ResultBudget;
 final class ItemStream
 {
     /**
-     * If the pool has a {@see ResultBudget}, each item of at least this many bytes uses bytes of the budget. After such
-     * an item, the worker waits until the reader asks for the next item.
+     * If the pool has a {@see ResultBudget}, the budget counts the bytes of each item that has at least this size.
+     * After such an item, the worker waits until the reader asks for the next item.
      */
     private const MIN_BUDGETED_BYTES = WorkerProtocol::MAX_UNREAD_BYTES;
 
@@ -43,7 +43,8 @@ final class ItemStream
     public function __destruct()
     {
         if (!$this->isEnded) {
-            // At the end of the script, a destructor that PHP calls later may read the generator.
+            // At the end of the script, PHP may call other destructors after this one. Without the exception, a
+            // destructor that reads the generator would wait for items that never arrive.
             $this->fail(ExecutorClosedException::destroyed(...));
             $this->source->release();
         }
@@ -92,7 +93,8 @@ final class ItemStream
                 if ($budgeted === 0) {
                     $this->acknowledge($size);
                 } else {
-                    // The release is deferred, so that a reader that keeps the item can call forceAcquire() first.
+                    // A reader that keeps the item can count it again with ResultBudget::forceAcquire(). The release is
+                    // deferred, so that this call comes first.
                     EventLoop::defer(fn() => $this->budget->release($budgeted));
                 }
                 $item = $this->source->decode($bytes);
@@ -113,7 +115,7 @@ final class ItemStream
             if ($this->ownerPid !== getmypid()) {
                 throw ExecutorClosedException::forked();
             }
-            $this->changed->wait(owner: $this); // PHP must not destroy this stream and the waiting fiber as garbage
+            $this->changed->wait(owner: $this); // otherwise PHP could destroy this stream and the fiber as garbage
         }
     }
 

@@ -8,8 +8,8 @@ use Spindle\Internal\Warnings;
 
 /**
  * Finds out whether a closure depends on the class that `static` means. A worker creates each closure again, in the
- * class whose code contains the closure. There, `static` means that class, not a subclass. In a method called as
- * `self::run()` or `parent::run()`, `static` means the same as in the caller, so these methods are read, too.
+ * class whose code contains the closure. In the new closure, `static` means that class, not a subclass. If the closure
+ * calls `self::run()` or `parent::run()`, `static` in run() means the same class, so the code of run() is read, too.
  */
 final class LateBinding
 {
@@ -24,7 +24,7 @@ final class LateBinding
     /** @var array<string, bool> whether a method depends on the class of `static`, by class and method */
     private static array $answers = [];
 
-    /** Returns whether a token is `static` as a class name, a callable string, or one of the {@see FUNCTIONS}. */
+    /** Returns whether a token is a callable string, one of the {@see FUNCTIONS}, or `static` as a class name. */
     public static function isLate(\PhpToken $token, \PhpToken $next): bool
     {
         $isString = $token->is([\T_CONSTANT_ENCAPSED_STRING, \T_ENCAPSED_AND_WHITESPACE]);

@@ -219,7 +219,7 @@ final class MapInput implements InputConsumer
             }
         }
         /** @var list<int|string|EncodedValue> $values */
-        // One statement without calls: if a signal handler throws, tasks and keys still have the same length.
+        // One statement without calls sets both lists. A signal handler that throws cannot come between these changes.
         [$this->tasks, $this->keys] = $this->tasks === []
             ? [$values, $keys]
             : [[...$this->tasks, ...$values], [...$this->keys, ...$keys]];
@@ -248,7 +248,7 @@ final class MapInput implements InputConsumer
         try {
             return \is_array($input) || $input instanceof \Countable ? \count($input) : \PHP_INT_MAX;
         } catch (\Throwable) {
-            return \PHP_INT_MAX; // the number only decides how many workers to start
+            return \PHP_INT_MAX; // an estimate is enough, because the number only decides how many workers to start
         }
     }
 }

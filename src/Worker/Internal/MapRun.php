@@ -35,7 +35,7 @@ final class MapRun implements Source
     private const MIN_WINDOW_TASKS = 1024;
     private const BATCHES_AHEAD = 4;
 
-    /** After reading results for this long, map() runs one turn of the event loop, so that workers get new tasks. */
+    /** After this time without a turn of the event loop, map() runs one turn, so that workers get new tasks. */
     private const LOOP_INTERVAL_NANOSECONDS = 500_000;
 
     private readonly int $id;
@@ -287,7 +287,7 @@ final class MapRun implements Source
         $this->changed->notify();
     }
 
-    /** Returns whether all tasks have outcomes and the input has ended. If abandoned: whether no worker has tasks. */
+    /** Returns whether the input and all tasks have ended. If the map is abandoned: whether no worker has its tasks. */
     public function isSettled(): bool
     {
         return $this->abandoned
@@ -295,7 +295,6 @@ final class MapRun implements Source
             : $this->input->isOver() && $this->settledCount === $this->input->pulledCount;
     }
 
-    /** Called when the map is abandoned and no worker has any of its tasks. */
     public function finish(): void
     {
         $this->finished = true;
@@ -398,7 +397,7 @@ final class MapRun implements Source
             }
             if (!$hasResumed) {
                 $hasResumed = true;
-                $this->dispatcher->fill(); // the task with the next result may be blocked
+                $this->dispatcher->fill(); // the task with the next result may be in $blocked
                 continue; // fill() may have aborted the map
             }
             $this->changed->wait();

@@ -196,8 +196,9 @@ final class OutcomeHandler
 
     /**
      * Retries a task that threw, ended too late, or returned a value that can't be serialized. If the task gets no
-     * further attempt, the failure becomes its outcome. A later callback unserializes the original exception. By then,
-     * the pool has marked the worker as free, so that code of the exception's class may use the pool or suspend.
+     * further attempt, the failure becomes its outcome. In that case, a later callback of the event loop unserializes
+     * the original exception, which may call methods of the exception's class. Before this callback, the pool marks the
+     * worker as free, so that these methods may use the pool or suspend their fiber.
      *
      * @param \Closure(bool): \Throwable $createFailure its argument says whether to add the original exception
      */
@@ -231,7 +232,6 @@ final class OutcomeHandler
         }
     }
 
-    /** @return bool whether the task gets another attempt */
     private function retryIfAllowed(Batch $batch, int $index, \Throwable $failure, bool $crashed): bool
     {
         $task = $batch->tasks[$index];

@@ -41,7 +41,6 @@ final class OutcomeQueue
     /** For mapUnordered(): index in $chunks of the next chunk that arrives. */
     private int $nextArrival = 0;
 
-    /** @param bool $inOrder whether the loop reads the outcomes in the order of the tasks */
     public function __construct(private readonly bool $inOrder) {}
 
     /**
@@ -77,7 +76,7 @@ final class OutcomeQueue
         return $isAtLimit;
     }
 
-    /** Returns whether map() must first yield the outcome of an earlier task, which has not arrived. */
+    /** Returns whether map() must first yield an outcome that has not arrived: that of a task before task `$number`. */
     public function lacksOutcomeBefore(int $number): bool
     {
         return $this->inOrder && $this->firstOpen < $number;
@@ -89,11 +88,9 @@ final class OutcomeQueue
     }
 
     /**
-     * Removes and returns the next chunk for the loop.
-     *
      * @phpstan-impure
      *
-     * @return Chunk|null null if that chunk has not arrived
+     * @return Chunk|null the next chunk for the loop; null if this chunk has not arrived
      */
     public function shift(): ?array
     {
@@ -109,9 +106,9 @@ final class OutcomeQueue
     }
 
     /**
-     * Returns whether tasks of the batch may start although the queue is full. They may if the batch has the first task
-     * without an outcome, because map() must yield that outcome before all later results. If the loop can still read
-     * earlier results, the queue must also have less than twice {@see self::MAX_BYTES}.
+     * Returns whether tasks of the batch may start although the queue is full. Only the batch with the first task that
+     * has no outcome may start, because map() must yield this outcome before all later results. While the loop can read
+     * earlier results, the batch may start only if the queue has less than twice {@see self::MAX_BYTES}.
      */
     public function needs(Batch $batch): bool
     {

@@ -16,7 +16,7 @@ use Spindle\Worker\ExecutorClosedException;
  */
 final class PoolActivity
 {
-    /** @var array<int, self> instances with open work, so that PHP does not destroy the fibers that wait */
+    /** @var array<int, self> instances with open work. Without this list, PHP could destroy the fibers that wait */
     private static array $busy = [];
 
     /** Seconds between two checks whether this process is a fork. No outcome of the pool arrives in a fork. */
@@ -123,9 +123,8 @@ final class PoolActivity
     }
 
     /**
-     * Refuses new tasks, and waits until all accepted tasks have outcomes and the workers have stopped.
-     *
-     * Cancellation: ends only the wait. The pool still stops its workers when all tasks have outcomes.
+     * Refuses new tasks, and waits until all accepted tasks have outcomes and the workers have stopped. A cancellation
+     * ends only the wait. The pool still stops its workers when all tasks have outcomes.
      */
     public function close(?Cancellation $cancellation): void
     {
@@ -144,7 +143,7 @@ final class PoolActivity
         }
     }
 
-    /** Refuses new tasks, and keeps this object alive until all accepted tasks have outcomes. */
+    /** Called for a pool that PHP destroys. Refuses new tasks, and keeps this object alive until all tasks end. */
     public function release(): void
     {
         $this->isClosed = true;
@@ -153,7 +152,6 @@ final class PoolActivity
         $this->updateLoopReference();
     }
 
-    /** Called when a task got its outcome, or a stream of items began or ended. */
     public function onSettled(): void
     {
         $this->updateLoopReference();
@@ -186,7 +184,7 @@ final class PoolActivity
         }
         $this->stopping = true;
         if ($this->released) {
-            $this->workers->close(true); // now, because the loop possibly never runs again
+            $this->workers->close(true); // immediately, because the event loop may never run again
             $this->end();
 
             return;

@@ -37,7 +37,7 @@ final class ForkHost
     /** @var array<int, resource> by worker: pipe with the worker's standard error */
     private array $stderrs = [];
 
-    /** Gives each fork a separate standard error; null without ext-ffi: forks then share the host's. */
+    /** Gives each fork a separate standard error. Without ext-ffi, this is null, and forks share the host's stderr. */
     private readonly ?Libc $libc;
 
     private readonly InheritedChanges $changes;
@@ -52,13 +52,13 @@ final class ForkHost
         $this->token = (string) preg_replace('/\.\d+$/D', '', (string) getenv('SPINDLE_COMMAND'));
     }
 
-    /** @return array<string, mixed>|null in a fork, its worker's settings; in the host, null after the pool's end */
+    /** @return array<string, mixed>|null in a fork: its worker's settings; in the host: null when the pool has ended */
     public function run(): ?array
     {
-        set_error_handler(null); // a handler of the bootstrap file may throw, in spite of `@`
+        set_error_handler(null); // otherwise, a handler of the bootstrap file could throw, in spite of `@`
         // A SIGCHLD just before stream_select() does not end the wait. In this case, the wait ends when the worker's
         // standard error is closed, or when the pool sends REAP because the worker's socket is closed. If another
-        // process keeps both open, the wait ends after CHECK_INTERVAL.
+        // process keeps the standard error and the socket open, the wait ends after CHECK_INTERVAL.
         pcntl_async_signals(true);
         pcntl_signal(\SIGCHLD, static fn() => null, false);
         $this->link->send(WorkerProtocol::READY, 0, '');
@@ -221,7 +221,7 @@ final class ForkHost
         }
     }
 
-    /** Waits a limited time for the exit of a worker, and reports it. */
+    /** Waits at most EXIT_TIMEOUT_MILLISECONDS for the exit of a worker, and reports the exit. */
     private function awaitEnd(int $id): void
     {
         for ($i = 0; isset($this->pids[$id]) && $i < self::EXIT_TIMEOUT_MILLISECONDS; ++$i) {

@@ -27,7 +27,7 @@ final class InheritedChanges
      *     directory: string, moved: bool, umask: int|null, set: array<array-key, string>, unset: list<int|string>,
      * } $changes {@see \Spindle\Worker\Internal\InheritedState::changesSince()}
      *
-     * @return string|null why no worker can be started; null if one can
+     * @return string|null why no worker can be started; null if a worker can be started
      */
     public function apply(#[\SensitiveParameter] array $changes): ?string
     {

@@ -6,7 +6,7 @@ namespace Spindle\Worker\Internal\Process;
 
 use Spindle\Internal\Warnings;
 
-/** Process-wide state of a worker before its first task. {@see restore()} undoes changes of this state by tasks. */
+/** Process-wide state of a worker before its first task. {@see restore()} undoes the changes that tasks made. */
 final class InitialState
 {
     private readonly string|false $directory;
@@ -20,10 +20,10 @@ final class InitialState
     /** @var array<string, string|null> */
     private readonly array $settings;
 
-    /** @var list<array<array-key, mixed>> superglobals that libraries change together with the environment */
+    /** @var list<array<array-key, mixed>> $_ENV and $_SERVER, which libraries change together with the environment */
     private readonly array $variables;
 
-    /** @param bool $isThread whether this is a thread, which shares umask, locale and environment with other workers */
+    /** @param bool $isThread whether the worker is a thread, which shares umask, locale and environment with others */
     public function __construct(private readonly bool $isThread)
     {
         $this->directory = getcwd();
@@ -41,14 +41,14 @@ final class InitialState
         if ($settings !== $this->settings) {
             foreach ($this->settings as $name => $value) {
                 if (\array_key_exists($name, $settings) && $settings[$name] !== $value) {
-                    // fails for settings that can only be tightened, such as open_basedir
+                    // ini_set() fails for settings that can only be made stricter, such as open_basedir
                     Warnings::suppressed(static fn(): string|false => ini_set($name, $value ?? ''));
                 }
             }
         }
         date_default_timezone_set($this->timeZone);
         if ($this->directory !== false && getcwd() !== $this->directory) {
-            // the directory may no longer exist
+            // chdir() fails if the directory no longer exists
             Warnings::suppressed(fn(): bool => chdir($this->directory));
         }
         [$_ENV, $_SERVER] = $this->variables;

@@ -37,7 +37,7 @@ final class ItemSender
     {
         $elapsed = $this->stopClock();
         $this->lifecycle->flush(0);
-        $this->results->isFull = true; // the result is sent as soon as the generator has ended
+        $this->results->isFull = true; // so that the result is sent as soon as the generator has ended
         $this->sendFrame($index, '');
         $unacknowledged = $size = 0;
         $resumeTask = function (int $elapsed): void {

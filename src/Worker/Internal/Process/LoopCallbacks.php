@@ -19,7 +19,7 @@ use Revolt\EventLoop\Internal\DriverCallback;
  */
 final class LoopCallbacks
 {
-    /** Largest number of turns of the loop after one task. A callback could queue itself again and again. */
+    /** Largest number of turns of the loop after one task, because a callback could queue itself again and again. */
     private const MAX_TURNS = 100;
 
     private Driver $driver;
@@ -57,7 +57,7 @@ final class LoopCallbacks
 
     /**
      * Cancels timers and runs callbacks that the last task has left. A worker that has loaded Revolt calls this method
-     * after each task. A list of all identifiers takes long, so the method first checks two properties of the driver.
+     * after each task. To list all identifiers takes long, so the method first compares two properties of the driver.
      */
     public function removeLeftovers(): void
     {
@@ -116,7 +116,7 @@ final class LoopCallbacks
         return $read($driver);
     }
 
-    /** @return bool whether timers were cancelled. If so, fibers that waited for them may have set new timers */
+    /** @return bool whether timers were cancelled. If so, the fibers that waited may have set new timers */
     private function cancelTimers(): bool
     {
         $left = array_diff($this->driver->getIdentifiers(), $this->known);
@@ -126,8 +126,8 @@ final class LoopCallbacks
         }
         try {
             array_map($this->driver->cancel(...), $ids);
-            // Destroys the fibers that waited for the timers. They are in reference cycles, which PHP would otherwise
-            // destroy during another task.
+            // Destroys the fibers that waited for the timers. These fibers are in reference cycles, so otherwise PHP
+            // would destroy them during another task.
             gc_collect_cycles();
         } catch (\Throwable $thrown) {
             self::report($thrown);

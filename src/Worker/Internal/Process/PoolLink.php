@@ -35,10 +35,10 @@ final class PoolLink implements FrameHandler
     /** Whether no further frame can be read. */
     private bool $isEnded = false;
 
-    /** Frame that the pool must send first; null after its arrival. */
+    /** Frame that the pool must send first, as its answer to {@see greet()}; null when this frame has arrived. */
     private ?string $welcome = null;
 
-    /** @param resource $socket stream to wait for, unless {@see isBuffered()} returns true */
+    /** @param resource $socket a caller may wait for this stream only while {@see isBuffered()} returns false */
     private function __construct(public readonly mixed $socket)
     {
         $this->frames = new FrameReader(maxType: WorkerProtocol::REAP);
@@ -48,7 +48,7 @@ final class PoolLink implements FrameHandler
     /** Connects to an abstract Unix socket. Returns null if no process listens, or the accept queue stays full. */
     public static function connect(string $name): ?self
     {
-        // The new stream gets its read timeout from this setting: -1 for none, because a worker may wait for days.
+        // The new stream gets its read timeout from this setting. -1 means none, because a worker may wait for days.
         $timeout = ini_set('default_socket_timeout', '-1');
         $end = hrtime(true) + self::CONNECT_TIMEOUT_NANOSECONDS;
         do {
@@ -70,7 +70,7 @@ final class PoolLink implements FrameHandler
         return new self($socket);
     }
 
-    /** Proves that this is the pool's worker or host. Does not wait: the first {@see receive()} checks the answer. */
+    /** Proves that this process knows the pool's secret. Does not wait: {@see receive()} checks the answer later. */
     public function greet(int $type, int $id, #[\SensitiveParameter] string $secret, string $data = ''): void
     {
         $nonce = random_bytes(WorkerProtocol::NONCE_BYTES);
@@ -140,13 +140,13 @@ final class PoolLink implements FrameHandler
             : $this->write($header) && $this->write($payload);
     }
 
-    /** Closes the host's socket in a fork. The fork uses a connection of its own. */
+    /** Closes the host's socket in a fork. The fork then opens another connection to the pool. */
     public function close(): void
     {
         fclose($this->socket);
     }
 
-    /** Compares the first bytes with the expected frame. Trusts none of these bytes, not even a length. */
+    /** Compares the first bytes with the expected frame. Uses no length in them: any process may have sent them. */
     private function isWelcomedWith(string $welcome): bool
     {
         $bytes = '';

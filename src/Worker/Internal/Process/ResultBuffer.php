@@ -40,7 +40,7 @@ final class ResultBuffer
     private ValuePacking $packed;
     private bool $hasFailures = false;
 
-    /** @param int $maxResultBytes limit of a result, item or report; for exceptions at least SEND_THRESHOLD_BYTES */
+    /** @param int $maxResultBytes limit of a result, item or report; for an exception at least SEND_THRESHOLD_BYTES */
     public function __construct(private readonly PoolLink $link, private readonly int $maxResultBytes)
     {
         $this->packed = new ValuePacking();
@@ -54,7 +54,7 @@ final class ResultBuffer
         $this->flushedAt = hrtime(true);
     }
 
-    /** Records the duration of a task, or of several tiny ones together. */
+    /** Records the duration of a task, or of several tiny tasks together. */
     public function recordDuration(int $nanoseconds): void
     {
         if ($nanoseconds > $this->longest) {
@@ -149,7 +149,7 @@ final class ResultBuffer
 
     private function pack(int $kind, string $bytes): void
     {
-        $this->packValues(); // first the plain values that precede this value
+        $this->packValues(); // the plain values precede this value, so they are packed first
         $this->packed->add($kind, $bytes);
         $this->isFull = $this->isFull || $this->packed->size() > self::SEND_THRESHOLD_BYTES;
     }
