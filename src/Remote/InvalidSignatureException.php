@@ -7,7 +7,7 @@ namespace Spindle\Remote;
 use Spindle\Remote\Internal\FrameKind;
 use Spindle\SpindleException;
 
-/** A frame (a signed job, outcome, item or report) has no valid signature or can't be read. It was not used. */
+/** A frame (a signed job, outcome, item or report) has no valid signature or can't be read. The frame was not used. */
 final class InvalidSignatureException extends \RuntimeException implements SpindleException
 {
     /** @internal */

@@ -16,8 +16,8 @@ final class Job
     public const MAX_DELAY_SECONDS = 31_622_400.0;
 
     /**
-     * @param string $id           unique in the queue; at most 128 printable ASCII characters. An id such as "42" is
-     *                             refused, so {@see RemoteExecutor} adds the prefix # to such ids
+     * @param string $id           unique in the queue; at most 128 printable ASCII characters. An integer such as "42"
+     *                             is refused, so {@see RemoteExecutor} adds the prefix # to integers
      * @param string $frame        the encoded and signed task or command
      * @param string $exclusiveKey name of a lock: jobs with the same key never run at the same time. At most 128 bytes;
      *                             '' for no lock
@@ -45,8 +45,8 @@ final class Job
 
     /**
      * Returns the id under which the broker stores a job. An id that is an integer, such as an order number, gets the
-     * prefix #, because PHP converts such array keys to int. An id such as #5 also gets a #, so that it differs from
-     * the stored id of 5. Ids of both kinds can have at most 127 characters.
+     * prefix #, because PHP converts such array keys to int. The id 5 is stored as #5, so the id #5 also gets the
+     * prefix, and is stored as ##5. An id that gets the prefix can have at most 127 characters.
      *
      * @internal
      *

@@ -6,7 +6,7 @@ namespace Spindle\Remote;
 
 use Spindle\SpindleException;
 
-/** The id of a new task is in use: the queue has a different task with this id, or keeps that task's outcome. */
+/** The id of a new task is in use: the queue has a different task with this id, or the outcome of such a task. */
 final class JobConflictException extends \RuntimeException implements SpindleException
 {
     private function __construct(public readonly string $id, string $message)

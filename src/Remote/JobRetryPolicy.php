@@ -17,8 +17,8 @@ final class JobRetryPolicy
      * @param int   $maxCrashes  number of crashes of the job's worker or agent after which the job is a dead letter
      * @param float $delay       seconds after which the second attempt can start. The job then joins the end of the
      *                           queue, so the attempt starts later if other jobs are waiting
-     * @param float $factor      factor by which each delay is longer than the delay before
-     * @param float $maxDelay    maximum delay in seconds, without the wait in the queue
+     * @param float $factor      ratio of each delay to the delay before it
+     * @param float $maxDelay    maximum delay in seconds; the wait in the queue after a delay does not count
      * @param float $jitter      random part of each delay: at 0.5, a delay is between half and its full length
      *
      * @throws \ValueError when a number is out of its range
@@ -38,8 +38,8 @@ final class JobRetryPolicy
     }
 
     /**
-     * Returns a policy without retries: a failed or crashed job becomes a dead letter immediately. Exception: if an
-     * agent lacks the code of a task, the task has a second attempt, because another agent may have the code.
+     * Returns a policy without retries: a failed or crashed job becomes a dead letter immediately. A task has a
+     * second attempt only if its agent lacks the code of the task, because another agent may have the code.
      */
     public static function none(): self
     {

@@ -14,7 +14,7 @@ final class MailboxMessage
      * @param list<string>          $items         ids of generator tasks with new items
      * @param list<string>          $taken         ids of generator tasks whose reader took items or stopped reading
      * @param array<string, string> $reports       frames of tasks' reports, by job id
-     * @param float|null            $nextDueIn     seconds until a delayed job can be claimed; null in other messages
+     * @param float|null            $nextDueIn     seconds until the delay of a job is over; null if none is reported
      */
     public function __construct(
         public readonly bool $jobsAvailable = false,

@@ -32,16 +32,15 @@ final class RedisBroker implements Broker
     /** A renewal that has no answer after this fraction of the lease is sent again, on another connection. */
     private const RENEWAL_RETRY_FRACTION = 0.125;
 
-    /** The engine gets this number instead of a larger number of dead letters, or of seconds to keep them. */
+    /** Replaces larger limits, such as PHP_INT_MAX or INF: number of dead letters, or seconds to keep them. */
     private const UNLIMITED = 10 ** 11;
 
-    /** While unanswered reports use more memory than this, new reports are dropped. Tasks can outpace the engine. */
+    /** New reports are dropped while unanswered reports use more bytes than this, as tasks can outpace the engine. */
     private const MAX_PENDING_REPORT_BYTES = 1 << 20;
 
     /** Estimated memory of the fiber that sends a report, in bytes. */
     private const REPORT_OVERHEAD_BYTES = 1024;
 
-    /** Answer of a script when the agent's lease has ended. */
     private const LEASE_ENDED = 'lease ended';
 
     private readonly EngineClient $engine;
@@ -320,7 +319,7 @@ final class RedisBroker implements Broker
     /**
      * @param list<string> $ids
      *
-     * @return list<string> as from {@see cancel()}; empty at the end of the process, when no answer is awaited
+     * @return list<string> as from {@see cancel()}; empty if the process is ending and awaits no answer
      */
     private function sendCancellation(string $queue, array $ids, string ...$arguments): array
     {
@@ -331,8 +330,6 @@ final class RedisBroker implements Broker
     }
 
     /**
-     * Runs a script, and decodes its answer.
-     *
      * @template T
      *
      * @param \Closure(string): T $decode

@@ -107,9 +107,9 @@ final class RemoteExecutor implements Executor
      * this process has exited. {@see attach()} returns the outcome, which the engine keeps for an hour by default. The
      * task is called without arguments. To pass values to the task, use a closure that captures the values.
      *
-     * Cancellation: ends the wait for the engine immediately, but not the task. The task may already be in the queue,
-     * or be added later, because sending is retried for {@see RemoteOptions::$brokerRetryTimeout}. With an $id, the
-     * caller can dispatch the same task again or {@see attach()} to it. Without an $id, the caller can't find the task.
+     * Cancellation: immediately ends the wait for the engine, but does not cancel the task. The task may already be in
+     * the queue, or be added later, because sending is retried for {@see RemoteOptions::$brokerRetryTimeout}. With an
+     * $id, the caller can dispatch the same task again or {@see attach()} to it. Without $id, the task can't be found.
      *
      * @param string|null $id           an id that the caller chooses, such as an order number: 1 to 128 printable ASCII
      *                                  characters without spaces; null for a random id. While the queue has a task with
@@ -201,7 +201,7 @@ final class RemoteExecutor implements Executor
      * Finally releases the broker. When the last executor of a broker object is closed, the connection for outcomes is
      * closed. The connection for requests is closed when PHP destroys the broker object.
      *
-     * Cancellation: ends unfinished tasks as {@see kill()} does, even tasks that {@see attach()} awaits.
+     * Cancellation: ends unfinished tasks as {@see kill()} does, including the tasks of {@see attach()}.
      *
      * @throws CancelledException
      */

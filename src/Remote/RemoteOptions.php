@@ -11,14 +11,14 @@ final class RemoteOptions
 {
     /**
      * @param float|null $timeout maximum run time of a task in seconds; null for no limit. The time that a
-     *     generator waits for the reader of its items does not count
+     *     generator waits until its items are read does not count
      * @param int $maxJobs maximum number of jobs without an outcome in the queue; more jobs are refused
      * @param int $maxPayloadBytes maximum size in bytes of a task with its argument, or of a command. Each agent of the
      *     queue needs a memory_limit of six times this size. A job that is too large for the agents becomes a dead
      *     letter
      * @param float $brokerRetryTimeout seconds for which submissions and requests for items are retried while the
-     *     engine is not available. If a task is cancelled while the engine is not available, its future fails
-     *     after this number of seconds. The agent ends the task when the engine is available again
+     *     engine is not available. If a task is cancelled while the engine is not available, the task's future
+     *     fails after this number of seconds. The agent ends the task when the engine is available again
      * @param (\Closure(mixed): mixed)|null $onReport receives what tasks send with
      *     {@see \Spindle\Worker\TaskContext::report()}; reports can be lost
      *

@@ -9,8 +9,8 @@ final class Settlement
 {
     /**
      * @param int    $claimNumber the claim's {@see Delivery::$claimNumber}
-     * @param int    $crashes     number of crashes of the job so far, for the next claim
-     * @param int    $failures    number of failed attempts of the job so far, for the next claim
+     * @param int    $crashes     number of crashes of the job so far, which the next claim reports
+     * @param int    $failures    number of failed attempts of the job so far, which the next claim reports
      * @param float  $delay       seconds until the job can be claimed again, by the engine's clock
      * @param string $frame       the signed outcome; empty if the job returns to the queue
      * @param string $reason      for a dead letter: JSON that {@see Broker::listJobs()} returns

@@ -22,10 +22,10 @@ enum SettlementKind: int
     /** The job was cancelled. The cancellation is its outcome. */
     case Cancelled = 5;
 
-    /** The agent can't read or verify the frame. Another agent gets the job. If both refuse it, it is dead. */
+    /** The agent can't read or verify the job. Another agent gets the job. If both refuse the job, the job is dead. */
     case Refused = 6;
 
-    /** The job is retried after a failed attempt, by another agent if there is one. */
+    /** The agent lacks code of the task. The job is retried, by another agent if there is one. */
     case RetryElsewhere = 7;
 
     /** Returns the name of the agent's statistic that counts settlements of this kind. */

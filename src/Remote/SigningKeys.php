@@ -16,8 +16,8 @@ use Spindle\Remote\Internal\FrameKind;
  *     u8 version | u8 kind | u32 claim number, 0 in a job | 4 bytes key name | 32 bytes authentication code | body
  *
  * The authentication code is a keyed BLAKE2b hash (RFC 7693) of version, kind, claim number, queue, job id and body. So
- * a frame that was moved to another job or queue is refused before its body is decoded. This class does not check the
- * claim number, because the broker accepts only frames of the current claim of a job.
+ * a frame that was moved to another job or queue is refused before its body is decoded. This class does not check
+ * whether the claim number is current, because the broker accepts only frames of the current claim of a job.
  */
 final class SigningKeys
 {
@@ -135,7 +135,7 @@ final class SigningKeys
      *
      * @internal
      *
-     * @param int $claimNumber 0 for a job
+     * @param int $claimNumber 0 if the frame is a job
      */
     public function seal(
         FrameKind $kind,

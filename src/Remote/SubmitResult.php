@@ -8,8 +8,8 @@ namespace Spindle\Remote;
 final class SubmitResult
 {
     /**
-     * @param int       $accepted  number of jobs at the start of the list that were added now or earlier, or are
-     *                             in conflict. The remaining jobs were not added, because the queue was full
+     * @param int       $accepted  N if each of the first N jobs was added now, was added earlier, or is in
+     *                             conflict. The remaining jobs were not added, because the queue was full
      * @param list<int> $conflicts list index (starting at 0) of each job whose id already belongs to a different job
      */
     public function __construct(public readonly int $accepted, public readonly array $conflicts = []) {}

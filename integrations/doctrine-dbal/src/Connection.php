@@ -16,11 +16,11 @@ use Spindle\Postgres\PostgresException;
 use Spindle\Postgres\PostgresPool;
 
 /**
- * Borrows a connection from the pool, and returns it when this object is destroyed. Doctrine's close() drops
- * Doctrine's reference to this object. Without close(), an EntityManager keeps this object until PHP collects reference
- * cycles.
+ * Borrows a connection from the pool, and returns the connection when this object is destroyed. Doctrine's close()
+ * drops Doctrine's reference to this object. Without close(), an EntityManager keeps this object until PHP collects
+ * reference cycles.
  *
- * A Doctrine connection counts its open transactions, so each fiber needs its own connection. From
+ * A Doctrine connection has one count of open transactions, so each fiber needs its own Doctrine connection. From
  * beginTransaction() to the end of the transaction, statements of another fiber throw a \LogicException.
  */
 final class Connection implements DriverConnection
@@ -31,7 +31,7 @@ final class Connection implements DriverConnection
     /** Statements that may change the types of parameters and columns of prepared statements. */
     private const CHANGES_SCHEMA = '~^\s*+(?:ALTER|CREATE|DROP)\b~i';
 
-    /** Statements that end a transaction, or set or end a savepoint. If one is refused, Doctrine's count is wrong. */
+    /** Statements that end a transaction, or set or end a savepoint. {@see $isAborted} says what follows a refusal. */
     private const TRANSACTION_CONTROL = '~^(?:\s|/\*.*?\*/)*+(?:COMMIT|ROLLBACK|SAVEPOINT|RELEASE)\b~is';
 
     /** Seconds between two collections of reference cycles, while a fiber waits for a connection. */
@@ -59,8 +59,9 @@ final class Connection implements DriverConnection
 
     /**
      * Borrowed connections, by process id and by object id of the borrower. PHP destroys the objects of a reference
-     * cycle in undefined order, and so it does at shutdown. The references here ensure that each connection is released
-     * before PHP destroys it. Otherwise the connection would report that it was not released.
+     * cycle, and all objects at shutdown, in undefined order. The references here ensure that PHP destroys a
+     * PooledConnection only after its borrower has released it. Otherwise, the PooledConnection would report that it
+     * was not released.
      *
      * @var array<int, array<int, PooledConnection>>
      */
@@ -118,8 +119,8 @@ final class Connection implements DriverConnection
     /**
      * Executes one statement, or a script: several statements in one string. The rows of a script can't be fetched.
      *
-     * After CREATE, ALTER or DROP, sends an empty script, because any script makes the connection prepare its
-     * statements again.
+     * After CREATE, ALTER or DROP, the types in prepared statements may be out of date. So this method sends an empty
+     * script, because any script makes the connection prepare its statements again.
      */
     public function query(string $sql): Result
     {
@@ -173,7 +174,7 @@ final class Connection implements DriverConnection
         } finally {
             $this->isCounted = true;
         }
-        // Set first, so that no statement of another fiber follows BEGIN while this fiber waits for the server.
+        // The owner is set before BEGIN is sent, so that other fibers can send no statement while this fiber waits.
         $this->owner = new TransactionOwner();
         try {
             $this->rollBackIfAborted();
@@ -333,7 +334,7 @@ final class Connection implements DriverConnection
     {
         try {
             // The server decodes the JSON string "json". A pool that encodes strings as JSON adds a second pair of
-            // quotes, which stays.
+            // quotes, which the server does not remove.
             $sql = "SELECT current_setting('server_version'), $1::jsonb #>> '{}'";
             [[$version, $text]] = $this->connection->query($sql, ['"json"'])->allNumeric();
             if ($text !== 'json') {
@@ -366,7 +367,8 @@ final class Connection implements DriverConnection
     private function rollBackIfAborted(): void
     {
         if ($this->isAborted) {
-            // Set first: while this fiber waits, other fibers may send statements, which follow the ROLLBACK.
+            // Must be false before this fiber waits, so that statements of other fibers do not send a second ROLLBACK.
+            // The server executes such statements after the ROLLBACK of this fiber.
             $this->isAborted = false;
             $this->send('ROLLBACK', [], isCounted: true);
         }
@@ -391,7 +393,8 @@ final class Connection implements DriverConnection
                 return;
             }
             if ($hasOwnerEnded && !$this->isCounted) {
-                // Doctrine counts no transaction, so its rollBack() fails. ROLLBACK is sent before the next statement.
+                // Doctrine counts no transaction, so Doctrine's rollBack() would fail. Another fiber has tried to end
+                // the transaction, so $isAborted is true, and ROLLBACK is sent before the next statement.
                 $this->owner = null;
 
                 return;

@@ -26,8 +26,8 @@ final class Driver extends AbstractPostgreSQLDriver
     private const OPTIONS = ['pool' => true, 'maxConnections' => true];
 
     /**
-     * Parameters of Doctrine that libpq also has. Those that {@see PostgresOptions::fromDsn()} refuses, such as sslcrl,
-     * are listed so that they cause an error. All other parameters, such as charset, are ignored.
+     * Parameters of Doctrine that libpq also has. Parameters that {@see PostgresOptions::fromDsn()} refuses, such as
+     * sslcrl, are also listed, so that they cause an error. All other parameters, such as charset, are ignored.
      */
     private const POOL_PARAMETERS = [
         'host' => true, 'hostaddr' => true, 'port' => true, 'user' => true, 'password' => true, 'dbname' => true,
@@ -35,16 +35,16 @@ final class Driver extends AbstractPostgreSQLDriver
         'gssencmode' => true, 'application_name' => true,
     ];
 
-    /** @var array<string, PostgresPool> by process and parameters */
+    /** @var array<string, PostgresPool> by a hash of the process id, the parameters and the size */
     private static array $pools = [];
 
     /** @var array<string, PostgresPool> by name */
     private static array $registered = [];
 
     /**
-     * Names a pool for the driver option "pool", in place of an earlier pool with this name. Doctrine's result cache
-     * needs a name, because it serializes the parameters of the connection into its keys. So use the same name in all
-     * processes that share a result cache, and another name for another database.
+     * Gives a pool a name for the driver option "pool". The pool replaces an earlier pool with this name. Doctrine's
+     * result cache needs the name, because the cache serializes the parameters of the connection into its keys. So use
+     * the same name in all processes that share a result cache, and different names for different databases.
      */
     public static function registerPool(string $name, PostgresPool $pool): void
     {
@@ -52,9 +52,9 @@ final class Driver extends AbstractPostgreSQLDriver
     }
 
     /**
-     * @throws Exception also when a parameter has a value that is not allowed
+     * @throws Exception when no connection is available, or a parameter has a value that is not allowed
      * @throws \InvalidArgumentException when a driver option is unknown or has a value of the wrong type, or no pool
-     *     has the name
+     *     was registered under the given name
      */
     public function connect(#[\SensitiveParameter] array $params): Connection
     {
@@ -93,7 +93,7 @@ final class Driver extends AbstractPostgreSQLDriver
     ): void {
         $name = array_key_first(array_diff_key($options, self::OPTIONS));
         if ($name !== null) {
-            // A name with other characters may be a URL with a password by mistake.
+            // The message omits a name with other characters, which may be a URL with a password by mistake.
             $isPlain = preg_match('/^\w{1,32}$/D', (string) $name) === 1;
             throw new \InvalidArgumentException(
                 ($isPlain ? "The driver option \"{$name}\"" : 'A driver option') . ' is unknown. "pool" is a '

@@ -22,10 +22,10 @@ final class Exception extends AbstractException
     /** The only SQLSTATE that Doctrine converts to its ConnectionException: connection_failure. */
     private const CONNECTION_FAILURE = '08006';
 
-    /** SQLSTATE transaction_rollback, for a commit() after which the transaction is rolled back. */
+    /** SQLSTATE transaction_rollback, for a commit() that has rolled the transaction back. */
     public const ROLLED_BACK = '40000';
 
-    /** Text by which Doctrine recognizes a lost connection. */
+    /** Text in a message by which Doctrine recognizes a lost connection. */
     private const LOST = 'server closed the connection';
 
     private const ONE_BY_ONE = 'Execute each statement on its own';
@@ -34,7 +34,7 @@ final class Exception extends AbstractException
     {
         [$message, $state] = match (true) {
             $failure instanceof QueryException => [$failure->getMessage(), $failure->sqlState],
-            // Hides the server's SQLSTATE. If it were 40001, Doctrine would report a deadlock, not a lost connection.
+            // Hides the server's SQLSTATE, because Doctrine would report a deadlock for 40001, not a lost connection.
             $failure instanceof ConnectionLostException,
             $failure instanceof ConnectionClosedException => [self::LOST . ": {$failure->getMessage()}", null],
             $failure instanceof AuthenticationException,

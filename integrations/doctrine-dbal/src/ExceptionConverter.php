@@ -23,7 +23,7 @@ final readonly class ExceptionConverter implements Converter
 
     public function convert(DriverFailure $exception, ?Query $query): DriverException
     {
-        // Earlier versions of Doctrine do not have the class.
+        // Older versions of Doctrine do not have the class TransactionRolledBack.
         return $exception->getSQLState() === Exception::ROLLED_BACK && class_exists(TransactionRolledBack::class)
             ? new TransactionRolledBack($exception, $query)
             : $this->converter->convert($exception, $query);

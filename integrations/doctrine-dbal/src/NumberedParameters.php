@@ -12,7 +12,7 @@ final class NumberedParameters implements Visitor
 {
     public string $sql = '';
 
-    /** @var array<array-key, non-empty-list<int>> numbers of $1, $2 …; keys: position of a ? from 1, or a :name */
+    /** @var array<array-key, non-empty-list<int>> numbers N of each $N, by position of the ? (from 1) or by :name */
     public array $numbers = [];
 
     public int $count = 0;

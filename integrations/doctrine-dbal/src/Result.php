@@ -10,13 +10,12 @@ use Doctrine\DBAL\Exception\InvalidColumnIndex;
 use Spindle\Postgres\PostgresException;
 use Spindle\Postgres\Result as PostgresResult;
 
-/** The rows of a statement. All of them are in memory. */
+/** The rows of a statement. All rows are in memory. */
 final class Result implements DriverResult
 {
     /** @var list<list<bool|float|int|string|null>>|null decoded rows; null before the first call that needs them */
     private ?array $rows = null;
 
-    /** Number of rows that were fetched. */
     private int $position = 0;
 
     /** @param PostgresResult|null $result null for several statements in one string, and after {@see free()} */

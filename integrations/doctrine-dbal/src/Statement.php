@@ -8,8 +8,8 @@ use Doctrine\DBAL\Driver\Statement as DriverStatement;
 use Doctrine\DBAL\ParameterType;
 
 /**
- * A statement with bound values. PostgreSQL prepares it at its first execution. The connection keeps it prepared, also
- * for later statements with the same text.
+ * A statement with bound values. PostgreSQL prepares the statement at its first execution. The connection keeps the
+ * prepared statement, also for later statements with the same text.
  */
 final class Statement implements DriverStatement
 {

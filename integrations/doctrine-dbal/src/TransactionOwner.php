@@ -10,7 +10,7 @@ use Revolt\EventLoop\FiberLocal;
 final class TransactionOwner
 {
     /**
-     * A different object for each function that Revolt runs in a fiber.
+     * Contains a different object for each function that Revolt runs in a fiber.
      *
      * @var FiberLocal<\stdClass>|null
      */

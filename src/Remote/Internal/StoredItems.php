@@ -23,7 +23,7 @@ final class StoredItems
     /** Whether the engine may have items that were not fetched. */
     private bool $mayHaveMore = true;
 
-    /** Whether end() does nothing: no item is left, another reader takes them, reading failed, or end() has run. */
+    /** Whether end() does nothing: no item is left, another reader takes items, reading failed, or end() has run. */
     private bool $isReleased = false;
 
     /** Frame of the task's outcome; null until it arrives. */
@@ -33,7 +33,7 @@ final class StoredItems
 
     private readonly Condition $changed;
 
-    /** @param mixed $key key of the task's input in a map */
+    /** @param mixed $key key of the task's input in a map() call */
     public function __construct(
         private readonly QueueClient $client,
         private readonly SharedQueue $queue,
@@ -51,7 +51,8 @@ final class StoredItems
     /** Drops the stored items and ends a running task, unless another process may read the items. */
     private function end(): void
     {
-        // A dispatched task may have other readers. While the task runs, there are none if this object took items.
+        // A dispatched task may have other readers until its first item is taken. Each item can be taken only once, so
+        // no other process can read the items of a running task after this object has taken an item.
         $isRunning = $this->outcome === null && $this->failure === null;
         $isOnlyReader = $isRunning && $this->takenCount > 0 || $this->queue->isOwn($this->id);
         if (!$this->isReleased && $isOnlyReader) {
@@ -94,7 +95,8 @@ final class StoredItems
                 throw $this->failure;
             } elseif ($this->outcome !== null) {
                 $outcome = $this->outcome;
-                $this->isReleased = $frames === []; // the engine still stores $frames, so end() drops them
+                // The engine stores the last items ($frames) until the next request for items, so end() drops them.
+                $this->isReleased = $frames === [];
                 $this->end();
 
                 return $this->client->codec->generatorReturn($this->id, $outcome, $this->key, $this->takenCount);

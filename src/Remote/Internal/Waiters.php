@@ -12,10 +12,10 @@ final class Waiters
     /** @var array<string, non-empty-list<OutcomeReceiver>> by job id */
     private array $byJob = [];
 
-    /** @param list<Job> $jobs jobs without waiters */
+    /** @param list<Job> $jobs jobs that have no waiters yet; this method would replace earlier waiters */
     public function addForAll(array $jobs, OutcomeReceiver $waiter): void
     {
-        $waiters = [$waiter]; // one list in memory for all jobs
+        $waiters = [$waiter]; // all jobs share this list, to save memory
         foreach ($jobs as $job) {
             $this->byJob[$job->id] = $waiters;
         }
@@ -46,7 +46,7 @@ final class Waiters
     }
 
     /**
-     * Removes all waiters of a client. Other waiters of the same jobs stay.
+     * Removes all waiters of a client. Waiters of other clients for the same jobs stay.
      *
      * @return list<string> ids of the jobs for which the client had waiters
      */

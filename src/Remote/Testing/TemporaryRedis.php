@@ -18,7 +18,7 @@ use Spindle\Remote\Testing\Internal\ServerBinary;
 use Spindle\Remote\Testing\Internal\TestRedisClient;
 
 /**
- * A temporary Redis or Valkey server for tests. It runs the installed program in a private directory.
+ * A temporary Redis or Valkey server for tests. This class runs the installed program in a private directory.
  *
  * {@see stop()} kills the server and removes its files. The same happens when PHP destroys this object or the process
  * ends, even by SIGKILL.
@@ -33,7 +33,7 @@ final class TemporaryRedis
 
     private const SIGTERM = 15;
 
-    /** Signals that end the server, and the seconds that the server has after each signal to save its data. */
+    /** Signals before SIGKILL, and the seconds that the server has after each signal to save its data and exit. */
     private const SIGNAL_TIMEOUTS = [self::SIGTERM => 5.0];
 
     /** Time limit of one readiness check in seconds. A check that fails is repeated. */
@@ -142,7 +142,7 @@ final class TemporaryRedis
     /**
      * Returns the log that the server has written so far.
      *
-     * @throws TemporaryRedisException when the log can't be read, such as after {@see stop()}, which removes it
+     * @throws TemporaryRedisException when the log can't be read, such as after {@see stop()}, which removes the log
      */
     public function log(): string
     {

@@ -8,7 +8,7 @@ use Spindle\Internal\Testing\PrivateDirectory;
 use Spindle\Internal\Testing\ServerException;
 use Spindle\Remote\Testing\TemporaryRedisOptions;
 
-/** Writes the server's configuration file. Ports are passed as arguments, because a start may try several ports. */
+/** Writes the server's configuration file. Ports are arguments of the server, because a start may try several ports. */
 final class Configuration
 {
     /** Settings that the caller can't choose, because Spindle sets them. */

@@ -7,7 +7,6 @@ namespace Spindle\Remote\Testing\Internal;
 use Spindle\Internal\Testing\Removal;
 use Spindle\Internal\Testing\TestServerState;
 
-/** Finds and removes the processes and files of a temporary Redis. */
 final class RedisLeftovers implements Removal
 {
     /** Matches the process names of the server and of its children (for snapshots and the append-only file). */

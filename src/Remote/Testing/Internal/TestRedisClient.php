@@ -53,7 +53,7 @@ final class TestRedisClient
         for ($sent = 0; $sent < \strlen($request); $sent += $written) {
             $written = Warnings::write($this->stream, substr($request, $sent));
             if ($written === false || $written === 0) {
-                break; // the connection is closed, but perhaps an earlier answer can be read
+                break; // the server has closed the connection, but may have sent an error before
             }
         }
 
@@ -96,7 +96,6 @@ final class TestRedisClient
         return $items;
     }
 
-    /** Returns the exception for a connection that returns no more bytes. */
     private function closed(): TemporaryRedisException
     {
         $isTimedOut = stream_get_meta_data($this->stream)['timed_out'];
