@@ -17,8 +17,9 @@ use function Amp\async;
 use function Amp\Future\await;
 
 /**
- * A promise for Guzzle whose callbacks may suspend, and for which several fibers can wait. `then()` returns
- * such promises, too. Guzzle's own class does not fit: its wait() rejects a promise that its task queue did not settle.
+ * A promise for Guzzle whose callbacks may suspend, and for which several fibers can wait. `then()` returns such
+ * promises, too. Guzzle's own Promise does not support this: Promise::wait() runs Guzzle's task queue once, and then
+ * rejects the promise if a suspended callback has not settled it yet.
  */
 final class GuzzlePromise implements PromiseInterface
 {
@@ -100,7 +101,8 @@ final class GuzzlePromise implements PromiseInterface
     }
 
     /**
-     * If `$unwrap` is false, also waits for running callbacks. Guzzle's own promises call wait() in this way.
+     * If `$unwrap` is false, also waits until the callbacks have returned. Guzzle's own promises call `wait(false)`,
+     * and expect that the callbacks have settled them.
      *
      * @throws CannotWaitException when PHP can't suspend the caller
      */
@@ -128,7 +130,7 @@ final class GuzzlePromise implements PromiseInterface
         }
     }
 
-    /** Waits for the source if it is one of Guzzle's own promises, because some of these settle only during a wait. */
+    /** Calls wait() of a source of Guzzle's own class in another fiber, because some such promises settle only then. */
     private function awaitSource(): void
     {
         if ($this->source instanceof self) {
@@ -195,7 +197,7 @@ final class GuzzlePromise implements PromiseInterface
         if (\count($callbacks) === 1) {
             $callbacks[0]();
         } elseif ($callbacks !== []) {
-            await(array_map(async(...), $callbacks)); // concurrently: one may wait for what another settles
+            await(array_map(async(...), $callbacks)); // concurrently, because a callback may wait for another
         }
         $this->isFinished = true;
         $this->finished?->complete();
@@ -209,8 +211,9 @@ final class GuzzlePromise implements PromiseInterface
     }
 
     /**
-     * Runs the callbacks of Guzzle's own promises in the next tick of the event loop. A fiber that waits for such a
-     * promise resumes before that tick, and runs the callbacks. A callback that suspends then suspends the fiber too.
+     * Runs Guzzle's task queue, which has the callbacks of Guzzle's own promises, in the next tick of the event loop.
+     * A fiber that waits for such a promise resumes before that tick, and runs the queue itself. So if a callback
+     * suspends, it suspends that fiber too. Otherwise, Guzzle would reject the promise before the callback settles it.
      */
     private static function scheduleQueue(): void
     {
@@ -220,7 +223,7 @@ final class GuzzlePromise implements PromiseInterface
                 try {
                     $queue->run();
                 } catch (\Throwable) {
-                    self::scheduleQueue(); // A promise was settled twice. Its first outcome counts.
+                    self::scheduleQueue(); // A promise was settled twice. The first outcome counts.
                 }
             });
         }

@@ -34,7 +34,7 @@ final class InflatedBody implements StreamInterface
     private bool $isComplete = false;
     private bool $hasMember = false;
 
-    /** Decompressed bytes of all steps. Once these reach MAX_KEPT_BYTES, only the bytes of the last step. */
+    /** Decompressed bytes of all steps. After {@see MAX_KEPT_BYTES}, only the bytes of the last step are kept. */
     private string $output = '';
     private int $offset = 0;
 
@@ -54,7 +54,7 @@ final class InflatedBody implements StreamInterface
 
     /**
      * @param string $coding Content-Encoding of the response
-     * @param string $encodedLength Content-Length of the response; '' without one
+     * @param string $encodedLength Content-Length of the response; '' if the response has none
      */
     public function __construct(
         private readonly ResponseBody $source,
@@ -117,7 +117,7 @@ final class InflatedBody implements StreamInterface
         if ($this->eof()) {
             return '';
         }
-        $this->source->markUsed(); // many reads need no bytes from the source, so it would look unread
+        $this->source->markUsed(); // many reads need no bytes from the source, so the source would look unused
         $bytes = substr($this->output, $this->offset, $length);
         $this->offset += \strlen($bytes);
 
@@ -246,7 +246,7 @@ final class InflatedBody implements StreamInterface
         $before = $this->member === null ? 0 : inflate_get_read_len($this->member);
         $output = $member === false ? false : Warnings::suppressed(static fn() => inflate_add($member, $bytes));
         if ($member === false || $output === false) {
-            // zlib has one error code for wrong data, a wrong checksum and a wrong length.
+            // zlib has the same error code for wrong data, a wrong checksum and a wrong length.
             throw $this->fail(InvalidResponseException::of(
                 $this->request(),
                 'the compressed body is corrupt: its data, checksum or length is wrong',

@@ -18,7 +18,6 @@ final class OriginConnector
 {
     public function __construct(private readonly Url $url, private readonly ?Url $proxy) {}
 
-    /** Returns the message of a failed connection. Adds the proxy, if there is one. */
     public function explain(\Throwable $failure): string
     {
         return $failure->getMessage()
@@ -26,8 +25,8 @@ final class OriginConnector
     }
 
     /**
-     * Returns the other end of a connection, for messages. For a tunnel through a proxy, this is the server, because
-     * the client can't know whether the proxy or the server has closed the connection.
+     * Returns the name of the other end of a connection, for messages. For a tunnel through a proxy, returns the name
+     * of the server, because the client can't know whether the proxy or the server has closed the connection.
      */
     public function peer(): string
     {
@@ -81,7 +80,7 @@ final class OriginConnector
         $left = ResponseHead::MAX_BYTES;
         do {
             $status = self::statusFromProxy($stream, $deadline, $left);
-        } while ($status < 200 && $status !== 101); // an interim response
+        } while ($status < 200 && $status !== 101); // after an interim response, another response follows
         if ($status < 200 || $status > 299) {
             throw NetworkException::because("the proxy refuses the connection with status {$status}");
         }
@@ -107,7 +106,7 @@ final class OriginConnector
             if (--$left < 0) {
                 throw NetworkException::because('the answer of the proxy is too long');
             }
-            $endsWithLf = str_ends_with($answer, "\n") && !str_ends_with($answer, "\r\n"); // malformed
+            $endsWithLf = str_ends_with($answer, "\n") && !str_ends_with($answer, "\r\n"); // parse() refuses the line
         } while (!$endsWithLf && !str_ends_with($answer, "\r\n\r\n"));
         try {
             return ResponseHead::parse(substr($answer, 0, -2), true)->status;

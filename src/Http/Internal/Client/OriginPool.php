@@ -24,7 +24,7 @@ final class OriginPool
     /** Interval of the timer that keeps the event loop running while a request waits, in seconds. */
     private const KEEP_RUNNING_INTERVAL = 60.0;
 
-    /** Events for which a request waits, as texts for messages. */
+    /** Texts for messages: the event that did not occur in time. STALLED is the event of {@see StallTimeout}. */
     private const FREE = 'a free connection';
     private const STALLED = 'a use of the connections';
 
@@ -60,7 +60,6 @@ final class OriginPool
         $this->killed = new PoolKill();
     }
 
-    /** Returns the number of connections, including those that are being opened. */
     public function size(): int
     {
         return \count($this->idle) + \count($this->used) + $this->opening;
@@ -161,7 +160,10 @@ final class OriginPool
         return ConnectFailedException::of($request, "{$why} (HttpClientOptions::\$acquireTimeout)", $late);
     }
 
-    /** Returns the time since a fiber last used a connection; 0 while one is used or opened, or if none is in use. */
+    /**
+     * Returns the seconds since a fiber has last sent bytes to one of the connections, or read bytes from one. Returns
+     * 0 while a fiber waits for bytes, while a connection is being opened, or if no request has a connection.
+     */
     private function unusedSeconds(): float
     {
         $now = hrtime(true);
@@ -170,7 +172,8 @@ final class OriginPool
             if ($usedAt >= $now) {
                 break;
             }
-            // If the body has no bytes to send at present, the wait for the response's head does not count as a use.
+            // The request's body may have no further bytes at present. Then the wait for the head of the response does
+            // not count as a use. Otherwise, a body that never continues could let other requests wait forever.
             $isPaused = $connection->isUploading && $connection->hasSent() && !$connection->isAnswered;
             $usedAt = max($usedAt, $connection->sentAt, $isPaused ? 0 : $connection->usedAt);
         }
@@ -307,7 +310,7 @@ final class OriginPool
     }
 
     /**
-     * Wakes the next waiting request if a connection is free. A request may wait although a connection is free: an
+     * Wakes the next waiting request if a connection is free or can be opened. That request may still wait because an
      * earlier request was woken, but has not resumed yet.
      */
     private function wakeIfFree(): void
@@ -317,7 +320,6 @@ final class OriginPool
         }
     }
 
-    /** After {@see close()}, closes idle connections if no request waits. */
     private function closeUnneeded(): void
     {
         if (!$this->isClosing) {
@@ -374,7 +376,7 @@ final class OriginPool
         return $this->used[spl_object_id($connection)] = $connection;
     }
 
-    /** Called after each wait, because a fork resumes fibers of its parent. The fork must not send their requests. */
+    /** Called after each wait, because a fork resumes its parent's fibers, but must not send their requests. */
     private function killIfForked(): void
     {
         if ($this->ownerPid !== getmypid()) {

@@ -27,13 +27,13 @@ use Spindle\Internal\Network\WriteBuffer;
 use Spindle\Internal\Preload;
 use Spindle\Internal\WeakTimer;
 
-/** The connections of a client. Each combination of origin, proxy and TLS settings has its own pool. */
+/** The connections of a client. Each combination of origin, proxy, `$tls` and `$blocksPrivateAddresses` has a pool. */
 final class OriginPools
 {
     /** Seconds between two checks for connections that were idle for too long. */
     private const IDLE_CHECK_INTERVAL = 1.0;
 
-    /** Key with which passwords of proxies are hashed, so that dumps do not show them; null before the first hash. */
+    /** HMAC key for the proxies' passwords in the keys of $pools, which dumps may show; null before the first use. */
     private static ?string $hashKey = null;
 
     /** @var array<string, OriginPool> */

@@ -15,7 +15,7 @@ use Spindle\Http\Internal\Message\IterableStream;
 /** @phpstan-import-type FieldMap from Fields */
 final readonly class OutgoingRequest
 {
-    /** Methods that can be repeated if the connection ended before an answer: RFC 9110, 9.2.2. */
+    /** Methods whose requests can be repeated if the connection ended before an answer: RFC 9110, 9.2.2. */
     private const IDEMPOTENT_METHODS = [
         'GET' => true, 'HEAD' => true, 'OPTIONS' => true, 'TRACE' => true, 'PUT' => true, 'DELETE' => true,
     ];
@@ -172,7 +172,7 @@ final readonly class OutgoingRequest
                 if ($body instanceof IterableStream && ($body->tell() > 0 || $body->eof())) {
                     throw new \LogicException('it was already sent; create a new body for each request');
                 }
-                if (!$body->isReadable()) { // the end of a closed stream would look like that of an empty body
+                if (!$body->isReadable()) { // a closed stream would look like an empty body
                     throw new \LogicException('it was closed, or is not readable');
                 }
             });

@@ -23,7 +23,7 @@ final readonly class ProxyBypass
     public function __construct(public string $entry)
     {
         $entry = strtolower($entry);
-        $isNetwork = IpNetwork::parse($entry) !== null; // colons of an IPv6 network do not precede a port
+        $isNetwork = IpNetwork::parse($entry) !== null; // an IPv6 network has colons that do not precede a port
         preg_match('/^(?|\[([^\]]*+)\]|([^:]*+))(?::(\d*+))?$/D', $isNetwork ? "[{$entry}]" : $entry, $match);
         [$host, $port] = [$match[1] ?? '', $match[2] ?? ''];
         $this->hasAllHosts = $host === '*';

@@ -17,7 +17,6 @@ final readonly class Redirect
      */
     public const CREDENTIALS = ['authorization' => 0, 'cookie' => 0];
 
-    /** Fields that are dropped together with the body. */
     public const BODY_FIELDS = [
         'content-length' => 0, 'content-type' => 0, 'content-encoding' => 0, 'transfer-encoding' => 0, 'expect' => 0,
     ];

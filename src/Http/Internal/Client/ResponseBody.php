@@ -17,9 +17,9 @@ use Spindle\Http\Internal\Message\ReadOnlyStream;
 use Spindle\Internal\FreeMemory;
 
 /**
- * The body of a response, received while it is read. After its last byte, the connection is free for the next request.
- * If the body is closed or dropped earlier, the connection is closed. A body can be read a second time only if it is
- * short, or if getContents() has returned all of it.
+ * The body of a response. Each read receives the next bytes. After the last byte, the connection is free for the next
+ * request. If the body is closed or dropped earlier, the connection is closed. A body can be read a second time only if
+ * the body is short, or if getContents() has returned the whole body.
  */
 final class ResponseBody implements StreamInterface
 {
@@ -30,7 +30,7 @@ final class ResponseBody implements StreamInterface
 
     private const READ_BYTES = 65_536;
 
-    /** Received bytes: all of them, or only those of the last piece once earlier bytes were discarded. */
+    /** Received bytes of the body. Once earlier bytes were discarded, only the bytes of the last piece are here. */
     private string $bytes = '';
     private int $offset = 0;
 
@@ -39,7 +39,7 @@ final class ResponseBody implements StreamInterface
 
     private bool $isClosed = false;
 
-    /** Whether a fiber waits for bytes. While it waits, other fibers can't read the body. */
+    /** Whether a fiber waits for bytes. During this wait, other fibers can't read the body. */
     private bool $isReceiving = false;
 
     /** Bytes of the body that have not arrived; null if chunks or the end of the connection delimit the body. */
@@ -157,7 +157,7 @@ final class ResponseBody implements StreamInterface
         return $bytes;
     }
 
-    /** Records a use of the response. While no response is used for long, requests that wait for a connection fail. */
+    /** Records a use of the response. Otherwise, {@see StallTimeout} may fail requests that wait for a connection. */
     public function markUsed(): void
     {
         $this->connection?->markUsed();
@@ -210,7 +210,7 @@ final class ResponseBody implements StreamInterface
         }
     }
 
-    /** @param bool $keeps true to keep all bytes, for getContents(); false to discard bytes beyond MAX_KEPT_BYTES */
+    /** @param bool $keeps true to keep all bytes, for getContents(); false to discard them after MAX_KEPT_BYTES */
     private function receive(bool $keeps): void
     {
         $connection = $this->connection;

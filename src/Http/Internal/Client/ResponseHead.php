@@ -23,7 +23,7 @@ final readonly class ResponseHead
 
     /**
      * @param FieldMap $fields
-     * @param int|null $length bytes of the body; null if chunks or the end of the connection delimit it
+     * @param int|null $length bytes of the body; null if chunks or the end of the connection delimit the body
      * @param bool $isPersistent whether the connection can be used again after the body
      */
     private function __construct(
@@ -82,7 +82,7 @@ final readonly class ResponseHead
     private static function fields(string $lines): array
     {
         if (str_contains($lines, "\r\n ") || str_contains($lines, "\r\n\t")) {
-            $lines = (string) preg_replace('/\r\n[ \t]++/', ' ', $lines); // RFC 9112, 5.2
+            $lines = (string) preg_replace('/\r\n[ \t]++/', ' ', $lines); // obsolete line folding: RFC 9112, 5.2
         }
         if (preg_match(self::FIELD_LINES, $lines) !== 1) {
             throw new MalformedResponseException('a header line of the response is malformed');

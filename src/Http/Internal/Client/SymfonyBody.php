@@ -19,16 +19,16 @@ final class SymfonyBody
 
     private const MAX_KEPT_BYTES = 1 << 20;
 
-    /** @var array<int, true> ids of resources whose read is suspended. PHP supports no second read at the same time */
+    /** @var array<int, true> ids of resources with a suspended read. PHP does not allow a second read in this time */
     private static array $busy = [];
 
-    /** Replaces the resource or form after {@see copyResource()}. */
+    /** Copy that has replaced the resource or form; null before {@see copyResource()}. */
     private ?TemporaryCopy $copy = null;
 
     /** Stream of a resource that is seekable, and whose reads can't suspend; null for other bodies. */
     private readonly ?SymfonyFile $file;
 
-    /** Bytes that were read from a closure, or from a resource without `$file`; null if these are not kept. */
+    /** Bytes read from a closure, or from a resource without `$file`; null if too many, or if redirects are ignored. */
     private ?string $kept;
 
     /** Number of bytes that {@see read()} has returned, whether they are kept or not. */
@@ -53,7 +53,8 @@ final class SymfonyBody
         private readonly bool $canBeCopied,
         bool $isRepeatable,
     ) {
-        // Requests that share a resource seek in it. User-space streams do not allow this while a read is suspended.
+        // If several requests share a seekable resource, each of them seeks to its own position before a read. This is
+        // not possible in a user-space stream: its reads can suspend, and PHP does not allow a seek during a read.
         $isSeekable = \is_resource($body)
             && !self::maySuspend($body)
             && stream_get_meta_data($body)['seekable']
@@ -108,13 +109,12 @@ final class SymfonyBody
         return new ReportedText(\is_string($this->body) ? $this->body : '', $onSent);
     }
 
-    /** Must be called when the caller may use its resource again. An upload that still runs can continue to read it. */
+    /** Must be called when the caller may use its resource again. A running upload can still read the resource. */
     public function release(): void
     {
         $this->file?->release();
     }
 
-    /** Returns whether the caller has closed the resource. */
     public function isClosed(): bool
     {
         return \gettype($this->body) === 'resource (closed)';
@@ -126,8 +126,8 @@ final class SymfonyBody
     }
 
     /**
-     * Copies the bytes of a resource or form that are still needed, because the caller may now change or close it. Does
-     * nothing if a read of the body may suspend.
+     * Copies those bytes of a resource or form that are still needed. After that, the caller may change or close the
+     * resource. Does nothing if a read of the body may suspend.
      *
      * @throws \Throwable when the body can't be read or stored
      */
@@ -138,7 +138,7 @@ final class SymfonyBody
         if ($this->isReading || !$this->canBeCopied || !$hasFiles) {
             return;
         }
-        // The metadata of php://temp and data: has no key 'blocked'.
+        // The metadata of a php://temp or data: stream has no key 'blocked'.
         $isBlocking = $resource === null || (stream_get_meta_data($resource) + ['blocked' => true])['blocked'];
         try {
             if (!$isBlocking) {

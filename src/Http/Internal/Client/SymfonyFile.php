@@ -11,13 +11,13 @@ use Spindle\Http\Internal\Message\StreamSize;
 /**
  * A seekable resource of the caller, as the body of a request. The body begins at the position that the resource has
  * when the request is made. This object has its own position, because the caller can pass one resource to several
- * requests. It does not close the resource.
+ * requests. This object does not close the resource.
  */
 final class SymfonyFile implements StreamInterface
 {
     use ReadOnlyStream;
 
-    /** @var array<int, array{int, int}> start of a body, and position after its last read; by id of the resource */
+    /** @var array<int, array{int, int}> start of the body, and position after the last read, by id of the resource */
     private static array $reads = [];
 
     /** @var (\Closure(int): void)|null gets the number of bytes of each read */
@@ -41,12 +41,11 @@ final class SymfonyFile implements StreamInterface
     {
         $position = (int) ftell($resource);
         [$start, $left] = self::$reads[get_resource_id($resource)] ?? [$position, $position];
-        // If the resource is where a read for another request has left it, the caller has not moved it. Then both
-        // bodies begin at the same place.
+        // A read for another request may have moved the position of the resource. If the position has not changed since
+        // that read, only Spindle has moved it. Then both bodies begin at the same place.
         $this->start = $position === $left ? $start : $position;
     }
 
-    /** Returns a second stream of this body, which has its own position. */
     public function secondReader(): self
     {
         $copy = clone $this;
@@ -63,7 +62,7 @@ final class SymfonyFile implements StreamInterface
         [$this->resource, $this->start, $this->isOwn] = [$copy, 0, true];
     }
 
-    /** Restores the position of the resource, unless the caller has changed it. A further call has no effect. */
+    /** Moves the resource back to the body's start, unless the caller has moved it. A further call has no effect. */
     public function release(): void
     {
         if ($this->isReleased) {

@@ -20,7 +20,8 @@ use function Amp\async;
 
 /**
  * Receives a response for Symfony in a separate fiber. The fiber holds no reference to the {@see SymfonyResponse}. So
- * PHP destroys that object when the caller drops it. Its destructors then call {@see detach()} or {@see end()}.
+ * PHP destroys the SymfonyResponse and its canary when the caller drops the response. Then one of their
+ * destructors calls {@see detach()} or {@see end()}.
  *
  * @phpstan-type Info array{
  *     response_headers: list<string>,
@@ -50,17 +51,21 @@ final class SymfonyReceiver
 
     /**
      * @var DeferredFuture<null>|null completed when the head has arrived; has an error if the request failed before.
-     *      {@see end()} sets it to null, because the trace of an error refers to the request and to this object
+     *      {@see end()} sets this property to null. Otherwise, the trace of the error could keep the request in memory,
+     *      because the trace refers to the request and to this object
      */
     private ?DeferredFuture $head;
 
     /** @var Future<null>|null wait for the head of a destroyed response; null before {@see continueDetached()} */
     private ?Future $detached = null;
 
-    /** {@see receive()} waits on this condition while the buffer is full. Notified once the buffer is half empty. */
+    /** Notified once {@see SymfonyState} is half empty. {@see receive()} waits for this while SymfonyState is full. */
     private readonly Condition $taken;
 
-    /** Exception of on_progress. The code that sends the body calls on_progress too, and throws another exception. */
+    /**
+     * Exception that on_progress has thrown; null if there is none. on_progress is also called when a piece of the
+     * request's body is read. HttpClient would then throw another exception, so {@see run()} reports this one.
+     */
     private ?\Throwable $thrown = null;
 
     /** When request bytes were last sent, in seconds by hrtime(); INF while the request waits for a connection. */
@@ -91,7 +96,6 @@ final class SymfonyReceiver
         $this->head->getFuture()->ignore();
     }
 
-    /** Returns whether this process is a fork of the one that sends the request. */
     public function isInFork(): bool
     {
         return $this->ownerPid !== getmypid();
@@ -180,7 +184,7 @@ final class SymfonyReceiver
     private function cancel(): void
     {
         $this->cancellation->cancel();
-        $this->releaseBody(); // now, because the fiber of the request runs later
+        $this->releaseBody(); // now: the caller may use the resource before the request's fiber runs
     }
 
     private function releaseBody(): void
@@ -195,7 +199,7 @@ final class SymfonyReceiver
     {
         $transfer = $this->transfer ?? throw new \LogicException('The request has ended');
         $cancellation = $this->cancellation->getCancellation();
-        $head = $this->head; // a fiber may still wait for it after end()
+        $head = $this->head; // after end(), the property is null, but a fiber may still wait for the head
         try {
             $this->pause($cancellation);
             if ($this->isInFork()) {
@@ -306,7 +310,7 @@ final class SymfonyReceiver
         $first = "HTTP/{$response->getProtocolVersion()} {$response->getStatusCode()} {$response->getReasonPhrase()}";
         $lines = [$first];
         if ($this->headers !== []) {
-            $this->headers = []; // removes the headers of an earlier redirect
+            $this->headers = []; // removes the headers of an earlier response, which was a redirect
         }
         foreach ($response->getHeaders() as $name => $values) {
             foreach ($values as $value) {

@@ -37,7 +37,7 @@ final class SymfonyResponse implements ResponseInterface, StreamableInterface
 
     private static int $lastId = 0;
 
-    /** The trait has this property only in some versions of Symfony. */
+    /** TransportResponseTrait has this property only in some versions of Symfony. */
     private float $pauseExpiry = 0.0;
 
     /** @var \Closure(): void */
@@ -67,7 +67,7 @@ final class SymfonyResponse implements ResponseInterface, StreamableInterface
         $headers = $options['normalized_headers'];
         $this->inflate = !\is_array($headers) || !isset($headers['accept-encoding']);
         $this->id = $id = 'spindle-' . ++self::$lastId;
-        // The closures below do not reference this object. So once the caller drops it, its request ends.
+        // The closures below do not reference this object. So when the caller drops this object, the request can end.
         $this->initializer = static fn(self $response): bool => !$response->receiver->hasHead;
         $pausedUntil = &$this->pauseExpiry;
         $pauseChanged = new Condition();
@@ -82,7 +82,7 @@ final class SymfonyResponse implements ResponseInterface, StreamableInterface
             }
         };
         $this->state->openHandles[$id] = true;
-        $this->state->lastTimeout = null; // a time-out of earlier responses does not count for this one
+        $this->state->lastTimeout = null; // a time-out of earlier responses does not count for this response
         $receiver = new SymfonyReceiver(
             $state,
             $id,
@@ -116,8 +116,9 @@ final class SymfonyResponse implements ResponseInterface, StreamableInterface
 
     /**
      * Returns an object that ends the request when PHP frees the response. The response's destructor can't do this,
-     * because decorators call that destructor earlier, too. But in a garbage cycle, the response's destructor may still
-     * be waiting for the head when PHP frees the returned object. Then the response's destructor ends the request.
+     * because Symfony's decorators also call that destructor while the response is still in use. But in a garbage
+     * cycle, the response's destructor may still be waiting for the head when PHP frees the returned object. Then the
+     * response's destructor ends the request.
      *
      * @param array<mixed> $info
      */
@@ -187,7 +188,7 @@ final class SymfonyResponse implements ResponseInterface, StreamableInterface
         }
     }
 
-    /** Returns why the current fiber can't wait for the head: PHP is destroying the fiber. Returns null if it can. */
+    /** Returns an exception if the current fiber can't wait for the head, because PHP is destroying the fiber. */
     private function obstacleInFiber(): ?CannotWaitException
     {
         return $this->receiver->isAwaitingHead() && \Fiber::getCurrent() !== null
@@ -218,7 +219,7 @@ final class SymfonyResponse implements ResponseInterface, StreamableInterface
                 return true;
             }
             if (($frame['class'] ?? '') === \Fiber::class) {
-                return false; // the next frames are of the fiber that has resumed this one
+                return false; // the next frames belong to the fiber that has resumed this fiber
             }
         }
 
@@ -257,7 +258,7 @@ final class SymfonyResponse implements ResponseInterface, StreamableInterface
         return $impossible?->getMessage();
     }
 
-    /** Returns the caller of getInfo('error') if it is a function of Symfony that waits unless there is an error. */
+    /** Returns the name of the Symfony function that calls getInfo('error'), and waits if the result is null. */
     private static function callerBeforeWait(): ?string
     {
         foreach (\array_slice(debug_backtrace(\DEBUG_BACKTRACE_IGNORE_ARGS), 2) as $frame) {

@@ -22,10 +22,10 @@ final class SymfonyShutdown
 {
     private const MAX_SECONDS = 10.0;
 
-    /** Whether the script ends and the wait for responses is over. */
+    /** Whether the script ends, and the wait for the heads is over. */
     public static bool $isWaitOver = false;
 
-    /** @var \WeakMap<SymfonyReceiver, array{LoggerInterface|null}>|null an array, because isset() ignores null */
+    /** @var \WeakMap<SymfonyReceiver, array{LoggerInterface|null}>|null logger in an array: isset() ignores null */
     private static ?\WeakMap $receivers = null;
 
     private function __construct() {}
@@ -46,7 +46,7 @@ final class SymfonyShutdown
         }
     }
 
-    /** Returns whether the wait at the script's end included a request. Destructors may begin new requests later. */
+    /** Returns whether the wait at the script's end included this request. Destructors may begin further requests. */
     public static function hasWaitedFor(SymfonyReceiver $receiver): bool
     {
         return self::$isWaitOver && isset(self::$receivers[$receiver]);

@@ -70,7 +70,6 @@ final class SymfonyState extends ClientState
         return $free === 0 && $count < $maximum ? self::PIECE_BYTES : $free;
     }
 
-    /** Returns whether at most half of the maximum number of pieces is stored. */
     public function isHalfEmpty(string $id): bool
     {
         return \count($this->parts($id)) <= self::MAX_PIECES / 2;
@@ -99,7 +98,7 @@ final class SymfonyState extends ClientState
         }
     }
 
-    /** @param list<array-key> $ids responses for {@see await()}. Call await() before this fiber suspends */
+    /** @param list<array-key> $ids responses for {@see await()}; another fiber may replace these after a suspension */
     public function expect(array $ids): void
     {
         $this->awaited = $ids;

@@ -124,11 +124,9 @@ final class SymfonyTransfer
     }
 
     /**
-     * Sets `redirect_url`, and returns the redirect to follow.
+     * Sets `redirect_url`, and returns the redirect to follow; null if there is none, or `max_redirects` is reached.
      *
      * @param Info $info
-     *
-     * @return Redirect|null null if there is none, or `max_redirects` is reached
      */
     private function redirect(
         ResponseInterface $response,

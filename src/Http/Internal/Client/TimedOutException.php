@@ -16,7 +16,6 @@ final class TimedOutException extends \RuntimeException
         parent::__construct($message, 0, $previous);
     }
 
-    /** @param string $option name of the option in {@see RequestOptions} that sets `$seconds` */
     public static function ofWait(string $for, float $seconds, string $option): self
     {
         return new self(

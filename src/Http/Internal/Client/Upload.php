@@ -25,7 +25,7 @@ final class Upload
         private readonly ?int $size,
     ) {}
 
-    /** @param int|null $size bytes of the body; null if unknown; the body is then sent in chunks */
+    /** @param int|null $size bytes of the body; null if the number is unknown. The body is then sent in chunks */
     public static function begin(ClientConnection $connection, StreamInterface $body, ?int $size): self
     {
         $upload = new self($connection, $body, $size);
@@ -57,7 +57,7 @@ final class Upload
         try {
             UnreadableBodyException::guard($this->send(...));
         } catch (UnreadableBodyException $failure) {
-            $this->connection->fail($failure); // so that the server sees an incomplete request
+            $this->connection->fail($failure); // closes the connection, so that the server sees an incomplete request
         } finally {
             $this->connection->endUpload();
         }

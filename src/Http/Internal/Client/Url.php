@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Client;
 
-/** A URL with the scheme http or https, as a client needs it: RFC 3986. */
+/** A URL with the scheme http or https, without the fragment: RFC 3986. */
 final readonly class Url
 {
     /** Refuses a "\" before the path. Browsers take "\" for "/", so they see another host in "http://a\@b/". */
@@ -122,13 +122,11 @@ final readonly class Url
         return preg_match(self::HOST_NAME, $name) === 1 ? $name : null;
     }
 
-    /** Returns the path without the query; at least "/". */
     public function path(): string
     {
         return explode('?', $this->target, 2)[0];
     }
 
-    /** Returns scheme and host, and the port unless it is the default. */
     public function origin(): string
     {
         return "{$this->scheme}://{$this->authority}";
@@ -155,7 +153,7 @@ final readonly class Url
         return 'Basic ' . base64_encode(rawurldecode($userInfo) . $colon);
     }
 
-    /** Returns a URL for messages, without its query, user and password. If it can't be parsed, "a malformed URL". */
+    /** Returns a URL for messages, without its query, user and password. Returns "a malformed URL" if parsing fails. */
     public static function safe(#[\SensitiveParameter] string $url): string
     {
         return self::parse($url)?->withoutSecrets() ?? 'a malformed URL';

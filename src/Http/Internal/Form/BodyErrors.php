@@ -27,7 +27,7 @@ final class BodyErrors
         return new HttpException(503, $message, ['Retry-After' => '1']);
     }
 
-    /** Creates the error for a file that can't be stored. The client does not get the directory and the reason. */
+    /** Creates the error for a file that can't be stored. The response shows neither the directory nor the reason. */
     public static function noSpace(UploadException $exception): HttpException
     {
         return new HttpException(507, 'The uploaded file could not be stored', previous: $exception);

@@ -81,7 +81,6 @@ final readonly class BodyParser
         };
     }
 
-    /** Returns an empty {@see Spool}, in which the caller can store a whole body. */
     public function spool(): Spool
     {
         return new Spool($this->directory, $this->files);
@@ -142,7 +141,7 @@ final readonly class BodyParser
         }
     }
 
-    /** Decodes JSON. Returns null for an empty body and for a scalar, because PSR-7 allows only arrays and objects. */
+    /** Decodes JSON. An empty body or a scalar becomes null, because PSR-7 allows only arrays and objects. */
     private function parseJson(StreamInterface $body): Form
     {
         $text = $this->readText($body);
