@@ -42,7 +42,7 @@ final class Response implements ResponseInterface
     /** @var array<string, self> empty responses that {@see of()} clones, by media type */
     private static array $templates = [];
 
-    // The constructor does not promote parameters: assigning only values other than the defaults takes half the time.
+    // The constructor promotes no parameters. It assigns only values other than the defaults, in half the time.
 
     private int $status = 200;
 
@@ -51,7 +51,7 @@ final class Response implements ResponseInterface
 
     private string|StreamInterface $body = '';
 
-    /** Stream that {@see getBody()} has created from a string, as in $body; null before. */
+    /** The stream that {@see getBody()} has created from a string, and has stored in $body; null if there is none. */
     private ?StreamInterface $streamOfString = null;
 
     private string $reason = '';
@@ -62,7 +62,7 @@ final class Response implements ResponseInterface
     /**
      * @param int $status 200 to 599
      * @param array<string, string|list<string>> $headers by name
-     * @param string|StreamInterface $body a stream is rewound if that is possible, then read to its end
+     * @param string|StreamInterface $body to send a stream, the server rewinds it if possible, and reads it to the end
      * @param string $reason reason phrase; '' for the standard phrase of the status
      *
      * @throws \InvalidArgumentException when the status, a header or the reason is invalid
@@ -165,10 +165,10 @@ final class Response implements ResponseInterface
     }
 
     /**
-     * Sends chunks as an iterator yields them. After each send, the server collects further chunks. It sends these
-     * together as soon as the iterator suspends its fiber. If the iterator does not suspend, they are sent with the
-     * first chunk after a millisecond, or at 64 KiB. If the client receives slowly, the next chunk is requested after
-     * the earlier ones were sent. While the iterator is suspended, other requests run.
+     * Sends chunks as an iterator yields them. In the first millisecond after a send, the server collects chunks. It
+     * sends them when the iterator suspends its fiber, when they have 64 KiB, or with the first chunk after this
+     * millisecond. If the client receives slowly, the server requests the next chunk only after the earlier chunks were
+     * sent. While the iterator is suspended, other requests run.
      *
      * If the iterator throws before its first chunk and before it suspends, the server answers as for an exception of
      * the handler. If it throws later, the head was already sent, so the client gets an incomplete response.
@@ -192,15 +192,15 @@ final class Response implements ResponseInterface
     }
 
     /**
-     * Sends a file. Conditional headers apply to GET and HEAD, Range only to GET. Other methods get the whole file.
-     * The response has the length that the file had when it was opened.
+     * Sends a file. Conditional headers of the request apply to GET and HEAD, and Range applies only to GET. Other
+     * methods get the whole file. The response has the length that the file had when it was opened.
      *
      * The file is read while it is sent. Reading does not suspend the fiber, so a slow disk blocks the whole process.
      *
      * @param string $path must not be chosen by a client: use {@see Middleware\StaticFiles} for that
      * @param string|null $type media type; null to derive it from the extension of the name
-     * @param array<string, string|list<string>> $headers replace headers derived from the file. The request's
-     *     conditional headers are compared with an ETag or Last-Modified given here
+     * @param array<string, string|list<string>> $headers replace headers derived from the file. If they
+     *     contain ETag or Last-Modified, the request's conditional headers are compared with these values
      *
      * @throws HttpException 404 when there is no regular file, 403 when it can't be read
      * @throws \RuntimeException when too many files are open
@@ -307,7 +307,7 @@ final class Response implements ResponseInterface
         return "{$head}{$date}Content-Length: {$length}\r\n\r\n{$this->body}";
     }
 
-    /** Returns the head without Date and Content-Length; null if it depends on the request. */
+    /** Returns the head without Date and Content-Length; null if the head depends on the request. */
     private function makeReusableHead(): ?string
     {
         if (isset(ResponseWriter::BODILESS_STATUSES[$this->status])) {
@@ -331,7 +331,7 @@ final class Response implements ResponseInterface
      *
      * @return array{int, string, string, FieldMap, string|StreamInterface}
      *
-     * @throws \LogicException when the body is a stream that was given as such, and belongs to this process
+     * @throws \LogicException when the response was created with a stream of this process, not with a string
      */
     public function __serialize(): array
     {

@@ -28,8 +28,8 @@ use Spindle\Internal\Warnings;
  *     require __DIR__ . '/../vendor/autoload.php';
  *     Spindle\Http\Sapi::run(__DIR__ . '/../app.php');
  *
- * Handlers may suspend as they do in the server. The limits and deadlines are those of the web server and of PHP.
- * {@see FormLimits} apply to forms and JSON, except multipart forms of POST requests, which PHP itself parses. A
+ * Handlers may suspend their fiber, as in `spindle serve`. The limits and deadlines are those of the web server and of
+ * PHP. {@see FormLimits} apply to forms and JSON, except multipart forms of POST requests, which PHP itself parses. A
  * response field named "Status" is not sent, because web servers would use it as the status.
  *
  * When a body of unknown length fails while it is sent, the process of PHP-FPM is killed. Otherwise the client would
@@ -64,7 +64,8 @@ final class Sapi
         // Displayed errors would become part of the body.
         PhpSettings::set('display_errors', '0');
         header_remove('X-Powered-By');
-        // Output of a handler is not part of its response. In the server, this output goes to standard output.
+        // Output of a handler is not part of its response, so a buffer discards the output. `spindle serve` writes such
+        // output to standard output.
         $level = ob_get_level();
         register_shutdown_function(static function () use ($level, $head, $exchange): void {
             $exchange->isHandled || headers_sent() ? null : self::answerEnd($level, $head, $exchange);

@@ -35,7 +35,6 @@ final readonly class ServerSentEvent implements \Stringable
         }
     }
 
-    /** Returns the event in the format of the protocol. */
     public function __toString(): string
     {
         $lines = array_filter(

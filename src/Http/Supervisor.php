@@ -30,14 +30,15 @@ use Spindle\Lifecycle;
 /**
  * Serves an application with several processes that share the listening sockets, as `spindle serve` does.
  *
- * The supervisor replaces a process that ends. SIGHUP replaces all processes, one after the other, with
- * processes that have loaded the application again. Such a reload loses no request. If the new code fails to start, the
- * processes that were not replaced continue.
+ * The supervisor replaces a process that ends. SIGHUP replaces all processes, one after the other, with processes that
+ * have loaded the application again. Such a reload loses no request. If the new code fails to start, the processes that
+ * were not replaced continue.
  *
- * SIGINT, SIGTERM and SIGQUIT close the supervisor. SIGHUP does the same if the terminal was closed. A second SIGINT,
- * SIGTERM or SIGQUIT has the effect of {@see kill()}. SIGUSR1 and SIGUSR2 are ignored. When the supervisor's process is
- * killed, the other processes are killed too. Without ext-ffi, a process whose event loop is blocked ends only
- * when its handler waits or returns.
+ * SIGINT, SIGTERM and SIGQUIT close the supervisor. If the terminal was closed, SIGHUP closes the supervisor instead of
+ * a reload. A second SIGINT, SIGTERM or SIGQUIT has the effect of {@see kill()}. SIGUSR1 and SIGUSR2 are ignored.
+ *
+ * When the supervisor's process is killed, the kernel kills the other processes. Without ext-ffi, each process kills
+ * itself instead. If a handler blocks its event loop, the process can do this only when the handler waits or returns.
  *
  * A handler that calls session_start() gets an {@see UnsupportedFunctionException}. The same holds for header(),
  * setcookie() and http_response_code() if PHP was started with these functions in disable_functions. `spindle
@@ -84,7 +85,7 @@ final class Supervisor implements Lifecycle
     }
 
     /**
-     * @internal Replaces this process with the same command in a PHP that disables header(), setcookie(),
+     * @internal Executes the command line of this process again, in a PHP that disables header(), setcookie(),
      * session_start() and similar functions. Worker processes define functions with these names that throw an
      * {@see UnsupportedFunctionException}. Does nothing if these functions are already disabled.
      *
@@ -116,7 +117,7 @@ final class Supervisor implements Lifecycle
      * @return int 0, or the number of the second signal, which has ended all processes immediately
      *
      * @throws ServerClosedException
-     * @throws ListenException when it can't listen on an address
+     * @throws ListenException when the supervisor can't listen on an address
      * @throws AppException when the application fails to load at the start
      * @throws SupervisorException when an option needs ext-pcntl, which is missing
      * @throws \LogicException when the supervisor is running already
@@ -144,10 +145,10 @@ final class Supervisor implements Lifecycle
 
     /**
      * Stops accepting connections, answers the requests that have arrived, and waits until all processes have ended.
-     * The `stopTimeout` of the application's options limits this time, as for {@see HttpServer::close()}. If a callback
-     * of the event loop calls close(), the call returns only after {@see run()}, when the loop runs again.
+     * The `stopTimeout` of the application's options limits this time, as for {@see HttpServer::close()}.
      *
-     * Has no effect in a process that the supervisor has started.
+     * If a callback of the event loop calls close(), the fiber of the callback is suspended. It continues when the loop
+     * runs again after {@see run()} has returned. close() has no effect in a process that the supervisor has started.
      *
      * Cancellation: ends the processes as {@see kill()} does. Some processes may still exist when this method throws.
      *
@@ -168,9 +169,7 @@ final class Supervisor implements Lifecycle
 
     /**
      * Ends all processes immediately; their requests get no response. Does not wait: the processes have ended when
-     * {@see run()} returns.
-     *
-     * Has no effect in a process that the supervisor has started.
+     * {@see run()} returns. Has no effect in a process that the supervisor has started.
      */
     public function kill(): void
     {
@@ -187,7 +186,6 @@ final class Supervisor implements Lifecycle
         return $this->runningPid === getmypid();
     }
 
-    /** @return int 0, or the number of the second signal */
     private function serve(): int
     {
         RequestFunctions::logTo($this->logger);
@@ -309,7 +307,7 @@ final class Supervisor implements Lifecycle
             $this->admin->serve($admin, false);
         }
         $this->logger->info($readyMessage);
-        $this->isClosed ? $server->close() : $server->awaitEnd(); // close() ran while the file was loaded
+        $this->isClosed ? $server->close() : $server->awaitEnd(); // close() may run while the application is loaded
         $this->admin?->close();
         $output->close();
 

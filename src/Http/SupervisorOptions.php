@@ -25,15 +25,15 @@ final readonly class SupervisorOptions
      *                                  connection, so the file can be replaced
      * @param string|null $key          path of the private key, PEM, without a passphrase; null when the certificate's
      *                                  file contains the key
-     * @param array<string, string> $certificates paths of PEM files with another chain and its key, by the name that
-     *                                            a client requests (SNI). The certificates of the application's
-     *                                            HttpServerOptions are added
-     * @param int|null    $maxRequests  requests after which a process is replaced; null for no limit. So that not all
-     *                                  are replaced at once, each number is reduced by up to a tenth at random
+     * @param array<string, string> $certificates paths of PEM files by the host name that a client requests (SNI).
+     *                                            Each file has another chain and its key. The certificates of
+     *                                            the application's HttpServerOptions are also used
+     * @param int|null    $maxRequests  requests after which a process is replaced; null for no limit. Each process
+     *                                  gets a number up to a tenth lower at random, so that not all end at once
      * @param int|null    $maxMemoryBytes bytes in use by PHP at which a process is replaced; null for no limit
      * @param float       $startTimeout seconds in which a process has to load the application, at least 0.1
-     * @param float       $blockTimeout seconds after which a process that hangs is killed, because its event loop is
-     *                                  blocked, at least 0.1; INF for no limit
+     * @param float       $blockTimeout seconds for which the event loop of a process may be blocked before the
+     *                                  supervisor kills the process, at least 0.1; INF for no limit
      * @param string|null $memoryLimit  PHP's memory_limit of each process, such as "512M", or "-1" for none. Null for
      *                                  PHP's setting. If memory_limit is not set, or php.ini has -1, each process
      *                                  gets an equal share of three quarters of the machine's or container's memory.
@@ -96,7 +96,7 @@ final readonly class SupervisorOptions
         }
     }
 
-    /** @internal Returns whether a process can reach `$maxMemoryBytes`, at which it is replaced. */
+    /** @internal Returns whether a process is replaced at `$maxMemoryBytes` before it fails at `$memoryLimit`. */
     public static function allowsReplacement(?int $maxMemoryBytes, ?string $memoryLimit): bool
     {
         return $maxMemoryBytes === null || $memoryLimit === null || $memoryLimit === '-1'

@@ -18,12 +18,12 @@ use Spindle\Lifecycle;
  * Tasks of one map() call that run in the same process may share one copy of the callable, including its objects and
  * static variables. Tasks of other calls never use this copy.
  *
- * A task may be a generator function. The caller then gets a generator that yields the items of the task. The task
- * produces a limited number of items before the caller reads them. The worker runs no other task until this task has
- * ended or the caller's generator was destroyed.
+ * A task may be a generator function. The caller then gets a generator that yields the items of the task. The task can
+ * be ahead of the caller by a limited number of items. The worker runs no other task until this task has ended or the
+ * caller's generator was destroyed.
  *
  * {@see close()} waits for all submitted tasks. A running map() call then reads no more values. It yields the results
- * of the values that it has read, and then throws ExecutorClosedException, unless it had read the whole input.
+ * of the values that it has read, and then throws ExecutorClosedException, unless the call has read the whole input.
  */
 interface Executor extends Lifecycle
 {
@@ -93,8 +93,8 @@ interface Executor extends Lifecycle
 
     /**
      * Does the same as {@see self::map()}, but continues after failed tasks: yields a {@see MapOutcome} for each value.
-     * If the input throws, or a value cannot be serialized, the generator still ends with that exception. With a
-     * {@see WorkerPool}, it also ends if a worker lacks the code of the task ({@see TaskFailedException}).
+     * If the input throws, or a value cannot be serialized, the generator still ends with that exception. In a
+     * {@see WorkerPool}, the generator also ends if a worker lacks the code of the task ({@see TaskFailedException}).
      *
      * @template TKey
      * @template TValue

@@ -23,14 +23,15 @@ use Spindle\Internal\Warnings;
  * the request ({@see \Spindle\Http\ClientDisconnectedException}). A logger also gets the duration of the handler,
  * without the time in which the body is sent. If the body is empty or its size is unknown, the size is logged as "-".
  *
- * If the server answers without calling a handler, the response is not logged. This happens if a head is malformed, too
- * large or late, or if there are too many concurrent requests. The server's statistics count these responses by status.
- * If a handler returns after its deadline, its response is logged, although the client got 503. If a handler throws
- * because of its deadline, nothing is logged. The server's own log has a message about each missed deadline. A
+ * If the server answers without calling a handler, the response is not logged. This happens if a request's head is
+ * malformed, too large or late, or if too many requests are concurrent. The server's statistics count these responses
+ * by status. If a handler returns after its deadline, its response is logged, although the client got 503. If a handler
+ * throws because of its deadline, nothing is logged. The server's own log has a message about each missed deadline. A
  * response is logged before its body is sent, so an exception that cuts off the body does not change the line.
  *
- * If a line can't be written, the request still succeeds, and {@see lostLines()} counts the line. The first lost line,
- * and the first after a minute without losses, cause a warning in the server's log (without a logger: PHP's error log).
+ * If a line can't be written, the request still succeeds, and {@see lostLines()} counts the line. The server's logger
+ * gets a warning about the first lost line, and about each lost line after a minute without losses. If the server has
+ * no logger, the warning goes to PHP's error log.
  *
  * Client address and request id come from {@see TrustedProxies} and {@see RequestId} if these run before this
  * middleware.
@@ -63,7 +64,7 @@ final class AccessLog implements MiddlewareInterface
     public static function toFile(string $path): self
     {
         error_clear_last();
-        // "n": don't wait for the reader of a pipe. "e": commands do not inherit the descriptor.
+        // "n": fopen() does not wait for the reader of a pipe. "e": commands do not inherit the descriptor.
         $stream = Warnings::suppressed(static fn(): mixed => fopen($path, 'ane'));
 
         return $stream !== false
@@ -71,7 +72,7 @@ final class AccessLog implements MiddlewareInterface
             : throw AccessLogException::cantOpen($path, error_get_last()['message'] ?? 'unknown error');
     }
 
-    /** @param resource $stream such as STDOUT; made non-blocking unless it is a terminal, and left open */
+    /** @param resource $stream such as STDOUT; becomes non-blocking unless it is a terminal; is never closed */
     public static function toStream(mixed $stream): self
     {
         stream_isatty($stream) || stream_set_blocking($stream, false);
@@ -106,7 +107,6 @@ final class AccessLog implements MiddlewareInterface
         return $response;
     }
 
-    /** Returns how many lines could not be written. */
     public function lostLines(): int
     {
         return $this->lostLines;

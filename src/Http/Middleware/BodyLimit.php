@@ -18,7 +18,7 @@ use Spindle\Http\Internal\BodyLimited;
  */
 final readonly class BodyLimit implements MiddlewareInterface
 {
-    /** @throws \ValueError when the maximum size is negative */
+    /** @throws \ValueError when $bytes is negative */
     public function __construct(private int $bytes)
     {
         if ($bytes < 0) {
@@ -26,7 +26,7 @@ final readonly class BodyLimit implements MiddlewareInterface
         }
     }
 
-    /** @throws HttpException when the body is larger */
+    /** @throws HttpException 413 when the body is known to be larger than the limit */
     public function process(ServerRequestInterface $request, RequestHandlerInterface $handler): ResponseInterface
     {
         $body = $request->getBody();

@@ -19,8 +19,8 @@ use Spindle\Http\Internal\Middleware\Vary;
  * Compresses responses with gzip, if the client accepts gzip, the media type is compressible (text, JSON and similar),
  * and the body has at least 1,024 bytes or an unknown length. Without ext-zlib, no response is changed.
  *
- * A long body is compressed while it is sent. If its length is unknown, clients can decompress each piece when it
- * arrives. A strong ETag becomes weak. A response with "Cache-Control: no-transform" is not changed.
+ * A long body is compressed while it is sent. If the length of the body is unknown, clients can decompress each piece
+ * when the piece arrives. A strong ETag becomes weak. A response with "Cache-Control: no-transform" is not changed.
  *
  * Compression makes the attack BREACH possible (https://www.breachattack.com). If a page contains both a secret, such
  * as a CSRF token, and data from the request, the compressed length reveals the secret. The attacker must see the
@@ -31,7 +31,6 @@ final readonly class Compression implements MiddlewareInterface
     /** Minimum size of a body, in bytes. A smaller body fits into one packet without compression. */
     private const MIN_BODY_BYTES = 1024;
 
-    /** Maximum size of a body that is compressed in one call, in bytes. */
     private const MAX_SINGLE_PASS_BYTES = 65_536;
 
     private const LEVEL = 5;
@@ -41,7 +40,7 @@ final readonly class Compression implements MiddlewareInterface
         . '|application/(?:json|xml|javascript|x-javascript|ecmascript|wasm|x-ndjson'
         . '|jsonl|graphql|openmetrics-text|rtf|vnd\.ms-fontobject))[ \t]*+(?:;|$)@Di';
 
-    /** A response with such a field is not compressed: it is encoded, or has a checksum. */
+    /** A response with such a field is encoded already, or has a checksum. So this class does not compress it. */
     private const EXCLUDING_FIELDS = [
         'Content-Encoding',
         'Content-Digest',
@@ -70,7 +69,7 @@ final readonly class Compression implements MiddlewareInterface
         };
     }
 
-    /** Returns whether the response depends on Accept-Encoding. For 206 and 304: whether the full response would. */
+    /** Returns whether the response, or for 206 and 304 the full response with 200, depends on Accept-Encoding. */
     private static function dependsOnEncoding(ResponseInterface $response): bool
     {
         $status = $response->getStatusCode();

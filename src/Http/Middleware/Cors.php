@@ -15,8 +15,8 @@ use Spindle\Http\Response;
  * Lets web pages of other origins read responses. Answers preflight requests with 204, and adds the header fields that
  * browsers require. If a handler has set these fields, they are replaced or removed.
  *
- * The middleware does not prevent requests from other origins. Put this middleware before {@see ErrorHandler}.
- * Otherwise, responses to exceptions do not have these header fields.
+ * The middleware does not prevent requests from other origins. In a {@see \Spindle\Http\MiddlewareStack}, put this
+ * middleware before {@see ErrorHandler}. Otherwise, responses to exceptions do not have these header fields.
  *
  * @see https://fetch.spec.whatwg.org/#http-cors-protocol
  */
@@ -39,10 +39,10 @@ final readonly class Cors implements MiddlewareInterface
     /**
      * @param string|list<string> $origins        such as "https://app.example:8443"; "*" for all
      * @param list<string>        $methods        allowed methods; "*" for all
-     * @param list<string>        $headers        request headers that pages may set, in addition to those that are
-     *                                            always allowed; "*" for all but Authorization
-     * @param list<string>        $exposedHeaders response headers that pages may read, in addition to those that are
-     *                                            always readable; "*" for all
+     * @param list<string>        $headers        request headers that pages may set, in addition to those that
+     *                                            browsers always allow; "*" for all but Authorization
+     * @param list<string>        $exposedHeaders response headers that pages may read, in addition to those that
+     *                                            browsers always let pages read; "*" for all
      * @param bool                $credentials    whether pages may read responses to requests that have cookies or
      *                                            other credentials
      * @param int|null            $maxAge         seconds for which a browser may cache a preflight's response; null for
@@ -153,7 +153,7 @@ final readonly class Cors implements MiddlewareInterface
         return $key !== null && isset($this->origins[$key]) ? $origin : null;
     }
 
-    /** Returns the origin in lower case with its port (0 if unknown); null for "null" or a malformed origin. */
+    /** Returns the origin in lower case with its port (0 if unknown); null for the origin "null" or a malformed one. */
     private static function normalized(string $origin): ?string
     {
         if (preg_match(self::ORIGIN_PATTERN, strtolower($origin), $part) !== 1) {

@@ -22,7 +22,7 @@ use Spindle\Http\Internal\Middleware\ErrorPage;
  *
  * Logged exceptions go to the given logger, else to the server's logger, else to PHP's error log.
  *
- * Exceptions that the cancellation of the request has caused are not errors. They are rethrown.
+ * An exception that the cancellation of the request has caused is not an error, and is thrown again.
  */
 final class ErrorHandler implements MiddlewareInterface
 {

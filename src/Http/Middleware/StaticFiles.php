@@ -19,10 +19,10 @@ use Spindle\Http\Response;
  * requests for which no file is served, go to the next handler.
  *
  * Names that begin with a dot are not served, except "/.well-known/" if the prefix is "/". Links that lead out of the
- * directory, and files without read permission, are not served either. The URI path is decoded once.
- * A path with empty names, encoded slashes, backslashes, control bytes or invalid UTF-8 is ambiguous and not served.
+ * directory, and files without read permission, are not served. The URI path is decoded once, so "%252E" means "%2E". A
+ * path with empty names, encoded slashes, backslashes, control bytes or invalid UTF-8 is ambiguous and not served.
  *
- * Files with a name of PHP source code are not served, nor are links to such files. Examples are "index.php",
+ * Files with a typical name of PHP source code, and links to such files, are not served. Examples are "index.php",
  * "view.phtml", "config.inc", and backup copies: "index.php.bak", "index.php~". Code under any other name is served.
  */
 final readonly class StaticFiles implements MiddlewareInterface
@@ -83,7 +83,8 @@ final readonly class StaticFiles implements MiddlewareInterface
 
     private function answer(ServerRequestInterface $request): ?Response
     {
-        // The path of the URI can't be checked, because nyholm/psr7 reduces several slashes at its start to one.
+        // Several slashes at the start of a path are ambiguous. This check needs the request target, because
+        // nyholm/psr7 reduces these slashes to one in the path of the URI.
         if (preg_match(self::SEVERAL_SLASHES_PATTERN, $request->getRequestTarget()) === 1) {
             return null;
         }
@@ -108,7 +109,7 @@ final readonly class StaticFiles implements MiddlewareInterface
         };
     }
 
-    /** Returns the path on disk, with a final slash if the URI path has one; null for a path that is not served. */
+    /** Returns the path on disk, with a final slash if the URI path has one; null if the URI path is not served. */
     private function path(string $uri): ?string
     {
         if ("{$uri}/" === $this->prefix) {
@@ -123,7 +124,7 @@ final readonly class StaticFiles implements MiddlewareInterface
         $names = $slash === '' ? $names : \array_slice($names, 0, -1);
         $isWellKnown = $this->prefix === '/' && ($names[0] ?? '') === self::WELL_KNOWN;
         foreach ($isWellKnown ? \array_slice($names, 1) : $names as $name) {
-            if (preg_match(self::NAME_PATTERN, $name) !== 1) { // also for invalid UTF-8
+            if (preg_match(self::NAME_PATTERN, $name) !== 1) { // preg_match() returns false if $name is invalid UTF-8
                 return null;
             }
         }
@@ -146,7 +147,7 @@ final readonly class StaticFiles implements MiddlewareInterface
         return $name === null || preg_match(self::SOURCE_CODE_PATTERN, $name) === 1 ? null : $file;
     }
 
-    /** Redirects to a relative target. So the client stays on this host, and below a prefix that a proxy removes. */
+    /** Redirects to a relative target, which is right even if a proxy changed the host or the start of the path. */
     private static function redirect(string $uri, string $query): Response
     {
         return Response::redirect('.' . strrchr($uri, '/') . '/' . ($query === '' ? '' : "?{$query}"), 301);

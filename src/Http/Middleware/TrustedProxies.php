@@ -20,19 +20,19 @@ use Spindle\Http\Internal\Middleware\XForwardedFields;
  * and its Host header.
  *
  * Each proxy appends the address of its own client to a list. The middleware searches this list from its end: the first
- * address that is not trusted is the client's. Entries before this address are never used: the client can send them.
- * A hidden address ("unknown", "_name") or a malformed entry ends the search. Then the last trusted address that was
- * examined becomes the client's address. Scheme, host and port come from the last entry that was examined and is
- * well-formed.
+ * address that is not trusted is the client's. Entries before this address are never used: the client can send them. A
+ * hidden address ("unknown", "_name") or a malformed entry ends the search. Then the last trusted address that was
+ * examined becomes the client's address. Scheme, host and port come from the well-formed entry that was examined last.
  *
  * If the sender is not a trusted proxy, all forwarding headers are removed: Forwarded, and each header X-Forwarded-…,
- * such as X-Forwarded-Prefix. If the sender is a trusted proxy, only headers of the other kind ({@see ProxyHeaders})
- * are removed, because the proxy may forward such headers of a client unchanged.
+ * such as X-Forwarded-Prefix. If the sender is a trusted proxy, only the kind of headers that `$headers` does not name
+ * is removed. The reason is that a proxy may forward headers of this kind from a client unchanged.
  *
- * A proxy must set or remove each header of its own kind, because the middleware trusts these headers. Headers such as
- * X_Forwarded_For are always removed: proxies forward them unchanged, and CGI and Symfony treat "_" like "-".
+ * A proxy must set or remove each header of the kind `$headers`, because the middleware trusts these headers. Headers
+ * such as X_Forwarded_For are always removed: proxies forward them unchanged, and CGI and Symfony treat "_" like "-".
  *
- * After the first request of a trusted proxy, Spindle's server does not apply `maxConnectionsPerAddress` to that proxy.
+ * After the first request of a trusted proxy, Spindle's server does not apply the option `maxConnectionsPerAddress` of
+ * HttpServerOptions to that proxy.
  */
 final readonly class TrustedProxies implements MiddlewareInterface
 {

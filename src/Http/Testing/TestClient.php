@@ -24,7 +24,8 @@ use Spindle\Internal\Network\CloseOnExec;
  * pair.
  *
  * Example: `(new TestClient(__DIR__ . '/../app.php'))->get('/aircraft/D-EABC')`. Each request has its own connection.
- * Unlike in `spindle serve`, all fibers share the output buffers, and functions such as header() are not replaced.
+ * Unlike in `spindle serve`, all fibers share the output buffers. Functions such as header() are those of PHP, and do
+ * not throw {@see \Spindle\Http\UnsupportedFunctionException}.
  */
 final class TestClient
 {
@@ -75,7 +76,7 @@ final class TestClient
      * ends the handler's generator.
      *
      * @param array<string, string|list<string>> $headers see {@see request()}
-     * @param Cancellation|null $cancellation ends the wait for the head, and each wait of the body
+     * @param Cancellation|null $cancellation ends the wait for the head, and each read of the body that waits
      *
      * @return Response whose body throws an \UnexpectedValueException if the server cuts it off
      */

@@ -11,7 +11,8 @@ use Spindle\Worker\WorkerStartException;
 /**
  * Queue of tasks that were taken back from a worker or wait for a retry. These tasks run before new tasks, in the order
  * in which they were added. The time to add, take or withdraw N tasks depends on N, but not on the length of the queue.
- * For this reason, a withdrawn task stays in the queue, and is skipped when it becomes the first task.
+ * A withdrawn task stays in the queue, because its removal would take longer in a longer queue. The task is skipped
+ * when it becomes the first task.
  */
 final class Backlog
 {
@@ -59,7 +60,7 @@ final class Backlog
         return false;
     }
 
-    /** Takes up to `$maxTasks` tasks of the first batch that may run. Earlier batches go back to their map. */
+    /** Takes up to `$maxTasks` tasks of the first batch that may run. The batches before it go back to their maps. */
     public function shift(int $maxTasks): ?Batch
     {
         if ($this->waiting === []) {
@@ -113,10 +114,8 @@ final class Backlog
     }
 
     /**
-     * Adds tasks that the worker of their batch will not start. Fails these tasks if no other worker may run them.
-     *
-     * @param int $from index of the first of these tasks
-     * @param int $to index after the last of these tasks
+     * Adds the tasks from index $from to $to - 1, which the worker of their batch will not start. Fails these tasks if
+     * no other worker may run them.
      */
     public function requeue(Batch $batch, int $from, int $to): void
     {

@@ -34,7 +34,8 @@ final class Batch
      * @param list<mixed> $keys keys of the map's input; for submissions, the same list as $tasks
      * @param bool $packed whether any of the tasks is an {@see EncodedValue}
      * @param int $attempt number of this attempt; the first attempt is 1
-     * @param int $crashes number of earlier attempts whose worker crashed; 0 if the batch has several tasks
+     * @param int $crashes number of earlier attempts whose worker crashed; 0 for a batch of several tasks,
+     *     because a retry is a batch of one task
      * @param float $bytesEach mean size of an argument, in bytes
      * @param bool $integers whether all tasks are integers
      */
@@ -52,10 +53,7 @@ final class Batch
         $this->limit = \count($tasks);
     }
 
-    /**
-     * @param int $attempts number that is added to the attempts
-     * @param int $crashes number that is added to the crashes
-     */
+    /** Copies the tasks from index $from to $to - 1. Adds $attempts and $crashes to the numbers of this batch. */
     public function slice(int $from, int $to, int $attempts = 0, int $crashes = 0): self
     {
         return new self(
@@ -82,7 +80,7 @@ final class Batch
         return $this->source->code() === null ? null : $this->keys[$index];
     }
 
-    /** Returns the bytes of a task's argument, and of its callable with the captured variables. */
+    /** Returns how many bytes a task's argument and its callable with the captured variables have together. */
     public function bytesOf(int $index): int
     {
         $task = $this->tasks[$index];

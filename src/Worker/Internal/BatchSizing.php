@@ -6,8 +6,9 @@ namespace Spindle\Worker\Internal;
 
 /**
  * Computes from the durations of tasks how many tasks to put into a batch. A batch should take about 1 ms. This is long
- * compared to the cost of sending a batch, but too short to be noticed. The typical duration is a moving average of
- * logarithms, so that rare long tasks have little influence. {@see TaskTimeouts} takes back tasks behind a long one.
+ * compared to the cost of sending a batch, but too short for a noticeable delay of results. The typical duration is a
+ * moving average of logarithms, so that rare long tasks have little influence. {@see TaskTimeouts} takes back tasks
+ * that wait for a long task.
  */
 final class BatchSizing
 {
@@ -34,10 +35,7 @@ final class BatchSizing
     private bool $isQuick = false;
     private int $batchCount = 0;
 
-    /**
-     * @param int $elapsed nanoseconds that the tasks took together
-     * @param int $longest nanoseconds of the longest task
-     */
+    /** Learns from a batch of $count tasks. They took $elapsed ns together, and the longest one took $longest ns. */
     public function learn(int $count, int $elapsed, int $longest): void
     {
         if ($count === 0) {

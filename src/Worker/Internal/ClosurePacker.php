@@ -9,7 +9,8 @@ use Spindle\Worker\UnserializableException;
 /**
  * Converts a closure to an object with the closure's source and captured values, which PHP can serialize. Closures in
  * captured arrays are converted too. A closure in an object is refused, because it could be replaced only in a copy of
- * the object. The copy's destructor would run, and its references to itself would still refer to the original.
+ * the object. The destructor of the copy would run, and properties in which the object refers to itself would still
+ * refer to the original.
  */
 final class ClosurePacker
 {
@@ -112,9 +113,9 @@ final class ClosurePacker
             $this->objects[] = "{$path}'s \$this";
             $this->check($sent->object, "{$path}'s \$this", $depth + 1);
         }
-        // getStaticVariables() evaluates the initial values of static variables, so it is called only if necessary. The
-        // method returns a variable as a reference only if other code shares the variable. An array of captured values
-        // would count as such code. So the first array is not kept, and captured() is called twice.
+        // getStaticVariables() evaluates the initial values of static variables, so it is called only if necessary. It
+        // returns a variable as a reference only if something else refers to the variable too. An array that captured()
+        // returns contains such references. So the first array is not kept, and captured() is called twice.
         $mayShare = str_contains($source->code, '&') && self::hasReference($source->captured($function));
         /** @var array<string, mixed> $shared captured variables; only those that other code shares are references */
         $shared = $mayShare ? $function->getStaticVariables() : [];
@@ -146,7 +147,8 @@ final class ClosurePacker
         }
         $class = $function->getClosureScopeClass();
         $scope = $class?->getName();
-        // If a closure outside of classes is bound to an object, its scope is Closure. bindTo() restores this scope.
+        // If a closure from outside of classes is bound to an object, PHP gives it the scope Closure. bindTo() does the
+        // same in the worker, so this scope is not sent.
         $isScopeless = $class?->isInternal() === true
             || ($object === null && !$source->usesItsClass && str_contains((string) $scope, "@anonymous\0"));
 
@@ -162,7 +164,7 @@ final class ClosurePacker
 
     /**
      * Refuses a closure if `static` means a subclass of the class that contains the closure. Without an object, the
-     * worker can bind the closure only to the containing class, so `static` would mean this class.
+     * worker can bind the closure only to the containing class, so `static` would mean the containing class.
      */
     private static function checkStatic(\ReflectionFunction $function, ClosureSource $source, string $path): void
     {
@@ -264,7 +266,7 @@ final class ClosurePacker
         return false;
     }
 
-    /** Returns the value, with the closures in its arrays replaced. */
+    /** Returns the value. Replaces a closure, and each closure in an array, with an object that PHP can serialize. */
     private function packed(mixed $value, string $path, int $depth): mixed
     {
         if ($value instanceof \Closure) {

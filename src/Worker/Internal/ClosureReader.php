@@ -131,7 +131,7 @@ final class ClosureReader
         return $at - 1;
     }
 
-    /** Returns the index of the first attribute of a closure; $begin if the closure has no attribute. */
+    /** Returns the index of the first attribute of the closure or class at $begin; $begin if it has no attribute. */
     private function attributesBegin(int $begin): int
     {
         while ($begin > 0 && $this->source->singleCharacter($begin - 1) === ']') {
@@ -251,7 +251,7 @@ final class ClosureReader
     }
 
     /**
-     * Returns the code of a closure. Replaces constants that depend on the place, such as __LINE__, with literals.
+     * Returns the code of a closure, in which literals replace constants that depend on the place, such as __LINE__.
      *
      * @param array<int, \PhpToken> $own
      */
@@ -284,7 +284,7 @@ final class ClosureReader
         }
 
         return match ($token->id) {
-            \T_LINE => "({$token->line})", // in brackets, because a "." beside it would make a float
+            \T_LINE => "({$token->line})", // in brackets, because a line number beside a "." would be a float
             \T_FILE => var_export($this->file, true),
             \T_DIR => var_export(\dirname($this->file), true),
             default => null,
@@ -304,8 +304,9 @@ final class ClosureReader
         $kind = $keyword?->id;
         $name = $name?->is(\T_STRING) === true ? $name->text : '';
         $isTrait = $kind === \T_TRAIT;
+        // The class that uses a trait, and the name of an anonymous class, are known only when the code runs.
         if ($constant === \T_CLASS_C && ($isTrait || ($keyword !== null && $name === ''))) {
-            return 'self::class'; // known only when the code runs: the class that uses the trait, or an anonymous class
+            return 'self::class';
         }
 
         $isMeant = $name !== '' && $isTrait === ($constant === \T_TRAIT_C);

@@ -27,8 +27,8 @@ final class UnixSocketFile
     private function __construct() {}
 
     /**
-     * Removes the file of a killed server, and throws if no socket can be created at this path. PHP's own warning does
-     * not contain the reason.
+     * Removes the file of a killed server. Throws if no socket can be created at this path, because the warning of PHP
+     * would not contain the reason.
      *
      * @throws ListenException
      */
@@ -67,8 +67,8 @@ final class UnixSocketFile
     }
 
     /**
-     * Removes a file that this process created, unless another file has replaced it. Call this once per file, before
-     * its socket is closed: after that, a new file can get the same inode number.
+     * Removes a file that this process created, unless another file has replaced it. Call this method once per file,
+     * before the socket of the file is closed. After the close, the file of another server can get the same inode.
      */
     public static function remove(string $path): void
     {

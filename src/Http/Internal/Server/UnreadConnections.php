@@ -20,7 +20,7 @@ final class UnreadConnections
 
     private ?string $timer = null;
 
-    /** Adds a connection. Once the server reads the connection again, the next check removes it. */
+    /** Adds a connection. Once the server reads from the connection again, the next check removes the connection. */
     public function add(Connection $connection): void
     {
         $this->connections[spl_object_id($connection)] = $connection;

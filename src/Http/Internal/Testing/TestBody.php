@@ -51,7 +51,7 @@ final class TestBody implements StreamInterface
         return $this->position;
     }
 
-    /** Disconnects, and waits for a turn of the event loop, in which the server ends the generator of the body. */
+    /** Disconnects the client. Waits for one turn of the event loop, in which the server ends the body's generator. */
     public function close(): void
     {
         $this->conversation->close();

@@ -16,7 +16,7 @@ use Spindle\Http\Internal\Server\TransportEvents;
 use Spindle\Http\Response;
 use Spindle\Internal\Async\Condition;
 
-/** A request over one connection. Reads its response only while a fiber waits for bytes, as a client would. */
+/** A request and its response on one connection. Receives bytes only while a fiber waits for them, like a client. */
 final class TestConversation implements TransportEvents
 {
     private const READ_BYTES = 65_536;
@@ -35,12 +35,13 @@ final class TestConversation implements TransportEvents
     /** Whether the server has ended its side of the connection. */
     private bool $ended = false;
 
-    /** Whether this side has ended, because the connection would stay open after the response. */
+    /** Whether this side has closed its half of the connection, so that the server expects no other request. */
     private bool $hasEndedRequests = false;
 
     /**
      * @param resource        $stream non-blocking
-     * @param Connection|null $server the server's side, which is closed together with this one; null if it is remote
+     * @param Connection|null $server the server's side of the connection, closed together with this side; null if the
+     *                                server is in another process
      */
     public function __construct($stream, private readonly ?Connection $server = null)
     {
@@ -89,7 +90,8 @@ final class TestConversation implements TransportEvents
         string $body,
         ?Cancellation $cancellation,
     ): Response {
-        $unread = new TestBody($this, $cancellation); // an exception destroys the body, which closes the connection
+        // If this method throws, PHP destroys the body. The destructor of the body closes the connection.
+        $unread = new TestBody($this, $cancellation);
         $this->send($method, $target, $headers, $body);
         $head = $this->head = $this->receiveHead($method === 'HEAD', $cancellation);
         $fields = [];
@@ -103,7 +105,7 @@ final class TestConversation implements TransportEvents
     }
 
     /**
-     * Waits for the next bytes of the body. Returns '' at its end, when the server has ended its side.
+     * Waits for the next bytes of the body. Returns '' after the last byte, when the server has ended the connection.
      *
      * @throws \UnexpectedValueException when the body is incomplete
      */
@@ -168,7 +170,7 @@ final class TestConversation implements TransportEvents
         $this->transport->send("{$lines}\r\n{$body}");
     }
 
-    /** Waits for the final head. Interim responses (1xx) precede it. */
+    /** Waits for the head of the final response, and skips interim responses (1xx). */
     private function receiveHead(bool $hasNoBody, ?Cancellation $cancellation): ResponseHead
     {
         do {
@@ -193,7 +195,7 @@ final class TestConversation implements TransportEvents
         }
     }
 
-    /** @return bool whether bytes have arrived; false at the end */
+    /** @return bool whether bytes have arrived; false when the connection has ended */
     private function receive(?Cancellation $cancellation): bool
     {
         if ($this->arrived->isAwaited()) {
@@ -207,7 +209,7 @@ final class TestConversation implements TransportEvents
         return !$this->ended;
     }
 
-    /** Ends this side after a complete response. Otherwise, the server would wait for another request. */
+    /** Closes this half of the connection after a complete response, so that the server expects no other request. */
     private function endRequests(): void
     {
         if (!$this->ended && !$this->hasEndedRequests && $this->head?->isPersistent === true && $this->isComplete()) {
