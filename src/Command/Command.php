@@ -60,8 +60,8 @@ final class Command
     }
 
     /**
-     * @internal Returns a command. One string can contain several arguments, separated by NUL bytes, so that a million
-     * arguments need only one PHP string.
+     * @internal Returns a command like {@see of()}, but each string may contain several arguments, separated by NUL
+     * bytes. So a million arguments need only one PHP string.
      */
     public static function ofJoined(string $program, string ...$arguments): self
     {
@@ -99,7 +99,8 @@ final class Command
     }
 
     /**
-     * Sets how long the command may write no captured or streamed output, in seconds; null for no limit.
+     * Sets the number of seconds without output after which the command is ended; null for no limit. Only captured and
+     * streamed output counts.
      *
      * @throws \ValueError when the number is not positive or not finite
      */
@@ -162,8 +163,8 @@ final class Command
      *
      * A stream is read from its current position to its end. Close the stream only after the command has ended. The
      * pool reads a stream or an iterable as fast as the command reads its input. After the first read, the command is
-     * not retried. If the code of an iterable runs commands on the same pool, these commands need free slots. If this
-     * command has the last slot, the iterable waits forever.
+     * not retried. If the code of an iterable runs other commands on the same pool, those commands need free slots. If
+     * the command that reads the iterable has the last slot, the iterable waits forever.
      *
      * @param string|resource|iterable<mixed, string>|null $input null for an empty input
      *
@@ -208,7 +209,7 @@ final class Command
         return $this->with(stderr: self::target('error', $target));
     }
 
-    /** Returns the command as a shell line, for logs. The line does not contain variables, directory and input. */
+    /** Returns the command as a shell line, for logs: without environment variables, directory and input. */
     public function toString(): string
     {
         return $this->line ?? implode(' ', array_map(

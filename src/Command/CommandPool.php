@@ -72,8 +72,8 @@ final class CommandPool implements Lifecycle, Statistics
      * {@see CommandPoolOptions::$lookahead} further commands, which wait for a slot. The iterable may be endless, block
      * or suspend. When the caller leaves its loop, the run's running commands are ended, and no further commands start.
      * If the iterable throws, no more commands are read. If an output callback or the iterable input of one command
-     * throws, all other commands of the run are cancelled. In both cases, run() throws this exception after it has
-     * yielded the results.
+     * throws, all other commands of the run are cancelled. In both cases, run() first yields the remaining results,
+     * and then throws this exception.
      *
      * All commands get the environment that this process has when the caller begins to iterate over the results. Each
      * command gets the working directory and the umask that this process has when the pool reads the command.
@@ -168,8 +168,8 @@ final class CommandPool implements Lifecycle, Statistics
     }
 
     /**
-     * Returns the largest concurrency for which the launchers have enough file descriptors, which is the largest that
-     * {@see resize()} accepts. Starts missing launchers, and suspends until one is ready. With a transport, returns
+     * Returns the largest concurrency for which the launchers have enough file descriptors. {@see resize()} accepts no
+     * larger number. Starts missing launchers, and suspends until a launcher is ready. With a transport, returns
      * 10,000.
      *
      * @throws LauncherException when a launcher can't be started
@@ -223,7 +223,8 @@ final class CommandPool implements Lifecycle, Statistics
      * that was read first.
      *
      * The launcher may keep up to 64 KiB of the output until the command ends. A call requests these bytes, but does
-     * not wait for them, so only a later call returns them. With a transport, output arrives only after the end.
+     * not wait for them, so only a later call returns them. With a transport, output arrives only after the end of the
+     * command.
      *
      * @param int $maxBytes maximum bytes of each returned string; longer output loses its beginning
      *
@@ -274,7 +275,8 @@ final class CommandPool implements Lifecycle, Statistics
     {
         try {
             $this->dispatcher->close($cancellation);
-        } catch (CancelledException $cancelled) { // not in a finally: after a LogicException, the pool stays open
+        } catch (CancelledException $cancelled) {
+            // A finally block would also wait after a LogicException, although the pool stays open then.
             $this->dispatcher->awaitEnd();
             throw $cancelled;
         }

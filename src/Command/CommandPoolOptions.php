@@ -30,7 +30,8 @@ final class CommandPoolOptions
      * @param CommandTransport|null $transport runs the commands on other machines, such as a
      *        {@see \Spindle\Remote\RemoteCommands}; null for launchers. With a transport, `$gracePeriod`,
      *        `$rerunAfterCrash`, `$startMethod` and `$php` have no effect
-     * @param float $delay minimum seconds from one start to the next, across all runs and attempts
+     * @param float $delay minimum seconds from the start of one command to the start of the next, in all runs together;
+     *        each attempt counts as a start
      *
      * @throws \ValueError when a number is negative, or above 1,000,000,000
      */

@@ -41,7 +41,7 @@ final class CommandResult
         private readonly Capture $errors,
     ) {}
 
-    /** Returns whether the command exited with code 0, and {@see $error} is null: no timeout and no lost output. */
+    /** Returns whether the exit code is 0 and {@see $error} is null. A timeout and lost output also set an error. */
     public function succeeded(): bool
     {
         return $this->exitCode === 0 && $this->error === null;
@@ -50,7 +50,7 @@ final class CommandResult
     /**
      * Returns the standard output, byte for byte; '' unless it was captured.
      *
-     * @throws StreamException when it is too large for the free memory; use {@see stdoutStream()} then
+     * @throws StreamException when the output is too large for the free memory; then use {@see stdoutStream()}
      */
     public function stdout(): string
     {
@@ -60,7 +60,7 @@ final class CommandResult
     /**
      * Returns the standard error, byte for byte; '' unless it was captured.
      *
-     * @throws StreamException when it is too large for the free memory; use {@see stderrStream()} then
+     * @throws StreamException when the output is too large for the free memory; then use {@see stderrStream()}
      */
     public function stderr(): string
     {

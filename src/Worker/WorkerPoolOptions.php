@@ -14,10 +14,10 @@ final class WorkerPoolOptions
     /** Smallest maxLifetime, in seconds. A worker that expires before its first task would be replaced endlessly. */
     private const MIN_LIFETIME_SECONDS = 0.001;
 
-    /** Smallest memory limit in bytes. PHP and Composer's autoloader need half of it. */
+    /** Smallest memoryLimit, in bytes. PHP and Composer's autoloader alone need half of this number. */
     private const MIN_MEMORY_LIMIT = 8 << 20;
 
-    /** Absolute path of the bootstrap file: the working directory may change before a worker loads it. */
+    /** Absolute path of the bootstrap file, because the working directory may change before a worker loads the file. */
     public readonly ?string $bootstrap;
 
     /**
@@ -35,16 +35,18 @@ final class WorkerPoolOptions
      *     always loads the Composer autoloaders of this process
      * @param \Closure|null $initialize called in each worker before its first task; serialized like a task
      * @param float $startTimeout seconds within which a worker must be ready
-     * @param (\Closure(string, bool): mixed)|null $onOutput receives the output of tasks, and whether it came from
-     *     standard error; null to print it in this process
+     * @param (\Closure(string, bool): mixed)|null $onOutput receives each piece of a task's output, and whether the
+     *     piece came from standard error; null to print the output in this process
      * @param (\Closure(mixed): mixed)|null $onReport receives the values of {@see TaskContext::report()}. Exceptions of
      *     this function and of $onOutput go to the error handler of the event loop, not to a task
-     * @param string|null $php PHP command-line binary for workers; null to find it
-     * @param LoggerInterface|null $logger receives each start and end of a worker at debug level; no data of tasks
-     * @param int|null $maxResultBytes maximum bytes of a serialized result, item, report or exception; an exception may
-     *     always have 256 KiB. Null for a quarter of this process's memory_limit, or 1 GiB without a limit
-     * @param bool $restoreState whether a worker restores its working directory, php.ini settings, locale, time zone,
-     *     umask and environment after each task, as they were before the first task; costs about 15 µs per task
+     * @param string|null $php PHP command-line binary for workers; null to search for a binary
+     * @param LoggerInterface|null $logger gets debug messages about starts and ends of workers, without data of tasks
+     * @param int|null $maxResultBytes maximum bytes of a serialized result, item of a generator, report or exception.
+     *     An exception may always have 256 KiB. Null for a quarter of the memory_limit of this process; 1 GiB if the
+     *     process has no memory_limit
+     * @param bool $restoreState whether a worker restores its state after each task: the working directory, php.ini
+     *     settings, locale, time zone, umask and environment that the worker had before its first task. This costs
+     *     about 15 µs per task
      * @param ResultBudget|null $budget limits the bytes of large results in this process; null for no limit
      *
      * @throws \ValueError when a number or memoryLimit is out of its range, or the bootstrap file does not exist

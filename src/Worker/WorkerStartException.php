@@ -6,7 +6,10 @@ namespace Spindle\Worker;
 
 use Spindle\SpindleException;
 
-/** No worker could start, or this process changed user or groups after it submitted a task. The pool stays usable. */
+/**
+ * No worker could start, or the user, groups or root directory of this process have changed since the submission of a
+ * task. The pool stays usable.
+ */
 final class WorkerStartException extends \RuntimeException implements SpindleException
 {
     private function __construct(string $message, public readonly ?Thrown $thrown = null, ?\Throwable $previous = null)
@@ -24,10 +27,7 @@ final class WorkerStartException extends \RuntimeException implements SpindleExc
         );
     }
 
-    /**
-     * @param string $how    such as "exit code 3"
-     * @param string $advice may be empty
-     */
+    /** @param string $how such as "exit code 3" */
     public static function ended(string $how, string $stderr, string $advice): self
     {
         $tail = trim($stderr);
@@ -38,10 +38,6 @@ final class WorkerStartException extends \RuntimeException implements SpindleExc
         );
     }
 
-    /**
-     * @param float  $seconds start timeout of the pool
-     * @param string $advice  may be empty
-     */
     public static function late(float $seconds, string $advice): self
     {
         return new self(

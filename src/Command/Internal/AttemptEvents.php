@@ -7,8 +7,9 @@ namespace Spindle\Command\Internal;
 use Spindle\Command\CommandResult;
 
 /**
- * Receives events of a pool's backend and timers: ended attempts (executions of commands), and starts that are due. The
- * backend and the timers have only a weak reference to the receiver, so that PHP destroys a pool that is not used.
+ * Receives events of a pool's backend and timers: an attempt (one execution of a command) has ended, or a start is due.
+ * The backend and the timers have only a weak reference to the receiver. So PHP destroys the pool when the application
+ * no longer refers to the pool.
  */
 interface AttemptEvents
 {
@@ -16,7 +17,7 @@ interface AttemptEvents
     public function onEnded(PendingCommand $pending, CommandResult $result): void;
 
     /**
-     * Called when the outcomes of commands will never be known, for example after a fork. The slots are free.
+     * Called when the outcomes of commands will never be known, for example after a fork. The commands' slots are free.
      *
      * @param array<int, PendingCommand>        $commands
      * @param \Closure(list<mixed>): \Throwable $reason creates the exception of one run() or execute() call from
@@ -25,8 +26,8 @@ interface AttemptEvents
     public function onLost(array $commands, \Closure $reason): void;
 
     /**
-     * Ends all commands and the pool. Also called when PHP destroys a launcher at the end of the script, because
-     * destructors that PHP calls later may wait for the commands.
+     * Ends all commands and the pool. Also called when PHP destroys a launcher at the end of the script. Otherwise,
+     * destructors that PHP calls later could wait forever for the commands.
      *
      * @param (\Closure(list<mixed>): \Throwable)|null $reason see {@see onLost()}; null if the application calls kill()
      */

@@ -50,8 +50,8 @@ final class Capture
     }
 
     /**
-     * Adds the last piece. A piece that is the only one stays in memory without a size limit, and does not count as
-     * memory in the store.
+     * Adds the last piece. If no piece was added before, the last piece stays in memory without a size limit, and the
+     * store does not count the bytes of this piece.
      *
      * @throws StreamException when the output can't be written to its file
      */
@@ -81,7 +81,6 @@ final class Capture
         $this->length += $size;
     }
 
-    /** Returns whether the output is in a file that no other output shares. */
     public function hasOwnFile(): bool
     {
         return $this->file !== null && $this->shared === null;
@@ -139,7 +138,7 @@ final class Capture
             return substr($this->bytes, $start);
         }
         $tail = (string) stream_get_contents($this->file, $maxBytes, $this->start + $start);
-        fseek($this->file, 0, \SEEK_END); // append() writes at the end
+        fseek($this->file, 0, \SEEK_END); // the read has moved the position, and append() writes at the position
 
         return $tail;
     }
@@ -160,7 +159,6 @@ final class Capture
         return $stream;
     }
 
-    /** @throws StreamException when the output in memory can't be moved to a file */
     private function spill(): void
     {
         $file = $this->store->open();

@@ -11,11 +11,13 @@ use Spindle\Internal\UnlinkedFile;
 /** Counts the memory and the files of a pool's captured output, and opens the files. */
 final class CaptureStore
 {
-    /** Maximum bytes in memory: of one output, and of all outputs of a pool together. */
+    /** Maximum bytes in memory of one output. A longer output is in a file. */
     private const MAX_OUTPUT_MEMORY_BYTES = 1 << 20;
+
+    /** Maximum bytes in memory of all outputs of a pool together. */
     private const MAX_POOL_MEMORY_BYTES = 64 << 20;
 
-    /** With more files, the pool has no lookahead, and moves outputs to shared files, which need fewer descriptors. */
+    /** With more files, the lookahead is 0, and outputs move to shared files, because these need fewer descriptors. */
     private const FILES_THRESHOLD = 64;
 
     /** A shared file of this size gets no more outputs. PHP closes the file when no result refers to it any more. */
@@ -29,7 +31,11 @@ final class CaptureStore
     /** @var \WeakReference<SharedFile>|null the newest shared file; only results keep it open */
     private ?\WeakReference $shared = null;
 
-    /** Directory of the files, if possible absolute, because the launcher has another working directory. */
+    /**
+     * Directory of the files. The path is absolute, because launchers have another working directory, and must find
+     * files that this process leaves if it is killed. The path can be relative only if the working directory of this
+     * process was removed.
+     */
     public readonly string $directory;
 
     /** @param string|null $directory null for the system's temporary directory */

@@ -22,7 +22,8 @@ interface CommandBackend
     /**
      * Accepts a command. The command is sent with the next {@see flush()}, or earlier, and runs when a slot is free.
      *
-     * @throws LauncherException when a launcher can't be started, or credentials have changed since the first attempt
+     * @throws LauncherException when a launcher can't be started, or when the credentials of this process have changed
+     *                           since the first attempt
      * @throws \ValueError       when a transport can't encode the command
      */
     public function assign(PendingCommand $pending): void;
@@ -42,7 +43,7 @@ interface CommandBackend
     /** @return array<int, PendingCommand> all pending commands, by id */
     public function commands(): array;
 
-    /** @return array<int, PendingCommand> commands that are probably running, by id. Launchers are not asked */
+    /** @return array<int, PendingCommand> commands that probably run, by id. The backend does not ask the launchers */
     public function running(): array;
 
     /** Starts no more commands until {@see resume()}. */
@@ -54,7 +55,7 @@ interface CommandBackend
     public function resize(int $concurrency): void;
 
     /**
-     * Returns the largest possible concurrency. Starts launchers if necessary, and suspends until one is ready.
+     * Returns the largest possible concurrency. Starts launchers if necessary, and suspends until a launcher is ready.
      *
      * @throws LauncherException when a launcher can't be started
      */

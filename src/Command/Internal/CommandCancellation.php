@@ -7,9 +7,11 @@ namespace Spindle\Command\Internal;
 use Amp\Cancellation;
 
 /**
- * Ends one command of a transport. {@see isRequested()} also asks the caller's cancellation, because Amp informs the
- * pool only in a later turn of the event loop. A script that ends has no later turn. Callbacks and
- * {@see throwIfRequested()} react only to the pool's cancellation.
+ * Combines the pool's cancellation of one command, which a transport runs, with the caller's cancellation.
+ *
+ * When the caller cancels, Amp informs the pool only in a later turn of the event loop. A script that ends has no later
+ * turn. So {@see isRequested()} also checks the caller's cancellation. The other methods use only the pool's
+ * cancellation.
  */
 final class CommandCancellation implements Cancellation
 {

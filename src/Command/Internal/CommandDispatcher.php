@@ -5,7 +5,6 @@ declare(strict_types=1);
 namespace Spindle\Command\Internal;
 
 use Amp\Cancellation;
-use Amp\CancelledException;
 use Spindle\Command\Command;
 use Spindle\Command\CommandFailedException;
 use Spindle\Command\CommandPoolOptions;
@@ -29,7 +28,7 @@ use Spindle\Internal\UnlinkedFile;
 use Spindle\Internal\WorkingDirectory;
 use Spindle\LauncherException;
 
-/** Passes commands to the backend, and outcomes to the owners of the commands (runs, calls). Decides about retries. */
+/** Passes commands to the backend, and outcomes to the commands' owners (Run, Execution). Decides about retries. */
 final class CommandDispatcher implements AttemptEvents
 {
     /** Seconds before a command is started again after its launcher had no free descriptors or processes. */
@@ -137,7 +136,7 @@ final class CommandDispatcher implements AttemptEvents
         return $this->concurrency;
     }
 
-    /** @return array<int, PendingCommand> running commands of run() and similar methods, in the order of submission */
+    /** @return array<int, PendingCommand> running commands of run() and runInOrder(), in the order of submission */
     public function running(): array
     {
         $belongsToRun = static fn(PendingCommand $pending): bool => $pending->owner instanceof Run;
@@ -188,7 +187,7 @@ final class CommandDispatcher implements AttemptEvents
     /** @param array<int, PendingCommand> $commands commands to end or never to start; undelivered output is dropped */
     public function cancel(array $commands): void
     {
-        // Cancels the newest command first: otherwise, a waiting command could start in the slot of a cancelled one.
+        // The newest command is cancelled first. Otherwise, it could start in the slot of a cancelled older command.
         foreach (array_reverse($commands) as $pending) {
             if ($pending->cancelled) {
                 continue;
@@ -203,7 +202,6 @@ final class CommandDispatcher implements AttemptEvents
         $this->flush();
     }
 
-    /** Stops all runs from reading input, and cancels their waiting commands. */
     public function cancelWaiting(): void
     {
         $this->lanes->cancelWaiting();
@@ -228,7 +226,6 @@ final class CommandDispatcher implements AttemptEvents
         $this->backend->resume();
     }
 
-    /** @throws LauncherException see {@see CommandBackend::resize()} */
     public function resize(int $concurrency): void
     {
         $this->backend->resize($concurrency);
@@ -236,7 +233,6 @@ final class CommandDispatcher implements AttemptEvents
         $this->delayedStarts?->schedule();
     }
 
-    /** @throws LauncherException see {@see CommandBackend::maxConcurrency()} */
     public function maxConcurrency(): int
     {
         return $this->backend->maxConcurrency();
@@ -247,13 +243,7 @@ final class CommandDispatcher implements AttemptEvents
         $this->cancel($this->allCommands());
     }
 
-    /**
-     * Refuses new commands, waits until the accepted ones have outcomes, and ends the launchers.
-     *
-     * @throws CancelledException after the commands were ended
-     * @throws \LogicException when a callback or the input of a command calls this method
-     * @throws LauncherException in a forked child process, which gets no outcomes
-     */
+    /** Does the work of CommandPool::close(). After the pool is closed, the caller must call {@see awaitEnd()}. */
     public function close(?Cancellation $cancellation): void
     {
         if ($this->ownerPid !== getmypid() && $this->withoutOutcome !== []) {
@@ -273,7 +263,6 @@ final class CommandDispatcher implements AttemptEvents
         $this->kill();
     }
 
-    /** Ends all commands and the launchers. The owners of the commands get an exception. */
     public function kill(?\Closure $reason = null): void
     {
         $this->isClosed = true;
@@ -357,7 +346,7 @@ final class CommandDispatcher implements AttemptEvents
         return \count($this->backend->commands()) < $this->concurrency;
     }
 
-    /** @return bool whether the command waited in this process for its first or next attempt */
+    /** Cancels a command if it waits in this process for its first or next attempt. Returns whether it waited. */
     private function cancelDelayed(PendingCommand $pending): bool
     {
         if (!$this->delayedRetries->remove($pending) && $this->delayedStarts?->remove($pending) !== true) {

@@ -12,10 +12,10 @@ use Spindle\Internal\WorkingDirectory;
 /** Encodes commands as RUN frames: the messages that make a launcher start a command. */
 final class CommandRequest
 {
-    /** Maximum bytes of strings in a frame, to limit memory. Linux starts no command above 6 MiB (execve(2)). */
+    /** Maximum bytes of a frame's strings and pointers, to limit memory. Linux refuses more than 6 MiB: execve(2). */
     private const MAX_STRINGS_BYTES = 8 << 20;
 
-    /** Bytes of the pointer to each string. Linux includes the pointers in its limit. */
+    /** Bytes of the pointer to each argument or variable. Linux includes these pointers in its limit. */
     private const POINTER_BYTES = 8;
 
     /** Returns the frame for a command. {@see PendingCommand::prepareStreams()} must have been called. */
@@ -36,8 +36,8 @@ final class CommandRequest
             array_push($changes, ...self::workingDirectoryVariable($directory, $environment));
         }
         $strings = implode("\0", [$directory, $line ?? '', ...$changes, ...$arguments]);
-        // Counts variables and arguments by their separators, because one string in $arguments can hold several
-        // arguments. $directory and $line need no pointer.
+        // Each variable and each argument needs a pointer. Pointers are counted by the separators, because a string in
+        // $arguments can hold several arguments. $directory and $line need no pointer, so one separator is subtracted.
         $pointers = self::POINTER_BYTES * (substr_count($strings, "\0") - 1);
         if (\strlen($strings) + $pointers > self::MAX_STRINGS_BYTES) {
             [$flags, $strings, $changes] = [LauncherProtocol::TOO_LARGE, "\0", []];
@@ -93,7 +93,7 @@ final class CommandRequest
     /**
      * @param array<array-key, string|null> $environment
      *
-     * @return list<string> PWD as a shell would set it; empty if PWD already names $directory, perhaps through links
+     * @return list<string> PWD as a shell would set it; empty if PWD already leads to $directory, perhaps through links
      */
     private static function workingDirectoryVariable(string $directory, array $environment): array
     {
@@ -101,7 +101,7 @@ final class CommandRequest
         if ($directory === '' || $pwd === $directory) {
             return [];
         }
-        clearstatcache(true); // a symbolic link may have changed
+        clearstatcache(true); // PHP caches paths, but a symbolic link may have changed
         $path = WorkingDirectory::isNamedBy((string) $pwd, $directory)
             ? false
             : Warnings::suppressed(static fn(): string|false => realpath($directory));

@@ -6,6 +6,7 @@ namespace Spindle\Command\Internal;
 
 use Revolt\EventLoop;
 
+/** Keeps commands during the pause before their next attempt. Then calls {@see AttemptEvents::onRetryDue()}. */
 final class DelayedRetries
 {
     /** @var array<int, PendingCommand> waiting commands, by id */

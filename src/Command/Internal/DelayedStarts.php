@@ -7,7 +7,7 @@ namespace Spindle\Command\Internal;
 use Revolt\EventLoop;
 use Spindle\Command\CommandPoolOptions;
 
-/** Queues commands for {@see CommandPoolOptions::$delay}. Each one starts when a slot is free and the delay is over. */
+/** Starts queued commands when a slot is free, with at least {@see CommandPoolOptions::$delay} between two starts. */
 final class DelayedStarts
 {
     /** @var array<int, PendingCommand> waiting commands, by id */

@@ -12,7 +12,7 @@ use Spindle\Internal\FileType;
 use Spindle\Internal\Launcher\LauncherProtocol;
 use Spindle\Internal\Warnings;
 
-/** Sends a command's input in pieces. Waits while INPUT_WINDOW or more sent bytes are not acknowledged. */
+/** Sends a command's input in pieces. Waits while INPUT_WINDOW or more bytes lack the launcher's acknowledgement. */
 final class InputFeeder
 {
     private const MAX_PIECE_BYTES = 1 << 16;
@@ -28,10 +28,10 @@ final class InputFeeder
     private readonly Condition $changed;
     private string $readWatcher = '';
 
-    /** @var resource|null the source while it is in non-blocking mode because of this object */
+    /** @var resource|null the source, if this object has switched the source to non-blocking mode */
     private mixed $madeNonBlocking = null;
 
-    /** The fiber that reads the source. It must not close the pool: the pool would wait for this fiber. */
+    /** The fiber that reads the source. Code in this fiber must not close the pool, which would wait for the fiber. */
     public readonly CallbackFiber $fiber;
 
     /**
@@ -52,8 +52,9 @@ final class InputFeeder
     }
 
     /**
-     * Handles a frame INPUT_ACCEPTED of the launcher. Its payload is the number of bytes that the pipe has accepted, or
-     * 0xFFFFFFFF if the command reads no more. The first frame, which starts the feeder, acknowledges 0 bytes.
+     * Handles a frame INPUT_ACCEPTED of the launcher. The payload is the number of bytes that the command's input pipe
+     * has accepted, or 0xFFFFFFFF if the command reads no more. The first frame acknowledges 0 bytes, and starts
+     * {@see feed()}.
      */
     public function onAcknowledgement(string $payload): void
     {
@@ -164,11 +165,7 @@ final class InputFeeder
         $this->madeNonBlocking = null;
     }
 
-    /**
-     * @return resource
-     *
-     * @throws StreamException when the caller has closed the stream
-     */
+    /** @return resource */
     private static function ensureOpen(mixed $stream): mixed
     {
         return \is_resource($stream) ? $stream : throw StreamException::closedInput();
@@ -178,8 +175,6 @@ final class InputFeeder
      * @param iterable<mixed, mixed> $source
      *
      * @return \Generator<int, string>
-     *
-     * @throws \ValueError when the source yields a value that is not a string, or is a generator that was already used
      */
     private function check(iterable $source): \Generator
     {

@@ -6,7 +6,7 @@ namespace Spindle\Command\Internal;
 
 use Spindle\Internal\Launcher\Environment;
 
-/** Gives each owner of commands (a call of run(), runInOrder() or execute()) a lane: the number of its own queue. */
+/** Gives each owner of commands (a call of run(), runInOrder() or execute()) the number of its lane: its own queue. */
 final class Lanes
 {
     /** @var \WeakMap<PendingCommandOwner, array<array-key, string>> environment of the owner's commands, by owner */
@@ -27,7 +27,7 @@ final class Lanes
     {
         $environment = Environment::variables();
         if ($environment !== $this->environment) {
-            $this->environment = $environment; // PHP compares environments faster if equal ones are the same array
+            $this->environment = $environment; // otherwise, lanes share an array, which PHP compares faster
         }
         $this->environments[$owner] = $this->environment;
 
@@ -48,7 +48,6 @@ final class Lanes
         }
     }
 
-    /** Stops all owners from submitting commands. */
     public function close(): void
     {
         foreach ($this->environments as $owner => $_) {

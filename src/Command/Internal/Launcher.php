@@ -16,10 +16,13 @@ final class Launcher implements LauncherEvents
     /** Maximum number of running commands of this launcher. */
     public int $share = 0;
 
-    /** Largest share in the last CONFIGURE frame. The launcher refuses one that needs too many descriptors. */
+    /**
+     * Largest share of any launcher of the pool, as in the last CONFIGURE frame. Each launcher refuses a frame whose
+     * largest share needs too many descriptors.
+     */
     public int $largestShare = 0;
 
-    /** Whether the launcher has reported that it is ready. Until then, it starts nothing. */
+    /** Whether the launcher has reported that it is ready. Until then, the launcher starts nothing. */
     public bool $isReady = false;
 
     /** Whether the launcher lacked a descriptor or process for a command, and has got no new command since then. */
@@ -30,7 +33,7 @@ final class Launcher implements LauncherEvents
 
     public readonly LauncherProcess $process;
 
-    /** Number of unanswered requests to give back a waiting command, so that another launcher can start it. */
+    /** Number of WITHDRAW frames without an answer. Each asks for a waiting command that another launcher can start. */
     private int $movingCount = 0;
 
     /**
@@ -105,7 +108,7 @@ final class Launcher implements LauncherEvents
         $this->releaseLoop();
     }
 
-    /** Records that a command has started. The launcher keeps the command, even if it was withdrawn. */
+    /** Records that a command has started. The launcher keeps the command, even if a WITHDRAW frame was sent. */
     public function started(PendingCommand $pending): void
     {
         $pending->started = $pending->mayHaveStarted = true;
@@ -123,7 +126,7 @@ final class Launcher implements LauncherEvents
         return $this->movingCount;
     }
 
-    /** Asks for the last waiting command back, for another launcher. Returns false if no command can be waiting. */
+    /** Asks the launcher to give back its last waiting command. Returns false if no command can be waiting. */
     public function withdrawLast(): bool
     {
         for ($pending = end($this->commands); $pending !== false; $pending = prev($this->commands)) {

@@ -28,10 +28,9 @@ final class LauncherBackend implements CommandBackend
     /** @var \WeakReference<AttemptEvents> */
     private readonly \WeakReference $events;
 
-    /** Time by hrtime() when all launchers were first found exhausted. Each exit of a command sets it to null. */
+    /** Time of hrtime() at which all launchers were first exhausted. Each exit of a command sets the time to null. */
     private int|float|null $exhaustedSince = null;
 
-    /** @param string $temporaryFilePrefix beginning of the paths of all temporary files of this process */
     public function __construct(
         private readonly CommandPoolOptions $options,
         private int $concurrency,
@@ -89,7 +88,7 @@ final class LauncherBackend implements CommandBackend
 
     /**
      * Returns the first commands of each launcher, up to its number of slots. These commands are probably running. With
-     * several runs, some may still wait, because a launcher takes commands from the runs in rotation.
+     * several runs, some of them may still wait, because a launcher takes commands from the runs in rotation.
      */
     public function running(): array
     {
@@ -202,7 +201,6 @@ final class LauncherBackend implements CommandBackend
         $this->events->get()?->onLost($commands, LauncherException::forked(...));
     }
 
-    /** Handles the destruction of a launcher, see {@see LauncherEvents::onDestroyed()}. */
     public function onDestroyed(): void
     {
         $this->events->get()?->kill(LauncherException::destroyed(...));
@@ -243,7 +241,7 @@ final class LauncherBackend implements CommandBackend
     private function exited(PendingCommand $pending, string $bytes, int $at, int $length): void
     {
         $this->exhaustedSince = null;
-        $pending->mayHaveStarted = true; // a retry may follow
+        $pending->mayHaveStarted = true; // if the launcher of a retry dies, the exception must report this attempt
         $this->finish($pending, ResultFactory::ofExit($pending, $bytes, $at, $length));
     }
 
@@ -266,8 +264,8 @@ final class LauncherBackend implements CommandBackend
             if ($launcher !== null) {
                 $launcher->exhausted = true;
             }
-            // If another launcher has running commands, their end can free descriptors and processes. If all launchers
-            // are exhausted, probably no command is running. Then only other programs can free resources.
+            // Commands of other launchers free descriptors and processes when they end. If all launchers are exhausted,
+            // probably no command is running, and only other programs can free these. Then retries end after a timeout.
             if (
                 !$this->launchers->areExhausted()
                 || hrtime(true) - ($this->exhaustedSince ??= hrtime(true)) < self::EXHAUSTED_TIMEOUT_NANOSECONDS

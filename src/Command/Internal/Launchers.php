@@ -12,22 +12,24 @@ use Spindle\Internal\Launcher\ProcessCredentials;
 use Spindle\LauncherException;
 
 /**
- * Manages the launchers of one pool, which start processes in parallel (docs/decisions/0005-several-launchers.md). Each
- * launcher has a share of the slots. Waiting commands move to launchers that have free slots. When the user, groups or
- * root directory of this process change, launchers with commands are retired: they get no new commands.
- * {@see LauncherBackend} handles what launchers report.
+ * Manages the launchers of one pool. A pool has several launchers, because they start processes in parallel
+ * (docs/decisions/0005-several-launchers.md). Each launcher has a share of the slots. Waiting commands move to
+ * launchers that have free slots. When the user, groups or root directory of this process change, launchers with
+ * commands are retired: they get no new commands. {@see LauncherBackend} handles the frames that launchers send.
  */
 final class Launchers
 {
-    /** A pool has a launcher per COMMANDS_PER_LAUNCHER slots: at least 1, and not more than MAX_LAUNCHERS or CPUs. */
+    /** Slots per launcher. A pool has at least one launcher, and not more launchers than MAX_LAUNCHERS or CPUs. */
     private const COMMANDS_PER_LAUNCHER = 4;
     private const MAX_LAUNCHERS = 4;
 
-    /** Maximum deaths per launcher since the last end of a command. After more, commands of dead launchers fail. */
+    /** Maximum deaths per launcher since a command last ended. After more deaths, commands of dead launchers fail. */
     private const MAX_DEATHS_PER_LAUNCHER = 3;
 
-    /** Maximum deaths before READY per launcher in the window below. After more, commands of dead launchers fail. */
+    /** Maximum failed starts (deaths before READY) per launcher. After more, commands of dead launchers fail. */
     private const MAX_FAILED_STARTS_PER_LAUNCHER = 5;
+
+    /** Time after which a failed start no longer counts. */
     private const START_WINDOW_NANOSECONDS = 10_000_000_000;
 
     /** @var list<Launcher> */
@@ -124,7 +126,7 @@ final class Launchers
             $this->log?->write('A launcher was started');
         }
 
-        return $this->start($concurrency); // the logger may have closed the pool, or killed a launcher
+        return $this->start($concurrency); // again, because the logger may have closed the pool, or killed a launcher
     }
 
     /** @return list<Launcher> current and retired launchers */
@@ -184,7 +186,7 @@ final class Launchers
         return LauncherException::tooManyAtOnce($concurrency, $maxConcurrency, $this->startMethod);
     }
 
-    /** Records that a command has started. If the pool wanted to move it to another launcher, another command moves. */
+    /** Records that a command has started. The command can't move to another launcher now, but another command can. */
     public function commandStarted(PendingCommand $pending): void
     {
         $pending->launcher?->started($pending);
@@ -208,7 +210,7 @@ final class Launchers
         return $this->retired !== [] && \in_array($launcher, $this->retired, true);
     }
 
-    /** Returns whether all launchers with commands are exhausted. Each has reported this while it ran no command. */
+    /** Returns whether all launchers with commands are exhausted. Launchers report this only if they run no command. */
     public function areExhausted(): bool
     {
         foreach ($this->all() as $launcher) {
@@ -220,7 +222,7 @@ final class Launchers
         return true;
     }
 
-    /** Removes a launcher. Fibers in {@see maxConcurrency()} fail with `$why`; if it is null, they try again. */
+    /** Removes a launcher. Fibers in {@see maxConcurrency()} fail with `$why`, or try again if `$why` is null. */
     public function remove(Launcher $launcher, ?LauncherException $why): void
     {
         $isOther = static fn(Launcher $other): bool => $other !== $launcher;
@@ -325,7 +327,10 @@ final class Launchers
         $this->wake();
     }
 
-    /** Removes launchers that have refused their last share. Otherwise their late reports would fail new commands. */
+    /**
+     * Removes launchers that refuse the last CONFIGURE frame, because the largest share in it is above the limit of a
+     * launcher, `$maxConcurrency`. Otherwise, their REFUSED frames could arrive later, and would fail new commands.
+     */
     private function removeRefusing(int $maxConcurrency, int $concurrency): void
     {
         foreach ($this->launchers as $launcher) {
@@ -356,7 +361,7 @@ final class Launchers
         );
     }
 
-    /** Returns for how many commands the launchers have descriptors, if the pool starts as many launchers as it may. */
+    /** Returns the number of commands that the launchers can run if the pool starts all launchers that it may start. */
     private function largestConcurrency(): int
     {
         return (int) $this->maxConcurrencyPerLauncher * max($this->targetCount, self::countFor(\PHP_INT_MAX));
@@ -369,7 +374,7 @@ final class Launchers
         foreach ($this->launchers as $i => $launcher) {
             $launcher->share = intdiv($concurrency + $i, $count);
             $launcher->largestShare = $largest;
-            // Each launcher checks whether it can run the largest share. So all launchers accept the shares, or none.
+            // Each launcher checks whether it can run the largest share. So all launchers accept, or all refuse.
             $launcher->process->send(LauncherProtocol::frame(
                 LauncherProtocol::CONFIGURE,
                 0,

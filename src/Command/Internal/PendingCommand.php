@@ -26,7 +26,6 @@ final class PendingCommand
     /** Exception from the input or an output callback. The command is ended, and its owner gets the exception. */
     public ?\Throwable $thrown = null;
 
-    /** Whether the command was cancelled. The result contains this flag. */
     public bool $cancelled = false;
 
     /** Whether the current attempt is the last one, even if it fails. */
@@ -52,11 +51,11 @@ final class PendingCommand
     /** Whether this attempt or an earlier one may have started. Never reset. */
     public bool $mayHaveStarted = false;
 
-    /** Working directory and umask of this process at the submission, for all attempts. '' for a removed directory. */
+    /** Working directory and umask of this process at the submission, for all attempts. A removed directory is ''. */
     public readonly string $currentDirectory;
     public readonly int $umask;
 
-    /** User, groups and root directory of this process at the first assignment to a launcher; null before. */
+    /** User, groups and root directory of this process at the first assignment to a launcher; null before that. */
     public ?string $credentials = null;
 
     /** Number of launchers that have died while they ran the command. Counted only with `rerunAfterCrash`. */
@@ -80,7 +79,6 @@ final class PendingCommand
         $this->resetOutput();
     }
 
-    /** Drops the captured output of the previous attempt. */
     public function resetOutput(): void
     {
         $this->stdout = new Capture($this->store);
@@ -198,7 +196,7 @@ final class PendingCommand
         }
     }
 
-    /** Removes the references of feeder and sinks to this object, so that PHP frees it. Called at the outcome. */
+    /** Removes the references of feeder and sinks to this object when the outcome is known, so that PHP frees it. */
     public function release(): void
     {
         $this->feeder?->stop();

@@ -10,7 +10,7 @@ use Spindle\Command\CommandResult;
 /** Receives the outcomes of commands. Each command causes exactly one call of finished() or failed(). */
 interface PendingCommandOwner
 {
-    /** Returns the caller's cancellation, or null. When it is requested, the owner cancels its commands. */
+    /** Returns the caller's cancellation, or null. When the caller cancels, the owner cancels its commands. */
     public function cancellation(): ?Cancellation;
 
     public function finished(PendingCommand $pending, CommandResult $result): void;

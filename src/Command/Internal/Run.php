@@ -77,7 +77,9 @@ final class Run implements PendingCommandOwner, InputConsumer
     ) {
         $this->changed = new Condition();
         $this->input = new InputPump($this, $commands);
-        $this->lane = $dispatcher->open($this); // last: this may call the logger, and the logger may use the pool
+        // The lane is opened last, because the dispatcher may call the logger. If the logger uses the pool, the pool
+        // may call methods of this object, and these methods need the other properties.
+        $this->lane = $dispatcher->open($this);
     }
 
     /** @return \Generator<mixed, CommandResult, mixed, RunSummary> cancels all commands if the caller stops reading */
@@ -98,7 +100,7 @@ final class Run implements PendingCommandOwner, InputConsumer
             $this->abandoned = true;
             $this->dispatcher->cancel($this->commands);
             $this->input->release();
-            $this->results = []; // frees them now: a reference cycle with the input keeps this object in memory
+            $this->results = []; // freed now, because a running read of the input may keep this object in memory
             if ($this->cancellation !== null && $subscription !== null) {
                 $this->cancellation->unsubscribe($subscription);
             }
@@ -169,7 +171,7 @@ final class Run implements PendingCommandOwner, InputConsumer
         $this->numbers[$pending->id] = $this->readCount++;
         $this->unreadBytes += self::sizeOf($command);
         ++$this->unreadCount;
-        // Commands with a free slot are sent immediately, because the input may block. Others are sent together.
+        // Commands for free slots are sent immediately, because the input may block. Other commands are sent together.
         if (\count($this->commands) <= $this->dispatcher->concurrency() || $this->dispatcher->unsentBytes() > 1 << 15) {
             $this->dispatcher->flush();
         }
@@ -219,7 +221,6 @@ final class Run implements PendingCommandOwner, InputConsumer
         }
     }
 
-    /** @param CommandResult|null $result null if the command has none */
     private function settle(PendingCommand $pending, ?CommandResult $result): void
     {
         $number = $this->numbers[$pending->id];
