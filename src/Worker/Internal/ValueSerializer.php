@@ -58,8 +58,8 @@ final class ValueSerializer
         }
         $serialize = static fn(): string => self::serializeChecked($value, $path);
 
-        // If the depth is MAY_SHARE, the lock is not held. A serialize() call in Serializable::serialize() must use the
-        // object table of the outer call. While the lock is held, the inner call would get a separate table.
+        // MAY_SHARE means that an object with the old Serializable interface may call serialize() itself. This inner
+        // call must number its objects together with the outer call. Under the lock, it would number them separately.
         return SerializabilityCheck::withoutSuspension(
             $deepest === SerializabilityCheck::MAY_SUSPEND
                 ? static fn(): string => SerializeLock::hold($serialize)

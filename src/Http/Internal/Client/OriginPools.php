@@ -33,7 +33,7 @@ final class OriginPools
     /** Seconds between two checks for connections that were idle for too long. */
     private const IDLE_CHECK_INTERVAL = 1.0;
 
-    /** HMAC key for the proxies' passwords in the keys of $pools, which dumps may show; null before the first use. */
+    /** Secret for hash_hmac(). The keys of $pools contain hashes of proxies' passwords, because dumps show the keys. */
     private static ?string $hashKey = null;
 
     /** @var array<string, OriginPool> */

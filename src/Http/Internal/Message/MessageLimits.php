@@ -29,9 +29,9 @@ final readonly class MessageLimits
     }
 
     /**
-     * Returns whether a complete head is certainly within the limits. The result is false even for an allowed request
-     * line if it has the maximum size, or up to three bytes less. The caller then reads the head line by line, with
-     * exact checks.
+     * Returns whether a complete head is certainly within the limits. This quick check counts two line ends, which are
+     * four bytes, as a part of the request line. So the result is also false for a request line that is allowed, but
+     * almost too long. If the result is false, the caller reads the head line by line, with exact checks.
      */
     public function allow(string $head, string $fields, string $target): bool
     {

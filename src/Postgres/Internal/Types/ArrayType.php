@@ -7,8 +7,9 @@ namespace Spindle\Postgres\Internal\Types;
 use Spindle\Postgres\ProtocolException;
 
 /**
- * Converts arrays with up to six dimensions to and from nested lists. Lower bounds of indexes are dropped. An array of
- * JSON, multiranges or domains over arrays has one dimension, because each nested list is the value of an element.
+ * Converts arrays with up to six dimensions to and from nested lists. Lower bounds of indexes are dropped. If an
+ * element can be a list itself (JSON, multiranges, domains over arrays), this class supports only one dimension: each
+ * nested list is the value of an element.
  *
  * @see https://www.postgresql.org/docs/current/arrays.html#ARRAYS-IO
  */
@@ -53,8 +54,8 @@ final readonly class ArrayType implements ListValuedType
         if ($dimension > 1 && $this->element instanceof ListValuedType) {
             throw ProtocolException::unreadableValue(
                 'array',
-                'its elements may be lists, so the value could not be sent back with the same dimensions. Select the'
-                    . ' value as text instead, such as column::text',
+                'it has several dimensions, and its elements may be lists themselves. Select the value as text'
+                    . ' instead, such as column::text',
             );
         }
         $length = strcspn($text, '{}"\\', $at + 1);

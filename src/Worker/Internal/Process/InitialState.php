@@ -20,7 +20,7 @@ final class InitialState
     /** @var array<string, string|null> */
     private readonly array $settings;
 
-    /** @var list<array<array-key, mixed>> $_ENV and $_SERVER, which libraries change together with the environment */
+    /** @var list<array<array-key, mixed>> superglobals that libraries change together with the environment */
     private readonly array $variables;
 
     /** @param bool $isThread whether the worker is a thread, which shares umask, locale and environment with others */
