@@ -12,8 +12,8 @@ use Spindle\LauncherException;
  * Encodes commands and their outcomes as bytes, so that other machines can run the commands.
  *
  *     $bytes = PortableCommand::encode($command);                              // on the caller's machine
- *     $result = PortableCommand::decode($bytes)->runOn($pool, $cancellation);  // on the machine of the command
- *     $outcome = PortableCommand::encodeResult($result, $maxBytes);            // on the machine of the command
+ *     $result = PortableCommand::decode($bytes)->runOn($pool, $cancellation);  // on the other machine
+ *     $outcome = PortableCommand::encodeResult($result, $maxBytes);            // on the other machine
  *
  * The caller's pool converts the outcome back to a {@see CommandResult}. Encoded bytes can run any program, so verify
  * their sender before you decode them.
@@ -87,8 +87,8 @@ final class PortableCommand
      * Runs the command and returns its result. The command inherits the environment and the working directory of this
      * process, except what the command sets.
      *
-     * Cancellation: the command is ended with all its descendants, and a cancelled result is returned. If the command
-     * has ended before the cancellation, its own result is returned.
+     * Cancellation: the command is ended with all its descendants, and its result is marked as cancelled. If the
+     * command has ended before the cancellation, the result is returned without this mark.
      *
      * @throws LauncherException when a launcher can't be started, or dies
      * @throws CancelledException when the command was cancelled before its start
@@ -106,7 +106,7 @@ final class PortableCommand
         return (fstat($result->stdoutStream())['size'] ?? 0) + (fstat($result->stderrStream())['size'] ?? 0);
     }
 
-    /** Encodes a result. Outputs that together are longer than `$maxBytes` are replaced by an error. */
+    /** Encodes a result. If both outputs together exceed `$maxBytes`, an error is encoded in place of the outputs. */
     public static function encodeResult(CommandResult $result, int $maxBytes): string
     {
         [$output, $errors] = [$result->stdoutStream(), $result->stderrStream()];

@@ -25,7 +25,7 @@ final class RetryPolicy
      * @param float           $delay      seconds before the first retry; 0 for none
      * @param float           $factor     number by which each delay is multiplied to get the next delay
      * @param float           $maxDelay   upper limit of a delay, in seconds
-     * @param float           $jitter     random share of a delay: at 1.0 a delay is between 0 and its full length
+     * @param float           $jitter     largest share of a delay that is subtracted at random, from 0 to 1 (all of it)
      *
      * @throws \ValueError when a number is out of its range
      */

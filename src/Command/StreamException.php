@@ -16,13 +16,11 @@ final class StreamException extends \RuntimeException implements SpindleExceptio
         parent::__construct($message);
     }
 
-    /** Creates an exception with PHP's last error as its reason. */
     public static function inDirectory(string $directory): self
     {
         return new self("Could not write a temporary file in {$directory}: " . self::reason());
     }
 
-    /** Creates an exception with PHP's last error as its reason. */
     public static function onStream(): self
     {
         return new self('Could not write output to the stream that was set for it: ' . self::reason());
@@ -41,7 +39,6 @@ final class StreamException extends \RuntimeException implements SpindleExceptio
         return new self('Could not write output to the stream that was set for it: it is closed');
     }
 
-    /** Creates an exception with PHP's last error as its reason. */
     public static function fromStream(): self
     {
         return new self('Could not read input from the stream that was set for it: ' . self::reason());
@@ -52,6 +49,7 @@ final class StreamException extends \RuntimeException implements SpindleExceptio
         return new self('Could not read input from the stream that was set for it: it is closed');
     }
 
+    /** Returns and clears PHP's last error, which is the reason why a stream failed. */
     private static function reason(): string
     {
         $reason = Warnings::lastReason('unknown error');

@@ -9,8 +9,8 @@ use Spindle\Command\Internal\CaptureStore;
 use Spindle\LauncherException;
 
 /**
- * Runs shell lines through a {@see CommandPool}, with the API of TaskRunner.php. Code for that class runs unchanged.
- * The class can also be loaded under its original name, `TaskRunner\TaskRunner`.
+ * Runs shell lines through a {@see CommandPool}. The API is that of the library TaskRunner.php, so code for that
+ * library runs unchanged. The class can also be loaded under its name in the library, `TaskRunner\TaskRunner`.
  *
  * @see https://github.com/tomlau10/TaskRunner.php
  */
@@ -18,7 +18,7 @@ final class TaskRunner
 {
     private readonly CommandPool $pool;
 
-    /** Tasks that were added and not run, serialized one after the other; in an unlinked file when there are many. */
+    /** Serialized tasks that were added and not run yet, one after the other. An unlinked file holds large amounts. */
     private Capture $tasks;
     private int $total = 0;
 
@@ -64,7 +64,7 @@ final class TaskRunner
      *        called for each result, with the number of ended tasks and the number of all tasks
      *
      * @throws \LogicException   when the callback calls this method
-     * @throws LauncherException when not all tasks could be run. Without this exception, the callback got all results
+     * @throws LauncherException when not all tasks could be run. If it is not thrown, the callback has got all results
      */
     public function runAndWait(?callable $callback = null): void
     {
@@ -92,7 +92,6 @@ final class TaskRunner
         }
     }
 
-    /** Returns the status of a task, which is not 0 if its output could not be stored. */
     private static function status(CommandResult $result): int
     {
         return match (true) {

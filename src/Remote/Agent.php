@@ -68,12 +68,11 @@ final class Agent implements Lifecycle, Statistics
     /** Cancelled by {@see kill()} while the agent runs. The agent then ends its jobs, and gives them back. */
     private readonly DeferredCancellation $killing;
 
-    /** Fibers that wait until {@see run()} has returned. */
     private readonly FiberQueue $closeWaiters;
 
     private ?AgentRun $run = null;
 
-    /** Whether the engine has answered any claim. Until then, {@see run()} throws if the engine refuses a request. */
+    /** Whether the engine has answered any claim. Before the first answer, {@see run()} throws on a refused request. */
     private bool $hasClaimed = false;
 
     /**
@@ -219,9 +218,9 @@ final class Agent implements Lifecycle, Statistics
     /**
      * Returns numbers of the agent: `workers`, `claimed`, `done_total`, `retried_total`, `dead_total` and others. Adds
      * numbers of the queue: `waiting`, `delayed` (jobs that wait for a delay or a retry), `blocked` (jobs that wait for
-     * another job with their exclusive key), `dead` (dead letters), `agents`, and the wait of the oldest claimable job,
-     * `oldest_waiting_seconds`. The queue's numbers are requested every five heartbeats of a lease, and are absent
-     * before the first answer.
+     * another job with their exclusive key), `dead` (dead letters), `agents`, and `oldest_waiting_seconds` (for how
+     * long the oldest claimable job has been waiting). The agent requests the queue's numbers at every fifth heartbeat
+     * of a lease. Before the first answer in a lease, the queue's numbers are absent.
      */
     public function statistics(): array
     {

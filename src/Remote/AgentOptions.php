@@ -26,8 +26,8 @@ final class AgentOptions
      *                                               {@see Agent::kill()} does. Null for no limit
      * @param bool              $leaseGuard          whether a watchdog process ends the jobs if the agent can't do
      *                                               so, because it is suspended (SIGSTOP, freezer) or lacks memory.
-     *                                               `$leaseMargin / 2` seconds before the lease ends, it kills
-     *                                               all other descendants of this process. It needs Linux's /proc
+     *                                               `$leaseMargin / 2` seconds before the lease ends, the watchdog
+     *                                               kills all other descendants of this process. Needs Linux's /proc
      * @param int               $maxDeadLetters      number of kept dead letters (failed jobs); older ones are dropped
      * @param float             $deadLetterRetention seconds for which the queue keeps dead letters
      *

@@ -22,8 +22,8 @@ namespace Spindle\Remote;
  *
  * All methods except {@see openMailbox()} and {@see report()} suspend the fiber until the engine has answered. If no
  * answer arrives, they throw a {@see BrokerUnavailableException}, although the engine may have done the operation. The
- * caller can repeat the call, but submit() then needs $checkIds = true. After a {@see BrokerRefusedException},
- * repeating does not help.
+ * caller can repeat the call, but submit() then needs $checkIds = true, so that no job is added twice. After a
+ * {@see BrokerRefusedException}, repeating does not help.
  */
 interface Broker
 {
@@ -55,9 +55,10 @@ interface Broker
      * Looks up the results of jobs by their ids. Makes a mailbox (a channel for messages to a caller) receive those
      * that do not exist yet.
      *
-     * If {@see submit()} did not add a job, only the {@see SubmitResult} has the reason. Here, the job is unknown or,
-     * in a conflict, the other job with its id. If agents refuse a job, the refusal is its outcome as soon as the job
-     * is a dead letter. Unlike {@see status()}, this method does not distinguish waiting jobs from running jobs.
+     * If {@see submit()} did not add a job, only the {@see SubmitResult} has the reason. Then attach() reports the job
+     * as unknown or, after a conflict, reports the different job that already had the id. If agents refuse a job,
+     * because they can't read or verify it, the job becomes a dead letter, and its outcome is the refusal. Unlike
+     * {@see status()}, this method does not distinguish waiting jobs from running jobs.
      *
      * @param list<string> $ids at most 4,000
      *
@@ -70,7 +71,7 @@ interface Broker
     /**
      * Cancels jobs. An unclaimed job is removed. The owner of a claimed job receives a request to cancel the job. A
      * generated id, which begins with the name of the submitter's mailbox, is known only to the submitter. After the
-     * submitter has cancelled such a job, no caller needs its outcome, so the broker may drop the outcome earlier.
+     * submitter has cancelled such a job, no caller needs its outcome, so the broker may drop the outcome early.
      *
      * @param list<string> $ids at most 4,000
      *
@@ -106,8 +107,8 @@ interface Broker
      *
      * Messages that are sent while the mailbox has no connection are lost. So $onOpen is called after each new
      * connection. Its argument is true if messages may have been lost. Then the caller can fetch outcomes with
-     * {@see attach()}. If the argument is false, the caller should not fetch them, because attach() could return an
-     * outcome before the mailbox delivers earlier reports of the same job. For the first connection, the argument is
+     * {@see attach()}. If the argument is false, the caller should not fetch outcomes, because attach() could return
+     * an outcome before the mailbox delivers earlier reports of the same job. For the first connection, the argument is
      * usually false: the broker sends no job before it has tried to open that connection, so no message was lost.
      *
      * @param \Closure(MailboxMessage): void $onMessage
@@ -121,10 +122,10 @@ interface Broker
      * Takes or renews an owner's lease, by the engine's clock. Each call also makes a limited number of jobs claimable:
      * jobs whose delay is over, and jobs of leases that have ended. It also drops a limited number of old dead letters.
      *
-     * If no agent has renewed a lease for $lease seconds, the engine was probably not available. Other owners' leases
-     * that ended during these seconds then continue for $lease / 2 seconds. So agents that still run can end their jobs
-     * and call {@see releaseLease()}, and these jobs do not count as crashed. After this extension, a lease is not
-     * extended again before its owner renews it.
+     * If no agent has renewed a lease for $lease seconds, the engine was probably not available. This call then extends
+     * the leases of other owners that have ended since the last renewal, until $lease / 2 seconds from now. So agents
+     * that still run can end their jobs and call {@see releaseLease()}, and these jobs do not count as crashed. A lease
+     * is not extended a second time before its owner renews it.
      *
      * @param float  $lease               seconds until the lease ends
      * @param bool   $isNew               true to take a new lease, false to renew the owner's lease
@@ -153,16 +154,16 @@ interface Broker
      * were returned without a delay. An owner that gets fewer than $maxClaims jobs receives a message when more jobs
      * are available.
      *
-     * The owner gives its jobs sequence numbers in the order in which it claims them. (The number of a claim counts the
-     * claims of one job.) With $lastStartableSequenceNumber, the owner reports which of these jobs can have started.
+     * The owner gives its jobs sequence numbers in the order in which it claims them. (A claim number counts the claims
+     * of one job.) With $lastStartableSequenceNumber, the owner reports which of its jobs can have started.
      *
      * @param list<Settlement> $settlements                 jobs to settle
      * @param int              $maxClaims                   maximum number of jobs to claim, at most 4,000; 0 for none
      * @param float            $outcomeRetention            seconds for which the outcomes are kept
      * @param int              $firstSequenceNumber         sequence number of the first job that this call claims
      * @param int|null         $lastStartableSequenceNumber highest sequence number of a job that can start before the
-     *                                                      next call; null if unchanged. If the owner's lease ends,
-     *                                                      only jobs up to this number count as crashed
+     *                                                      next call; null if unchanged since the last call. If the
+     *                                                      lease ends, only jobs up to this number count as crashed
      * @param int              $maxFrameBytes               size of the largest frame that the owner can read. For a
      *                                                      larger frame, only the size is returned
      *                                                      ({@see Delivery::$oversizeBytes})
@@ -182,8 +183,8 @@ interface Broker
     ): ClaimResult;
 
     /**
-     * Finds jobs that are reserved for an owner that does not know it, because the answer to its claim was lost. Also
-     * returns known jobs that were cancelled, without their frames. If the frames exceed 4 MiB, some jobs are left out.
+     * Finds claimed jobs that their owner does not know, because the answer to its claim was lost. Also returns known
+     * jobs that were cancelled, without their frames. If the frames exceed 4 MiB, some jobs are left out.
      *
      * @param array<string, int> $known         claim numbers of the jobs that the owner knows, by id
      * @param int                $maxFrameBytes as in {@see settleAndClaim()}
@@ -208,8 +209,8 @@ interface Broker
      * @param list<string> $frames      the items. An empty list with offset 0 only notifies the mailboxes again
      *
      * @return int|null number of stored items that no reader has taken. Null if no more items are wanted: the claim
-     *                  has ended, the job was cancelled, {@see stopTakingItems()} was called, or the mailboxes that
-     *                  have listened for the items have been disconnected for 10 seconds
+     *                  has ended, the job was cancelled, {@see stopTakingItems()} was called, or all mailboxes that
+     *                  listened for the items have been disconnected for 10 seconds
      *
      * @throws LeaseLostException
      * @throws BrokerException
@@ -249,9 +250,9 @@ interface Broker
     public function report(string $queue, string $owner, string $id, int $claimNumber, string $frame): void;
 
     /**
-     * Returns statistics of the queue: the numbers of waiting, running, delayed, blocked and dead jobs, and of agents;
-     * oldest_ms: for how long the oldest claimable job has been claimable; and counters whose names end in "_total". A
-     * blocked job waits until another job with the same exclusive key has ended. It is not counted as waiting.
+     * Returns statistics of the queue: the numbers of waiting, running, delayed, blocked and dead jobs, and of agents.
+     * oldest_ms is the time in ms for which the oldest claimable job has been claimable. The names of counters end in
+     * "_total". A blocked job waits until another job with its exclusive key has ended. It is not counted as waiting.
      *
      * @return array<string, int>
      *
@@ -271,12 +272,13 @@ interface Broker
      * they are claimed, delayed jobs in the order in which they become claimable, and dead letters latest first.
      * Blocked jobs are not listed.
      *
-     * With an $id, returns only this job, if it has the status. A waiting job then has the details crashes and
-     * failures in place of since, and blocked (1) if it is blocked. A job with an exclusive key has exclusive_key.
+     * With an $id, returns only this job, if it has the status. The details include exclusive_key if the job has one.
+     * A waiting job then has the details crashes and failures in place of since. If it is blocked, it has blocked = 1.
      *
      * @param string|null $id null for all jobs of the status
      *
-     * @return array<string, array<string, int|float|string>> details by id; an id that is an integer has the prefix #
+     * @return array<string, array<string, int|float|string>> details by id. An id that is an integer has the prefix #,
+     *                                                        because PHP would convert such a key to int
      *
      * @throws BrokerException
      */

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Remote;
 
-/** A job that an owner (an agent under one lease) has claimed. The owner must send the claim number to settle it. */
+/** A job that an owner (an agent under one lease) has claimed. The owner needs the claim number to settle the job. */
 final class Delivery
 {
     /**
@@ -12,7 +12,7 @@ final class Delivery
      * @param int    $crashes       number of earlier attempts in which the worker or agent crashed
      * @param int    $failures      number of earlier attempts that threw or exceeded the time limit
      * @param bool   $cancelled     whether the job was cancelled, or no reader will take more items of the generator
-     * @param bool   $lost          whether an earlier owner has lost the job, because the owner's lease ended
+     * @param bool   $lost          whether an earlier owner has lost the job, because that owner's lease ended
      * @param bool   $streamed      whether items of the job are stored
      * @param string $frame         the signed job; empty if it is too large for the owner
      * @param int    $oversizeBytes size of a frame that is too large for the owner; otherwise 0

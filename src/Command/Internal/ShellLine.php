@@ -7,9 +7,9 @@ namespace Spindle\Command\Internal;
 /**
  * Splits simple shell lines into words, so that their programs can be started without a shell.
  *
- * GNU make does this too (src/job.c, construct_command_argv_internal). A simple line has only words of plain characters
- * and of quoted text without expansions. Its first word must not be a built-in, a reserved word (POSIX Shell Command
- * Language, 2.4 and 2.14) or an assignment.
+ * GNU make also starts simple lines without a shell (src/job.c, construct_command_argv_internal). A simple line has
+ * only words of plain characters and of quoted text without expansions. Its first word must not be a built-in, a
+ * reserved word (POSIX Shell Command Language, 2.4 and 2.14) or an assignment, because only a shell can execute these.
  */
 final class ShellLine
 {
@@ -18,10 +18,10 @@ final class ShellLine
 
     private const WORD_PATTERN = '~(?:[\w@%+=:,./-]|\'[^\']*+\'|"[^"]*+")++~';
 
-    /** A first word that names a program: plain characters except =, first a letter or one of _ . / @ + */
+    /** First word of a simple line: plain characters except =. The first character is a letter or one of _ . / @ + */
     private const PROGRAM_PATTERN = '~^[a-zA-Z_./@+][\w@%+:,./-]*$~D';
 
-    /** Reserved words and built-ins of dash or of bash in POSIX mode, and words that are built-ins in other shells. */
+    /** Words that need a shell: reserved words, and built-ins of dash, of bash in POSIX mode and of other shells. */
     private const SHELL_WORDS = [
         'alias' => 1, 'bg' => 1, 'bind' => 1, 'break' => 1, 'builtin' => 1, 'caller' => 1, 'case' => 1, 'cd' => 1,
         'chdir' => 1, 'command' => 1, 'compgen' => 1, 'complete' => 1, 'compopt' => 1, 'continue' => 1, 'coproc' => 1,

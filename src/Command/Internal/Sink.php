@@ -31,7 +31,6 @@ final class Sink
     /** @var (\Closure(): void)|null called when no output is left to deliver */
     private ?\Closure $onEmpty = null;
 
-    /** Condition on which {@see awaitWritable()} waits. */
     private readonly Condition $writable;
     private string $writeWatcher = '';
 
@@ -75,14 +74,14 @@ final class Sink
     {
         $this->dropsOutput = true;
         $this->pieces = new \SplQueue();
-        EventLoop::cancel($this->writeWatcher); // the caller may close the stream
+        EventLoop::cancel($this->writeWatcher); // the caller may close the stream now
         $this->writable->notify();
         $this->notifyEmpty();
     }
 
     /**
      * Drops the reference to the command, which has its outcome. If the command was killed or lost, some output may not
-     * be delivered yet. A function still gets it. A stream does not, because the caller may close the stream now.
+     * be delivered yet. A function still receives this output. A stream does not, because the caller may close it now.
      */
     public function release(): void
     {

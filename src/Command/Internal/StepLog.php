@@ -13,7 +13,7 @@ final class StepLog
 {
     public function __construct(private readonly LoggerInterface $logger) {}
 
-    /** @param array<string, string|int|float|CommandResult> $context values; results are logged as descriptions */
+    /** @param array<string, string|int|float|CommandResult> $context values; a result is logged as its description */
     public function write(string $message, array $context = []): void
     {
         $logger = $this->logger;

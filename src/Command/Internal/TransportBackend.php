@@ -13,7 +13,7 @@ use Spindle\Internal\Async\FiberSwitch;
 use Spindle\Internal\CommandTransport;
 use Spindle\LauncherException;
 
-/** Passes up to `$concurrency` commands at a time to a transport. Runs that have waiting commands take turns. */
+/** Passes up to `$concurrency` commands at a time to a transport. Serves lanes with waiting commands in rotation. */
 final class TransportBackend implements CommandBackend
 {
     /** @var \WeakReference<AttemptEvents> */
@@ -169,7 +169,7 @@ final class TransportBackend implements CommandBackend
         return $this->ownerPid !== getmypid();
     }
 
-    /** Returns whether this process is a fork. If so, fails the copies of the commands; the originals continue. */
+    /** Returns whether this process is a fork. In a fork, fails the copied commands. The parent's commands continue. */
     private function leaveToParent(): bool
     {
         if (!$this->isInFork()) {
@@ -190,7 +190,7 @@ final class TransportBackend implements CommandBackend
             [$pending, $command] = reset($commands);
             unset($this->waiting[$lane], $commands[$pending->id]);
             if ($commands !== []) {
-                $this->waiting[$lane] = $commands; // the lane moves to the end
+                $this->waiting[$lane] = $commands; // the lane moves to the end, so that the other lanes are next
             }
             $this->sendOne($pending, $command);
         }

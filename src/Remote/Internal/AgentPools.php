@@ -37,8 +37,8 @@ final class AgentPools
     private ?CommandPool $commands = null;
 
     /**
-     * @param \Closure(\Closure(mixed): void): Executor $createPool gets a closure, and creates the executor of tasks.
-     *                                                              The executor passes tasks' reports to the closure
+     * @param \Closure(\Closure(mixed): void): Executor $createPool creates the executor of tasks, which must pass the
+     *                                                              reports of tasks to the closure that it receives
      * @param int                                       $maxCommands maximum number of concurrent commands
      * @param float                                     $gracePeriod seconds between SIGTERM and SIGKILL for a command
      * @param ResultBudget                              $budget     memory budget of results that are not settled yet
@@ -82,7 +82,7 @@ final class AgentPools
         );
     }
 
-    /** Cancels commands that have not begun, and also tasks, if their executor is a {@see WorkerPool}. */
+    /** Cancels the waiting commands. Also cancels the waiting tasks if their executor is a {@see WorkerPool}. */
     public function cancelWaiting(): void
     {
         $this->commands?->cancelWaiting();

@@ -48,7 +48,7 @@ final class AgentRun
 
     private int $heartbeatCount = 0;
 
-    /** Condition on which {@see serve()} waits: all jobs are settled after a stop, or a failure has occurred. */
+    /** Condition on which {@see serve()} waits; notified on a failure, or when no job is left after a stop. */
     private readonly Condition $finished;
 
     public function __construct(
@@ -279,7 +279,7 @@ final class AgentRun
         }
     }
 
-    /** Asks which jobs the agent has claimed, because an answer to a claim may be lost. Then repairs the queue. */
+    /** Asks the broker for the claimed jobs, because the answer to a claim may be lost. Then repairs the queue. */
     private function repair(): void
     {
         $this->exchange->recheck();

@@ -20,7 +20,7 @@ use Spindle\Remote\Delivery;
  */
 final class ClaimedJob implements Cancellation
 {
-    /** When the agent stops reading a generator's items, the task is cancelled unless it ends within this time (s). */
+    /** Seconds for a task to end after the agent has stopped reading its items. Then the agent cancels the task. */
     private const GENERATOR_END_TIMEOUT = 1.0;
 
     /** Number of stored items of a generator; null for other tasks. */

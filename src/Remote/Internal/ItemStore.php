@@ -7,7 +7,7 @@ namespace Spindle\Remote\Internal;
 use Amp\CancelledException;
 use Spindle\Internal\Clock;
 
-/** Stores the items of a generator task in the engine. Waits while MAX_UNTAKEN_ITEMS stored items are not taken. */
+/** Stores the items of a generator task in the engine. Waits while MAX_UNTAKEN_ITEMS items wait for a reader. */
 final class ItemStore
 {
     private const MAX_UNTAKEN_ITEMS = 32;
@@ -34,7 +34,7 @@ final class ItemStore
     {
         try {
             $result = $this->sendItems();
-        } catch (\Throwable $failure) { // no finally: PHP also runs it in a destroyed fiber, which can't suspend
+        } catch (\Throwable $failure) { // no finally block: PHP also runs it in a destroyed fiber, which can't suspend
             $this->endTask();
 
             throw $failure;
@@ -44,7 +44,7 @@ final class ItemStore
         return $result;
     }
 
-    /** Drops the generator, so that the task ends, and waits until it has ended. */
+    /** Drops the generator, so that the task ends, and waits for the end of the task. */
     private function endTask(): void
     {
         $this->items = null;

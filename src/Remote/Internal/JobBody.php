@@ -18,7 +18,7 @@ final class JobBody
     /** A task's encoded outcome begins with this number of bytes, which contain its kind. The result follows. */
     public const KIND_BYTES = 1;
 
-    /** Values of the byte after `$code`. WITH_ARGUMENT precedes the encoded argument; the others end the body. */
+    /** Values of the byte after `$code`. The encoded argument follows WITH_ARGUMENT. The other values end the body. */
     private const NO_ARGUMENT = 0;
     private const WITH_ARGUMENT = 1;
     private const COMMAND = 2;
@@ -26,7 +26,7 @@ final class JobBody
     /**
      * @param float|null  $timeout  seconds that the task may run; null for no limit, and for a command
      * @param string      $code     the encoded function or command
-     * @param string|null $argument the encoded argument of a task of a map() call
+     * @param string|null $argument the encoded argument of a task of a map() call; otherwise null
      */
     public function __construct(
         public readonly JobRetryPolicy $retryPolicy,
@@ -100,7 +100,6 @@ final class JobBody
         return PortableCommand::decode($this->code);
     }
 
-    /** @param int $maxResultBytes maximum size of the result in bytes */
     public function task(int $attempt, string $idempotencyKey, int $maxResultBytes): PortableTask
     {
         return new PortableTask(

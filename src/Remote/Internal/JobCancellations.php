@@ -22,7 +22,6 @@ final class JobCancellations
     /** @var array<string, bool> unanswered cancellations, as in $unsent */
     private array $sent = [];
 
-    /** Fibers that wait for an answer. */
     private readonly FiberQueue $answered;
 
     public function __construct(private readonly Broker $broker, private readonly string $queue)
@@ -44,7 +43,10 @@ final class JobCancellations
         unset($this->unsent[$id]);
     }
 
-    /** Makes {@see send()} repeat unanswered cancellations. An engine without their Lua script did not execute them. */
+    /**
+     * Makes {@see send()} repeat unanswered cancellations, because the process ends before their answers arrive. If the
+     * engine lacks the Lua script of a request, it has not executed the request. The repetition sends the script too.
+     */
     public function repeatUnanswered(): void
     {
         $this->unsent += $this->sent;

@@ -18,7 +18,7 @@ use Spindle\Remote\SettlementKind;
  */
 final class JobExchange
 {
-    /** Seconds that are added to the time until a delay is over, because the engine rounds to milliseconds. */
+    /** Seconds that are added to the time until a job's delay is over, because the engine rounds to milliseconds. */
     private const ROUNDING_SECONDS = 0.002;
 
     /** Maximum size of all outcomes in one request, in bytes. A single outcome may be larger. */
@@ -217,7 +217,7 @@ final class JobExchange
         }
     }
 
-    /** @return list<Settlement> the first of $pending: at most MAX_REQUEST_BYTES in total, or a single larger one */
+    /** @return list<Settlement> the first of $pending, together at most MAX_REQUEST_BYTES, or a single larger one */
     private function takeSettlements(): array
     {
         $size = 0;
@@ -256,12 +256,12 @@ final class JobExchange
     }
 
     /**
-     * Adds jobs of lost answers, and ends jobs whose cancellation was lost. No request that claims jobs may be waiting
-     * for its answer, because jobs in that answer would look lost.
+     * Adds jobs of lost answers, and ends jobs whose cancellation was lost. Must not be called while a claim is
+     * unanswered, because this method would take the jobs of the coming answer for lost jobs.
      */
     private function recoverClaims(): void
     {
-        // A job can be in both lists: $this->jobs has its current claim, and $this->pending settles an earlier one.
+        // If $this->pending settles an earlier claim of a job, the union keeps the current claim, from $this->jobs.
         $known = $this->jobs->claimNumbers() + array_column($this->pending, 'claimNumber', 'id');
         $deliveries = $this->run->broker->claimedJobs(
             $this->run->queue,

@@ -71,7 +71,7 @@ final class JobOutbox
         try {
             return $accepted->await();
         } catch (CannotWaitException $blocked) {
-            array_pop($this->submissions[$timeout]); // the entry of this call is still the last: the loop has not run
+            array_pop($this->submissions[$timeout]); // the last entry is of this call, because the loop has not run
 
             throw $blocked;
         } finally {

@@ -23,8 +23,8 @@ use Spindle\Worker\WorkerCrashedException;
 final class JobRunner
 {
     /**
-     * The agent holds as many jobs as finish within CLAIM_SECONDS, at least one per worker. The pool gets as many of
-     * these jobs as finish within POOL_SECONDS, but also at least one per worker.
+     * The agent claims as many jobs as its workers finish within CLAIM_SECONDS, but at least one per worker. The pool
+     * gets as many of these jobs as the workers finish within POOL_SECONDS, but also at least one per worker.
      */
     private const CLAIM_SECONDS = 0.1;
     private const POOL_SECONDS = 0.02;
@@ -57,7 +57,7 @@ final class JobRunner
     /** Number of claimed jobs that the agent wants to have. */
     private int $capacity;
 
-    /** Highest sequence number that the pool received; after a lost answer, the highest that JobExchange reserved. */
+    /** Highest sequence number that the pool received. {@see addRecovered()} sets it to the last reserved number. */
     private int $lastPooledNumber = 0;
 
     private bool $isStopping = false;
@@ -109,6 +109,7 @@ final class JobRunner
     /** @return int highest sequence number of a job that the pool can receive before the next request */
     public function lastStartableNumber(int $lastReserved): int
     {
+        // If no job waits, the pool gets the next claimed jobs until it is full. Their numbers follow $lastReserved.
         return $this->waiting === []
             ? max($this->lastPooledNumber, $lastReserved + $this->poolCapacity() - \count($this->jobs))
             : $this->lastPooledNumber;
@@ -127,12 +128,12 @@ final class JobRunner
         $claims = $finished / $this->run->options->heartbeat * self::CLAIM_SECONDS;
         $this->capacity = (int) max($this->run->workers, min(self::MAX_CLAIMED_JOBS, $claims));
         $pooled = \count($this->jobs) - \count($this->waiting);
-        // Gives back jobs that idle agents could run: jobs beyond the new capacity, and jobs behind slow jobs.
+        // Gives back the waiting jobs beyond the new capacity, because idle agents could run them.
         foreach (\array_slice($this->waiting, max(0, $this->capacity - $pooled), null, true) as $job) {
             $this->settle($job, $this->settlements->released($job->delivery));
         }
         if ($pooled > max($this->run->workers, $finished)) {
-            $this->run->pools->cancelWaiting();
+            $this->run->pools->cancelWaiting(); // takes back jobs that wait in the pool behind slow jobs
         }
     }
 
@@ -194,7 +195,7 @@ final class JobRunner
         }
     }
 
-    /** Ends the running jobs, and forgets the waiting ones. */
+    /** Ends the running jobs, and drops the waiting jobs without a settlement. */
     public function cancelAll(): void
     {
         $this->jobs = array_diff_key($this->jobs, $this->waiting);
@@ -213,7 +214,7 @@ final class JobRunner
     }
 
     /**
-     * Adds claimed jobs. Settles those that must not run.
+     * Adds claimed jobs. Settles jobs that must not run, such as cancelled jobs and jobs that can't be verified.
      *
      * @param list<Delivery> $deliveries
      * @param int            $first      sequence number of the first delivery; 0 when unknown
@@ -272,8 +273,9 @@ final class JobRunner
     }
 
     /**
-     * Refuses jobs that can't be verified. An agent that has never verified any job possibly has a wrong key, so it
-     * returns these jobs to the queue instead. Then it pauses, each time twice as long as before, and finally stops.
+     * Refuses jobs that can't be verified. An agent that has never verified any job may have a wrong key, so it returns
+     * these jobs to the queue with a delay, so that its next claim gets other jobs. Before that claim, it pauses, each
+     * time twice as long as before. After MAX_REFUSED_CLAIMS such claims, the agent stops.
      *
      * @param list<array{Delivery, InvalidSignatureException}> $refusals
      */
@@ -284,7 +286,7 @@ final class JobRunner
             $this->exchange->settle(
                 $this->hasVerified
                     ? $this->settlements->refused($delivery, $refused)
-                    : $this->settlements->released($delivery, 2 * $pause), // the delay lets the next claim get others
+                    : $this->settlements->released($delivery, 2 * $pause),
             );
         }
         if ($refusals === [] || $this->hasVerified || $this->isStopping) {

@@ -8,13 +8,13 @@ namespace Spindle\Remote\Internal;
 interface LastRequests
 {
     /**
-     * Records which jobs the application has cancelled. Called after the application's shutdown functions, but before
-     * destructors, because the destructor of Amp's DeferredCancellation cancels even if the application did not.
+     * Records which jobs the application has cancelled. Called after its shutdown functions and before its destructors,
+     * because the destructor of Amp's DeferredCancellation also cancels jobs that the application did not cancel.
      */
     public function noteCancellations(): void;
 
     /**
-     * Returns the requests that are unsent when the process ends. Each closure sends one, and awaits no answer.
+     * Returns the requests that are unsent when the process ends. Each closure sends one request and awaits no answer.
      *
      * @return list<\Closure(): mixed>
      */

@@ -35,7 +35,7 @@ final class LeaseGuard
     /** @var resource|null the helper's standard input */
     private mixed $pipe = null;
 
-    /** @var resource|null stream on which the helper reports that it is ready; null once it has */
+    /** @var resource|null stream on which the helper reports that it is ready; null after that report */
     private mixed $ready = null;
 
     private float $startedAt = 0.0;
@@ -82,7 +82,7 @@ final class LeaseGuard
     }
 
     /**
-     * Sets a new time, and starts the helper again if it was killed.
+     * Sets a new time for the kill, and starts the helper again if it has ended.
      *
      * @param float $until time of {@see Clock::now()} at which the processes are killed; INF while no job runs
      *
