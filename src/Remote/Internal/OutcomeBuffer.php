@@ -5,8 +5,8 @@ declare(strict_types=1);
 namespace Spindle\Remote\Internal;
 
 /**
- * Keeps the outcomes of a map() call until the caller's loop takes them, in the order of their numbers, starting at 0.
- * Outcomes that would exceed `$maxHeldBytes` of memory are written to a file.
+ * Keeps the outcomes of a map() call until the caller's loop takes them. The loop gets the outcomes in the order of
+ * their numbers, which begin at 0. Outcomes that would exceed `$maxHeldBytes` of memory are written to a file.
  */
 final class OutcomeBuffer implements \Countable
 {
@@ -20,8 +20,10 @@ final class OutcomeBuffer implements \Countable
 
     private readonly OutcomeFile $file;
 
-    /** Bytes of all frames, and of the frames in memory. */
+    /** Bytes of all frames, in memory and in the file. */
     private int $bytes = 0;
+
+    /** Bytes of the frames in memory. */
     private int $heldBytes = 0;
 
     private int $nextNumber = 0;
@@ -31,7 +33,7 @@ final class OutcomeBuffer implements \Countable
         $this->file = new OutcomeFile();
     }
 
-    /** @param string|\Generator<mixed, mixed, mixed, mixed>|null $outcome a frame, items, or null if there is none */
+    /** @param string|\Generator<mixed, mixed, mixed, mixed>|null $outcome a frame, items, or null if it is lost */
     public function add(int $number, string|\Generator|null $outcome, mixed $key, string $id): void
     {
         $size = \is_string($outcome) ? \strlen($outcome) : 0;
@@ -68,7 +70,7 @@ final class OutcomeBuffer implements \Countable
         return [$outcome, $key, $id];
     }
 
-    /** @return list<string> ids of the dropped outcomes, except those of generators */
+    /** @return list<string> ids of the dropped outcomes, except generators: {@see StoredItems} ends their tasks */
     public function clear(): array
     {
         $frames = array_filter(

@@ -7,7 +7,7 @@ namespace Spindle\Remote\Internal;
 use Spindle\Internal\FileSizeLimit;
 use Spindle\Internal\UnlinkedFile;
 
-/** An unlinked file for outcomes that exceed the memory limit of a map() call. Truncated when all were read. */
+/** An unlinked file for outcomes that exceed the memory limit of a map() call. */
 final class OutcomeFile
 {
     /** @var resource|null */
@@ -18,7 +18,7 @@ final class OutcomeFile
 
     private int $unreadCount = 0;
 
-    /** @return array{int, int}|null offset and length of the bytes; null if writing has failed, as on a full disk */
+    /** @return array{int, int}|null offset and length; null if writing failed, for example because the disk is full */
     public function write(string $bytes): ?array
     {
         $file = $this->file ?? UnlinkedFile::open(sys_get_temp_dir());
@@ -41,7 +41,7 @@ final class OutcomeFile
     {
         $bytes = $this->file === null ? '' : (string) stream_get_contents($this->file, $range[1], $range[0]);
         if (--$this->unreadCount === 0 && $this->file !== null) {
-            ftruncate($this->file, 0);
+            ftruncate($this->file, 0); // all outcomes in the file were read, so their disk space can be freed
             $this->end = 0;
         }
 

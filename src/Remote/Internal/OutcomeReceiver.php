@@ -8,20 +8,20 @@ use Spindle\Remote\BrokerRefusedException;
 use Spindle\Worker\ExecutorClosedException;
 
 /**
- * Accepted work that awaits outcomes: a task, a command, a loop over results, or the items of a generator. This object
- * receives the messages about its jobs. Only the reports of tasks go to the client's {@see JobCodec} instead.
+ * Accepted work that awaits outcomes: a task, a command, a call of map(), or the items of a generator. This object
+ * receives all messages about its jobs, except the reports of tasks, which the client's {@see JobCodec} receives.
  */
 interface OutcomeReceiver
 {
     public function client(): QueueClient;
 
-    /** Returns whether the outcome is needed. If not, {@see onOutcome()} can receive an empty string. */
+    /** Returns whether the outcome is needed. If not, a large outcome is not fetched, and onOutcome() receives ''. */
     public function wantsOutcome(): bool;
 
     /**
      * Returns whether the caller has cancelled the job. Also returns true if Amp has not yet called the subscribers of
-     * the cancellation. At the end of the process ({@see ProcessEnd::isSending()}), ignores cancellations that a
-     * destructor may have requested.
+     * the cancellation. At the end of the process ({@see ProcessEnd::isSending()}), ignores the state of the
+     * cancellation, because the destructor of Amp's DeferredCancellation cancels even if the application did not.
      */
     public function isCancelled(): bool;
 
@@ -41,7 +41,7 @@ interface OutcomeReceiver
     /** Called when new items of a generator task are stored. */
     public function onItems(string $id): void;
 
-    /** Called when the executor is being closed. A loop over results then reads no more of its input. */
+    /** Called when the executor is being closed. A call of map() then reads no more of its input. */
     public function close(): void;
 
     /** Ends the work with $reason as its outcome. The client then cancels the jobs. No further message follows. */

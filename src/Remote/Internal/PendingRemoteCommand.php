@@ -121,7 +121,7 @@ final class PendingRemoteCommand implements OutcomeReceiver
         }
     }
 
-    /** Fails the command, because it was cancelled before an agent had claimed it, or the engine does not know it. */
+    /** Fails the command: the job was cancelled before an agent had claimed it, or the engine does not know the job. */
     public function onUnknown(string $id): void
     {
         $this->fail($this->isWanted ? JobLostException::unknown($id, $this->client->queue) : new CancelledException());
@@ -148,7 +148,7 @@ final class PendingRemoteCommand implements OutcomeReceiver
         $this->client->cancelUnclaimed($this->job->id);
     }
 
-    /** Cancels the job repeatedly until its outcome arrives, the command is abandoned, or the timeout is over. */
+    /** Repeats the cancellation until an outcome arrives, the command is abandoned, or $brokerRetryTimeout is over. */
     private function cancel(): void
     {
         $this->isWanted = false;
@@ -170,7 +170,7 @@ final class PendingRemoteCommand implements OutcomeReceiver
         EventLoop::cancel($timer);
     }
 
-    /** Abandons the command if the engine has not confirmed the cancellation. The cancellation is sent again later. */
+    /** Abandons the command if the engine has not confirmed the cancellation. SharedQueue repeats the cancellation. */
     private function abandonUnlessConfirmed(): void
     {
         if ($this->client->shared()?->cancellations->isPending($this->job->id) === true) {

@@ -31,7 +31,8 @@ final class ProcessEnd
     public function __destruct()
     {
         if (!$this->wasCreatedAtEnd) {
-            // PHP now calls destructors in the order of object handles. A new object has the highest, so it is last.
+            // PHP now calls destructors in the order of object handles. A new object gets the highest handle, so
+            // PHP calls the new object's destructor last.
             self::$objects[] = new self(true);
         } elseif (!self::$isSending) {
             self::$isSending = true;
@@ -48,7 +49,7 @@ final class ProcessEnd
         }
         if (self::$objects === []) {
             self::$objects[] = new self(false);
-            // After a fatal error, PHP only calls the destructors of objects that shutdown functions have created.
+            // After a fatal error, PHP calls no destructors but those of objects that shutdown functions have created.
             register_shutdown_function(static fn() => self::$objects[] = new self(false));
             Shutdown::afterApplication(self::noteCancellations(...));
         }
@@ -99,11 +100,12 @@ final class ProcessEnd
         foreach (self::$senders ?? [] as $sender => $_) {
             foreach ($sender->lastRequests() as $request) {
                 try {
-                    // A broker other than RedisBroker may suspend. In a fiber of its own, it can't block the end of the
-                    // process. $fibers keeps suspended fibers until all requests are sent.
+                    // A broker other than RedisBroker may suspend the fiber of a request. Each request has a separate
+                    // fiber, so that the process can end. $fibers keeps suspended fibers until all requests are sent.
                     FiberSwitch::obstacle() === null ? ($fibers[] = new \Fiber($request))->start() : $request();
                 } catch (\Throwable) {
-                    // Without the request, data stays until its retention ends, and agents run cancelled tasks.
+                    // The process ends, so a failed request is not repeated. Without the request, the engine keeps data
+                    // until the retention of the data ends, and agents run cancelled tasks.
                 }
             }
         }

@@ -30,10 +30,10 @@ use function Amp\async;
 /** Submits tasks and commands to one queue as jobs, and waits for their outcomes. */
 final class QueueClient
 {
-    /** Seconds that the engine has to confirm a job or its cancellation. */
+    /** Seconds for which a caller waits until the engine confirms a job or the cancellation of a job. */
     public const CONFIRMATION_TIMEOUT = 1.0;
 
-    /** Null after {@see close()} or {@see kill()} has ended. A BrokerClient without references closes its mailbox. */
+    /** Null once {@see close()} or kill() has ended, because a BrokerClient without references closes its mailbox. */
     private ?BrokerClient $brokerClient;
 
     private RemoteActivity $activity;
@@ -53,13 +53,13 @@ final class QueueClient
     }
 
     /**
-     * Returns the beginning of a job's body. It is the same for all tasks with this code.
+     * Returns the beginning of a job's body, which is the same for all tasks with this code.
      *
      * @throws ExecutorClosedException
      */
     public function head(string $code): string
     {
-        $this->mustBeOpen(); // also replaces the client in a fork; job() omits this call, because getmypid() is slow
+        $this->mustBeOpen(); // also replaces $brokerClient in a fork; job() does not call getmypid(), which is slow
 
         return $this->codec->head($code);
     }
@@ -154,7 +154,8 @@ final class QueueClient
         /** @var Future<T> $answer */
         $answer = async($this->activity->request(...), $request)->ignore();
         try {
-            // close() waits for this call until async() starts $request, and for $request even after a cancellation.
+            // close() waits for both calls of RemoteActivity::request(). The call in async() lasts until $request has
+            // ended, even after a cancellation. The call below is needed because async() begins in a later turn.
             return $this->activity->request(static fn(): mixed => $answer->await($cancellation));
         } catch (\FiberError $blocked) {
             throw CannotWaitException::because($blocked);
@@ -189,7 +190,7 @@ final class QueueClient
 
                 return null;
             }
-        } catch (\FiberError $blocked) { // unlike Condition::wait(), await() does not convert this error
+        } catch (\FiberError $blocked) { // unlike Condition::wait(), await() throws no CannotWaitException
             $this->cancelWhenSent($job, $sending);
 
             throw CannotWaitException::because($blocked);
@@ -216,7 +217,7 @@ final class QueueClient
     }
 
     /**
-     * Cancels jobs. The request is sent in a later callback of the loop, or by {@see kill()} if that comes first.
+     * Cancels jobs. The request is sent in a later callback of the loop, or by {@see kill()} if that call is earlier.
      *
      * @param list<string> $ids
      */
@@ -266,7 +267,7 @@ final class QueueClient
         return $stream->items();
     }
 
-    /** Returns what the executors of this queue share; null after the end of {@see close()} or {@see kill()}. */
+    /** Returns the object that this queue's executors share; null once {@see close()} or {@see kill()} has ended. */
     public function shared(): ?SharedQueue
     {
         return $this->brokerClient()?->queue($this->queue);
@@ -321,13 +322,14 @@ final class QueueClient
 
             throw $cancelled;
         }
-        $this->shared()?->removeWaitersOf($this); // if a cancellation was not sent, waiters are left
+        $this->shared()?->removeWaitersOf($this); // waiters are left if the engine has not confirmed a cancellation
         $this->shared()?->receivedOutcomes->awaitDropped(self::CONFIRMATION_TIMEOUT, $cancellation);
         $this->brokerClient = null;
     }
 
     /**
-     * Waits until the engine has confirmed the cancellations, {@see retryTimeout()} is over or {@see kill()} is called.
+     * Waits at most {@see retryTimeout()} seconds until the engine has confirmed the cancellations. A call of
+     * {@see kill()} ends the wait.
      *
      * @throws CancelledException
      */
@@ -348,7 +350,10 @@ final class QueueClient
         }
     }
 
-    /** Ends all work and cancels its jobs. If possible, waits up to CONFIRMATION_TIMEOUT for the engine to confirm. */
+    /**
+     * Ends all work and cancels its jobs. If PHP can suspend the caller, waits up to CONFIRMATION_TIMEOUT until the
+     * engine has confirmed the cancellations.
+     */
     public function kill(): void
     {
         $queue = $this->shared();
@@ -359,8 +364,8 @@ final class QueueClient
         if ($queue === null || $ids === [] && !$queue->cancellations->hasPending()) {
             return;
         }
-        // If the engine does not confirm in time, it gets the cancellation later: from $flushing if the event loop
-        // runs, otherwise at the end of the process.
+        // If the engine does not confirm the cancellations during the wait below, $flushing continues while the event
+        // loop runs. If the loop does not run, ProcessEnd sends the cancellations.
         $queue->cancellations->add($ids, true);
         $flush = static fn() => $queue->flush($ids, self::CONFIRMATION_TIMEOUT);
         $flushing = async(ProcessEnd::keepDuring(...), $queue, $flush)->ignore();

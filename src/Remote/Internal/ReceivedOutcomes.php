@@ -24,7 +24,7 @@ use function Amp\async;
  */
 final class ReceivedOutcomes implements LastRequests
 {
-    /** Number of outcomes to drop, or their size in bytes, at which the request is sent without a delay. */
+    /** The request is sent without a delay once the outcomes to drop have this number, or this size in bytes. */
     private const SEND_AT_COUNT = 500;
     private const SEND_AT_BYTES = 4 << 20;
 
@@ -62,15 +62,16 @@ final class ReceivedOutcomes implements LastRequests
     {
         $this->ids[] = $id;
         $this->bytes += $bytes;
-        // Until the request, the timer keeps this object in memory. It does not keep the event loop running.
+        // The timer keeps this object in memory until the request, but does not keep the event loop running.
         $this->timer ??= EventLoop::unreference(EventLoop::delay(self::DELAY_SECONDS, $this->dropAll(...)));
-        // Above SEND_AT_COUNT, there are ids that could not be dropped before. The timer retries those.
+        // More than SEND_AT_COUNT ids remain only if an earlier dropAll() could not drop them. The timer retries these
+        // ids. With >= instead of ===, each call of add() would send a request.
         if (\count($this->ids) === self::SEND_AT_COUNT || $this->bytes >= self::SEND_AT_BYTES) {
             $this->dropAll();
         }
     }
 
-    /** Drops a generator's items soon, and ends its task if it is running. A failed request is not repeated. */
+    /** Drops a generator's items soon, and ends the task if the task is running. A failed request is not repeated. */
     public function stopTakingItems(string $id): void
     {
         $this->sendSoon(fn() => $this->broker->stopTakingItems($this->queue, $id));
@@ -105,7 +106,7 @@ final class ReceivedOutcomes implements LastRequests
         [$ids, $this->ids, $this->bytes, $this->timer] = [$this->ids, [], 0, null];
         $taken = [];
         foreach ($ids as $id) {
-            // Keeps the outcome while the submission may be repeated, because the outcome prevents a second run.
+            // While the submission may be repeated, the engine must keep the outcome, which prevents a second run.
             if ($this->outbox->isPending($id)) {
                 $this->addAgain($id);
             } else {

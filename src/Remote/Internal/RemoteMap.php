@@ -24,9 +24,9 @@ use Spindle\Worker\PortableTask;
  * One call of map() or mapUnordered() on a queue. Submits a task for each value of the input, and keeps the outcomes
  * until the caller's loop takes them.
  *
- * The window has at most MAX_WINDOW_TASKS tasks: those whose values were read, and whose outcomes the caller has not
- * taken. While the tasks and outcomes in the window have MAX_BYTES or more, no input is read. Tasks that were already
- * sent can still bring outcomes beyond MAX_BYTES. These outcomes are written to a file.
+ * The window contains the tasks whose values were read, and whose outcomes the caller has not taken. The window has at
+ * most MAX_WINDOW_TASKS tasks. While the tasks and outcomes in the window have MAX_BYTES or more, no input is read.
+ * Tasks that were already sent can still bring outcomes beyond MAX_BYTES. These outcomes are written to a file.
  */
 final class RemoteMap implements InputConsumer, OutcomeReceiver
 {
@@ -58,10 +58,13 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
     /** Whether the executor is being closed, so that no more values are accepted. */
     private bool $isClosed = false;
 
-    /** @var array<string, BrokerRefusedException> by job id: errors of jobs whose outcomes the engine refused */
+    /** @var array<string, BrokerRefusedException> by job id: jobs whose outcomes the engine refused to return */
     private array $refused = [];
 
-    /** Set by a cancellation or kill(): no more results are yielded, and this is thrown once no job is pending. */
+    /**
+     * Exception of a cancellation or of kill(). Once the exception is set, the map yields no more results. The map
+     * throws the exception when no job is pending.
+     */
     private ?\Throwable $abortReason = null;
 
     /** Condition on which the caller's loop waits. */
@@ -72,7 +75,7 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
 
     private readonly string $head;
 
-    /** Kept here, so that the items of generator tasks can be read even after the executor was closed. */
+    /** Queue from which the items of generator tasks can be read even after the executor was closed. */
     private SharedQueue $queue;
 
     /**
@@ -131,7 +134,9 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
             }
             $this->abandon();
             foreach (array_keys($this->pending) as $id) {
-                if (!$this->queue->outbox->isPending($id)) { // send() or kill() cancels a job that is being sent
+                // While a job is being sent, its waiter stays: send() removes the waiter and cancels the job after the
+                // engine's answer. QueueClient::kill() cancels the jobs that have waiters.
+                if (!$this->queue->outbox->isPending($id)) {
                     $this->queue->removeWaiters($id);
                 }
             }
@@ -154,7 +159,7 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
     }
 
     /**
-     * @param string|\Generator<mixed, mixed, mixed, mixed>|null $outcome a frame or items; null if the job has none
+     * @param string|\Generator<mixed, mixed, mixed, mixed>|null $outcome a frame or items; null for a lost outcome
      *
      * @return MapOutcome<mixed>
      */
@@ -170,7 +175,7 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
         return $this->refused[$id] ?? JobLostException::unknown($id, $this->client->queue);
     }
 
-    /** Stops reading the input. Does not wait for a running read, which may have called close() itself. */
+    /** Stops reading the input. Does not wait for a running read, because the input's own code may call close(). */
     public function close(): void
     {
         $this->isClosed = true;
@@ -225,7 +230,7 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
         $this->addOutcome($id, $stream->items());
     }
 
-    /** @param string|\Generator<mixed, mixed, mixed, mixed>|null $outcome a frame or items; null if the job has none */
+    /** @param string|\Generator<mixed, mixed, mixed, mixed>|null $outcome a frame or items; null for a lost outcome */
     private function addOutcome(string $id, string|\Generator|null $outcome): void
     {
         [$number, $key, $bytes] = $this->pending[$id] ?? [-1, null, 0];
@@ -385,7 +390,8 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
         }
         $this->isAbandoned = true;
         $this->input->stop();
-        // Jobs that have ended are cancelled too, so that the engine drops the stored items of generator tasks.
+        // Jobs that have ended are cancelled too, so that the engine drops the items that generator tasks have stored.
+        // Generators that onItems() has created need no cancellation: the destructor of StoredItems ends their tasks.
         $ids = [...array_keys($this->pending), ...$this->arrived->clear()];
         if ($ids !== []) {
             $this->client->cancelLater($ids);

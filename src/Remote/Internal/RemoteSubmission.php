@@ -33,7 +33,7 @@ final class RemoteSubmission implements OutcomeReceiver
 
     private bool $isFinished = false;
 
-    /** @param Cancellation|null $cancellation the caller's; {@see cancelWhenRequested()} subscribes to it */
+    /** @param Cancellation|null $cancellation of the caller; {@see cancelWhenRequested()} subscribes to it */
     public function __construct(
         private readonly QueueClient $client,
         public readonly string $id,
@@ -43,11 +43,7 @@ final class RemoteSubmission implements OutcomeReceiver
         $this->future = $this->deferred->getFuture();
     }
 
-    /**
-     * Returns the future. May be called once.
-     *
-     * @return Future<mixed>
-     */
+    /** @return Future<mixed> this method may be called only once */
     public function future(): Future
     {
         $future = $this->future ?? throw new \LogicException('The future was returned before');

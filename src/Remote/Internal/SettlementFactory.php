@@ -31,16 +31,15 @@ final class SettlementFactory
     private const MISSING_CODE_PATTERN = '/^(?:(?:Class|Interface|Trait|Enum) "[^"]+" not found'
         . '|Call to undefined function |A worker has no )/';
 
-    /** Number of refusals after which a job is dead, even if the same agent has refused it each time. */
+    /** Number of refusals after which a job becomes a dead letter, even if the same agent has refused it each time. */
     private const MAX_REFUSALS = 4;
 
-    /** Maximum bytes of an outcome to which a note is added. PHP's own messages about missing code are short. */
+    /** Maximum bytes of an outcome that gets a note. PHP's messages about missing code are short enough for this. */
     private const MAX_NOTED_BYTES = 0x1_0000;
 
     /** Maximum bytes of the reason in a dead letter: the exception's message and trace. */
     private const MAX_REASON_BYTES = 0x1_0000;
 
-    /** @param int $maxResultBytes maximum size of a result in bytes */
     public function __construct(
         private readonly SigningKeys $keys,
         private readonly string $queue,
@@ -89,7 +88,8 @@ final class SettlementFactory
 
     /**
      * Refuses a job whose frame is too large, or can't be verified although this agent has verified other jobs. After
-     * MAX_REFUSALS failures, the job is dead. If another agent has refused it before, the engine makes it dead now.
+     * MAX_REFUSALS failures, the job becomes a dead letter. If another agent has refused the job before, the engine
+     * makes it a dead letter now.
      */
     public function refused(
         Delivery $delivery,
@@ -115,7 +115,7 @@ final class SettlementFactory
         return $this->settlement($delivery, SettlementKind::Cancelled, outcome: OutcomeBody::cancelled());
     }
 
-    /** Returns a job to the queue, with the same numbers of failures and crashes. It can be claimed after $delay s. */
+    /** Returns a job to the queue. Failure and crash numbers stay the same. The job can be claimed after $delay s. */
     public function released(Delivery $delivery, float $delay = 0.0): Settlement
     {
         return $this->settlement($delivery, SettlementKind::Release, $delivery->crashes, $delivery->failures, $delay);
@@ -258,7 +258,7 @@ final class SettlementFactory
     /**
      * Retries a job after a failed attempt, or makes it a dead letter.
      *
-     * @param int $maxAttempts number of failed attempts after which the job is dead
+     * @param int $maxAttempts number of failed attempts after which the job becomes a dead letter
      */
     private function failedAttempt(
         ClaimedJob $job,

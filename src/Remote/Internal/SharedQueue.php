@@ -57,7 +57,8 @@ final class SharedQueue implements LastRequests
     ) {
         $this->ownerPid = (int) getmypid();
         $this->waiters = new Waiters();
-        ProcessEnd::register($this); // before ReceivedOutcomes, because lastRequests() adds ids to $receivedOutcomes
+        // ProcessEnd must call this object first: $receivedOutcomes then sends the ids that lastRequests() has added.
+        ProcessEnd::register($this);
         $this->outbox = new JobOutbox($broker, $name, $mailbox);
         $this->cancellations = new JobCancellations($broker, $name);
         $this->receivedOutcomes = new ReceivedOutcomes($broker, $name, $this->outbox);
@@ -120,11 +121,7 @@ final class SharedQueue implements LastRequests
         return $waiters;
     }
 
-    /**
-     * Removes all waiters of a client. Other waiters of the same jobs stay.
-     *
-     * @return list<string> ids of the jobs for which the client had waiters
-     */
+    /** @return list<string> ids of the jobs for which the client had waiters; other waiters of these jobs stay */
     public function removeWaitersOf(QueueClient $client): array
     {
         $ids = $this->waiters->removeAllOf($client);
@@ -140,9 +137,7 @@ final class SharedQueue implements LastRequests
     }
 
     /**
-     * Returns values that the generator of a job has yielded, as {@see Broker::takeItems()} does.
-     *
-     * @return list<string>
+     * @return list<string> as {@see Broker::takeItems()} returns them
      *
      * @throws BrokerException
      */
@@ -167,8 +162,8 @@ final class SharedQueue implements LastRequests
     }
 
     /**
-     * Adds cancellations. The next call of {@see cancel()} or {@see flush()} sends the request. Ignores jobs that
-     * this process does not await, such as, in a fork, the jobs of the parent process.
+     * Adds cancellations. The next call of {@see cancel()} or {@see flush()} sends the request. Ignores jobs that this
+     * process does not await. For example, a fork does not await the jobs of its parent process.
      *
      * @param list<string> $ids
      */
@@ -263,7 +258,7 @@ final class SharedQueue implements LastRequests
         }
     }
 
-    /** @return bool true if the engine has answered; false if it is not available, and in a fork */
+    /** @return bool true if the engine has answered; false if the engine is not available, and in a fork */
     private function sendCancellations(): bool
     {
         if ($this->ownerPid !== getmypid()) {
@@ -377,7 +372,7 @@ final class SharedQueue implements LastRequests
         }
     }
 
-    /** Schedules a lookup of all jobs. Called after a request without an answer: messages may also have been lost. */
+    /** Schedules a lookup of all jobs after a request without an answer, because messages may be lost too. */
     private function scheduleLookup(): void
     {
         $this->retryTimer ??= WeakTimer::after(self::RETRY_SECONDS, $this, static function (self $queue): void {

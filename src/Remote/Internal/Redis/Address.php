@@ -11,10 +11,10 @@ final class Address
 {
     private const DEFAULT_PORT = 6379;
 
-    /** Matches what an address never contains. parse_url() would replace control characters by underscores. */
+    /** Matches what an address must not contain. parse_url() would accept control characters, and replace them. */
     private const STRAY_CHARACTER_PATTERN = '/^ | $|[\x00-\x1F\x7F?#]/D';
 
-    /** parse_url() would take the end of an IPv6 address without brackets for the port. */
+    /** Matches a host. parse_url() would read the end of an IPv6 address without brackets as the port. */
     private const HOST_PATTERN = '/^(?:\[[^[\]]+\]|[^:[\]]+)$/D';
 
     /** Matches an IPv6 address without both brackets, after user and password. */
@@ -48,7 +48,7 @@ final class Address
                     . 'It should be like redis://:password@host:port/database',
             );
         }
-        // parse_url() rejects a URL without a host, so a unix:// URL gets one.
+        // parse_url() rejects a URL without a host, so a unix:// URL gets the host localhost.
         $parts = parse_url((string) preg_replace('~^(unix://(?:[^/]*@)?)(?=/.)~i', '$1localhost', $address));
         $parts = \is_array($parts) ? $parts : [];
         $scheme = strtolower($parts['scheme'] ?? '');
@@ -104,7 +104,7 @@ final class Address
         };
     }
 
-    /** Returns a clause with the first mistake in a malformed address. It contains no part of the address. */
+    /** Returns a clause about the first mistake in an address. Quotes no part of the address, to hide the password. */
     private static function mistake(#[\SensitiveParameter] string $address): string
     {
         return match (true) {

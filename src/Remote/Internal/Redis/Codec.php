@@ -14,7 +14,7 @@ use Spindle\Remote\SubmitResult;
 /**
  * Encodes arguments of Lua scripts and decodes their answers. A batch of records is one string, in which integers are
  * little-endian and strings have their length before them. All methods that decode throw a
- * {@see MalformedAnswerException} if the string has another format.
+ * {@see MalformedAnswerException} if the string does not have the expected format.
  */
 final class Codec
 {

@@ -34,8 +34,8 @@ final class EngineClient
     private const SCRIPT_DIRECTORY = __DIR__ . '/scripts';
 
     /**
-     * Scripts that the engine refuses to start while its memory is full. All other scripts run even then: many free
-     * memory, and the rest need little.
+     * Scripts that the engine refuses to start while its memory is full. All other scripts run even then, because they
+     * free memory or need little of it.
      */
     private const SCRIPTS_NEEDING_MEMORY = ['submit', 'put-items'];
     private const SETTINGS = ['appendonly', 'appendfsync', 'no-appendfsync-on-rewrite', 'maxmemory-policy'];
@@ -80,7 +80,7 @@ final class EngineClient
     /** @var array<int, Mailbox> mailboxes that are being opened for the first time, or were refused; by object id */
     private array $unopenedMailboxes = [];
 
-    /** @param float $timeout seconds to connect; also for how long the engine may be silent while an answer is due */
+    /** @param float $timeout seconds to connect, and seconds that the engine may be silent while an answer is due */
     public function __construct(
         public readonly Address $address,
         private readonly ?TlsOptions $tls,
@@ -143,7 +143,7 @@ final class EngineClient
     }
 
     /**
-     * Opens a separate connection, such as for a mailbox.
+     * Opens another connection than that of {@see run()}, for example for a mailbox.
      *
      * @throws BrokerException
      */
@@ -153,7 +153,8 @@ final class EngineClient
     }
 
     /**
-     * Runs a script, and returns its answer. If the process is ending, sends the request and returns null.
+     * Runs a script, and returns its answer. If the process is ending, sends the request, and returns null because no
+     * answer is awaited.
      *
      * @throws BrokerException
      */
@@ -168,11 +169,7 @@ final class EngineClient
         return null;
     }
 
-    /**
-     * Runs a script for a queue, and returns its answer.
-     *
-     * @throws BrokerException
-     */
+    /** @throws BrokerException */
     public function run(string $script, string $queue, #[\SensitiveParameter] string ...$arguments): string
     {
         [$source, $hash] = self::scripts()[$script];
@@ -292,7 +289,7 @@ final class EngineClient
 
     /**
      * Loads the scripts that the engine does not know. Otherwise, {@see run()} would send a request for such a script
-     * twice, and later requests could overtake the second one.
+     * twice, and later requests could overtake the repeated request.
      */
     private static function load(RedisConnection $connection): void
     {
@@ -305,7 +302,7 @@ final class EngineClient
                 }
             }
         } catch (EngineError) {
-            // Without the command SCRIPT, run() sends the source of each script that the engine does not know.
+            // If the engine has no command SCRIPT, run() sends the source of each script that the engine does not know.
         }
     }
 

@@ -35,7 +35,7 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
     /** @var \WeakMap<self, true>|null all streams; null before the first one */
     private static ?\WeakMap $streams = null;
 
-    /** @var array<int, array{resource, int}> open sockets by resource id, with the id of the process that opened it */
+    /** @var array<int, array{resource, int}> by resource id: open socket, and id of the process that opened it */
     private static array $sockets = [];
 
     private string $buffer = '';
@@ -84,9 +84,9 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
     }
 
     /**
-     * Does not close the socket: when the process ends, the last requests may be sent after this destructor. PHP closes
-     * the socket when it frees the object. In a fork, `self::$sockets` keeps the socket open, because closing it would
-     * end the parent's TLS session.
+     * Does not close the socket, because the last requests of a process may be sent after this destructor. PHP closes
+     * the socket when PHP frees this object. In a fork, `self::$sockets` keeps the socket open, because closing the
+     * socket would end the parent's TLS session.
      */
     public function __destruct()
     {
@@ -99,7 +99,8 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
     /**
      * Ends the connections at the end of the process: waits until the engines have read all requests and closed the
      * connections, but at most EXIT_TIMEOUT in all. If this process closed a connection with unread answers, the
-     * requests that the engine has not read would be lost. A fork does not end the connections of its parent.
+     * system would reset the connection, and the requests that the engine has not read would be lost. A fork does not
+     * end the connections of its parent.
      */
     public static function endAll(): void
     {
@@ -132,7 +133,6 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
         return $this->ownerPid === getmypid();
     }
 
-    /** Sets whether a fiber that waits in {@see read()} keeps the event loop running. */
     public function setKeepsLoopRunning(bool $keepsRunning): void
     {
         $this->keepsLoopRunning = $keepsRunning;
@@ -141,7 +141,7 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
         }
     }
 
-    /** Returns false if the engine has sent bytes, or accepted unsent bytes, after $time of {@see Clock::now()}. */
+    /** Returns false if the engine has sent bytes, or accepted unsent bytes, after $time (of {@see Clock::now()}). */
     public function isSilentSince(float $time): bool
     {
         return $this->lastProgress <= $time;
@@ -291,7 +291,7 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
 
                 return;
             }
-            if (stream_get_meta_data($socket)['eof']) { // feof() reads, and drops the error of that read
+            if (stream_get_meta_data($socket)['eof']) { // feof() would read, and drop the error of that read
                 $this->fail('the engine closed the connection' . ($reason === null ? '' : ": {$reason}"));
 
                 continue;

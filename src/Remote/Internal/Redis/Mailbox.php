@@ -61,7 +61,7 @@ final class Mailbox
 
     /**
      * Waits for the current attempt to open the mailbox. If the last attempt was refused, starts another attempt first.
-     * Called before requests to the engine, because the outcomes of submitted jobs arrive only through the mailbox.
+     * {@see EngineClient::run()} calls this method first, because outcomes of jobs arrive only through the mailbox.
      *
      * @throws BrokerRefusedException when the engine refuses the mailbox
      */
@@ -87,7 +87,6 @@ final class Mailbox
         $connection?->close('the mailbox was closed');
     }
 
-    /** Starts an attempt to open the mailbox, unless one is in progress. */
     private function beginAttempt(): void
     {
         if ($this->attempt === null) {
@@ -108,7 +107,8 @@ final class Mailbox
         } catch (BrokerException|EngineError $failure) {
             if (!$this->isClosed()) {
                 $refusal = $failure instanceof BrokerRefusedException ? $failure : null;
-                $this->attemptEnded($refusal); // if another failure persists, the next request reports it
+                // Only a refusal must make later requests fail. If the engine is not available, requests fail anyway.
+                $this->attemptEnded($refusal);
                 $this->retryIn($refusal === null
                     ? $this->backoff->after(++$this->failureCount)
                     : self::REFUSED_PAUSE_SECONDS);

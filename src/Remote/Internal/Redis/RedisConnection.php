@@ -22,7 +22,7 @@ use Spindle\Remote\BrokerRefusedException;
 use Spindle\Remote\BrokerUnavailableException;
 use Spindle\TlsOptions;
 
-/** One connection to the engine. Several fibers can send commands at the same time. The engine answers in order. */
+/** A connection to the engine. Several fibers can use it at the same time. Answers have the order of the commands. */
 final class RedisConnection
 {
     /** Seconds between two checks for an overdue answer. */
@@ -113,11 +113,7 @@ final class RedisConnection
         return $stream;
     }
 
-    /**
-     * Sends the user and the password, and selects the database.
-     *
-     * @throws BrokerException also when the engine answers with an error
-     */
+    /** @throws BrokerException also when the engine answers with an error */
     private function authenticate(): void
     {
         try {
