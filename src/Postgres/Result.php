@@ -18,7 +18,8 @@ use Spindle\Postgres\Internal\RowObjects;
  * | numeric | string with all digits |
  * | bytea | string of bytes |
  * | json, jsonb | value as from json_decode(), with objects as arrays; see {@see JsonMode} |
- * | date, timestamp, timestamptz | DateTimeImmutable with microseconds, the first two in UTC; INF, -INF for infinity |
+ * | date, timestamp | DateTimeImmutable in UTC, with microseconds; INF, -INF for infinity |
+ * | timestamptz | DateTimeImmutable with the offset of the session's time zone; INF, -INF for infinity |
  * | interval | DateInterval; INF, -INF for infinity |
  * | arrays; ranges; multiranges | lists; {@see Range}; lists of {@see Range} |
  * | text, uuid, enums and all others | string |

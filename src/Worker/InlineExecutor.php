@@ -72,7 +72,8 @@ final class InlineExecutor implements Executor
     /**
      * Refuses new tasks, and waits until all tasks have ended. For a generator task, close() waits until the caller has
      * read all items or destroyed the generator. A running map() yields the result of its current task. Then it throws
-     * ExecutorClosedException, unless the input is an array and this task had the last value.
+     * ExecutorClosedException, except after the last value of an array. For other inputs, map() can't know which value
+     * is the last.
      *
      * Cancellation: does the same as {@see kill()}.
      *

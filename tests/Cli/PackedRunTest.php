@@ -41,6 +41,16 @@ final class PackedRunTest extends SpindleCommandTestCase
         }
     }
 
+    public function testACommandMayHaveSixMebibytesIfTheStackHasNoLimit(): void
+    {
+        $process = $this->shell(<<<'SHELL'
+            ulimit -s unlimited
+            seq 100000 400000 | php $SPINDLE run -n 1000000 -j1 sh -c 'echo $#' name
+            SHELL);
+
+        self::assertOutcome(0, "300001\n", $process);
+    }
+
     public function testAValueThatNeedsMoreThan128KiBAloneHasItsOwnCommand(): void
     {
         $long = str_repeat('x', 131_060);

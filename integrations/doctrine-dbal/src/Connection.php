@@ -31,7 +31,7 @@ final class Connection implements DriverConnection
     /** Statements that may change the types of parameters and columns of prepared statements. */
     private const CHANGES_SCHEMA = '~^\s*+(?:ALTER|CREATE|DROP)\b~i';
 
-    /** Statements that end a transaction, or set or end a savepoint. {@see $isAborted} says what follows a refusal. */
+    /** Statements that end a transaction, or set or end a savepoint. If one is not sent, {@see $isAborted} is set. */
     private const TRANSACTION_CONTROL = '~^(?:\s|/\*.*?\*/)*+(?:COMMIT|ROLLBACK|SAVEPOINT|RELEASE)\b~is';
 
     /** Seconds between two collections of reference cycles, while a fiber waits for a connection. */
@@ -180,7 +180,8 @@ final class Connection implements DriverConnection
             $this->rollBackIfAborted();
             $this->send('BEGIN', [], isCounted: true);
         } catch (\Throwable $failure) {
-            // If ROLLBACK of an earlier transaction was not sent, the owner stays set, so that statements are refused.
+            // If rollBackIfAborted() could not send ROLLBACK, $isAborted is true again. Then the new owner stays,
+            // because ensureReady() refuses statements only while there is an owner.
             if (!$this->isAborted) {
                 $this->owner = null;
             }
@@ -393,8 +394,8 @@ final class Connection implements DriverConnection
                 return;
             }
             if ($hasOwnerEnded && !$this->isCounted) {
-                // Doctrine counts no transaction, so Doctrine's rollBack() would fail. Another fiber has tried to end
-                // the transaction, so $isAborted is true, and ROLLBACK is sent before the next statement.
+                // Doctrine counts no transaction, so Doctrine's rollBack() would fail. A fiber other than the owner
+                // has called commit() or rollBack(). This call set $isAborted, so ROLLBACK precedes this statement.
                 $this->owner = null;
 
                 return;

@@ -34,7 +34,7 @@ final class Exception extends AbstractException
     {
         [$message, $state] = match (true) {
             $failure instanceof QueryException => [$failure->getMessage(), $failure->sqlState],
-            // Hides the server's SQLSTATE, because Doctrine would report a deadlock for 40001, not a lost connection.
+            // Hides the SQLSTATE with which the server ended the session: for 40001, Doctrine would report a deadlock.
             $failure instanceof ConnectionLostException,
             $failure instanceof ConnectionClosedException => [self::LOST . ": {$failure->getMessage()}", null],
             $failure instanceof AuthenticationException,

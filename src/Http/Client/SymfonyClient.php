@@ -43,7 +43,10 @@ final class SymfonyClient implements HttpClientInterface, LoggerAwareInterface, 
         'crypto_method' => 'TLS 1.2 and 1.3 are negotiated',
     ];
 
-    /** Values that UNSUPPORTED options may have, because these values change nothing: the minimum is TLS 1.2. */
+    /**
+     * Values that UNSUPPORTED options may have: defaults of Symfony, and values of `crypto_method` that accept at least
+     * TLS 1.2. These values change nothing, because the client never accepts less than TLS 1.2.
+     */
     private const WITHOUT_EFFECT = [
         [],
         '0',

@@ -26,6 +26,7 @@ use Spindle\Internal\Async\FiberQueue;
 use Spindle\Internal\Async\Timeout;
 use Spindle\Internal\Backoff;
 use Spindle\Internal\CannotWaitException;
+use Spindle\Internal\Clock;
 use Spindle\Internal\Network\ClientStream;
 use Spindle\Internal\Preload;
 use Spindle\Postgres\ConnectionClosedException;
@@ -82,6 +83,7 @@ final class SessionFactory
         Cancellable::class,
         CancellationLimit::class,
         CancelledException::class,
+        Clock::class,
         CannotWaitException::class,
         FiberLocal::class,
         Future::class,

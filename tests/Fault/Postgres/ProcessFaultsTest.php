@@ -153,6 +153,17 @@ final class ProcessFaultsTest extends TidyTestCase
         }
     }
 
+    public function testATransactionWithoutADescriptorCommits(): void
+    {
+        $outcomes = Host::call(
+            ProcessPrograms::class . '::commitWithoutDescriptors',
+            [Cluster::shared()->dsn()],
+            ['/bin/sh', '-c', 'ulimit -n 40; exec "$@"', 'sh'],
+        );
+
+        self::assertSame(['"committed"', '1'], $outcomes);
+    }
+
     public function testWithoutADescriptorAFailureIsStillNamed(): void
     {
         $outcomes = Host::call(

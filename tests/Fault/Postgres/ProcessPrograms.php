@@ -169,6 +169,27 @@ final class ProcessPrograms
         return array_map(Outcome::describe(...), $outcomes);
     }
 
+    /** @return list<string> outcome of a first transaction, whose function uses up the descriptors; number of rows */
+    public static function commitWithoutDescriptors(string $dsn): array
+    {
+        $connection = PostgresConnection::connect($dsn);
+        $connection->execute('CREATE TEMPORARY TABLE t (id int)');
+        Outcome::describe(Outcome::of(static fn(): bool => true));
+        $files = [];
+        $outcome = Outcome::of(static fn(): mixed => $connection->transaction(
+            static function (Transaction $transaction) use (&$files): string {
+                $transaction->execute('INSERT INTO t VALUES (1)');
+                $files = self::takeAll();
+
+                return 'committed';
+            },
+        ));
+        $files = [];
+        $count = Outcome::of(static fn(): mixed => $connection->query('SELECT count(*) FROM t')->value());
+
+        return [Outcome::describe($outcome), Outcome::describe($count)];
+    }
+
     /** @return array<string, string> outcomes with descriptors that select() can't watch, by event loop driver */
     public static function useHighDescriptors(string $dsn): array
     {

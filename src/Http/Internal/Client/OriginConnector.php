@@ -42,7 +42,7 @@ final class OriginConnector
         $tls = $isSecure ? ClientTls::of(
             $options->tls,
             $this->url->host,
-            ' (RequestOptions::$tls has the authorities to trust)',
+            ' (set the trusted authorities with RequestOptions::$tls)',
             'http/1.1',
         ) : null;
         $peer = $this->proxy ?? $this->url;
@@ -106,7 +106,8 @@ final class OriginConnector
             if (--$left < 0) {
                 throw NetworkException::because('the answer of the proxy is too long');
             }
-            $endsWithLf = str_ends_with($answer, "\n") && !str_ends_with($answer, "\r\n"); // parse() refuses the line
+            // A line that ends with LF alone is malformed, so parse() refuses the answer.
+            $endsWithLf = str_ends_with($answer, "\n") && !str_ends_with($answer, "\r\n");
         } while (!$endsWithLf && !str_ends_with($answer, "\r\n\r\n"));
         try {
             return ResponseHead::parse(substr($answer, 0, -2), true)->status;

@@ -489,6 +489,7 @@ final class SessionPool implements SessionLender
     private function await(WaitingFiber $waiter, ?Cancellation $cancellation): PooledSession
     {
         $cancellation?->throwIfRequested();
+        $this->ensureUsable(); // throwIfRequested() may run code of the caller
         $this->enqueue($waiter);
         $isAwake = false;
         try {

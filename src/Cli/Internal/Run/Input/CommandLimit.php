@@ -43,9 +43,12 @@ final class CommandLimit
     /** Returns the largest size of a command in bytes: its words, each with a NUL byte and a pointer to the word. */
     public static function bytes(): int
     {
-        $limits = \function_exists('posix_getrlimit') ? posix_getrlimit() : [];
-        $stack = \is_array($limits) ? $limits['soft stack'] ?? 'unlimited' : 'unlimited';
-        $total = \is_int($stack) ? max(self::MIN_BYTES, min(intdiv($stack, 4), self::MAX_BYTES)) : self::MIN_BYTES;
+        $stack = \function_exists('posix_getrlimit') ? (posix_getrlimit()['soft stack'] ?? null) : null;
+        $total = match (true) {
+            \is_int($stack) => max(self::MIN_BYTES, min(intdiv($stack, 4), self::MAX_BYTES)),
+            $stack === 'unlimited' => self::MAX_BYTES,
+            default => self::MIN_BYTES,
+        };
         $environment = 0;
         foreach (Environment::variables() as $name => $value) {
             $environment += \strlen("{$name}={$value}") + 1 + self::POINTER_BYTES;
