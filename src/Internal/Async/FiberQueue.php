@@ -25,8 +25,8 @@ final class FiberQueue
     private int $lastId = 0;
 
     /**
-     * @param (\Closure(): mixed)|null $passWakeOn called if this fiber was woken, but an exception from the event loop
-     *     ends the wait first; must wake another fiber, if there is work that this fiber would have done
+     * @param (\Closure(): mixed)|null $passWakeOn called if this fiber was woken, but the event loop throws an
+     *     exception into it before it can continue. If there is work left, the closure must wake another fiber for it
      * @param object|null $owner kept in memory while the fiber waits; {@see Condition::wait()} explains why
      *
      * @throws CancelledException|CannotWaitException
@@ -84,7 +84,7 @@ final class FiberQueue
         return false;
     }
 
-    /** Wakes all waiting fibers, 64 per turn of the loop. Newly waiting fibers may overtake fibers of later turns. */
+    /** Wakes all waiting fibers, 64 per turn of the loop. A fiber that waits from now on may overtake the rest. */
     public function wakeAll(): void
     {
         if ($this->waiting !== []) {

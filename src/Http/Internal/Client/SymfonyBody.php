@@ -22,7 +22,7 @@ final class SymfonyBody
     /** @var array<int, true> ids of resources with a suspended read. PHP does not allow a second read in this time */
     private static array $busy = [];
 
-    /** Copy that has replaced the resource or form; null before {@see copyResource()}. */
+    /** Copy that has replaced a resource or a form (an array); null before {@see copyResource()}. */
     private ?TemporaryCopy $copy = null;
 
     /** Stream of a resource that is seekable, and whose reads can't suspend; null for other bodies. */
@@ -63,7 +63,7 @@ final class SymfonyBody
         $this->kept = $isRepeatable ? '' : null;
     }
 
-    /** Returns whether reading a resource or form may suspend in PHP code, such as that of Symfony's `toStream()`. */
+    /** Returns whether a read may run PHP code that suspends the fiber, such as code of Symfony's `toStream()`. */
     public static function maySuspend(mixed $body): bool
     {
         if ($body instanceof StreamableInterface) {
@@ -109,7 +109,10 @@ final class SymfonyBody
         return new ReportedText(\is_string($this->body) ? $this->body : '', $onSent);
     }
 
-    /** Must be called when the caller may use its resource again. A running upload can still read the resource. */
+    /**
+     * Must be called before the caller uses its resource again. A running upload goes on reading the resource, and
+     * restores the position in it after each read.
+     */
     public function release(): void
     {
         $this->file?->release();

@@ -168,7 +168,7 @@ final class RequestParser
         return $this->remaining === 0 && ($this->chunks === null || $this->chunks->hasEnded());
     }
 
-    /** Returns whether the whole body has arrived, including bytes that were already consumed. */
+    /** Returns whether the last byte of the body has arrived. Earlier bytes may have been consumed already. */
     public function holdsBody(): bool
     {
         return $this->endOfBody() !== null;
