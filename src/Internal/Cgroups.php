@@ -74,7 +74,10 @@ final readonly class Cgroups
     /**
      * Returns the folders of the process's own cgroup and of its ancestors that are visible in this mount.
      * In a container without a cgroup namespace, `$own` is the path on the host. If that path is not below `$root`, the
-     * mount point is taken as the process's own cgroup. A path with ".." is outside of the namespace and not visible.
+     * container can't see it, and the mount point is taken as the process's own cgroup. A path with ".." is outside of
+     * the namespace and not visible.
+     *
+     * @param string $root the cgroup at the root of the mount
      *
      * @return list<string>
      */

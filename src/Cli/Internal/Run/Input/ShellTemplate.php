@@ -7,7 +7,10 @@ namespace Spindle\Cli\Internal\Run\Input;
 use Spindle\Cli\Internal\UsageException;
 use Spindle\Command\Command;
 
-/** A shell line. Each inserted value is quoted as its place in the line requires. */
+/**
+ * A shell line. Each inserted value is quoted as its place in the line requires. A list is a replacement string that
+ * stands for all values of a job, such as {}.
+ */
 final class ShellTemplate implements TemplateBody
 {
     /** Matches the characters between two words. With -X, a word with {} is repeated for each value. */
@@ -15,7 +18,7 @@ final class ShellTemplate implements TemplateBody
 
     private const QUOTED_PATTERN = "~'[^']*'|\"(?:[^\"\\\\]++|\\\\.)*+\"|\\\\.~s";
 
-    /** Matches a complete assignment or redirection, which can stand before a list such as {}. */
+    /** Matches a complete assignment or redirection, which can stand before a list. */
     private const COMPLETE_PATTERN = '~(?<=[\s;&|()])\w+\+?=[^\s`()]*(?=\s)|[<>][&|]?\s*[^\s`()<>]+(?=\s)~';
 
     /** Matches the start of a comment, or of an incomplete assignment or redirection. No list may follow this start. */
