@@ -26,10 +26,8 @@ final class Launchers
     /** Maximum deaths per launcher since a command last ended. After more deaths, commands of dead launchers fail. */
     private const MAX_DEATHS_PER_LAUNCHER = 3;
 
-    /** Maximum failed starts (deaths before READY) per launcher. After more, commands of dead launchers fail. */
+    /** Maximum deaths before READY per launcher within this time. After more, commands of dead launchers fail. */
     private const MAX_FAILED_STARTS_PER_LAUNCHER = 5;
-
-    /** Time after which a failed start no longer counts. */
     private const START_WINDOW_NANOSECONDS = 10_000_000_000;
 
     /** @var list<Launcher> */
@@ -327,10 +325,7 @@ final class Launchers
         $this->wake();
     }
 
-    /**
-     * Removes launchers that refuse the last CONFIGURE frame, because the largest share in it is above the limit of a
-     * launcher, `$maxConcurrency`. Otherwise, their REFUSED frames could arrive later, and would fail new commands.
-     */
+    /** Removes launchers that refuse their last share. Otherwise, late REFUSED frames would fail new commands. */
     private function removeRefusing(int $maxConcurrency, int $concurrency): void
     {
         foreach ($this->launchers as $launcher) {

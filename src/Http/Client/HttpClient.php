@@ -316,8 +316,7 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
 
             throw InvalidRequestException::ofBody($request, $unreadable);
         } finally {
-            // In a fork, the count begins with 0 and does not include this call of the parent process.
-            $this->runningCount -= $pid === getmypid() ? 1 : 0;
+            $this->runningCount -= $pid === getmypid() ? 1 : 0; // a fork does not count the calls of its parent
             $hasResponse ? null : $request->call->countFailure();
             $this->closing->wakeAll();
         }

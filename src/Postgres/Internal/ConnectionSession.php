@@ -192,8 +192,7 @@ final class ConnectionSession implements SessionLender
     }
 
     /**
-     * Calls `$then` now, unless another fiber is ending the borrower's transaction. In that case, {@see release()}
-     * calls `$then` when the transaction has ended.
+     * Calls `$then` now. While another fiber is ending the borrower's transaction, {@see release()} calls it instead.
      *
      * @param \Closure(): void $then
      */
@@ -368,10 +367,7 @@ final class ConnectionSession implements SessionLender
         return !$this->isKilled && ($this->sharedStatements > 0 || $this->pausedCalls > 0 || $this->mutex->isLocked);
     }
 
-    /**
-     * Refuses COMMIT or ROLLBACK with AND CHAIN. Such a statement ends the transaction and begins another one. So the
-     * transaction status would stay "open", and {@see trackTransaction()} would not notice the end.
-     */
+    /** Refuses COMMIT or ROLLBACK with AND CHAIN. The transaction that it begins would hide the end of this one. */
     private function refuseChain(string $sql): void
     {
         if ($this->isTransaction && SessionChanges::chainsTransactions($sql)) {

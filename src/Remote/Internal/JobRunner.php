@@ -109,7 +109,6 @@ final class JobRunner
     /** @return int highest sequence number of a job that the pool can receive before the next request */
     public function lastStartableNumber(int $lastReserved): int
     {
-        // If no job waits, the pool gets the next claimed jobs until it is full. Their numbers follow $lastReserved.
         return $this->waiting === []
             ? max($this->lastPooledNumber, $lastReserved + $this->poolCapacity() - \count($this->jobs))
             : $this->lastPooledNumber;
