@@ -350,8 +350,17 @@ final class ShellLineScanner
                 ? $this->beginConstruct(self::PARAMETER_EXPANSION)
                 : $this->markUnclear('after ${'),
             '$[' => $this->markUnclear('after $['),
+            '$$' => $this->readProcessId($text, $at),
             default => 2,
         };
+    }
+
+    /** Scans $$. In double quotes, bash takes the second $ of $$(, $${ and $$[ for the beginning of an expansion. */
+    private function readProcessId(string $text, int $at): int
+    {
+        return preg_match('/\G[({[]/', $text, offset: $at + 2) === 1
+            ? $this->markUnclear('after $$ and a bracket', 2)
+            : 2;
     }
 
     private function beginCommandSubstitution(): int

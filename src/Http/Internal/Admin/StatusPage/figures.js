@@ -95,7 +95,6 @@ const compare = (now, before) => {
     time: now.time,
     open: now.connections,
     inFlight: now.inFlight,
-    sending: now.sending,
     lag: Math.max(0, ...now.processes.map(process => process.lag)),
     maxLag: Math.max(0, ...now.processes.map(process => process.maxLag)),
     memory: sum(now.processes.map(process => process.memory)),

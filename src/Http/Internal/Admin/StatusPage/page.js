@@ -18,7 +18,6 @@ const charts = [
   new Chart('chart-connections', 'Connections', [
     { name: 'open', key: 'open', tone: 'a' },
     { name: 'requests in flight', key: 'inFlight', tone: 'b' },
-    { name: 'responses being sent', key: 'sending', tone: 'calm' },
   ], { scale: linear(10), format: whole }),
   new Chart('chart-lag', 'Event loop lag', [
     { name: 'now', key: 'lag', tone: 'a' },

@@ -216,6 +216,9 @@ final class CommandTemplateTest extends TestCase
         yield 'a subscript with another' => ['x[1 + y[0] + {}]=1', '{} inside x[...]'];
         yield 'a subscript in an array' => ['x=([{}]=1)', '{} after =('];
         yield 'a test of bash' => ['[[ {} -eq 1 ]]', '{} after [['];
+        yield 'a process id before a parenthesis' => ['echo "$$({})"', '{} after $$ and a bracket'];
+        yield 'a process id before a brace' => ['echo "$${" {}', '{} after $$ and a bracket'];
+        yield 'a process id before a bracket' => ['echo "$$[" {}', '{} after $$ and a bracket'];
         yield 'a double parenthesis' => ['((x)); echo {}', '{} after (('];
     }
 
