@@ -70,18 +70,23 @@ final class ArgumentSize
     }
 
     /**
-     * Returns exec's limit: a quarter of the stack limit, but at most {@see MAX_TOTAL_BYTES}, minus a page. If the
-     * stack limit is unknown, it is assumed to be 8 MiB, as usual.
+     * Returns exec's limit for all arguments and variables together, in bytes: a quarter of the stack limit, but at
+     * most {@see MAX_TOTAL_BYTES}. Returns null if the stack limit is unknown.
      */
-    private static function limit(): int
+    public static function totalBytes(): ?int
     {
         $stack = \function_exists('posix_getrlimit') ? (posix_getrlimit()['soft stack'] ?? null) : null;
-        $quarter = match (true) {
-            \is_int($stack) => intdiv($stack, 4),
-            $stack === 'unlimited' => self::MAX_TOTAL_BYTES,
-            default => 2 << 20,
-        };
 
-        return min(self::MAX_TOTAL_BYTES, $quarter) - 4096;
+        return match (true) {
+            \is_int($stack) => min(intdiv($stack, 4), self::MAX_TOTAL_BYTES),
+            $stack === 'unlimited' => self::MAX_TOTAL_BYTES,
+            default => null,
+        };
+    }
+
+    /** Returns exec's limit minus a page. An unknown stack limit is assumed to be 8 MiB, as usual. */
+    private static function limit(): int
+    {
+        return (self::totalBytes() ?? 2 << 20) - 4096;
     }
 }

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Cli\Internal\Run\Input;
 
 use Spindle\Internal\Launcher\Environment;
+use Spindle\Internal\Launcher\Process\ArgumentSize;
 
 /** The largest command that the system runs: see execve(2), "Limits on size of arguments and environment". */
 final class CommandLimit
@@ -18,8 +19,7 @@ final class CommandLimit
      */
     public const PACKED_BYTES = 1 << 17;
 
-    /** Bounds for arguments plus environment, in bytes. Between these bounds, Linux allows 1/4 of the stack's limit. */
-    private const MAX_BYTES = 6 << 20;
+    /** Bytes that Linux always allows for arguments plus environment, however small the stack's limit is. */
     private const MIN_BYTES = 1 << 17;
 
     /** Bytes that a command leaves free, as POSIX requires of xargs: a program may add variables to its environment. */
@@ -43,12 +43,7 @@ final class CommandLimit
     /** Returns the largest size of a command in bytes: its words, each with a NUL byte and a pointer to the word. */
     public static function bytes(): int
     {
-        $stack = \function_exists('posix_getrlimit') ? (posix_getrlimit()['soft stack'] ?? null) : null;
-        $total = match (true) {
-            \is_int($stack) => max(self::MIN_BYTES, min(intdiv($stack, 4), self::MAX_BYTES)),
-            $stack === 'unlimited' => self::MAX_BYTES,
-            default => self::MIN_BYTES,
-        };
+        $total = max(self::MIN_BYTES, ArgumentSize::totalBytes() ?? 0);
         $environment = 0;
         foreach (Environment::variables() as $name => $value) {
             $environment += \strlen("{$name}={$value}") + 1 + self::POINTER_BYTES;
