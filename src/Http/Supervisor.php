@@ -186,6 +186,7 @@ final class Supervisor implements Lifecycle
         return $this->runningPid === getmypid();
     }
 
+    /** @return int 0, or the number of the second signal */
     private function serve(): int
     {
         RequestFunctions::logTo($this->logger);

@@ -31,6 +31,7 @@ class QueryException extends \RuntimeException implements PostgresException
      * @param string $severity ERROR, FATAL or PANIC
      * @param string|null $hint suggestion of the server
      * @param int|null $position number of the character where the error is in the statement, starting at 1
+     * @param string|null $constraint name of the violated constraint
      * @param string|null $routine function in the server's source code that reported the error
      *
      * @see https://www.postgresql.org/docs/current/errcodes-appendix.html

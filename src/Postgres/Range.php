@@ -28,7 +28,11 @@ final readonly class Range
     /** Whether the range contains no value. If true, both bounds are null, which then does not mean "no bound". */
     public bool $empty;
 
-    /** @param bool $empty whether the range contains no value; if true, the bounds are ignored */
+    /**
+     * @param mixed $lower null for no bound
+     * @param mixed $upper null for no bound
+     * @param bool $empty whether the range contains no value; if true, the bounds are ignored
+     */
     public function __construct(
         #[\SensitiveParameter]
         mixed $lower = null,

@@ -77,6 +77,7 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
      * Sends a GET request, and returns the response when its head has arrived.
      *
      * @param array<string, string|list<string>> $headers
+     * @param RequestOptions|null $options null for the client's options
      *
      * @throws HttpClientException when there is no response
      * @throws CancelledException
@@ -134,6 +135,8 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
 
     /**
      * Sends a PSR-7 request as {@see sendRequest()} does, but with the given options and cancellation.
+     *
+     * @param RequestOptions|null $options null for the client's options
      *
      * @throws HttpClientException when there is no response, or the method, the URL or a header is invalid
      * @throws CancelledException

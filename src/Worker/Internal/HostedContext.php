@@ -64,10 +64,10 @@ final class HostedContext implements Context, ContextEvents
     private string $stderr = '';
 
     /**
-     * @param string                                  $kind      fork or thread
+     * @param string                                  $kind        fork or thread
      * @param \Closure(ContextEvents): ProcessContext $createHostContext
      * @param float                                   $gracePeriod seconds between SIGTERM and SIGKILL
-     * @param string                                  $advice    for the message if the host cannot start; may be empty
+     * @param string                                  $advice      for the message if the host can't start; may be empty
      */
     public function __construct(
         private readonly ContextEvents $events,

@@ -232,6 +232,7 @@ final class OutcomeHandler
         }
     }
 
+    /** @return bool whether the task gets another attempt */
     private function retryIfAllowed(Batch $batch, int $index, \Throwable $failure, bool $crashed): bool
     {
         $task = $batch->tasks[$index];

@@ -29,7 +29,7 @@ final class ProcessContext implements Context, LauncherEvents
     private readonly array $command;
 
     /**
-     * @param list<string> $options options for PHP
+     * @param list<string> $options     options for PHP
      * @param float        $gracePeriod seconds between SIGTERM and SIGKILL
      *
      * @throws \ValueError when the path of PHP or an option contains NUL

@@ -17,10 +17,10 @@ final class StartOptions
     private const LOCAL = ['nice', 'work-dir', 'term-seq', 'load', 'memfree', 'noswap'];
 
     /**
-     * @param float                 $delay     minimum time between two starts, in seconds
+     * @param float                 $delay       minimum time between two starts, in seconds
      * @param float                 $gracePeriod seconds between SIGTERM and SIGKILL for a job that is ended
-     * @param CommandTransport|null $transport runs the jobs on other machines; null to run the jobs on this machine
-     * @param MachineLimits|null    $machine   checks whether the machine has room for another job; null for no limits
+     * @param CommandTransport|null $transport   runs the jobs on other machines; null to run the jobs on this machine
+     * @param MachineLimits|null    $machine     checks whether the machine has room for another job; null for no limits
      */
     private function __construct(
         public readonly JobsOption $jobs,
@@ -52,7 +52,7 @@ final class StartOptions
             JobsOption::parse($given->text('jobs') ?? $default),
             TimeLimit::parse($given->text('timeout')),
             $given->duration('delay') ?? 0.0,
-            self::grace($given),
+            self::gracePeriod($given),
             JobEnvironment::of($given, $words, $input->strings),
             self::transport($given),
             MachineLimits::of($given),
@@ -60,7 +60,7 @@ final class StartOptions
     }
 
     /** Returns the pause of --termseq between SIGTERM and SIGKILL, in seconds. */
-    private static function grace(GivenOptions $given): float
+    private static function gracePeriod(GivenOptions $given): float
     {
         $sequence = $given->text('term-seq');
         if ($sequence === null) {

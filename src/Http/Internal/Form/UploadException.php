@@ -41,6 +41,7 @@ final class UploadException extends \RuntimeException implements SpindleExceptio
         return new self('The uploaded file is not available any more, because the request has ended');
     }
 
+    /** @param int $error one of UPLOAD_ERR_* */
     public static function notUploaded(int $error): self
     {
         return new self(

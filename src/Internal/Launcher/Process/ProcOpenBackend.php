@@ -375,6 +375,7 @@ final class ProcOpenBackend implements Backend
         }
     }
 
+    /** @return int number of bytes that were read */
     private function read(LauncherJob $job, int $descriptor): int
     {
         $pipe = $job->pipes[$descriptor];

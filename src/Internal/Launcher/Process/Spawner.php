@@ -283,6 +283,7 @@ final class Spawner
         return $this->actions[$key] = $actions;
     }
 
+    /** @return int error number; 0 on success */
     private function spawn(string $path, LauncherJob $job): int
     {
         return $this->c->posix_spawn(

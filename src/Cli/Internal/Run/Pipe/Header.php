@@ -24,7 +24,11 @@ final class Header
      */
     private function __construct(private readonly string $pattern, private readonly int $lines) {}
 
-    /** @throws UsageException */
+    /**
+     * @return self|null null for no header
+     *
+     * @throws UsageException
+     */
     public static function parse(?string $value): ?self
     {
         $text = $value === ':' ? '1' : $value ?? '0';
