@@ -43,8 +43,8 @@ final class ItemStream
     public function __destruct()
     {
         if (!$this->isEnded) {
-            // At the end of the script, PHP may call other destructors after this one. Without the exception, a
-            // destructor that reads the generator would wait for items that never arrive.
+            // At the end of the script, PHP may call other destructors after this one. A destructor that reads the
+            // generator gets this exception. Otherwise, the destructor would wait for items that never arrive.
             $this->fail(ExecutorClosedException::destroyed(...));
             $this->source->release();
         }
@@ -94,7 +94,7 @@ final class ItemStream
                     $this->acknowledge($size);
                 } else {
                     // A reader that keeps the item can count it again with ResultBudget::forceAcquire(). The release is
-                    // deferred, so that this call comes first.
+                    // deferred until after forceAcquire(), because it would let waiting results use these bytes.
                     EventLoop::defer(fn() => $this->budget->release($budgeted));
                 }
                 $item = $this->source->decode($bytes);
@@ -115,7 +115,7 @@ final class ItemStream
             if ($this->ownerPid !== getmypid()) {
                 throw ExecutorClosedException::forked();
             }
-            $this->changed->wait(owner: $this); // otherwise PHP could destroy this stream and the fiber as garbage
+            $this->changed->wait(owner: $this); // without $this, PHP could destroy stream and fiber as garbage
         }
     }
 

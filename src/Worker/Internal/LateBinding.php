@@ -7,16 +7,16 @@ namespace Spindle\Worker\Internal;
 use Spindle\Internal\Warnings;
 
 /**
- * Finds out whether a closure depends on the class that `static` means. A worker creates each closure again, in the
- * class whose code contains the closure. In the new closure, `static` means that class, not a subclass. If the closure
- * calls `self::run()` or `parent::run()`, `static` in run() means the same class, so the code of run() is read, too.
+ * Finds out whether a closure depends on the class that `static` means (late static binding). A worker creates each
+ * closure again in the class whose code contains the closure. There, `static` means that class and not a subclass. A
+ * call of `self::run()` or `parent::run()` passes on the class of `static` to run(), so the code of run() is read, too.
  */
 final class LateBinding
 {
     /** Functions that return or forward the class that `static` means. */
     private const FUNCTIONS = ['get_called_class', 'forward_static_call', 'forward_static_call_array'];
 
-    /** A callable as a string, such as `'parent::run'`, or the beginning of such a string. */
+    /** A callable string, such as `'parent::run'`, or the text before the variable in `"parent::{$name}"`. */
     private const CALLABLE_PATTERN = '/^([\'"]?)(?:self|parent|static)::[\w\x80-\xff]*\1$/iD';
 
     private const MAX_CACHED_ANSWERS = 256;
@@ -36,11 +36,11 @@ final class LateBinding
     }
 
     /**
-     * Returns whether a call passes on the class that `static` means, and the called method depends on this class.
+     * Returns whether a call passes on the class that `static` means to a method that depends on this class.
      *
      * @param \ReflectionClass<object> $scope  class that contains the call
      * @param string                   $class  class name, as written in the source
-     * @param string                   $method as in the source; `$` or `{` begins a name that PHP computes
+     * @param string                   $method as in the source; begins with `$` or `{` if PHP computes the name
      * @param array<string, true>      $visited methods that are being read, by class and name
      */
     public static function isForwarded(

@@ -80,8 +80,8 @@ final class MapRun implements Source
 
     /**
      * @param iterable<mixed, mixed> $input
-     * @param bool $keepsFailures whether to yield a MapOutcome for each task, and to continue after failed tasks,
-     *     unless workers lack the code of the task
+     * @param bool $keepsFailures whether to yield a MapOutcome for each task, and to continue after failed tasks;
+     *     if workers lack the code of the task, the loop throws in any case
      */
     public function __construct(
         private readonly TaskDispatcher $dispatcher,

@@ -196,9 +196,9 @@ final class OutcomeHandler
 
     /**
      * Retries a task that threw, ended too late, or returned a value that can't be serialized. If the task gets no
-     * further attempt, the failure becomes its outcome. In that case, a later callback of the event loop unserializes
-     * the original exception, which may call methods of the exception's class. Before this callback, the pool marks the
-     * worker as free, so that these methods may use the pool or suspend their fiber.
+     * further attempt, the failure becomes its outcome, and the original exception is unserialized. That may call
+     * methods of the exception's class, which may use the pool or suspend their fiber. So a later callback of the event
+     * loop unserializes the exception. Before this callback, the pool marks the worker as free.
      *
      * @param \Closure(bool): \Throwable $createFailure its argument says whether to add the original exception
      */

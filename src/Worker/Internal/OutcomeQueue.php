@@ -76,7 +76,7 @@ final class OutcomeQueue
         return $isAtLimit;
     }
 
-    /** Returns whether map() must first yield an outcome that has not arrived: that of a task before task `$number`. */
+    /** Returns whether map() lacks the outcome of a task before task `$number`. Returns false for mapUnordered(). */
     public function lacksOutcomeBefore(int $number): bool
     {
         return $this->inOrder && $this->firstOpen < $number;
@@ -107,8 +107,9 @@ final class OutcomeQueue
 
     /**
      * Returns whether tasks of the batch may start although the queue is full. Only the batch with the first task that
-     * has no outcome may start, because map() must yield this outcome before all later results. While the loop can read
-     * earlier results, the batch may start only if the queue has less than twice {@see self::MAX_BYTES}.
+     * has no outcome may start, because map() must yield this outcome before all later results. If the loop has read
+     * all earlier results, the batch may start in any case, because the loop waits for this outcome. Otherwise, the
+     * batch may start only while the queue has less than twice {@see self::MAX_BYTES}.
      */
     public function needs(Batch $batch): bool
     {

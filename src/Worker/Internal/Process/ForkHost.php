@@ -10,8 +10,9 @@ use Spindle\Worker\Internal\ValueSerializer;
 use Spindle\Worker\Internal\WorkerProtocol;
 
 /**
- * The host: the process whose forks are workers. It has loaded the autoloaders and the bootstrap file. It inherits only
- * working directory, umask and environment of the pool. It only forks, sends signals, passes on output and waits.
+ * The host: the process whose forks are workers. The host has loaded the autoloaders and the bootstrap file. The host
+ * inherits only working directory, umask and environment of the pool's process. The host only forks, sends signals,
+ * passes on output and waits.
  */
 final class ForkHost
 {
@@ -21,7 +22,7 @@ final class ForkHost
 
     /**
      * Longest wait for the exit of a worker whose socket or standard error was closed. The wait has a limit, because a
-     * task may have closed one of these although the worker continues.
+     * task may have closed the socket or the standard error although the worker continues.
      */
     private const EXIT_TIMEOUT_MILLISECONDS = 50;
 
@@ -56,9 +57,9 @@ final class ForkHost
     public function run(): ?array
     {
         set_error_handler(null); // otherwise, a handler of the bootstrap file could throw, in spite of `@`
-        // A SIGCHLD just before stream_select() does not end the wait. In this case, the wait ends when the worker's
-        // standard error is closed, or when the pool sends REAP because the worker's socket is closed. If another
-        // process keeps the standard error and the socket open, the wait ends after CHECK_INTERVAL.
+        // A SIGCHLD just before stream_select() does not interrupt stream_select(). In this case, stream_select()
+        // returns when the worker's standard error is closed, or when the pool sends REAP because the worker's socket
+        // is closed. If another process keeps both open, stream_select() returns after CHECK_INTERVAL.
         pcntl_async_signals(true);
         pcntl_signal(\SIGCHLD, static fn() => null, false);
         $this->link->send(WorkerProtocol::READY, 0, '');
@@ -232,7 +233,6 @@ final class ForkHost
         }
     }
 
-    /** Reports all workers that have exited. */
     private function reap(): void
     {
         while (($pid = pcntl_waitpid(-1, $status, \WNOHANG, $usage)) > 0) {

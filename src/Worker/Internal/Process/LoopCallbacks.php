@@ -14,8 +14,8 @@ use Revolt\EventLoop\Internal\DriverCallback;
 /**
  * Removes callbacks that a task leaves in the event loop, so that they do not make the next task fail. Cancels only
  * timers and deferred callbacks that would keep the loop running. Unreferenced callbacks stay, because libraries may
- * need them, such as for open connections. Spindle's own timers stay, because the next tasks can use the same objects,
- * such as a pool. Runs queued calls, such as of `Amp\async()`, until each call has ended or waits.
+ * need them, for example for open connections. Spindle's own timers stay, because the next tasks can use the same
+ * objects, such as a pool. Runs queued calls, for example of `Amp\async()`, until each call has ended or waits.
  */
 final class LoopCallbacks
 {

@@ -32,7 +32,6 @@ final class PoolLink implements FrameHandler
     /** @var \SplQueue<array{int, int, string}> frames after $next */
     private readonly \SplQueue $later;
 
-    /** Whether no further frame can be read. */
     private bool $isEnded = false;
 
     /** Frame that the pool must send first, as its answer to {@see greet()}; null when this frame has arrived. */
@@ -48,7 +47,7 @@ final class PoolLink implements FrameHandler
     /** Connects to an abstract Unix socket. Returns null if no process listens, or the accept queue stays full. */
     public static function connect(string $name): ?self
     {
-        // The new stream gets its read timeout from this setting. -1 means none, because a worker may wait for days.
+        // The new stream gets its read timeout from this setting. -1 means no timeout: a worker may wait for days.
         $timeout = ini_set('default_socket_timeout', '-1');
         $end = hrtime(true) + self::CONNECT_TIMEOUT_NANOSECONDS;
         do {
@@ -113,7 +112,7 @@ final class PoolLink implements FrameHandler
         $this->next === null ? $this->next = $frame : $this->later->enqueue($frame);
     }
 
-    /** Returns whether bytes were read that {@see receive()} has not returned. */
+    /** Returns whether bytes were read that receive() has not returned. These bytes do not make the socket readable. */
     public function isBuffered(): bool
     {
         return $this->next !== null || !$this->frames->isEmpty();
@@ -146,7 +145,7 @@ final class PoolLink implements FrameHandler
         fclose($this->socket);
     }
 
-    /** Compares the first bytes with the expected frame. Uses no length in them: any process may have sent them. */
+    /** Compares the first bytes with the expected frame. Ignores their length field: any process may have sent it. */
     private function isWelcomedWith(string $welcome): bool
     {
         $bytes = '';

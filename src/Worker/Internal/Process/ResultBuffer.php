@@ -18,7 +18,7 @@ final class ResultBuffer
     /** Waiting results are sent when they have more bytes than this. */
     private const SEND_THRESHOLD_BYTES = 1 << 18;
 
-    /** @var list<bool|int|float|string|null> plain results that wait to be sent after all packed results */
+    /** @var list<bool|int|float|string|null> plain results that follow the results in $packed */
     public array $values = [];
 
     public bool $areIntegers = true;

@@ -13,7 +13,7 @@ final class TaskDecoder
 {
     private const MAX_CACHED_CALLABLES = 256;
 
-    /** Key of closure signatures. The property is static: a task that prints this object must not print the key. */
+    /** Key of closure signatures; static, so that a task that dumps this object does not print the key. */
     private static string $key = '';
 
     /** @var array<int, string> encoded callable of each map() call, by the id of the call */
@@ -56,7 +56,7 @@ final class TaskDecoder
     public function submittedTask(string $code, int $kind): \Closure
     {
         if ($kind !== WorkerProtocol::STRING) {
-            return $this->decode($code); // the callable may have state: TaskCode::encode() did not set $isPure
+            return $this->decode($code); // not cached: TaskCode::encode() did not set $isPure, so state is possible
         }
         if (\count($this->callables) >= self::MAX_CACHED_CALLABLES && !isset($this->callables[$code])) {
             $this->callables = [];
