@@ -101,8 +101,8 @@ final class GuzzlePromise implements PromiseInterface
     }
 
     /**
-     * If `$unwrap` is false, also waits until the callbacks have returned. Guzzle's own promises call `wait(false)`,
-     * and expect that the callbacks have settled them.
+     * If `$unwrap` is false, also waits until the callbacks have returned. A promise of Guzzle's own class calls
+     * `wait(false)` on a promise that it depends on, and expects that a callback of that promise has settled it.
      *
      * @throws CannotWaitException when PHP can't suspend the caller
      */
@@ -130,7 +130,7 @@ final class GuzzlePromise implements PromiseInterface
         }
     }
 
-    /** Calls wait() of a source of Guzzle's own class in another fiber, because some such promises settle only then. */
+    /** Calls wait() of a source of another class in another fiber. Some promises settle only if wait() is called. */
     private function awaitSource(): void
     {
         if ($this->source instanceof self) {
@@ -197,7 +197,7 @@ final class GuzzlePromise implements PromiseInterface
         if (\count($callbacks) === 1) {
             $callbacks[0]();
         } elseif ($callbacks !== []) {
-            await(array_map(async(...), $callbacks)); // concurrently, because a callback may wait for another
+            await(array_map(async(...), $callbacks)); // concurrently: a callback may wait for the outcome of another
         }
         $this->isFinished = true;
         $this->finished?->complete();
@@ -211,9 +211,9 @@ final class GuzzlePromise implements PromiseInterface
     }
 
     /**
-     * Runs Guzzle's task queue, which has the callbacks of Guzzle's own promises, in the next tick of the event loop.
-     * A fiber that waits for such a promise resumes before that tick, and runs the queue itself. So if a callback
-     * suspends, it suspends that fiber too. Otherwise, Guzzle would reject the promise before the callback settles it.
+     * Runs Guzzle's task queue, which has the callbacks of Guzzle's own promises, in the next turn of the event loop.
+     * A fiber in Guzzle's Promise::wait() resumes before that turn, and runs the queue itself. Then a callback that
+     * suspends also suspends wait(). Otherwise, wait() would reject the promise before the callback settles it.
      */
     private static function scheduleQueue(): void
     {

@@ -27,7 +27,7 @@ final class InflatedBody implements StreamInterface
     /** First bytes of each gzip member. A gzip body consists of one or more members. */
     private const MAGIC = "\x1f\x8b";
 
-    /** State of the current member; null before the first member, and after the end of each. */
+    /** State of the current member; null before the first member, and after the end of each member. */
     private ?\InflateContext $member = null;
 
     /** Whether the last member has ended, and bytes follow that are no gzip member. Such bytes are ignored. */
@@ -49,7 +49,7 @@ final class InflatedBody implements StreamInterface
     /** Exception that each read throws after all decompressed bytes were read. */
     private ?\Throwable $failure = null;
 
-    /** The {@see OutgoingRequest}. var_export() and an array cast do not show its fields. */
+    /** The {@see OutgoingRequest}. The wrapper hides the request from var_export() and from array casts. */
     private readonly \SensitiveParameterValue $request;
 
     /**
@@ -117,7 +117,7 @@ final class InflatedBody implements StreamInterface
         if ($this->eof()) {
             return '';
         }
-        $this->source->markUsed(); // many reads need no bytes from the source, so the source would look unused
+        $this->source->markUsed(); // because a read from $output alone does not mark the source as used
         $bytes = substr($this->output, $this->offset, $length);
         $this->offset += \strlen($bytes);
 

@@ -106,7 +106,7 @@ final class OriginConnector
             if (--$left < 0) {
                 throw NetworkException::because('the answer of the proxy is too long');
             }
-            // A line that ends with LF alone is malformed, so parse() refuses the answer.
+            // A line that ends with LF alone also ends the loop. The line is malformed, so parse() refuses the answer.
             $endsWithLf = str_ends_with($answer, "\n") && !str_ends_with($answer, "\r\n");
         } while (!$endsWithLf && !str_ends_with($answer, "\r\n\r\n"));
         try {

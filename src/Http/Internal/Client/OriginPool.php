@@ -24,7 +24,7 @@ final class OriginPool
     /** Interval of the timer that keeps the event loop running while a request waits, in seconds. */
     private const KEEP_RUNNING_INTERVAL = 60.0;
 
-    /** Texts for messages: the event that did not occur in time. STALLED is the event of {@see StallTimeout}. */
+    /** Texts for messages: the event that did not occur in time. Without STALLED, {@see StallTimeout} ends the wait. */
     private const FREE = 'a free connection';
     private const STALLED = 'a use of the connections';
 
@@ -172,8 +172,8 @@ final class OriginPool
             if ($usedAt >= $now) {
                 break;
             }
-            // The request's body may have no further bytes at present. Then the wait for the head of the response does
-            // not count as a use. Otherwise, a body that never continues could let other requests wait forever.
+            // While the source of a request's body has no further bytes, the wait for the head of the response does
+            // not count as a use. Otherwise, other requests could wait forever if the source never continues.
             $isPaused = $connection->isUploading && $connection->hasSent() && !$connection->isAnswered;
             $usedAt = max($usedAt, $connection->sentAt, $isPaused ? 0 : $connection->usedAt);
         }
@@ -310,8 +310,8 @@ final class OriginPool
     }
 
     /**
-     * Wakes the next waiting request if a connection is free or can be opened. That request may still wait because an
-     * earlier request was woken, but has not resumed yet.
+     * Wakes the next waiting request if a connection is free or can be opened. Until a request that was woken resumes,
+     * new requests wait even if a second connection is free.
      */
     private function wakeIfFree(): void
     {

@@ -33,7 +33,7 @@ final class OriginPools
     /** Seconds between two checks for connections that were idle for too long. */
     private const IDLE_CHECK_INTERVAL = 1.0;
 
-    /** Secret for hash_hmac(). The keys of $pools contain hashes of proxies' passwords, because dumps show the keys. */
+    /** Secret for hash_hmac(). Dumps show the keys of $pools, so these keys have only hashes of proxies' passwords. */
     private static ?string $hashKey = null;
 
     /** @var array<string, OriginPool> */

@@ -11,7 +11,7 @@ final readonly class ProxyBypass
 {
     private bool $hasAllHosts;
 
-    /** Host name in lower case and ASCII, which also matches its subdomains; '' if the entry is not a name. */
+    /** Host name in lower case and ASCII; '' if the entry is not a name. A name also matches its subdomains. */
     private string $name;
 
     private ?IpNetwork $network;

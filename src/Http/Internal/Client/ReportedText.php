@@ -7,7 +7,7 @@ namespace Spindle\Http\Internal\Client;
 use Psr\Http\Message\StreamInterface;
 use Spindle\Http\Internal\Message\ReadOnlyStream;
 
-/** A string as a request body that reports each read. So the first report shows that the request has a connection. */
+/** A string as a request body that reports each read. The first read begins once the request has a connection. */
 final class ReportedText implements StreamInterface
 {
     use ReadOnlyStream;

@@ -50,7 +50,7 @@ final class ResponseBody implements StreamInterface
     /** Exception that each further read throws. */
     private ?\Throwable $failure = null;
 
-    /** The {@see OutgoingRequest}. var_export() and an array cast do not show its fields. */
+    /** The {@see OutgoingRequest}. The wrapper hides the request from var_export() and from array casts. */
     private readonly \SensitiveParameterValue $request;
 
     /** @param ClientConnection|null $connection null once the body is complete or closed, or has failed */

@@ -19,16 +19,16 @@ final class SymfonyBody
 
     private const MAX_KEPT_BYTES = 1 << 20;
 
-    /** @var array<int, true> ids of resources with a suspended read. PHP does not allow a second read in this time */
+    /** @var array<int, true> ids of resources with a suspended read. Until it ends, PHP does not allow a second read */
     private static array $busy = [];
 
-    /** Copy that has replaced a resource or a form (an array); null before {@see copyResource()}. */
+    /** Copy of a resource or a form (an array), made by {@see copyResource()}; null before. */
     private ?TemporaryCopy $copy = null;
 
     /** Stream of a resource that is seekable, and whose reads can't suspend; null for other bodies. */
     private readonly ?SymfonyFile $file;
 
-    /** Bytes read from a closure, or from a resource without `$file`; null if too many, or if redirects are ignored. */
+    /** Bytes returned by read(), for a request after a redirect; null if too many, or if redirects are ignored. */
     private ?string $kept;
 
     /** Number of bytes that {@see read()} has returned, whether they are kept or not. */
@@ -36,7 +36,7 @@ final class SymfonyBody
 
     private bool $hasEnded = false;
 
-    /** Whether a fiber is in {@see read()}. The fiber may be the upload of an earlier request that was redirected. */
+    /** Whether a fiber is in {@see read()}. After a redirect, the upload of the earlier request may still read. */
     private bool $isReading = false;
 
     /** Exception that each further read throws. */
@@ -83,7 +83,7 @@ final class SymfonyBody
     }
 
     /**
-     * Returns the whole body for the next request.
+     * Returns the whole body for the first request, or for a request that follows a redirect.
      *
      * @param \Closure(int): void $onSent gets the number of bytes of each piece. Its first call, perhaps with 0, means
      *     that the request has a connection

@@ -41,8 +41,8 @@ final class SymfonyFile implements StreamInterface
     {
         $position = (int) ftell($resource);
         [$start, $left] = self::$reads[get_resource_id($resource)] ?? [$position, $position];
-        // A read for another request may have moved the position of the resource. If the position has not changed since
-        // that read, only Spindle has moved it. Then both bodies begin at the same place.
+        // If the resource is still at the position after the last read for another request, the caller has not moved
+        // it. Then this body begins where the body of that request begins.
         $this->start = $position === $left ? $start : $position;
     }
 

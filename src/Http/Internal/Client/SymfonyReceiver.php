@@ -20,8 +20,8 @@ use function Amp\async;
 
 /**
  * Receives a response for Symfony in a separate fiber. The fiber holds no reference to the {@see SymfonyResponse}. So
- * PHP destroys the SymfonyResponse and its canary when the caller drops the response. Then one of their
- * destructors calls {@see detach()} or {@see end()}.
+ * PHP destroys the SymfonyResponse and its Canary when the caller drops the response. (A Canary is an object of Symfony
+ * that runs a closure in its destructor.) One of the two destructors calls {@see detach()} or {@see end()}.
  *
  * @phpstan-type Info array{
  *     response_headers: list<string>,
@@ -50,21 +50,21 @@ final class SymfonyReceiver
     private readonly DeferredCancellation $cancellation;
 
     /**
-     * @var DeferredFuture<null>|null completed when the head has arrived; has an error if the request failed before.
-     *      {@see end()} sets this property to null. Otherwise, the trace of the error could keep the request in memory,
-     *      because the trace refers to the request and to this object
+     * @var DeferredFuture<null>|null completed when the head has arrived; has an error if the request failed earlier.
+     *      {@see end()} sets this property to null, because the trace of the error refers to the request and to this
+     *      object. Such a cycle could keep the request in memory
      */
     private ?DeferredFuture $head;
 
     /** @var Future<null>|null wait for the head of a destroyed response; null before {@see continueDetached()} */
     private ?Future $detached = null;
 
-    /** Notified once {@see SymfonyState} is half empty. {@see receive()} waits for this while SymfonyState is full. */
+    /** Condition on which {@see receive()} waits while SymfonyState is full; notified once half of it is empty. */
     private readonly Condition $taken;
 
     /**
-     * Exception that on_progress has thrown; null if there is none. on_progress is also called when a piece of the
-     * request's body is read. HttpClient would then throw another exception, so {@see run()} reports this one.
+     * Exception that on_progress has thrown; null if there is none. If on_progress throws while HttpClient reads the
+     * request's body, HttpClient throws another exception. {@see run()} reports the exception of on_progress instead.
      */
     private ?\Throwable $thrown = null;
 
@@ -109,7 +109,7 @@ final class SymfonyReceiver
 
     /**
      * Lets the request run until the head arrives, although its response is being destroyed. Logs a warning if the
-     * request fails or the status is 300 or more. The destructor calls this only if it can't wait.
+     * request fails or the status is 300 or more. A destructor calls this only if it can't wait for the head.
      */
     public function detach(?LoggerInterface $logger): void
     {
@@ -137,8 +137,8 @@ final class SymfonyReceiver
     }
 
     /**
-     * Lets the request continue like {@see detach()}, but does not copy its body. The caller must keep the body's
-     * resource unchanged. A further call returns the same future.
+     * Lets the request continue like {@see detach()}, but does not copy the request's body. So the body's resource must
+     * stay unchanged. A further call returns the same future.
      *
      * @return Future<null> completed when the head has arrived, or a failure was logged
      */
@@ -184,12 +184,12 @@ final class SymfonyReceiver
     private function cancel(): void
     {
         $this->cancellation->cancel();
-        $this->releaseBody(); // now: the caller may use the resource before the request's fiber runs
+        $this->releaseBody(); // now, because the caller may use the resource before the fiber of run() continues
     }
 
     private function releaseBody(): void
     {
-        if (!$this->isInFork()) { // a fork shares the position of a file with its parent
+        if (!$this->isInFork()) { // a seek in a fork also moves the file's position in its parent
             $this->transfer?->body->release();
         }
     }
