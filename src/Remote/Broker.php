@@ -52,13 +52,13 @@ interface Broker
     public function submit(string $queue, array $jobs, int $maxJobs, string $mailbox, bool $checkIds): SubmitResult;
 
     /**
-     * Looks up the results of jobs by their ids. Makes a mailbox (a channel for messages to a caller) receive those
-     * that do not exist yet.
+     * Looks up the outcomes of jobs by their ids. If a job has no outcome yet, the mailbox (a channel for messages to a
+     * caller) receives the outcome later.
      *
-     * If {@see submit()} did not add a job, only the {@see SubmitResult} has the reason. Then attach() reports the job
-     * as unknown or, after a conflict, reports the different job that already had the id. If agents refuse a job,
-     * because they can't read or verify it, the job becomes a dead letter, and its outcome is the refusal. Unlike
-     * {@see status()}, this method does not distinguish waiting jobs from running jobs.
+     * If {@see submit()} did not add a job, only the {@see SubmitResult} has the reason. For such a job, attach()
+     * reports that the job is unknown or, after a conflict, reports the different job that already had the id. If
+     * agents refuse a job, because they can't read or verify it, the job becomes a dead letter, and its outcome is the
+     * refusal. Unlike {@see status()}, this method does not distinguish waiting jobs from running jobs.
      *
      * @param list<string> $ids at most 4,000
      *
@@ -70,8 +70,8 @@ interface Broker
 
     /**
      * Cancels jobs. An unclaimed job is removed. The owner of a claimed job receives a request to cancel the job. A
-     * generated id, which begins with the name of the submitter's mailbox, is known only to the submitter. After the
-     * submitter has cancelled such a job, no caller needs its outcome, so the broker may drop the outcome early.
+     * generated id begins with the name of the submitter's mailbox, and only the submitter knows the id. After a job
+     * with such an id is cancelled, no caller needs the job's outcome, so the broker may drop the outcome early.
      *
      * @param list<string> $ids at most 4,000
      *
@@ -106,10 +106,10 @@ interface Broker
      * Starts to open a mailbox, and returns immediately. The mailbox reconnects until it is closed.
      *
      * Messages that are sent while the mailbox has no connection are lost. So $onOpen is called after each new
-     * connection. Its argument is true if messages may have been lost. Then the caller can fetch outcomes with
-     * {@see attach()}. If the argument is false, the caller should not fetch outcomes, because attach() could return
-     * an outcome before the mailbox delivers earlier reports of the same job. For the first connection, the argument is
-     * usually false: the broker sends no job before it has tried to open that connection, so no message was lost.
+     * connection, with true if messages may have been lost. Then the caller can fetch outcomes with {@see attach()}. If
+     * the argument is false, the caller should not fetch outcomes, because attach() could return an outcome before the
+     * mailbox delivers earlier reports of the same job. For the first connection, the argument is usually false. The
+     * broker sends no job before it has tried to open that connection, so no message was lost.
      *
      * @param \Closure(MailboxMessage): void $onMessage
      * @param \Closure(bool): void           $onOpen
@@ -122,10 +122,10 @@ interface Broker
      * Takes or renews an owner's lease, by the engine's clock. Each call also makes a limited number of jobs claimable:
      * jobs whose delay is over, and jobs of leases that have ended. It also drops a limited number of old dead letters.
      *
-     * If no agent has renewed a lease for $lease seconds, the engine was probably not available. This call then extends
-     * the leases of other owners that have ended since the last renewal, until $lease / 2 seconds from now. So agents
-     * that still run can end their jobs and call {@see releaseLease()}, and these jobs do not count as crashed. A lease
-     * is not extended a second time before its owner renews it.
+     * If no agent of the queue has renewed its lease for $lease seconds, the engine was probably not available. Leases
+     * of other owners have perhaps ended since the last renewal, although their agents still run. This call extends
+     * these leases until $lease / 2 seconds from now. So the agents can end their jobs and call {@see releaseLease()},
+     * and these jobs do not count as crashed. A lease is not extended a second time before its owner renews it.
      *
      * @param float  $lease               seconds until the lease ends
      * @param bool   $isNew               true to take a new lease, false to renew the owner's lease
@@ -319,9 +319,9 @@ interface Broker
     public function repair(string $queue): int;
 
     /**
-     * Ends an owner's lease. The owner must end its running jobs before the call. Then other owners can claim its jobs:
-     * up to 1,000 jobs immediately, and the rest when other owners renew their leases. The release does not count as a
-     * crash of the jobs. Does nothing if the owner has no lease.
+     * Ends an owner's lease. The owner must end its running jobs before the call. After the call, other owners can
+     * claim the jobs of this lease: up to 1,000 jobs immediately, and the rest when other owners renew their leases.
+     * The release does not count as a crash of the jobs. Does nothing if the owner has no lease.
      *
      * @throws BrokerException
      */

@@ -37,8 +37,8 @@ final class AgentPools
     private ?CommandPool $commands = null;
 
     /**
-     * @param \Closure(\Closure(mixed): void): Executor $createPool creates the executor of tasks, which must pass the
-     *                                                              reports of tasks to the closure that it receives
+     * @param \Closure(\Closure(mixed): void): Executor $createPool creates the executor, which must pass the reports of
+     *                                                              tasks to the closure that $createPool receives
      * @param int                                       $maxCommands maximum number of concurrent commands
      * @param float                                     $gracePeriod seconds between SIGTERM and SIGKILL for a command
      * @param ResultBudget                              $budget     memory budget of results that are not settled yet

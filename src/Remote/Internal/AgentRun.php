@@ -161,7 +161,6 @@ final class AgentRun
         $this->finished->notify();
     }
 
-    /** Stops the agent, because it could verify none of the jobs that it has claimed. */
     public function stopUnverified(InvalidSignatureException $refusal): void
     {
         $this->refusal = $refusal;

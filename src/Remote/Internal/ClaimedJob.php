@@ -13,7 +13,7 @@ use Spindle\Internal\WeakTimer;
 use Spindle\Remote\Delivery;
 
 /**
- * A job that an agent has claimed. It is also the {@see Cancellation} with which the pool runs the task or command.
+ * A job that an agent has claimed, and the {@see Cancellation} with which the pool runs the job's task or command.
  *
  * The pool subscribes to this object when it gets the task, and unsubscribes when the task has ended. So this object
  * knows when a generator task has ended in its worker, even if the agent no longer reads the items.

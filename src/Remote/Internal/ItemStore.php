@@ -34,7 +34,8 @@ final class ItemStore
     {
         try {
             $result = $this->sendItems();
-        } catch (\Throwable $failure) { // no finally block: PHP also runs it in a destroyed fiber, which can't suspend
+        } catch (\Throwable $failure) {
+            // A finally block would also run when PHP destroys the fiber. But endTask() can't suspend that fiber.
             $this->endTask();
 
             throw $failure;

@@ -44,8 +44,9 @@ final class JobCancellations
     }
 
     /**
-     * Makes {@see send()} repeat unanswered cancellations, because the process ends before their answers arrive. If the
-     * engine lacks the Lua script of a request, it has not executed the request. The repetition sends the script too.
+     * Makes {@see send()} repeat unanswered cancellations, because the process ends before their answers arrive. An
+     * unanswered request may have had no effect, because the engine lacks its Lua script. The repetition sends the
+     * script too.
      */
     public function repeatUnanswered(): void
     {
@@ -74,8 +75,8 @@ final class JobCancellations
     }
 
     /**
-     * Sends the unsent cancellations. For each id, yields true if the engine has removed the job or does not know the
-     * job; otherwise false. Returns false when the engine is not available.
+     * Sends the unsent cancellations. For each job, yields the id and whether the engine has removed the job or does
+     * not know it. Returns false when the engine is not available.
      *
      * @return \Generator<int, array{string, bool}, mixed, bool>
      */
@@ -118,7 +119,7 @@ final class JobCancellations
         } catch (BrokerUnavailableException) {
             return null;
         } catch (BrokerException) {
-            return []; // The engine refuses the request: the jobs continue, and their waiters receive the outcomes.
+            return []; // The engine refuses the request, so the jobs continue, and their OutcomeReceivers get outcomes.
         }
     }
 }

@@ -141,7 +141,6 @@ final class JobExchange
         $this->releaseBudget($this->settlementBytes);
     }
 
-    /** Settles finished jobs and claims others, until there is nothing to send. */
     private function run(): void
     {
         $failures = 0;
@@ -152,7 +151,7 @@ final class JobExchange
                     if ($this->mayHaveMissedMessages) {
                         $this->isRequested = true;
                         $this->mayHaveMissedMessages = false;
-                        $this->recoverClaims(); // the run may fail during this call, so the loop checks for that
+                        $this->recoverClaims(); // the run may fail during this call, so the loop checks hasFailed()
                     } else {
                         $this->settleAndClaim();
                         $failures = 0;
@@ -217,7 +216,7 @@ final class JobExchange
         }
     }
 
-    /** @return list<Settlement> the first of $pending, together at most MAX_REQUEST_BYTES, or a single larger one */
+    /** @return list<Settlement> first entries of $pending: in total MAX_REQUEST_BYTES or less, or one larger entry */
     private function takeSettlements(): array
     {
         $size = 0;
@@ -256,12 +255,13 @@ final class JobExchange
     }
 
     /**
-     * Adds jobs of lost answers, and ends jobs whose cancellation was lost. Must not be called while a claim is
-     * unanswered, because this method would take the jobs of the coming answer for lost jobs.
+     * Adds claimed jobs that were in a lost answer. Ends cancelled jobs if the message about the cancellation was lost.
+     * Must not be called while a claim is unanswered, because the jobs of the coming answer would count as lost jobs.
      */
     private function recoverClaims(): void
     {
-        // If $this->pending settles an earlier claim of a job, the union keeps the current claim, from $this->jobs.
+        // A job is in both arrays if the agent has claimed the job again while the settlement of an earlier claim is
+        // pending. The union then keeps the number of the current claim, which $this->jobs has.
         $known = $this->jobs->claimNumbers() + array_column($this->pending, 'claimNumber', 'id');
         $deliveries = $this->run->broker->claimedJobs(
             $this->run->queue,

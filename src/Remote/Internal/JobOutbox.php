@@ -15,7 +15,7 @@ use Spindle\Remote\SubmitResult;
 
 /**
  * Submits jobs to a queue. Jobs that arrive while a request is pending go together into the next request. Senders with
- * different timeouts have separate requests, so that a short timeout is not exceeded.
+ * different broker retry timeouts have separate requests, so that no request is retried longer than its senders allow.
  */
 final class JobOutbox
 {
@@ -71,7 +71,7 @@ final class JobOutbox
         try {
             return $accepted->await();
         } catch (CannotWaitException $blocked) {
-            array_pop($this->submissions[$timeout]); // the last entry is of this call, because the loop has not run
+            array_pop($this->submissions[$timeout]); // the event loop has not run, so the last entry is of this call
 
             throw $blocked;
         } finally {
@@ -179,7 +179,7 @@ final class JobOutbox
         $offset = 0;
         foreach ($batch as [, $jobs, , $accepted]) {
             if (!$accepted->isCompleted()) { // otherwise, abandon() has already failed this call
-                // Only a dispatched job can be in conflict, and it is the only job of its submission.
+                // Only ids that callers give to dispatch() can be in conflict. A dispatch() call submits one job.
                 isset($conflicts[$offset])
                     ? $accepted->fail(JobConflictException::of($this->queue, Job::givenId($jobs[0]->id)))
                     : $accepted->complete(max(0, min(\count($jobs), $result->accepted - $offset)));

@@ -159,7 +159,6 @@ final class JobRunner
             : $job->startTimeLimit();
     }
 
-    /** Continues a generator task after a reader has taken items. */
     public function notify(string $id): void
     {
         ($this->jobs[$id] ?? null)?->notifyItemsTaken();
@@ -272,9 +271,9 @@ final class JobRunner
     }
 
     /**
-     * Refuses jobs that can't be verified. An agent that has never verified any job may have a wrong key, so it returns
-     * these jobs to the queue with a delay, so that its next claim gets other jobs. Before that claim, it pauses, each
-     * time twice as long as before. After MAX_REFUSED_CLAIMS such claims, the agent stops.
+     * Refuses jobs that can't be verified. But an agent that has never verified any job may have a wrong key. Such an
+     * agent returns these jobs to the queue with a delay, so that its next claim gets other jobs. Before that claim,
+     * the agent pauses, each time twice as long as before. After MAX_REFUSED_CLAIMS such claims, the agent stops.
      *
      * @param list<array{Delivery, InvalidSignatureException}> $refusals
      */

@@ -8,8 +8,9 @@ namespace Spindle\Remote\Internal;
 interface LastRequests
 {
     /**
-     * Records which jobs the application has cancelled. Called after its shutdown functions and before its destructors,
-     * because the destructor of Amp's DeferredCancellation also cancels jobs that the application did not cancel.
+     * Records which jobs the application has cancelled. Called after the application's shutdown functions and before
+     * its destructors. The reason is the destructor of Amp's DeferredCancellation: that destructor also cancels jobs
+     * that the application did not cancel.
      */
     public function noteCancellations(): void;
 

@@ -54,7 +54,6 @@ final class OutcomeBody
         return pack('CV', self::CANCELLED, 0);
     }
 
-    /** Returns the outcome of a job whose frame or result was refused. */
     public static function refused(
         InvalidSignatureException|ResultTooLargeException|PayloadTooLargeException $refused,
     ): string {

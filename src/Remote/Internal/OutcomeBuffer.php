@@ -70,7 +70,7 @@ final class OutcomeBuffer implements \Countable
         return [$outcome, $key, $id];
     }
 
-    /** @return list<string> ids of the dropped outcomes, except generators: {@see StoredItems} ends their tasks */
+    /** @return list<string> ids of dropped outcomes, except generators: {@see StoredItems} ends a generator's task */
     public function clear(): array
     {
         $frames = array_filter(
