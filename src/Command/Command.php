@@ -164,7 +164,7 @@ final class Command
      * A stream is read from its current position to its end. Close the stream only after the command has ended. The
      * pool reads a stream or an iterable as fast as the command reads its input. After the first read, the command is
      * not retried. If the code of an iterable runs other commands on the same pool, those commands need free slots. If
-     * the command that reads the iterable has the last slot, the iterable waits forever.
+     * the command with this input has the last slot, the iterable waits forever.
      *
      * @param string|resource|iterable<mixed, string>|null $input null for an empty input
      *

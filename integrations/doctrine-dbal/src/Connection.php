@@ -17,8 +17,8 @@ use Spindle\Postgres\PostgresPool;
 
 /**
  * Borrows a connection from the pool, and returns the connection when this object is destroyed. Doctrine's close()
- * drops Doctrine's reference to this object. Without close(), an EntityManager keeps this object until PHP collects
- * reference cycles.
+ * drops Doctrine's reference to this object. An EntityManager is part of a reference cycle. So without close(), the
+ * EntityManager keeps this object until PHP collects reference cycles.
  *
  * A Doctrine connection has one count of open transactions, so each fiber needs its own Doctrine connection. From
  * beginTransaction() to the end of the transaction, statements of another fiber throw a \LogicException.
@@ -31,7 +31,7 @@ final class Connection implements DriverConnection
     /** Statements that may change the types of parameters and columns of prepared statements. */
     private const CHANGES_SCHEMA = '~^\s*+(?:ALTER|CREATE|DROP)\b~i';
 
-    /** Statements that end a transaction, or set or end a savepoint. If one is not sent, {@see $isAborted} is set. */
+    /** Statements that end a transaction, or set or end a savepoint. A refusal of such a statement sets $isAborted. */
     private const TRANSACTION_CONTROL = '~^(?:\s|/\*.*?\*/)*+(?:COMMIT|ROLLBACK|SAVEPOINT|RELEASE)\b~is';
 
     /** Seconds between two collections of reference cycles, while a fiber waits for a connection. */
@@ -58,10 +58,10 @@ final class Connection implements DriverConnection
     private static ?\WeakMap $versions = null;
 
     /**
-     * Borrowed connections, by process id and by object id of the borrower. PHP destroys the objects of a reference
-     * cycle, and all objects at shutdown, in undefined order. The references here ensure that PHP destroys a
-     * PooledConnection only after its borrower has released it. Otherwise, the PooledConnection would report that it
-     * was not released.
+     * Borrowed connections, by process id and by id of the Connection object that borrowed them. PHP destroys the
+     * objects of a reference cycle, and all objects at shutdown, in undefined order. The references here ensure that
+     * PHP destroys a PooledConnection only after its Connection object has released it. Otherwise, the PooledConnection
+     * would report that it was not released.
      *
      * @var array<int, array<int, PooledConnection>>
      */
@@ -395,7 +395,7 @@ final class Connection implements DriverConnection
             }
             if ($hasOwnerEnded && !$this->isCounted) {
                 // Doctrine counts no transaction, so Doctrine's rollBack() would fail. A fiber other than the owner
-                // has called commit() or rollBack(). This call set $isAborted, so ROLLBACK precedes this statement.
+                // has called commit() or rollBack(). That call set $isAborted, so ROLLBACK is sent before $sql.
                 $this->owner = null;
 
                 return;

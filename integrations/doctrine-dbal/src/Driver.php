@@ -93,7 +93,7 @@ final class Driver extends AbstractPostgreSQLDriver
     ): void {
         $name = array_key_first(array_diff_key($options, self::OPTIONS));
         if ($name !== null) {
-            // The message omits a name with other characters, which may be a URL with a password by mistake.
+            // The message omits a name that is no plain word, because the name may be a URL with a password by mistake.
             $isPlain = preg_match('/^\w{1,32}$/D', (string) $name) === 1;
             throw new \InvalidArgumentException(
                 ($isPlain ? "The driver option \"{$name}\"" : 'A driver option') . ' is unknown. "pool" is a '

@@ -34,7 +34,7 @@ final class Exception extends AbstractException
     {
         [$message, $state] = match (true) {
             $failure instanceof QueryException => [$failure->getMessage(), $failure->sqlState],
-            // Hides the SQLSTATE with which the server ended the session: for 40001, Doctrine would report a deadlock.
+            // The SQLSTATE that ended the session is hidden: for 40001, Doctrine would report a deadlock, not a lost connection.
             $failure instanceof ConnectionLostException,
             $failure instanceof ConnectionClosedException => [self::LOST . ": {$failure->getMessage()}", null],
             $failure instanceof AuthenticationException,

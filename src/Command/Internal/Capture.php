@@ -7,7 +7,7 @@ namespace Spindle\Command\Internal;
 use Spindle\Command\StreamException;
 use Spindle\Internal\FreeMemory;
 
-/** Holds bytes, such as a command's output: in memory if they are few or one piece, else in an unlinked file. */
+/** Holds bytes, such as a command's output: in memory, or in an unlinked file if append() adds too many bytes. */
 final class Capture
 {
     private const PIECE_BYTES = 1 << 18;

@@ -17,7 +17,7 @@ final class CaptureStore
     /** Maximum bytes in memory of all outputs of a pool together. */
     private const MAX_POOL_MEMORY_BYTES = 64 << 20;
 
-    /** With more files, the lookahead is 0, and outputs move to shared files, because these need fewer descriptors. */
+    /** With more files than this, the lookahead is 0, and outputs move to shared files, to save descriptors. */
     private const FILES_THRESHOLD = 64;
 
     /** A shared file of this size gets no more outputs. PHP closes the file when no result refers to it any more. */

@@ -37,7 +37,6 @@ interface CommandBackend
     /** Returns the number of bytes that wait for {@see flush()}, or for space in the pipes to the launchers. */
     public function unsentBytes(): int;
 
-    /** Sends queued commands and requests. */
     public function flush(): void;
 
     /** @return array<int, PendingCommand> all pending commands, by id */

@@ -330,7 +330,7 @@ final class CommandDispatcher implements AttemptEvents
         $this->delayedStarts === null ? $this->onStartDue($pending) : $this->delayedStarts->add($pending);
     }
 
-    /** Assigns a command that waited in this process. If the assignment fails, the command's owner gets the reason. */
+    /** Gives the backend a command that waited in this process. If that fails, the command's owner gets the reason. */
     public function onStartDue(PendingCommand $pending): void
     {
         try {

@@ -36,8 +36,8 @@ final class CommandRequest
             array_push($changes, ...self::workingDirectoryVariable($directory, $environment));
         }
         $strings = implode("\0", [$directory, $line ?? '', ...$changes, ...$arguments]);
-        // Each variable and each argument needs a pointer. Pointers are counted by the separators, because a string in
-        // $arguments can hold several arguments. $directory and $line need no pointer, so one separator is subtracted.
+        // $directory and $line need no pointer, so N strings need N - 2 pointers. N strings have N - 1 separators. The
+        // separators are counted, because an element of $arguments can hold several arguments.
         $pointers = self::POINTER_BYTES * (substr_count($strings, "\0") - 1);
         if (\strlen($strings) + $pointers > self::MAX_STRINGS_BYTES) {
             [$flags, $strings, $changes] = [LauncherProtocol::TOO_LARGE, "\0", []];
@@ -78,8 +78,8 @@ final class CommandRequest
     }
 
     /**
-     * Returns an absolute path, because the launcher has its own directory. Returns '' if the path is relative and the
-     * working directory was removed.
+     * Returns an absolute path, because the launcher has its own directory. Returns '' if the working directory of this
+     * process was removed, and `$directory` is relative or null.
      */
     private static function directory(?string $directory, string $current): string
     {

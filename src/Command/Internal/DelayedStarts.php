@@ -22,7 +22,7 @@ final class DelayedStarts
     /** @var \WeakReference<AttemptEvents> */
     private readonly \WeakReference $events;
 
-    /** @param float $delay seconds from one start to the next */
+    /** @param float $delay minimum seconds from one start to the next */
     public function __construct(private readonly float $delay, AttemptEvents $events)
     {
         $this->events = \WeakReference::create($events);

@@ -12,7 +12,7 @@ use Spindle\Internal\FileType;
 use Spindle\Internal\Launcher\LauncherProtocol;
 use Spindle\Internal\Warnings;
 
-/** Sends a command's input in pieces. Waits while INPUT_WINDOW or more bytes lack the launcher's acknowledgement. */
+/** Sends a command's input in pieces. Waits while LauncherProtocol::INPUT_WINDOW or more bytes are unacknowledged. */
 final class InputFeeder
 {
     private const MAX_PIECE_BYTES = 1 << 16;

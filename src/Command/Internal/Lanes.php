@@ -26,8 +26,9 @@ final class Lanes
     public function open(PendingCommandOwner $owner): int
     {
         $environment = Environment::variables();
+        // Consecutive lanes with equal environments share one array, because PHP compares an array with itself fastest.
         if ($environment !== $this->environment) {
-            $this->environment = $environment; // otherwise, lanes share an array, which PHP compares faster
+            $this->environment = $environment;
         }
         $this->environments[$owner] = $this->environment;
 
