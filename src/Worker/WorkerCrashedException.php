@@ -32,8 +32,8 @@ final class WorkerCrashedException extends TaskException
     /**
      * @param string|null $error PHP's fatal error; or why there is no result, if it is unknown how the worker ended
      * @param bool $isCrashLimit whether the task gets no retry only because it has ended too many workers
-     * @param int|null $lacking bytes of the task's data, if this data used up the worker's memory; otherwise null
-     * @param int $kept bytes that earlier tasks had kept, if the worker ran out of memory because of them; otherwise 0
+     * @param int|null $tooLargeBytes bytes of the task's data, if this data used up the worker's memory; otherwise null
+     * @param int $keptBytes bytes that earlier tasks had kept, if the worker ran out of memory because of them; otherwise 0
      */
     public static function died(
         ?int $exitCode,
@@ -45,8 +45,8 @@ final class WorkerCrashedException extends TaskException
         int $attempts,
         mixed $key,
         bool $isCrashLimit = false,
-        ?int $lacking = null,
-        int $kept = 0,
+        ?int $tooLargeBytes = null,
+        int $keptBytes = 0,
     ): self {
         $isEndKnown = $exitCode !== null || $signal !== null || $calledExit || $memoryPeak > 0;
         if (!$isEndKnown && $error !== null) {
@@ -63,7 +63,7 @@ final class WorkerCrashedException extends TaskException
             );
         }
         $how = match (true) {
-            $lacking !== null => "did not run: its worker ran out of memory for the task's data of {$lacking} bytes",
+            $tooLargeBytes !== null => "did not run: its worker ran out of memory for the task's data of {$tooLargeBytes} bytes",
             $error !== null => "died of a fatal error: {$error}",
             $signal !== null => "ended its worker by signal {$signal}" . self::hint($signal),
             $calledExit => "called exit({$exitCode})",
@@ -73,7 +73,7 @@ final class WorkerCrashedException extends TaskException
             . " {$how}"
             . self::afterAttempts($attempts, $isCrashLimit ? 'a task that has ended two workers is not retried' : '')
             . \sprintf('; memory peak %.1f MiB', $memoryPeak / (1 << 20))
-            . self::memoryAdvice((string) $error, $lacking !== null, $kept);
+            . self::memoryAdvice((string) $error, $tooLargeBytes !== null, $keptBytes);
         $tail = trim($stderr);
         $reported = (string) preg_replace('/^(.*) in .+:\d+$/sD', '$1', (string) $error);
         if ($tail !== '' && ($reported === '' || !str_contains($tail, $reported))) {
@@ -83,12 +83,12 @@ final class WorkerCrashedException extends TaskException
         return new self($message, $exitCode, $signal, $calledExit, $error, $stderr, $memoryPeak, $attempts, $key);
     }
 
-    private static function memoryAdvice(string $error, bool $isDataTooLarge, int $kept): string
+    private static function memoryAdvice(string $error, bool $isDataTooLarge, int $keptBytes): string
     {
         return match (true) {
             $isDataTooLarge => '; send less, such as the path of a file, ' . self::MEMORY_OPTION
                 . ". PHP reported: {$error}",
-            $kept > 0 => \sprintf('; earlier tasks had kept %.1f MiB in the worker', $kept / (1 << 20))
+            $keptBytes > 0 => \sprintf('; earlier tasks had kept %.1f MiB in the worker', $keptBytes / (1 << 20))
                 . '; release memory after each task, set WorkerPoolOptions(maxMemoryGrowthBytes:) to replace such a '
                 . 'worker, ' . self::MEMORY_OPTION,
             str_starts_with($error, 'Allowed memory size') => '; use less memory, ' . self::MEMORY_OPTION,

@@ -138,7 +138,7 @@ final class OriginPool
         }
     }
 
-    /** @param bool $isTimeout whether the time-out of the whole request is shorter than the limit of the wait */
+    /** @param bool $isTimeout whether the timeout of the whole request is shorter than the limit of the wait */
     private function failureOfWait(
         OutgoingRequest $request,
         RequestOptions $options,

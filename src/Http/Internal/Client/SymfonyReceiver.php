@@ -218,7 +218,7 @@ final class SymfonyReceiver
                         throw $this->thrown = $thrown;
                     }
                     if ($hadConnection) {
-                        $this->state->add($this->id); // prolongs the idle time-out of Symfony's stream()
+                        $this->state->add($this->id); // prolongs the idle timeout of Symfony's stream()
                     }
                 },
             );
@@ -263,9 +263,9 @@ final class SymfonyReceiver
     }
 
     /**
-     * Waits for the head. The idle time-out starts when the request gets a connection, sends bytes or ends a pause.
+     * Waits for the head. The idle timeout starts when the request gets a connection, sends bytes or ends a pause.
      *
-     * @throws \Throwable when the request fails, or its idle time-out has passed
+     * @throws \Throwable when the request fails, or its idle timeout has passed
      */
     private function awaitHead(): void
     {

@@ -82,7 +82,7 @@ final class SymfonyResponse implements ResponseInterface, StreamableInterface
             }
         };
         $this->state->openHandles[$id] = true;
-        $this->state->lastTimeout = null; // a time-out of earlier responses does not count for this response
+        $this->state->lastTimeout = null; // a timeout of earlier responses does not count for this response
         $receiver = new SymfonyReceiver(
             $state,
             $id,

@@ -171,7 +171,7 @@ final class SymfonyTransfer
             return new RequestOptions(
                 connectTimeout: $this->seconds('max_connect_duration')
                     ?? max($default->connectTimeout, $this->seconds('timeout') ?? 0.0),
-                firstByteTimeout: \INF, // the receiver or Symfony's own code applies the idle time-out
+                firstByteTimeout: \INF, // the receiver or Symfony's own code applies the idle timeout
                 readTimeout: \INF,
                 timeout: $timeout,
                 maxBodyBytes: $default->maxBodyBytes,

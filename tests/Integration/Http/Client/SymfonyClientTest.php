@@ -429,7 +429,7 @@ final class SymfonyClientTest extends HttpClientTestCase
         $client = new SymfonyClient();
         $state = (new \ReflectionProperty(SymfonyClient::class, 'state'))->getValue($client);
         \assert($state instanceof SymfonyState);
-        $state->lastTimeout = hrtime(true) / 1e9 - 100; // as after an idle time-out 100 seconds ago
+        $state->lastTimeout = hrtime(true) / 1e9 - 100; // as after an idle timeout 100 seconds ago
 
         self::assertSame('ok', $client->request('GET', $this->url('/'), ['timeout' => 50])->getContent());
     }
