@@ -33,7 +33,7 @@ final class WorkerCrashedException extends TaskException
      * @param string|null $error PHP's fatal error; or why there is no result, if it is unknown how the worker ended
      * @param bool $isCrashLimit whether the task gets no retry only because it has ended too many workers
      * @param int|null $tooLargeBytes bytes of the task's data, if this data used up the worker's memory; otherwise null
-     * @param int $keptBytes bytes that earlier tasks had kept, if the worker ran out of memory because of them; otherwise 0
+     * @param int $keptBytes bytes that earlier tasks had kept, if they used up the worker's memory; otherwise 0
      */
     public static function died(
         ?int $exitCode,
@@ -63,7 +63,8 @@ final class WorkerCrashedException extends TaskException
             );
         }
         $how = match (true) {
-            $tooLargeBytes !== null => "did not run: its worker ran out of memory for the task's data of {$tooLargeBytes} bytes",
+            $tooLargeBytes !== null => 'did not run: its worker ran out of memory for the task\'s data of '
+                . "{$tooLargeBytes} bytes",
             $error !== null => "died of a fatal error: {$error}",
             $signal !== null => "ended its worker by signal {$signal}" . self::hint($signal),
             $calledExit => "called exit({$exitCode})",
