@@ -39,8 +39,7 @@ final class Connection implements DriverConnection
 
     /**
      * Whether Doctrine's count of transactions and savepoints is wrong, because a statement was refused and not sent.
-     * In this case, statements throw until Doctrine ends its transaction. Then ROLLBACK is sent before the next
-     * statement.
+     * If so, statements throw until Doctrine ends its transaction. Then ROLLBACK is sent before the next statement.
      */
     private bool $isAborted = false;
 
