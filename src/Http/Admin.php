@@ -47,7 +47,7 @@ final readonly class Admin implements RequestHandlerInterface
     /**
      * Creates the handler for one or more servers of this process.
      *
-     * @throws \ValueError when servers have registered different statistics under the same name
+     * @throws \ValueError when the applications of two servers have different statistics with the same name
      */
     public static function of(HttpServer $server, HttpServer ...$more): self
     {
@@ -60,7 +60,7 @@ final readonly class Admin implements RequestHandlerInterface
         return new self($overview);
     }
 
-    /** Adds the status page. The page has a usage bar for each registered object that reports `in_use` and `max`. */
+    /** Adds the status page. Objects of {@see Application::$statistics} with `in_use` and `max` get a usage bar. */
     public function withStatusPage(): self
     {
         return new self($this->overview, new StatusPage(), $this->logger, $this->hosts);

@@ -51,7 +51,7 @@ final class AppException extends \RuntimeException implements SpindleException
     /**
      * @internal
      *
-     * @param string $source name of what returned the value: "app.php", or the container or factory in app.php
+     * @param string $source file, container or factory that returned the value, such as "The container in app.php"
      */
     public static function returned(string $app, string $source, mixed $value): self
     {
@@ -67,7 +67,7 @@ final class AppException extends \RuntimeException implements SpindleException
     /**
      * @internal
      *
-     * @param string $source name of what returned the closure: "app.php", or the container or factory in app.php
+     * @param string $source file, container or factory that returned the closure, such as "The container in app.php"
      * @param string $reason such as "needs 2 arguments"
      */
     public static function noHandler(string $app, string $source, string $reason): self

@@ -143,9 +143,9 @@ final class HttpServer implements Lifecycle
     /**
      * Stops accepting connections, answers the requests that have arrived, and returns when all connections have ended.
      *
-     * If requests are unfinished after the option `stopTimeout`, the server logs a warning with their number. If such a
-     * request has no response yet, the server sends the status 503. Then the server closes all connections. A handler
-     * that calls close() waits for itself, so its own request gets this 503.
+     * If requests are unfinished when the time of the option `stopTimeout` is over, the server logs a warning with
+     * their number. If such a request has no response yet, the server sends the status 503. Then the server closes all
+     * connections. A handler that calls close() waits for itself, so its own request gets this 503.
      *
      * In a fork of a process that has accepted connections, close() only closes the fork's copies of listening sockets.
      *
@@ -223,7 +223,7 @@ final class HttpServer implements Lifecycle
     /**
      * Runs the application's health checks concurrently. A check that is still running is not started again.
      *
-     * @return array<string, string|null> by the check's name: why it failed, or that it is late; null when it passed
+     * @return array<string, string|null> by name: why the check failed, or that it took over 0.7 s; null when it passed
      */
     public function runHealthChecks(): array
     {
@@ -231,7 +231,7 @@ final class HttpServer implements Lifecycle
     }
 
     /**
-     * @internal Returns what {@see runHealthChecks()} would return if all checks were late.
+     * @internal Returns what {@see runHealthChecks()} would return if no check ended in time.
      *
      * @return array<string, string>
      */
@@ -266,7 +266,7 @@ final class HttpServer implements Lifecycle
     }
 
     /**
-     * @internal Closes this server. Other processes accept the waiting and new connections of the same sockets. Each
+     * @internal Closes this server. Other processes accept the waiting and new connections of its sockets. Each
      * handler of this server still has its full handlerTimeout, even for the last request that arrives.
      *
      * @param float $idleGracePeriod replaces the option idleGracePeriod, but can't exceed idleTimeout or stopTimeout
@@ -282,7 +282,7 @@ final class HttpServer implements Lifecycle
     }
 
     /**
-     * @internal Returns the maximum seconds of {@see close()}, and those of {@see handOver()}. If a handler blocks the
+     * @internal Returns how many seconds {@see close()} and {@see handOver()} take at most. If a handler blocks the
      * event loop, both can take longer.
      *
      * @return array{float, float}
@@ -315,7 +315,7 @@ final class HttpServer implements Lifecycle
      * @internal Sets the function that closes output buffers which a handler has left open. Only a process that
      * captures all output in one buffer needs this function.
      *
-     * @param \Closure(): void $close called after a handler has returned, unless only this one buffer is open
+     * @param \Closure(): void $close called after a handler has returned, unless only the buffer of the process is open
      */
     public function closeOutputBuffersWith(\Closure $close): void
     {

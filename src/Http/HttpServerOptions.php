@@ -36,15 +36,15 @@ final readonly class HttpServerOptions
      * @param int   $minRate             minimum bytes per second of a request body, on average over $rateWindow; 408
      *                                   below; 0 for no minimum
      * @param float $rateWindow          period over which the server averages the rate for $minRate
-     * @param float $writeTimeout        how long a client may receive no byte of its response. The kernel reports
-     *                                   received bytes in steps of up to 64 KB, so a very slow client can exceed this
-     *                                   time although it receives bytes
+     * @param float $writeTimeout        how long the server waits for a client that receives no byte of its response.
+     *                                   The kernel reports received bytes in steps of up to 64 KB, so a very slow
+     *                                   client can exceed this time although it receives bytes
      * @param int   $maxRequests         requests per connection
-     * @param int   $maxConnections      open at the same time; fewer if the event loop or the descriptor limit allows
-     *                                   fewer. To accept more, the server closes connections that were idle longest. If
-     *                                   none is idle, it closes connections of slow clients. If none is slow either,
-     *                                   new connections wait in the kernel's queue, and each response ends its
-     *                                   connection
+     * @param int   $maxConnections      open at the same time; fewer if the event loop (with select()) or the
+     *                                   descriptor limit allows fewer. To accept more, the server closes connections
+     *                                   that were idle longest. If none is idle, it closes connections of slow
+     *                                   clients. If none is slow either, new connections wait in the kernel's queue,
+     *                                   and each response ends its connection
      * @param int|null $maxConnectionsPerAddress open at the same time from one IPv4 address or IPv6 /64 network; null
      *                                           for half of the connections that the process can have. Above this
      *                                           number, the server closes an idle or slow connection of the same

@@ -35,19 +35,18 @@ final readonly class HttpServerStatistics
      *     network had too many open connections
      * @param int $evictedConnections idle connections, and connections of slow clients, that the server closed to
      *     make room for other clients
-     * @param int $maxConnections how many connections can be open at present
+     * @param int $maxConnections current maximum number of open connections
      * @param bool $full whether new connections have waited for a second or more because there is no room for them
      * @param array<int, int> $answeredRequests requests that were answered, by status
      * @param array<int, int> $refusedRequests requests that the server refused before it called a handler, by status
-     * @param int $abandonedRequests requests that got no response, because the client or the server closed the
-     *     connection
+     * @param int $abandonedRequests requests without a response, because the client or server closed the connection
      * @param int $cutOffResponses responses that an exception has cut off after their head. They are also counted as
      *     answered, by their status
      * @param list<int> $durationCounts histogram of the time from a request's head to its response: the number of
-     *     responses in each bucket. Each response is in one bucket: the first whose bound is at least its time
+     *     responses in each bucket. A response counts only in the first bucket whose bound is at least this time
      * @param float $totalDuration sum of the times of all responses, in seconds
      * @param array<string, array{int, float, int}> $routes by name: number of responses, sum of their times in seconds,
-     *     number of errors: responses with a status of 500 or above, and responses that an exception has cut off
+     *     number of errors. A response is an error if its status is 500 or above, or if an exception has cut it off
      * @param float $lag seconds by which the event loop was late at the last measurement
      * @param float $maxLag maximum lag of the last minute
      * @param int $memory bytes that PHP has allocated

@@ -261,7 +261,7 @@ final class CookieJar implements \Countable
         if (preg_match('/^-?\d++$/D', $maxAge) === 1) {
             $now = time();
 
-            return $now + min((int) $maxAge, \PHP_INT_MAX - $now); // (int) turns a larger number into PHP_INT_MAX
+            return $now + min((int) $maxAge, \PHP_INT_MAX - $now); // (int) limits $maxAge to PHP_INT_MAX
         }
 
         return CookieDate::parse($attributes['expires'] ?? '') ?? \PHP_INT_MAX;

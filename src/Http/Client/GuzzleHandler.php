@@ -43,7 +43,7 @@ final class GuzzleHandler
     private const FAILURE_WITH_RESPONSE = 'GuzzleHttp\Exception\ResponseTransferException';
 
     /**
-     * Holds the cancellation of each response with the option `stream`, while the response's body exists. Without this
+     * Holds the cancellation of each request with the option `stream`, while the response's body exists. Without this
      * reference, PHP would destroy the DeferredCancellation, whose destructor cancels the request.
      *
      * @var \WeakMap<StreamInterface, DeferredCancellation>|null
@@ -116,8 +116,8 @@ final class GuzzleHandler
         DeferredCancellation $cancellation,
         RequestInterface $request,
     ): \Throwable {
-        // A promise that the application has cancelled is not pending. So PHP has cancelled this request: at the end of
-        // the script, PHP destroys the DeferredCancellation, whose destructor cancels the request.
+        // The promise is still pending, so the application has not cancelled it. PHP has cancelled the request: at the
+        // end of the script, PHP destroys the DeferredCancellation, whose destructor cancels the request.
         return $failure instanceof CancelledException && $cancellation->isCancelled()
             ? new ConnectException(
                 'PHP has destroyed the request, because the script has ended. Wait for the promise earlier, for example'
@@ -160,7 +160,7 @@ final class GuzzleHandler
         return $response !== null && $failure === null ? $response : throw $failure;
     }
 
-    /** Removes the Content-Length that Guzzle sets for a php://filter body, because it is the size before filtering. */
+    /** Removes the Content-Length that Guzzle sets for a php://filter body: the field has the size before filtering. */
     private static function withoutUnfilteredSize(RequestInterface $request): RequestInterface
     {
         $body = $request->getBody();

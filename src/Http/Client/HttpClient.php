@@ -168,7 +168,7 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
      * @param array<string, string|list<string>> $headers such as Last-Event-ID
      * @param string $method such as POST for the API of a language model
      * @param string|StreamInterface|RequestBody $body as for {@see request()}
-     * @param RequestOptions|null $options null for the client's options without the limits `timeout` and `readTimeout`
+     * @param RequestOptions|null $options null: the client's options without `timeout`, `readTimeout` and `decompress`
      *
      * @return \Generator<int, ServerSentEvent>
      *
@@ -210,8 +210,8 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
 
     /**
      * Refuses new calls, and waits until the running calls have returned. Also waits until each response's body was
-     * received, closed or dropped. If no fiber reads a body for 10 seconds, or for a shorter `readTimeout`, the client
-     * closes the connection of this body.
+     * received, closed or dropped. If no fiber reads a body for 10 seconds (or for `readTimeout` if that is shorter),
+     * the client closes the connection of this body.
      *
      * Cancellation: kills the client, as {@see self::kill()} does.
      *

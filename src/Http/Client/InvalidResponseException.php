@@ -11,8 +11,8 @@ use Spindle\Http\Internal\Client\OutgoingRequest;
 use Spindle\Internal\FreeMemory;
 
 /**
- * The response is malformed, exceeds a limit, needs more memory than the process has left, or is not the requested
- * stream of events.
+ * The response is malformed, exceeds a limit, needs more memory than the process has left, or is not the stream of
+ * events that {@see HttpClient::serverSentEvents()} needs.
  */
 final class InvalidResponseException extends \RuntimeException implements HttpClientException, NetworkExceptionInterface
 {

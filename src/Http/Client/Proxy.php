@@ -21,8 +21,8 @@ final class Proxy
     private const EXPECTED = 'must be an http:// URL, such as http://proxy:3128';
 
     /**
-     * @var array<string, Url|string> proxies by the scheme of the requested URL. Instead of a proxy that is not
-     *     supported, the array has the name of the variable or option that sets this proxy
+     * @var array<string, Url|string> proxies by the scheme of the requested URL. If a proxy is not supported, the
+     *     value is the name of the variable or option that sets this proxy
      */
     private array $proxies = [];
 
@@ -34,8 +34,8 @@ final class Proxy
      * @param string|null $https proxy for https:// URLs
      * @param list<string> $noProxy hosts that are reached without a proxy. An entry is a name (which includes its
      *     subdomains), an IP address, a network such as 10.0.0.0/8 or fd00::/8, or "*" for all hosts. A port after a
-     *     colon restricts an entry to that port. Names of URLs are not resolved, so an address as an entry does not
-     *     match a URL with a name. A string may have several entries, separated by commas or blanks
+     *     colon restricts an entry to that port. An address or network does not match a URL with a host name, because
+     *     the client does not resolve the name. A string may have several entries, separated by commas or blanks
      *
      * @throws \ValueError when a URL is malformed, or has another scheme than http
      */

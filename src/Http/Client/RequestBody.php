@@ -105,7 +105,7 @@ final readonly class RequestBody
             : self::stream(self::pieces($parts), $type);
     }
 
-    /** @return iterable<array{string, string|FormFile}> names and values of the fields that a value consists of */
+    /** @return iterable<array{string, string|FormFile}> name and value of each field that the form sends for $value */
     private static function fields(string $name, #[\SensitiveParameter] mixed $value, bool $repeatsNames): iterable
     {
         if (\is_array($value)) {
@@ -154,7 +154,7 @@ final readonly class RequestBody
             throw new \RuntimeException("Can not open the file '{$path}' for the body of a request: {$why}");
         }
         // Without PHP's read buffer, a large read needs only one system call. PHP warns if the file belongs to a stream
-        // wrapper without stream_set_option(). The warning is suppressed, because such a file also works buffered.
+        // wrapper without stream_set_option(). The warning is suppressed, because PHP can read the file with a buffer.
         Warnings::suppressed(static fn() => stream_set_read_buffer($file, 0));
 
         return Stream::create($file);

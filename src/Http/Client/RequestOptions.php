@@ -21,16 +21,16 @@ final readonly class RequestOptions
      *     The body's `read()` has no such limit
      * @param bool $decompress whether to ask the server for gzip, and to decompress the response's body
      * @param int $expectContinueBytes body size from which the client sends `Expect: 100-continue`. The client then
-     *     waits up to 1 s for the server's permission to send the body. A body of unknown size is treated as one that
-     *     reaches this size. PHP_INT_MAX for never
+     *     waits up to 1 s for the server's permission to send the body. A body of unknown size is treated as if it had
+     *     this size. PHP_INT_MAX for never
      * @param Proxy|null $proxy null for a direct connection
      * @param TlsOptions $tls certificates for https
      * @param bool $blocksPrivateAddresses whether to refuse servers whose address is not public, such as 127.0.0.1. The
      *     client checks each address that it connects to, also after a redirect. With a proxy, no address is checked
-     * @param bool $waitsInQueue whether the request may wait for a connection without a limit while other requests use
-     *     the connections. Then {@see HttpClientOptions::$maxWaiting} does not apply. The wait ends after
-     *     {@see HttpClientOptions::$acquireTimeout} only if no fiber has read a response or sent a body on any
-     *     connection to the origin during this time
+     * @param bool $waitsInQueue whether the wait for a connection has no limit while other requests use the
+     *     connections. Then {@see HttpClientOptions::$maxWaiting} does not apply. The wait ends after
+     *     {@see HttpClientOptions::$acquireTimeout} only if, during this time, no fiber has read a response or sent a
+     *     body on any connection to the origin
      *
      * @throws \ValueError when a number is out of its range
      */

@@ -44,8 +44,8 @@ final class SymfonyClient implements HttpClientInterface, LoggerAwareInterface, 
     ];
 
     /**
-     * Values that UNSUPPORTED options may have: defaults of Symfony, and values of `crypto_method` that accept at least
-     * TLS 1.2. These values change nothing, because the client never accepts less than TLS 1.2.
+     * Values that UNSUPPORTED options may have: defaults of Symfony, and values of `crypto_method` that mean a minimum
+     * of TLS 1.0, 1.1 or 1.2. These values have no effect, because the client never accepts less than TLS 1.2.
      */
     private const WITHOUT_EFFECT = [
         [],
@@ -113,7 +113,7 @@ final class SymfonyClient implements HttpClientInterface, LoggerAwareInterface, 
         $this->logger?->info("Request: \"{$method} " . Url::safe($fullUrl) . '"');
 
         $body = new SymfonyBody($options['body'], $canBeCopied, $options['max_redirects'] !== 0);
-        unset($options['body'], $given); // so that the resource is released after it was copied
+        unset($options['body'], $given); // so that PHP frees the body's resource after SymfonyBody has copied it
 
         return new SymfonyResponse(
             $this->state,
