@@ -13,7 +13,7 @@ final class TransientFailures
     /** too_many_connections; admin_shutdown, crash_shutdown, cannot_connect_now; connection exceptions (08). */
     private const SQL_STATES = ['53300', '57P01', '57P02', '57P03', '08001', '08006'];
 
-    /** Matches PgBouncer's messages for an unreachable server. Permanent failures can have the same SQLSTATE 08P01. */
+    /** Matches PgBouncer's messages for an unreachable server. SQLSTATE 08P01 alone can mean a permanent failure. */
     private const POOLER_WITHOUT_SERVER = '~: (?:server login has been failing|pgbouncer cannot connect to server'
         . '|client_login_timeout \(server down\))~';
 

@@ -22,7 +22,7 @@ final class WaitingFiber
     /**
      * @param Exchange $exchange resumes the fiber when the statement was answered or a session was lent
      * @param int $cost nanoseconds that the statement usually takes on the server
-     * @param int $since when the fiber asked for a session, by hrtime(); it may have pinged sessions since then
+     * @param int $since when the fiber asked for a session, by hrtime(); the fiber may have pinged sessions since then
      * @param string|null $sql statement that the pool sends on the lent session; null if the fiber sends its own
      * @param list<mixed> $parameters
      */
@@ -36,7 +36,7 @@ final class WaitingFiber
         public readonly array $parameters = [],
     ) {}
 
-    /** @throws \Throwable why no session was lent, such as a timeout. Must be called after the fiber was resumed */
+    /** @throws \Throwable the reason why no session was lent, such as a timeout. Call session() only after the wait */
     public function session(): PooledSession
     {
         if ($this->failure !== null) {

@@ -5,9 +5,9 @@ declare(strict_types=1);
 namespace Spindle\Postgres\Internal\Pool;
 
 /**
- * A queue of waiters, ordered by {@see WaitingFiber::$since}. Each operation takes constant amortized time, except an
- * {@see add()} of a fiber that has pinged a session. Other waiters may have arrived during the ping. The fiber asked
- * for a session earlier, so it is inserted before these waiters.
+ * A queue of waiters, ordered by {@see WaitingFiber::$since}. Each operation takes constant amortized time, with one
+ * exception. A fiber may ping a session before it waits, and other fibers may begin to wait during the ping. Then
+ * {@see add()} inserts the fiber before these waiters.
  */
 final class WaitingFibers
 {

@@ -23,8 +23,8 @@ final class BackendMessages
     private const MAX_COLUMNS = 1664;
 
     /**
-     * Parses an ErrorResponse or NoticeResponse. Truncates long fields to {@see ServerError::MAX_FIELD_BYTES} and one
-     * further byte, by which ServerError detects that a field is too long.
+     * Parses an ErrorResponse or NoticeResponse. Truncates a long field to {@see ServerError::MAX_FIELD_BYTES} + 1
+     * bytes. From the additional byte, ServerError knows that the field is too long.
      */
     public static function error(#[\SensitiveParameter] string $payload): ServerError
     {
@@ -78,7 +78,6 @@ final class BackendMessages
         return array_values($oids);
     }
 
-    /** Parses a NotificationResponse. */
     public static function notification(string $payload): Notification
     {
         $pid = self::number('N', $payload, 0);

@@ -36,7 +36,7 @@ final class BusyTime
         return self::$busyNanoseconds;
     }
 
-    /** Returns the busy nanoseconds of this process up to now. Without the file, the time of waiting is unknown. */
+    /** Returns the busy nanoseconds of this process. Without the file, the time of waiting is not included. */
     private static function read(): int
     {
         $text = self::$hasFile ? Files::read(self::SCHEDSTAT_FILE) : false;

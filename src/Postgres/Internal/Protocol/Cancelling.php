@@ -15,7 +15,8 @@ use function Amp\async;
  *
  * "Request" means cancel request in this class. A request may take effect at any time until the server has closed the
  * separate connection. Until then, and while a cancelled exchange is in flight, no new exchange is sent. The server
- * ignores a request that arrives while the session executes nothing, so requests are repeated.
+ * ignores a request that arrives while the session executes nothing. So a request is repeated until the cancelled
+ * exchange is answered.
  *
  * A request may also stop an exchange of another caller by mistake: {@see Exchange::$isStoppedByMistake}.
  */
@@ -24,7 +25,7 @@ final class Cancelling
     /** Longest pause in seconds before a request is repeated. After a longer pause, the connection ends instead. */
     private const MAX_PAUSE_SECONDS = 10.0;
 
-    /** Seconds after a request during which the error of a stopped statement may still arrive. */
+    /** Seconds after the end of a request during which the error of a stopped statement may still arrive. */
     private const REQUEST_EFFECT_SECONDS = 0.1;
 
     /** Seconds from the end of the first request to the second. Each pause is twice as long as the previous pause. */
@@ -44,9 +45,9 @@ final class Cancelling
     private ?string $recentTimer = null;
 
     /**
-     * @param \Closure(): void $sendRequest sends a request, and returns when the server has closed its connection
-     * @param \Closure(ConnectionLostException|null): void $onDone called with null after each request; or with an
-     *     exception when the session's connection must be closed
+     * @param \Closure(): void $sendRequest sends a request; returns when the server has closed the separate connection
+     * @param \Closure(ConnectionLostException|null): void $onDone called with null after a request; called with
+     *     an exception when the session's connection must be closed
      */
     public function __construct(
         private readonly Conversation $conversation,
@@ -55,8 +56,8 @@ final class Cancelling
     ) {}
 
     /**
-     * Stops an exchange in flight. If an earlier exchange is not answered yet, only blocks sending. In that case, call
-     * {@see requestLater()} when all earlier exchanges are answered.
+     * Stops an exchange in flight. If an earlier exchange is not answered yet, a request would stop that exchange. In
+     * that case, this method only blocks sending: call {@see requestLater()} when all earlier exchanges are answered.
      */
     public function stop(#[\SensitiveParameter] Exchange $exchange): void
     {
@@ -85,7 +86,7 @@ final class Cancelling
     /**
      * Asks the server to stop the current exchange. Does nothing while another request is in progress.
      *
-     * @param float $pause seconds until the request is repeated
+     * @param float $pause seconds from the end of the request until it is repeated
      * @param bool $closesOnFailure whether a failed request closes the connection even if no exchange is cancelled
      */
     public function request(float $pause = self::FIRST_PAUSE_SECONDS, bool $closesOnFailure = true): void

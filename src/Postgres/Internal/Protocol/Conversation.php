@@ -14,14 +14,15 @@ use Spindle\Postgres\ResultTooLargeException;
 /**
  * Assigns the messages of the server to the exchanges that they answer. Uses no stream, event loop or clock. After each
  * {@see receive()}, {@see Pipeline} sends `$reply`, delivers `$notifications`, closes the connection after a
- * `$fatalError`, and resumes the callers in `$toWake`. The pipeline also resets these properties and `$hasLargeRows`.
+ * `$fatalError`, and resumes the callers in `$toWake`. The pipeline also resets `$reply`, `$notifications`,
+ * `$toWake` and `$hasLargeRows`.
  */
 final class Conversation
 {
     /** Rows that are read together are large if they have more bytes than this: {@see $hasLargeRows}. */
     private const LARGE_ROWS_BYTES = 0x10_0000;
 
-    /** Bytes of rows that a stream may hold even if memory is scarce. {@see Pipeline} usually pauses reading before. */
+    /** Row bytes that a stream may hold even if memory is scarce. {@see Pipeline} usually pauses reading earlier. */
     private const STREAM_BYTES = 0x20_0000;
 
     /** Answer to a BEGIN that succeeds: ParseComplete, BindComplete, CommandComplete. */
@@ -50,7 +51,6 @@ final class Conversation
     /** @var list<Notification> notifications that arrived */
     public array $notifications = [];
 
-    /** Messages to send to the server. */
     public string $reply = '';
 
     /** Error with which the server has ended the connection; null while there is none. */
@@ -59,7 +59,7 @@ final class Conversation
     /** Number of cancel requests that have stopped no exchange, and may still stop one: {@see markSuspects()}. */
     public int $unusedRequestCount = 0;
 
-    /** Whether the last cancel request is recent. Each request causes two signals, so two exchanges may stop. */
+    /** Whether the last cancel request is recent. The server sends two signals for each, so two exchanges may stop. */
     public bool $isRequestRecent = false;
 
     /** Whether rows were received that are so large that copying them takes time. */
@@ -136,7 +136,7 @@ final class Conversation
         $exchange->add($rows, max(1, $this->reader->rowCount));
         $this->hasLargeRows = $this->hasLargeRows || \strlen($rows) > self::LARGE_ROWS_BYTES;
         $heldBytes = $exchange->heldBytes();
-        // Checked once per 64 KiB. A check after each read would take too long, because a read may return only 8 KiB.
+        // The limit is checked once per 64 KiB. A check per read would take too long: a read may return only 8 KiB.
         if ($heldBytes % SizeLimits::UNCHECKED_BYTES < \strlen($rows)) {
             $this->limitRows($exchange, $heldBytes);
         }

@@ -29,7 +29,7 @@ final class CopyRunner
      * Runs a COPY … FROM STDIN, and returns the number of rows stored.
      *
      * @param \Closure(): \Generator<int, string> $rows reads the first row, and returns a generator of all rows. Called
-     *     with the connection locked, before the COPY is sent
+     *     with the connection locked and before the COPY is sent, because the closure may request the column types
      */
     public function copyFrom(string $sql, #[\SensitiveParameter] \Closure $rows, ?Cancellation $cancellation): int
     {

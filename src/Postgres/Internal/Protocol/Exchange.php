@@ -87,7 +87,7 @@ final class Exchange
     /** Whether the outcome has arrived: a completed command, a suspended portal or an error. */
     public bool $hasOutcome = false;
 
-    /** Whether a BEGIN was sent ahead of the statement, and its CommandComplete has not arrived. */
+    /** Whether a BEGIN was sent ahead of the statement, and the CommandComplete of the BEGIN has not arrived. */
     public bool $begins = false;
 
     /** Whether no more messages are expected: the answer is complete, or the connection has ended. */
@@ -104,7 +104,7 @@ final class Exchange
 
     /**
      * Whether the statement may have effects even if it fails, so that it must not be sent again. Such a statement is
-     * sent only after all earlier exchanges are answered: a late cancel request for those could stop the statement.
+     * sent only after all earlier exchanges are answered. Otherwise their late cancel requests could stop this one.
      */
     public bool $mustNotRepeat = false;
 
@@ -137,7 +137,7 @@ final class Exchange
         $this->size += \strlen($messages);
     }
 
-    /** Returns the bytes of rows that were received and not taken. */
+    /** Returns the number of bytes in rows that were received and not taken by {@see take()}. */
     public function heldBytes(): int
     {
         return $this->size - $this->takenBytes;
@@ -167,11 +167,7 @@ final class Exchange
         }
     }
 
-    /**
-     * Returns the result of a query that is done and has succeeded.
-     *
-     * @param Columns|null $columns null for a statement without rows
-     */
+    /** @param Columns|null $columns null for a statement without rows. The query must be done and have succeeded */
     public function result(?Columns $columns): Result
     {
         if ($this->tooLarge !== null) {

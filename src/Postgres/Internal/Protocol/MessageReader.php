@@ -101,7 +101,7 @@ final class MessageReader
      * Reads a complete answer, if it has only the usual messages: BindComplete, rows, CommandComplete, ReadyForQuery.
      * {@see $rowCount}, {@see $tag} and {@see $status} describe the answer, and {@see rowMessages()} returns its rows.
      *
-     * Four calls of {@see next()} would read the same, but would be half of the client's work for a short statement.
+     * Four calls of {@see next()} could do the same, but would take half of the client's time for a short statement.
      *
      * @return bool false when nothing was read: use {@see next()}, which also reports invalid lengths
      */
@@ -178,8 +178,8 @@ final class MessageReader
 
     /**
      * Returns the messages of the last rows, followed by {@see PADDING} bytes without a meaning. With the padding, a
-     * value of fixed size can be read without a check whether the string is long enough. Usually the padding is part of
-     * the next message, which avoids a copy. Large rows are removed from the buffer, so that memory holds them once.
+     * value of fixed size can be read without a check of the string's length. Usually the padding is a part of the next
+     * message, so that no copy is needed to append it. Large rows leave the buffer, so that memory holds them once.
      */
     public function rowMessages(): string
     {
@@ -219,7 +219,8 @@ final class MessageReader
         }
         $this->checkedBytes = $received;
 
-        // Memory must hold the missing bytes and a second copy: of the row when it leaves the buffer, or of a value.
+        // Memory must hold the missing bytes and a second copy of the message: a row is copied out of the buffer.
+        // Later, a value that is about as large is copied out of the row.
         return !(new FreeMemory())->allowsPart(2 * $length - $received, $length);
     }
 

@@ -44,9 +44,9 @@ final class Pipeline
     public int $lastReceived;
 
     /**
-     * Start of the read timeout by hrtime(), unless bytes were received later. A write restarts the timeout only if its
-     * bytes belong to a COPY, or if the stream did not accept them at first. If every write restarted it, each further
-     * statement would extend the timeout, although the server is silent.
+     * Time by hrtime() at which the read timeout starts, unless {@see $lastReceived} is later. A write restarts the
+     * timeout only if its bytes belong to a COPY, or if the stream did not accept them at first. If every write did so,
+     * each further statement would extend the timeout, although the server is silent.
      */
     private int $readTimeoutStart = 0;
 
@@ -105,7 +105,7 @@ final class Pipeline
     /** Number of callers that are waiting for all answers. */
     private int $settlingCount = 0;
 
-    /** Whether {@see flush()} may skip the check for a fork: no code of a caller has run since the last check. */
+    /** Whether {@see flush()} may skip the check for a fork, because no caller's code has run since the last check. */
     private bool $isKnownOwner = false;
 
     private ?string $readTimer = null;
@@ -532,7 +532,7 @@ final class Pipeline
             $this->readTimeoutStart = hrtime(true);
         }
         if (!$isWritable) {
-            // The write failed. Bytes that the server sent before must still be read, so receive() ends the connection.
+            // The write failed. receive() reads the bytes that the server sent before, and then ends the connection.
             EventLoop::disable($this->writable);
 
             return;
@@ -654,8 +654,8 @@ final class Pipeline
         $conversation = $this->conversation;
         $awake = $conversation->toWake;
         $conversation->toWake = [];
-        // A statement with a negative cost comes from a borrower. The borrower is alone on its connection, so that
-        // the pool needs no report of the answer.
+        // A statement with a negative cost comes from a borrower that has the connection alone. So the pool needs no
+        // report of the answer.
         if ($this->onAnswered !== null && ($awake[0]->cost >= 0 || isset($awake[1]))) {
             $this->isKnownOwner = true;
             ($this->onAnswered)($awake);
