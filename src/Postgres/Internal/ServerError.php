@@ -21,9 +21,9 @@ final readonly class ServerError
     private const ENCODING_STATES = ['22021', '22P05'];
 
     /**
-     * Matches the entry about a COPY in the context of an error. Captures the line number, and the column's name if the
-     * name has only word characters. If a name or the data contains text like the rest of an entry, the pattern does
-     * not match, because the line number would be uncertain.
+     * Matches the entry about a COPY in the context of an error, such as: COPY t, line 2, column b: "x". Captures the
+     * line number, and the column's name if the name has only word characters. Does not match if a name or the data
+     * contains text like ', line 3: "', because it is uncertain then which number is the line number.
      */
     private const COPY_PATTERN = '/^COPY (?:(?!, line )[^"])++, line (\d++)'
         . '(?:, column (?:(\w{1,63}+)(?=:|$)|(?:(?!, line ).)+?))?'
@@ -46,19 +46,20 @@ final readonly class ServerError
     /** Fields by their letters. Fields may quote values, so var_dump() and similar functions do not show them. */
     private \SensitiveParameterValue $fields;
 
-    /** @var \SensitiveParameterValue parameter values to hide, in the form of {@see hidingValues()} */
+    /** @var \SensitiveParameterValue parameter values to hide, as in {@see __construct()} */
     private \SensitiveParameterValue $values;
 
     /**
      * @param array<string, string> $fields fields by their letters
-     * @param list<string|list<string>|null> $values parameter values to hide, as in {@see hidingValues()}
+     * @param list<string|list<string>|null> $values values to hide, one item per parameter: the text that was sent,
+     *     null for NULL, or a list from {@see Types\QuotedValues::of()}
      */
     public function __construct(#[\SensitiveParameter] array $fields, #[\SensitiveParameter] array $values = [])
     {
         foreach ($fields as $letter => $field) {
             if (\strlen($field) > self::MAX_FIELD_BYTES) {
-                // message() hides a quoted value only if its closing quote is present. A cut within the value would
-                // remove that quote, so an error of SQLSTATE class 22 is cut before its first quote.
+                // In errors of SQLSTATE class 22, message() hides quoted text only if its closing quote is present. A
+                // cut within the text would remove that quote, so the message is cut before its first quote.
                 $kept = $letter === 'M' && str_starts_with($fields['C'] ?? '', '22')
                     ? strstr($field, '"', true)
                     : false;
@@ -73,7 +74,7 @@ final readonly class ServerError
         $this->values = new \SensitiveParameterValue($values);
     }
 
-    /** @param list<string|list<string>|null> $values sent texts, or the lists of {@see Types\QuotedValues::of()} */
+    /** @param list<string|list<string>|null> $values parameter values to hide, as in {@see __construct()} */
     public function hidingValues(#[\SensitiveParameter] array $values): self
     {
         return new self($this->fields(), $values);
@@ -142,7 +143,7 @@ final readonly class ServerError
             return $this->field('c');
         }
 
-        // The pattern matches details in any language. Only details of these errors have columns in the parentheses.
+        // The pattern matches details in any language. In details of other errors, parentheses contain no columns.
         if (
             !\in_array($this->sqlState(), ['23505', '23503', '23P01'], true)
             || preg_match('/^[^()=]{1,20}\((.*?)\)=\(/s', $this->field('D') ?? '', $match) !== 1
@@ -186,7 +187,10 @@ final readonly class ServerError
         return $this->sqlState() === '25006';
     }
 
-    /** Returns whether a prepared statement may be out of date. After Bind, a function or trigger caused the error. */
+    /**
+     * Returns whether the error shows that a prepared statement may be out of date. Call this method only if Bind has
+     * failed: after a successful Bind, such an error comes from a function or trigger that the statement executes.
+     */
     public function isStale(): bool
     {
         return $this->concernsStatementName() || match ($this->sqlState()) {
@@ -216,7 +220,7 @@ final readonly class ServerError
         return $this->sqlState() === '57014' && !str_contains($this->field('M') ?? '', 'timeout');
     }
 
-    /** Names the parameter that the server could not read, unless the message names it. */
+    /** Appends the parameter that the server could not read, such as $1, unless the message already contains it. */
     private function withParameter(#[\SensitiveParameter] string $message): string
     {
         $isOfParameter = preg_match(self::PARAMETER_PATTERN, $this->field('W') ?? '', $match) === 1;
@@ -265,7 +269,7 @@ final readonly class ServerError
         $isDistinctive = static fn(string $part): bool => \strlen($part) >= self::MIN_DISTINCTIVE_BYTES;
         $distinctive = array_filter($parts, $isDistinctive);
         if ($isShortened) {
-            // The server has shortened the last field. So the message is hidden from the beginning of that field.
+            // The server shortened the last field, so its end is unknown. The message is cut where the field begins.
             $last = array_filter([$fields[\count($fields) - 1], $parts[\count($parts) - 1]], $isDistinctive);
             foreach ($last as $part) {
                 $before = strstr($message, $part, true);

@@ -113,7 +113,6 @@ final class SessionChanges
         return preg_match(self::ROLLBACK_PATTERN, $sql) !== 0;
     }
 
-    /** Returns whether the statement ends a transaction and begins another one. */
     public static function chainsTransactions(string $sql): bool
     {
         return stripos($sql, 'chain') !== false && preg_match(self::CHAIN_PATTERN, $sql) !== 0;
@@ -138,7 +137,7 @@ final class SessionChanges
         $this->meaningMayDiffer = $this->meaningMayDiffer || self::mayChangeMeaning($sql);
     }
 
-    /** Records a script. Only the first statement is examined, so any other is assumed to change the meaning of SQL. */
+    /** Records a script. Only the first statement is examined, so others are assumed to change the meaning of SQL. */
     public function recordScript(string $sql): void
     {
         $this->record($sql);

@@ -31,7 +31,6 @@ final class PipelinedSession implements Session
     /** @var array<string, string> messages that execute a BEGIN, by its SQL text */
     private static array $beginMessages = [];
 
-    /** Number of the last portal; part of its name. */
     private int $lastPortal = 0;
 
     private readonly Preparation $preparation;
@@ -274,7 +273,7 @@ final class PipelinedSession implements Session
         $this->pipeline->stop();
     }
 
-    /** Whether a statement was cancelled, and the server has not confirmed this yet. New statements wait until then. */
+    /** Whether a statement was cancelled, but the server has not confirmed this. New statements wait until it does. */
     public function isStopping(): bool
     {
         return $this->pipeline->cancelling->blocksSending;

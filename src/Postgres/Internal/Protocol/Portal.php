@@ -15,7 +15,7 @@ final readonly class Portal
 {
     private const FIRST_ROWS = 50;
 
-    /** Bytes that each later fetch should return. The average row size of the last fetch gives the number of rows. */
+    /** Bytes that a fetch after the first should return. The last fetch's average row size gives the row count. */
     private const FETCH_BYTES = 0x4_0000;
 
     private const MAX_ROWS = 5_000;
@@ -68,7 +68,6 @@ final readonly class Portal
                     if ($exchange->chunks === []) {
                         $this->pipeline->await($exchange, $cancellation);
                     }
-                    // The next rows arrive while the caller processes the rows of this exchange.
                     $next ??= $this->fetchMore($exchange, $cancellation);
                     $cancellation?->throwIfRequested();
                     $rows = $exchange->take();

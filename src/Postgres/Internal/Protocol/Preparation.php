@@ -16,7 +16,7 @@ use Spindle\Postgres\QueryException;
 /** Prepares statements, and learns their types. Drops statements whose SQL text may have got another meaning. */
 final class Preparation
 {
-    /** Maximum number of attempts to query unknown types, if cancel requests for other exchanges stop the query. */
+    /** Maximum number of attempts to query unknown types. A cancel request for another exchange may stop the query. */
     private const MAX_ATTEMPTS = 3;
 
     private const TEXT_OID = 25;
@@ -77,11 +77,10 @@ final class Preparation
     }
 
     /**
-     * Returns a statement that the server has described, and adds it to the cache even if its execution failed. In two
-     * cases, the statement is not added. If some types could not be queried, values of these types are strings this
-     * time. If another generation has started since the statement was sent, its text may have another meaning now.
-     *
-     * @param Exchange $exchange exchange with the server's description of the statement
+     * Returns the statement that the server has described in `$exchange`, and adds it to the cache even if its
+     * execution failed. Does not add the statement if some of its types could not be queried: values of these types are
+     * strings this time. Does not add the statement either if another generation has started since the statement was
+     * sent, because its text may have another meaning now.
      */
     public function register(
         string $name,
@@ -182,8 +181,8 @@ final class Preparation
     {
         if ($isChange) {
             $this->hasChangedSchema = true;
-            // While mayBecomeStale is true, PipelinedSession::send() sends nothing. So StatementRunner::query() runs
-            // the statement that ends the transaction, and then calls this method.
+            // StatementRunner::query() calls this method again after the statement that ends the transaction.
+            // PipelinedSession::send() would not do so, but it sends nothing while mayBecomeStale is true.
             $this->statements->mayBecomeStale = true;
             $this->startGeneration();
         }
@@ -227,8 +226,8 @@ final class Preparation
      *
      * @return bool whether all types are known now
      *
-     * @throws QueryException when the query failed. Returns false instead if `$sent` has executed a statement outside a
-     *     transaction, because the effects of that statement are permanent, and its caller needs the result
+     * @throws QueryException when the query for types failed. Returns false instead if `$sent` has executed a statement
+     *     outside a transaction, because the effects of that statement are permanent, and its caller needs the result
      */
     private function loadTypes(array $oids, #[\SensitiveParameter] Exchange $sent, ?Cancellation $cancellation): bool
     {

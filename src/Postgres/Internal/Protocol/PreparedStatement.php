@@ -23,13 +23,12 @@ final class PreparedStatement
     /** End of Bind's payload, after the values, followed by Execute and Sync. */
     private readonly string $ending;
 
-    /** Bytes of Bind's length field and of the result formats. The length of a Bind message includes both. */
+    /** Number of bytes of Bind's length field and the result formats. The length of a Bind message includes both. */
     private readonly int $constantBytes;
 
     /** Number of values that {@see request()} accepts; -1 if the statement has no name, so that no list is accepted. */
     private readonly int $valueCount;
 
-    /** Format codes of the result columns, encoded for Bind. */
     private readonly string $resultFormats;
 
     /** Number of the last use, from the counter of {@see PreparedStatements}. */

@@ -91,9 +91,9 @@ final class PreparedStatements
     }
 
     /**
-     * Removes a prepared statement from the cache if the server reports that it is out of date. Removes all statements
-     * if the server reports that the name is unknown or in use: then other code or a pooler has changed the session's
-     * statements. If the server reports this for a retry too, disables the cache.
+     * Removes a prepared statement from the cache if the server reports that the statement is out of date. Removes all
+     * statements if the server reports that the statement's name is unknown or in use: then other code or a pooler has
+     * changed the session's statements. If a retry has an unknown or used name too, disables the cache.
      *
      * @return bool true when the statement was not executed because the prepared statement is out of date
      */

@@ -14,8 +14,8 @@ use Spindle\Internal\Shutdown;
 final class RequestEnd
 {
     /**
-     * Object whose destructor PHP skips after a fatal error: this shows that such an error has occurred. A later error
-     * would hide the fatal one from error_get_last().
+     * Object that detects a fatal error: after such an error, PHP does not call the destructor of this object.
+     * error_get_last() is not sufficient, because it returns only the last error, which may be a later one.
      */
     private static ?self $probe = null;
 

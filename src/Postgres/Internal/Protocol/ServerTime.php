@@ -5,9 +5,9 @@ declare(strict_types=1);
 namespace Spindle\Postgres\Internal\Protocol;
 
 /**
- * Measures how long the server takes for the exchanges of a connection. Subtracts the round trip of the network and,
- * for long times, the time in which this process was busy. The time of an exchange begins when it is written, or when
- * the exchange before it is answered, if that is later.
+ * Measures how long the server takes for the exchanges of a connection. Subtracts the round trip of the network. From
+ * times over {@see SHORT_NANOSECONDS}, also subtracts the time in which this process was busy. The time of an exchange
+ * begins when the exchange is written. If the exchange before it is answered later, the time begins at that answer.
  */
 final class ServerTime
 {
@@ -18,21 +18,21 @@ final class ServerTime
 
     private int $answeredAt = 0;
 
-    /** Value of {@see BusyTime::until()} at the last answer. */
+    /** Busy nanoseconds of this process, by {@see BusyTime::until()}, at the last answer. */
     private int $busyAtAnswer = 0;
 
-    /** Number that follows the last exchange of the earliest write whose exchanges are not all answered. */
+    /** One more than the number of the last exchange in the earliest write that has unanswered exchanges. */
     private int $writeTail = 0;
 
     private int $writtenAt = 0;
 
-    /** Value of {@see BusyTime::until()} at the time {@see $writtenAt}. */
+    /** Busy nanoseconds of this process, by {@see BusyTime::until()}, at the time {@see $writtenAt}. */
     private int $busyAtWrite = 0;
 
     /** @var list<array{int, int, int}> values of $writeTail, $writtenAt and $busyAtWrite for later writes */
     private array $laterWrites = [];
 
-    /** @param int $roundTrip nanoseconds of the shortest round trip so far, with the server's time for its exchange */
+    /** @param int $roundTrip shortest round trip so far in nanoseconds; includes the server's time for the exchange */
     public function __construct(public int $roundTrip) {}
 
     /**

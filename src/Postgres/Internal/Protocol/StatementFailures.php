@@ -66,7 +66,7 @@ final class StatementFailures
     }
 
     /**
-     * Returns the exception for a server error. Its message does not show parameter values.
+     * Returns the exception for a server error. The exception's message does not show parameter values.
      *
      * @param list<int> $types OIDs of the parameters' types; empty while they are unknown
      * @param array<mixed> $parameters

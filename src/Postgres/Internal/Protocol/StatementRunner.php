@@ -192,8 +192,8 @@ final class StatementRunner
 
     /**
      * Submits a prepared statement for execution. While the exchange waits to be sent, other fibers may close the
-     * statement or change the meaning of its text. If so, the session sends only a Sync: an execution could use other
-     * tables, or raise an error that fails the transaction.
+     * statement or change the meaning of its text. If so, the session sends a Sync instead of the statement. Otherwise
+     * the statement could use other tables, or raise an error that fails the transaction.
      *
      * @param non-empty-list<string> $parts
      *
