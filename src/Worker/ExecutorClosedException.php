@@ -8,7 +8,7 @@ use Spindle\SpindleException;
 
 /**
  * Thrown after close() or kill(), and in a fork of the executor's process. A task also fails with this exception if the
- * caller has ended the loop over its results.
+ * caller has left the loop over the results of the task's map() call, or over the items of the task.
  */
 final class ExecutorClosedException extends \RuntimeException implements SpindleException
 {
@@ -45,7 +45,6 @@ final class ExecutorClosedException extends \RuntimeException implements Spindle
         );
     }
 
-    /** Creates the exception for a job in a queue whose executor was killed. */
     public static function jobsCancelled(): self
     {
         return new self(

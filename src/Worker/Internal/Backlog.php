@@ -60,7 +60,7 @@ final class Backlog
         return false;
     }
 
-    /** Takes up to `$maxTasks` tasks of the first batch that may run. The batches before it go back to their maps. */
+    /** Takes up to `$maxTasks` tasks of the first batch that may run. Earlier batches go back to their maps. */
     public function shift(int $maxTasks): ?Batch
     {
         if ($this->waiting === []) {

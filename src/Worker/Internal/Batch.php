@@ -80,7 +80,7 @@ final class Batch
         return $this->source->code() === null ? null : $this->keys[$index];
     }
 
-    /** Returns how many bytes a task's argument and its callable with the captured variables have together. */
+    /** Returns the size of a task in bytes: the argument, and the callable with its captured variables. */
     public function bytesOf(int $index): int
     {
         $task = $this->tasks[$index];

@@ -113,9 +113,10 @@ final class ClosurePacker
             $this->objects[] = "{$path}'s \$this";
             $this->check($sent->object, "{$path}'s \$this", $depth + 1);
         }
-        // getStaticVariables() evaluates the initial values of static variables, so it is called only if necessary. It
-        // returns a variable as a reference only if something else refers to the variable too. An array that captured()
-        // returns contains such references. So the first array is not kept, and captured() is called twice.
+        // In the array of getStaticVariables(), a variable is a reference only if something else also references it. An
+        // array of captured() references the variables, so no such array may exist during getStaticVariables(). So
+        // captured() is called twice. getStaticVariables() evaluates the initial values of static variables, so it is
+        // called only if necessary.
         $mayShare = str_contains($source->code, '&') && self::hasReference($source->captured($function));
         /** @var array<string, mixed> $shared captured variables; only those that other code shares are references */
         $shared = $mayShare ? $function->getStaticVariables() : [];
@@ -212,8 +213,9 @@ final class ClosurePacker
     }
 
     /**
-     * Refuses a variable that only one sent closure has captured by reference, if code in this process also uses the
-     * variable. That code would never see a change by the task.
+     * Refuses a variable that a closure has captured by reference, if code in this process also uses the variable. This
+     * code would never see a change by the task. A variable that another sent closure or a sent array also references
+     * is accepted, because these references stay shared in the task.
      */
     private function refuseOutsideVariables(): void
     {

@@ -12,7 +12,7 @@ final class ClosureReader
 
     private const CLASS_MODIFIERS = [\T_ABSTRACT, \T_FINAL, \T_READONLY];
 
-    /** @var array<int, array{int, int, int}> see addClass(); by index of the first attribute or modifier of a class */
+    /** @var array<int, array{int, int, int}> from addClass(), by the index of a class's first attribute or modifier */
     private array $classes = [];
 
     /** @var list<\PhpToken> tokens of the source */
@@ -180,7 +180,7 @@ final class ClosureReader
         for ($at = $begin; $at <= $end; ++$at) {
             $own[$at] = $this->tokens[$at];
             if ($this->source->isClass($at)) {
-                // Constructor arguments of an anonymous class, before its brace, are part of the closure's own code.
+                // The constructor arguments in `new class(…) {` are part of the closure's own code.
                 $head = $this->source->indexOf($at, '{') - $at + 1;
                 $own += \array_slice($this->tokens, $at, $head, true);
                 $at = $this->source->bodyEnd($at) - 1;
@@ -295,7 +295,7 @@ final class ClosureReader
     {
         $keyword = $name = null;
         foreach ($this->classes as $first => [$at, $open, $last]) {
-            // Constructor arguments of an anonymous class, before its brace, are outside of the class.
+            // A closure in the constructor arguments of `new class(…) {` is outside of this class.
             if ($first < $begin && $begin < $last && ($begin < $at || $begin > $open)) {
                 $keyword = $this->tokens[$at]; // the last such class is the innermost one
                 $name = $this->tokens[$at + 1];

@@ -11,7 +11,6 @@ final class ClosureSource
 
     public readonly int $id;
 
-    /** Result of {@see self::signature()}; null until it is needed. */
     private ?string $signature = null;
 
     /** Number of captured and static variables, including undefined variables that an arrow function mentions. */
@@ -72,8 +71,9 @@ final class ClosureSource
     }
 
     /**
-     * Returns whether a static method depends on the class of $this when a callable such as ['Job', 'run'] names the
-     * method. If Job is the scope or an ancestor of the scope, PHP lets `static` mean the class of $this in the method.
+     * Returns whether a callable such as ['Job', 'run'], which names a static method, needs $this. If Job is the
+     * closure's scope or an ancestor of the scope, `static` means the class of $this in run(). Without $this, `static`
+     * would mean Job.
      *
      * @param \ReflectionClass<object> $scope
      * @param string|null              $name  class in the callable; null if the code computes the class
@@ -130,7 +130,6 @@ final class ClosureSource
         return $object instanceof $class ? new \ReflectionClass($class) : null;
     }
 
-    /** Resolves a class name with the namespace and the imports of the source. */
     private function fullName(string $name): string
     {
         $imports = substr($this->code, 0, $this->start);
@@ -148,7 +147,7 @@ final class ClosureSource
         };
     }
 
-    /** Returns whether this can be the source of the closure. This check is enough for the only closure of a line. */
+    /** Returns whether this can be the closure's source. The check is enough if no other closure begins on the line. */
     public function couldBe(\ReflectionFunction $closure): bool
     {
         return $closure->isStatic() === $this->isStatic

@@ -13,7 +13,6 @@ final class ClosureStream
 {
     private const PROTOCOL = 'spindle-closure';
 
-    /** Start of each name: the protocol, and a hash of 32 digits. The original file follows. */
     private const NAME_START = '~^' . self::PROTOCOL . '://[0-9a-f]{32}~';
 
     private const MAX_CACHED_SOURCES = 1024;
@@ -130,7 +129,7 @@ final class ClosureStream
         return $factory;
     }
 
-    /** Returns the code for PHP during {@see compile()}. Otherwise returns the source, for example for a library. */
+    /** Returns the factory's code while {@see compile()} includes it. A library that reads the file gets the source. */
     private static function text(string $name): string
     {
         return self::$compiled !== '' && isset(self::$sources[$name]) ? self::$compiled : (string) self::source($name);

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Worker\Internal;
 
+/** Creates closures from the objects into which a {@see ClosurePacker} has converted them. */
 final class ClosureUnpacker
 {
     /** @var \SplObjectStorage<SentClosure|SentCallable, \Closure> */
@@ -34,9 +35,11 @@ final class ClosureUnpacker
         foreach (array_diff($sent->holders, $sent->references) as $name) {
             $captured[$name] = $this->unpacked($captured[$name]);
         }
+        // complete() must also change the closure's variables. So $shared holds a second reference to each element. PHP
+        // copies an element with only one reference as a plain value.
         $shared = [];
         foreach ($sent->references as $name) {
-            $shared[] = &$captured[$name]; // a second reference, so that complete() also changes the closure's variable
+            $shared[] = &$captured[$name];
         }
         $made = ClosureStream::createClosure($sent, $captured)->bindTo($sent->object, $scope);
         \assert($made instanceof \Closure);

@@ -34,7 +34,7 @@ final class DetachedCall
     public static function start(\Closure $work): self
     {
         $call = new self($work);
-        // A signal handler that throws may have ended the fiber.
+        // The idle fiber may have ended, because a signal handler has thrown in it.
         $fiber = self::$idle?->isSuspended() === true ? self::$idle : null;
         self::$idle = null; // $work may start another call, which needs another fiber
         try {

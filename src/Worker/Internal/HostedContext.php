@@ -53,8 +53,9 @@ final class HostedContext implements Context, ContextEvents
     private array $requestedEnds = [];
 
     /**
-     * @var array<int, array{int, array<string, mixed>}> sequence number and settings of START frames that follow a
-     *     request to end another thread. The host reads no frames while it waits for the end of that thread
+     * @var array<int, array{int, array<string, mixed>}> by worker: sequence number and settings of a START frame that
+     *     follows a request to end another thread. The host may end before it has read this frame, because it reads
+     *     no frames while it waits for the end of that thread
      */
     private array $startsAfterEnd = [];
 

@@ -61,11 +61,7 @@ final class InlineActivity
         unset($this->maps[spl_object_id($map)]);
     }
 
-    /**
-     * Refuses new tasks, and waits until all tasks have ended.
-     *
-     * @throws CancelledException when the wait is cancelled; {@see kill()} is called first
-     */
+    /** @throws CancelledException when the wait is cancelled; {@see kill()} is called first */
     public function close(?Cancellation $cancellation): void
     {
         $this->isClosed = true;

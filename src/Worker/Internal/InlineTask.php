@@ -59,7 +59,8 @@ final class InlineTask
     ): Future {
         $task = new self($activity, $work, $key, $onReport, $cancellation);
         $activity->beginTask($task);
-        // The task gets a separate fiber. The loop's fibers also run other callbacks, which must not get its context.
+        // A TaskContext belongs to a fiber. The loop's fibers also run other callbacks, which must not get the
+        // TaskContext of this task. So the task gets a separate fiber.
         $fiber = new \Fiber($task->run(...));
         EventLoop::queue(static fn() => $fiber->start());
 
@@ -152,7 +153,7 @@ final class InlineTask
     {
         if (!$this->failIfCancelled()) {
             $this->deferred?->complete($result);
-            $this->deferred = null; // if the caller has dropped the future, PHP destroys the generator now
+            $this->deferred = null; // PHP destroys the generator of a generator task now if its future was dropped
         }
     }
 
