@@ -212,12 +212,15 @@ final class Command
     /** Returns the command as a shell line, for logs: without environment variables, directory and input. */
     public function toString(): string
     {
-        return $this->line ?? implode(' ', array_map(
-            static fn(string $argument): string => preg_match('~^[\w@%+=:,./-]+$~D', $argument) === 1
-                ? $argument
-                : "'" . str_replace("'", "'\\''", $argument) . "'",
-            $this->words(),
-        ));
+        return $this->line ?? implode(' ', array_map(self::quote(...), $this->words()));
+    }
+
+    /** @internal Returns an argument as it is written in a shell line. */
+    public static function quote(string $argument): string
+    {
+        return preg_match('~^[\w@%+=:,./-]+$~D', $argument) === 1
+            ? $argument
+            : "'" . str_replace("'", "'\\''", $argument) . "'";
     }
 
     /** @internal Returns {@see toString()}, shortened to MAX_SUMMARY_BYTES. */

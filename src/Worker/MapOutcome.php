@@ -62,11 +62,11 @@ final readonly class MapOutcome
         return $this->failure === null ? $this->value : throw $this->failure;
     }
 
-    /** Returns one line for a log: "succeeded", or the message of the failure. */
+    /** Returns one line for a log: "succeeded", or the message of the failure with escaped control characters. */
     public function describe(): string
     {
         return $this->failure === null
             ? 'succeeded'
-            : (string) preg_replace('/\s*\n\s*/', ' ', $this->failure->getMessage());
+            : addcslashes((string) preg_replace('/\s*\n\s*/', ' ', $this->failure->getMessage()), "\0..\37\177");
     }
 }

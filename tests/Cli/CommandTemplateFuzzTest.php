@@ -33,7 +33,8 @@ final class CommandTemplateFuzzTest extends TestCase
     private const PIECES = [
         '{}', '{}', '{}', 'a', 'x ', ' ', ' ', "\n", "\t", '#', "'", '"', "'", '"', '`', '\\', "\\\n", '$', '$(',
         '$(', '"$(', '$((', '))', ')', ')', '(', '((', '${', '${x', '${x:-', '}', '{', '$x', '$#',
-        '$$', '$[', ']', '$\'', '$"', ';', '&', '|', '<', '<<', '<<E', '>&', '1>& ', 'y[', 'y=([', '[[ ', ']=',
+        '$$', '$[', ']', '$\'', '$"', ';', '&', '|', '<', '<<', '<<E', '>&', '1>& ', 'y[', '{y[', ']}>f ', 'y=([', '[[ ',
+        '[[(', ']=',
         ' -eq ', "\nE\n", 'case x in ', 'x) ', ';;', ' esac', ' && ', ' || ', 'echo ', '=', '!', '~', '*', '"{}"',
         "'{}'", '$({})', 'if ', ' then ', ' fi', '1', '-', ':', '/',
     ];
@@ -67,7 +68,7 @@ final class CommandTemplateFuzzTest extends TestCase
     /** Places where an unquoted value once had a special meaning. */
     private const COMPARED_TEMPLATES = [
         "printf '%s\\n' \"\$x\\\n{}\"", "printf '%s\\n' \"{}\$x\\\n\\\n{}\"", 'case b in [.{}.]) echo m; esac',
-        'case b in [[:{}:]]) echo m; esac', 'printf "%s" <& {}',
+        'case b in [[:{}:]]) echo m; esac', 'printf "%s" <& {}', 'echo ~-{}', 'echo {1..{}..2}',
     ];
 
     /** Mostly plain words, which need no quotes in places where that makes no difference. */

@@ -32,6 +32,15 @@ final class ResultsTest extends SpindleCommandTestCase
         }
     }
 
+    public function testAnEmptyValueHasAFolder(): void
+    {
+        $arguments = ['--results', 'out', 'echo {1}-{2}', ':::', '', 'b', ':::', 'b', ''];
+        self::assertOutcome(0, '', $this->spindle($arguments));
+
+        self::assertStringEqualsFile($this->path('out/1/\0empty/2/b/stdout'), "-b\n");
+        self::assertStringEqualsFile($this->path('out/1/b/2/\0empty/stdout'), "b-\n");
+    }
+
     /** @return iterable<string, array{string}> another file in the folder */
     public static function filesOfOthers(): iterable
     {
@@ -182,7 +191,7 @@ final class ResultsTest extends SpindleCommandTestCase
         self::assertSame(['out'], $this->entries('a/b'));
         self::assertSame(['..\_..\_other', self::MARKER, '\.', '\..', 'a\tb'], $this->entries('a/b/out'));
         $files = ['command', 'exitval', 'seq', 'stderr', 'stdout'];
-        self::assertSame(['\.', '\..', ...$files], $this->entries('a/b/out/\..'));
+        self::assertSame(['\.', '\..', '\0empty'], $this->entries('a/b/out/\..'));
         self::assertSame($files, $this->entries('a/b/out/\../\..'));
     }
 

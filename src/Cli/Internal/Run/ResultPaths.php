@@ -30,6 +30,9 @@ final class ResultPaths
     /** Name of the folder for a job without values. */
     private const NO_VALUE = '\0noarg';
 
+    /** Name of the folder for an empty value. */
+    private const EMPTY_VALUE = '\0empty';
+
     private const MAX_NAME_BYTES = 255;
 
     /** Folder that contains the results of all jobs and nothing else; null if PATH has replacement strings. */
@@ -122,8 +125,10 @@ final class ResultPaths
 
     private static function folder(string $text): string
     {
-        return \in_array($text, ['.', '..'], true)
-            ? "\\{$text}"
-            : substr(strtr($text, self::ESCAPES), 0, self::MAX_NAME_BYTES);
+        return match ($text) {
+            '' => self::EMPTY_VALUE,
+            '.', '..' => "\\{$text}",
+            default => substr(strtr($text, self::ESCAPES), 0, self::MAX_NAME_BYTES),
+        };
     }
 }

@@ -41,6 +41,14 @@ final class ResumeCommand
             array_splice($words, $this->position + 1, 0, [$option]);
         }
 
-        return Command::of(...$words)->toString();
+        return implode(' ', array_map(self::quote(...), $words));
+    }
+
+    /** Returns a word for a line of Bash. Control characters are escaped, so that the line can be copied. */
+    private static function quote(string $word): string
+    {
+        return preg_match('/[\0-\37\177]/', $word) === 1
+            ? "\$'" . addcslashes($word, "\0..\37\177'\\") . "'"
+            : Command::quote($word);
     }
 }

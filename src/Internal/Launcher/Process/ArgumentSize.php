@@ -10,6 +10,9 @@ final class ArgumentSize
     /** Smallest length of an argument or variable that exec refuses, in bytes (32 pages). */
     private const MAX_ARG_STRLEN = 131072;
 
+    /** Smallest limit of exec for all arguments and variables together, however small the stack may be. */
+    private const MIN_TOTAL_BYTES = 131072;
+
     /** Largest limit of exec for all arguments and variables together, however large the stack may be. */
     private const MAX_TOTAL_BYTES = 6 << 20;
 
@@ -40,7 +43,7 @@ final class ArgumentSize
             }
         }
         [$words, $variables] = [self::bytes($arguments === [] ? [$line] : $arguments), self::bytes($environment)];
-        if ($words + $variables <= self::MAX_ARG_STRLEN || $words + $variables <= ($limit = self::limit())) {
+        if ($words + $variables <= self::MIN_TOTAL_BYTES || $words + $variables <= ($limit = self::limit())) {
             return null;
         }
 
@@ -87,6 +90,6 @@ final class ArgumentSize
     /** Returns exec's limit minus a page. An unknown stack limit is assumed to be 8 MiB, as usual. */
     private static function limit(): int
     {
-        return (self::totalBytes() ?? 2 << 20) - 4096;
+        return max(self::MIN_TOTAL_BYTES, (self::totalBytes() ?? 2 << 20) - 4096);
     }
 }

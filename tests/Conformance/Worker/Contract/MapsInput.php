@@ -216,7 +216,7 @@ trait MapsInput
         $input = ['a' => 1, 'b' => 2, 'c' => 3, 'd' => 4];
         $task = static fn(int $number): mixed => match ($number) {
             1 => $number,
-            2 => throw new \DomainException("bad\n{$number}"),
+            2 => throw new \DomainException("bad\n{$number}\e[31m"),
             3 => abs(...),
             default => ['a text' => str_repeat('x', 10_000)],
         };
@@ -232,7 +232,7 @@ trait MapsInput
         $failed = self::thrown(TaskFailedException::class, $outcomes['b']->value(...));
         self::assertSame($outcomes['b']->failure, $failed);
         self::assertSame([\DomainException::class, 'b'], [$failed->thrown->class, $failed->key]);
-        self::assertStringContainsString('bad 2', $outcomes['b']->describe());
+        self::assertStringContainsString('bad 2\033[31m', $outcomes['b']->describe());
         self::assertSame('succeeded', $outcomes['a']->describe());
     }
 

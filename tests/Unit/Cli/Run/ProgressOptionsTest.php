@@ -36,12 +36,13 @@ final class ProgressOptionsTest extends TestCase
     #[TestWith([['--shuf'], null])]
     #[TestWith([['--shuf', '--joblog', 'log'], null])]
     #[TestWith([['--pipe', '--round-robin', '--joblog', 'log'], null])]
+    #[TestWith([["a\tb's", 'c d', '', '--joblog', 'log'], "spindle run --resume \$'a\\tb\\'s' 'c d' '' --joblog log"])]
     public function testTheCommandThatContinuesTheRunCanBeRun(array $words, ?string $again): void
     {
         $_SERVER['argv'] = ['spindle', 'run', ...$words];
         $options = ['command' => 'run'];
         foreach ($words as $word) {
-            $options += $word === 'log' ? [] : [$word => $word === '--joblog' ? 'log' : true];
+            $options += str_starts_with($word, '--') ? [$word => $word === '--joblog' ? 'log' : true] : [];
         }
         $command = (new ConsoleApplication())->find('run');
         $command->mergeApplicationDefinition();

@@ -24,8 +24,11 @@ final class QuotedPlace
         . '[\w./+-]+[ \t](?:(?:' . self::PLAIN_CHARACTER . '|[ \t])*[ \t])?' . self::PLAIN_CHARACTER . '*$~D';
     private const REST_OF_ARGUMENT_PATTERN = '~^' . self::PLAIN_CHARACTER . '*(?:[\s;|)]|$)~D';
 
-    /** Start of a bracket expression such as [a-z]. Does not match the commands [ and [[. */
-    private const BRACKET_PATTERN = '~\[(?!\[?\s)~';
+    /**
+     * Matches the text before a place if a plain value could become part of an expansion: of a bracket expression such
+     * as [a-z], of the user's name after a tilde, or of {1..9} in bash. Does not match the commands [ and [[.
+     */
+    private const EXPANSION_PATTERN = '#\[(?!\[?\s)|\~[^\s/]*$|\{[^\s}]*$#D';
 
     /**
      * Matches text in double quotes after which a plain value needs no further quotes. The character class must not
@@ -64,7 +67,7 @@ final class QuotedPlace
         $isInArgument = preg_match(self::IN_ARGUMENT_PATTERN, $earlier) === 1
             && preg_match(self::REST_OF_ARGUMENT_PATTERN, $later) === 1;
         $this->allowsPlain = match ($quotes) {
-            OpenQuotes::None => preg_match(self::BRACKET_PATTERN, $earlier) !== 1 && ($isDelimited || $isInArgument),
+            OpenQuotes::None => preg_match(self::EXPANSION_PATTERN, $earlier) !== 1 && ($isDelimited || $isInArgument),
             OpenQuotes::Single => true,
             OpenQuotes::Double => preg_match(self::BEFORE_IN_DOUBLE_PATTERN, $earlier) === 1,
             OpenQuotes::Refused => false,

@@ -243,11 +243,12 @@ final class ShellLineScanner
         if (preg_match('/\Gcase\b/', $text, offset: $at) === 1 && $this->isInside(self::COMMAND_SUBSTITUTION)) {
             return $this->markUnclear('after case inside $(...)');
         }
-        if (preg_match('/\G\[\[\s/', $text, offset: $at) === 1) {
+        if (preg_match('/\G\[\[[\s;&|<>()]/', $text, offset: $at) === 1) {
             return $this->markUnclear('after [[');
         }
 
-        return preg_match('/\G[a-z_]\w*\[/i', $text, $match, offset: $at) === 1
+        // Bash also executes a subscript in {x[...]} before a redirection.
+        return preg_match('/\G\{?[a-z_]\w*\[/i', $text, $match, offset: $at) === 1
             ? $this->beginSubscript(\strlen($match[0]))
             : 0;
     }
@@ -309,8 +310,10 @@ final class ShellLineScanner
         if (($text[$at + 1] ?? '') !== "\n") {
             return $this->readEscape($text, $at);
         }
-        if ($this->previous !== '' && !str_contains(" \t\n", $this->previous)) {
-            return $this->markUnclear('after a word that is continued on the next line', 2);
+        $isAfterOperator = preg_match('/[;&|]/', $this->previous) === 1
+            && preg_match('/\G[\\;&|<>()]/', $text, offset: $at + 2) !== 1;
+        if (!$isAfterOperator && $this->previous !== '' && !str_contains(" \t\n", $this->previous)) {
+            return $this->markUnclear('after a word or operator that is continued on the next line', 2);
         }
         $this->atWordStart = $wasWordStart;
 

@@ -215,7 +215,17 @@ final class CommandTemplateTest extends TestCase
         yield 'a subscript in quotes' => ['x["{}"]=1', '{} inside x[...]'];
         yield 'a subscript with another' => ['x[1 + y[0] + {}]=1', '{} inside x[...]'];
         yield 'a subscript in an array' => ['x=([{}]=1)', '{} after =('];
+        yield 'a subscript that names a descriptor' => ['echo {x[{}]}>f', '{} inside x[...]'];
         yield 'a test of bash' => ['[[ {} -eq 1 ]]', '{} after [['];
+        yield 'a test of bash with a parenthesis' => ['[[({} -eq 1) ]]', '{} after [['];
+        yield 'a redirection that is continued' => [
+            "echo >\\\n{}",
+            '{} after a word or operator that is continued on the next line',
+        ];
+        yield 'a pipe that is continued' => [
+            "echo |\\\n& {}",
+            '{} after a word or operator that is continued on the next line',
+        ];
         yield 'a process id before a parenthesis' => ['echo "$$({})"', '{} after $$ and a bracket'];
         yield 'a process id before a brace' => ['echo "$${" {}', '{} after $$ and a bracket'];
         yield 'a process id before a bracket' => ['echo "$$[" {}', '{} after $$ and a bracket'];
@@ -280,6 +290,9 @@ final class CommandTemplateTest extends TestCase
             'alpha',
             "case b in [[:'alpha':]]) echo; esac",
         ];
+        yield 'the name of a user' => ['echo ~www-{}', 'data', "echo ~www-'data'"];
+        yield 'a directory in the home of a user' => ['echo ~www/{}', 'data', 'echo ~www/data'];
+        yield 'a sequence of bash' => ['echo {1..{}..2}', '5', "echo {1..'5'..2}"];
         yield 'a test, which is no class' => ['[ -f {} ]', 'a-c', '[ -f a-c ]'];
     }
 
@@ -291,6 +304,8 @@ final class CommandTemplateTest extends TestCase
         yield 'a copied descriptor in a command' => ['echo $(echo >&2) {}', 'echo $(echo >&2) a'];
         yield 'a pattern' => ['cat x[0-9] x[[:alpha:]] > {}', "cat x[0-9] x[[:alpha:]] > 'a'"];
         yield 'a test' => ['[ {} = b ]', '[ a = b ]'];
+        yield 'a pipe that ends a line' => ["echo a |\\\ncat {}", "echo a |\\\ncat a"];
+        yield 'an operator that ends a line' => ["true &&\\\necho {}", "true &&\\\necho a"];
         yield 'a number' => ['echo >&{#}', 'echo >&1'];
     }
 
