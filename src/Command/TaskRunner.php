@@ -64,7 +64,7 @@ final class TaskRunner
      *        called for each result, with the number of ended tasks and the number of all tasks
      *
      * @throws \LogicException   when the callback calls this method
-     * @throws LauncherException when not all tasks could be run. If it is not thrown, the callback has got all results
+     * @throws LauncherException when not all tasks could be run. Otherwise, the callback has got all results
      */
     public function runAndWait(?callable $callback = null): void
     {

@@ -17,8 +17,8 @@ final class Launcher implements LauncherEvents
     public int $share = 0;
 
     /**
-     * Largest share of any launcher of the pool, as in the last CONFIGURE frame. Each launcher refuses a frame whose
-     * largest share needs too many descriptors.
+     * Largest share of any launcher of the pool, as sent in the last CONFIGURE frame. The launcher refuses the frame if
+     * this share needs too many descriptors.
      */
     public int $largestShare = 0;
 
@@ -33,7 +33,7 @@ final class Launcher implements LauncherEvents
 
     public readonly LauncherProcess $process;
 
-    /** Number of WITHDRAW frames without an answer. Each asks for a waiting command that another launcher can start. */
+    /** Number of unanswered WITHDRAW frames. Each asks this launcher to give back a command for another launcher. */
     private int $movingCount = 0;
 
     /**
@@ -87,7 +87,7 @@ final class Launcher implements LauncherEvents
     /**
      * Adds a command. The event loop keeps running while the launcher has commands.
      *
-     * @throws LauncherException when PHP has called the destructor of the process object, at the end of a script
+     * @throws LauncherException when PHP has already called the destructor of `$process`, at the end of the script
      */
     public function add(PendingCommand $pending): void
     {

@@ -20,7 +20,7 @@ final class LauncherBackend implements CommandBackend
     /** Nanoseconds for which starts are retried while no launcher has free descriptors or processes. */
     private const EXHAUSTED_TIMEOUT_NANOSECONDS = 1_000_000_000;
 
-    /** With `rerunAfterCrash`, a command fails when more launchers than this number have died while they ran it. */
+    /** With `rerunAfterCrash`, a command fails when more than this number of launchers have died while they ran it. */
     private const MAX_LAUNCHER_DEATHS = 3;
 
     private readonly Launchers $launchers;
@@ -87,8 +87,8 @@ final class LauncherBackend implements CommandBackend
     }
 
     /**
-     * Returns the first commands of each launcher, up to its number of slots. These commands are probably running. With
-     * several runs, some of them may still wait, because a launcher takes commands from the runs in rotation.
+     * Returns the first commands of each launcher, as many as it has slots. These commands are probably running. With
+     * several runs, some of these commands may still wait, because a launcher takes commands from the runs in rotation.
      */
     public function running(): array
     {
@@ -224,7 +224,6 @@ final class LauncherBackend implements CommandBackend
         $launcher->process->queue(CommandRequest::runFrame($pending));
     }
 
-    /** Handles a frame that concerns no pending command. */
     private function handleLauncherFrame(Launcher $launcher, int $type, string $payload): void
     {
         match ($type) {
@@ -241,7 +240,7 @@ final class LauncherBackend implements CommandBackend
     private function exited(PendingCommand $pending, string $bytes, int $at, int $length): void
     {
         $this->exhaustedSince = null;
-        $pending->mayHaveStarted = true; // if the launcher of a retry dies, the exception must report this attempt
+        $pending->mayHaveStarted = true; // a LauncherException during a retry must say that the command may have run
         $this->finish($pending, ResultFactory::ofExit($pending, $bytes, $at, $length));
     }
 
@@ -264,8 +263,9 @@ final class LauncherBackend implements CommandBackend
             if ($launcher !== null) {
                 $launcher->exhausted = true;
             }
-            // Commands of other launchers free descriptors and processes when they end. If all launchers are exhausted,
-            // probably no command is running, and only other programs can free these. Then retries end after a timeout.
+            // While other launchers run commands, a retry can succeed, because a command that ends frees descriptors
+            // and processes. If all launchers are exhausted, probably no command is running. Then only other programs
+            // can free descriptors and processes, so the pool retries only until a timeout.
             if (
                 !$this->launchers->areExhausted()
                 || hrtime(true) - ($this->exhaustedSince ??= hrtime(true)) < self::EXHAUSTED_TIMEOUT_NANOSECONDS

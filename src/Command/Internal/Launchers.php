@@ -26,7 +26,7 @@ final class Launchers
     /** Maximum deaths per launcher since a command last ended. After more deaths, commands of dead launchers fail. */
     private const MAX_DEATHS_PER_LAUNCHER = 3;
 
-    /** Maximum deaths before READY per launcher within this time. After more, commands of dead launchers fail. */
+    /** Maximum failed starts per launcher in START_WINDOW_NANOSECONDS. After more, commands of dead launchers fail. */
     private const MAX_FAILED_STARTS_PER_LAUNCHER = 5;
     private const START_WINDOW_NANOSECONDS = 10_000_000_000;
 
@@ -49,7 +49,7 @@ final class Launchers
     /** Number of launchers that have died since the last end of a command. */
     private int $deaths = 0;
 
-    /** @var list<int|float> times of the latest failed starts, in nanoseconds of the monotonic clock */
+    /** @var list<int|float> times of the latest failed starts (deaths before READY), in nanoseconds of hrtime() */
     private array $failedStarts = [];
 
     /** Number of commands for which a launcher has enough descriptors; null until the first launcher is ready. */
@@ -208,7 +208,7 @@ final class Launchers
         return $this->retired !== [] && \in_array($launcher, $this->retired, true);
     }
 
-    /** Returns whether all launchers with commands are exhausted. Launchers report this only if they run no command. */
+    /** Returns whether all launchers with commands are exhausted. Only launchers that run no command report this. */
     public function areExhausted(): bool
     {
         foreach ($this->all() as $launcher) {
@@ -325,7 +325,7 @@ final class Launchers
         $this->wake();
     }
 
-    /** Removes launchers that refuse their last share. Otherwise, late REFUSED frames would fail new commands. */
+    /** Removes launchers that refuse the last CONFIGURE frame. Their later REFUSED frames would fail new commands. */
     private function removeRefusing(int $maxConcurrency, int $concurrency): void
     {
         foreach ($this->launchers as $launcher) {
@@ -356,7 +356,7 @@ final class Launchers
         );
     }
 
-    /** Returns the number of commands that the launchers can run if the pool starts all launchers that it may start. */
+    /** Returns how many commands can run at the same time if the pool starts as many launchers as it may. */
     private function largestConcurrency(): int
     {
         return (int) $this->maxConcurrencyPerLauncher * max($this->targetCount, self::countFor(\PHP_INT_MAX));
@@ -369,7 +369,7 @@ final class Launchers
         foreach ($this->launchers as $i => $launcher) {
             $launcher->share = intdiv($concurrency + $i, $count);
             $launcher->largestShare = $largest;
-            // Each launcher checks whether it can run the largest share. So all launchers accept, or all refuse.
+            // Each launcher checks whether it can run the largest share. So all launchers accept this frame, or none.
             $launcher->process->send(LauncherProtocol::frame(
                 LauncherProtocol::CONFIGURE,
                 0,

@@ -28,7 +28,7 @@ final class PendingCommand
 
     public bool $cancelled = false;
 
-    /** Whether the current attempt is the last one, even if it fails. */
+    /** Whether no attempt may follow the current one, even if it fails; set when the owner cancels waiting commands. */
     public bool $isLastAttempt = false;
 
     /** @var array<int, Sink> targets of streamed output, by frame type */
@@ -43,8 +43,8 @@ final class PendingCommand
     public bool $isMoving = false;
 
     /**
-     * Whether the start was reported. With the option `rerunAfterCrash`, a launcher reports each start. Otherwise it
-     * reports a start only in its answer to a WITHDRAW that came too late.
+     * Whether the launcher has reported the start. With the option `rerunAfterCrash`, a launcher reports each start.
+     * Without the option, a launcher reports a start only as the answer to a WITHDRAW frame that arrives afterwards.
      */
     public bool $started = false;
 

@@ -243,9 +243,9 @@ final class Run implements PendingCommandOwner, InputConsumer
     }
 
     /**
-     * Returns the lookahead: 0 with a halt policy, and while the commands have too many bytes or the outputs too many
-     * files. Even then, commands for free slots are read. Otherwise, the run would never continue if the caller keeps
-     * all results and their files.
+     * Returns the lookahead: 0 with a halt policy, while the commands have too many bytes, and while the outputs have
+     * too many files. Even with a lookahead of 0, the run reads commands for free slots. Otherwise, a caller that keeps
+     * all results, and so their files, would stop the run forever.
      */
     private function lookahead(): int
     {

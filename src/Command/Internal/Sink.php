@@ -80,8 +80,8 @@ final class Sink
     }
 
     /**
-     * Drops the reference to the command, which has its outcome. If the command was killed or lost, some output may not
-     * be delivered yet. A function still receives this output. A stream does not, because the caller may close it now.
+     * Drops the reference to the command, whose outcome is known. If the command was killed or lost, a function still
+     * receives the undelivered output. A stream does not, because the caller may close the stream now.
      */
     public function release(): void
     {
