@@ -11,7 +11,7 @@ use Spindle\Http\Internal\Message\Peer;
 
 /**
  * Finds the connection of a request. No property of the request refers to the connection, because a handler may dump
- * the request, for example by var_export() or (array). A property would add the requests of other clients to the dump.
+ * the request, for example by var_export() or (array). Such a property would lead the dump to other clients' requests.
  */
 final class ConnectionReference
 {

@@ -33,7 +33,7 @@ final class Counters
 
     public int $connections = 0;
 
-    /** Connections that were closed immediately because their IPv4 address or IPv6 /64 network had too many. */
+    /** Connections closed immediately, because their IPv4 address or IPv6 /64 network had too many connections. */
     public int $rejected = 0;
 
     public int $evicted = 0;
@@ -86,7 +86,7 @@ final class Counters
         ++$this->cutOff;
         if ($route !== null) {
             $route = isset($this->routes[$route]) ? $route : 'other';
-            $this->routes[$route] ??= [0, 0, 0]; // the code that creates the body may have renamed the route
+            $this->routes[$route] ??= [0, 0, 0]; // the body's code may have renamed the route since countAnswer()
             ++$this->routes[$route][2];
         }
     }

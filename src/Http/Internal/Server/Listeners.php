@@ -17,7 +17,7 @@ final class Listeners
 
     /**
      * TCP_KEEPIDLE, TCP_KEEPINTVL and TCP_KEEPCNT of tcp(7). After 60 s without bytes, the kernel sends a probe every
-     * 15 s, and drops the connection after four probes without answer: the client's machine is off or unreachable.
+     * 15 s. After four probes without answer, it drops the connection: the client's machine is off or unreachable.
      */
     private const KEEPALIVE_OPTIONS = [4 => 60, 5 => 15, 6 => 4];
 

@@ -22,8 +22,8 @@ final class LoopLag
     private float $last = 0.0;
 
     /**
-     * Measurements of the last minute that are higher than all later ones, the highest first. Any other measurement can
-     * be dropped: a later one is at least as high, and stays longer, so that {@see max()} never needs the earlier one.
+     * Measurements of the last minute that are higher than all later ones, the highest first. {@see max()} needs no
+     * other measurement, because a later one is at least as high, and stays in the last minute for a longer time.
      *
      * @var list<array{int, float}> time by hrtime(), and lag in seconds
      */

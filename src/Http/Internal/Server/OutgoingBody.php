@@ -122,7 +122,7 @@ final class OutgoingBody
                 }
             }
         } catch (\Throwable $failure) {
-            if ($hasSent) { // otherwise, the head is not flushed: the caller can still replace an unsent response
+            if ($hasSent) { // if no piece was sent, nothing is flushed, so that the caller can replace the response
                 $timed->flush();
             }
             throw $failure;
@@ -188,7 +188,7 @@ final class OutgoingBody
         IterableStream::finish($this->stream);
     }
 
-    /** Ends the body if it is an event stream, because an event stream may have no end. The client reconnects. */
+    /** Ends an event stream when the server stops, because such a stream may have no end. The client reconnects. */
     public function stop(): void
     {
         if ($this->stream instanceof EventStream) {

@@ -9,7 +9,7 @@ enum Phase: int
 {
     case Handshake = 0;
 
-    /** Waits for the next request after a response; while the server stops, also for a connection's first request. */
+    /** Waits for the next request after a response. While the server stops, also for a connection's first request. */
     case Idle = 1;
 
     /** Waits for the first request, or for the rest of a head. */

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Server;
 
-/** Decides whether an occurrence of an event is reported: only if none occurred in the minute before. */
+/** Decides whether an occurrence of an event is reported: only if the event did not occur in the minute before. */
 final class RepeatedWarnings
 {
     /** Nanoseconds without an occurrence after which an event is reported again. */

@@ -34,7 +34,7 @@ final readonly class RequestName
         return '';
     }
 
-    /** Returns the method with the route, such as "GET /aircraft/{number}"; with the path if no router set a route. */
+    /** Returns method and route, such as "GET /aircraft/{number}"; method and path if no router set a route. */
     public static function route(ServerExchange $exchange): string
     {
         $head = $exchange->head;
@@ -56,7 +56,7 @@ final readonly class RequestName
         return null;
     }
 
-    /** Returns " while it handled GET /" for this call stack's request. If there is none, names some open requests. */
+    /** Returns " while it handled GET /" for this call stack's request. Without a request: {@see openRequests()}. */
     public function clause(): string
     {
         $current = self::current();
@@ -64,7 +64,7 @@ final readonly class RequestName
         return $current === '' ? $this->openRequests() : " while it handled {$current}";
     }
 
-    /** Returns the {@see clause()} when the process ends: exit() or a fatal error has ended the request's fiber. */
+    /** Returns the {@see clause()} when the process ends: for the request whose fiber exit() or a fatal error ended. */
     public function clauseAtEnd(): string
     {
         foreach ($this->exchanges() as $exchange) {

@@ -40,7 +40,7 @@ final class Responder
         $this->timed->closeAfterResponse = true;
     }
 
-    /** Sends the response of a handler. A short one is only collected, because the connection sends several at once. */
+    /** Sends a handler's streamed response. Collects any other one, because the connection sends several together. */
     public function answer(ResponseInterface $response, ServerExchange $exchange): void
     {
         $head = $exchange->head;
@@ -166,7 +166,7 @@ final class Responder
         return $keepAlive;
     }
 
-    /** Releases an answered request. First waits for the end of the response body's iterator: it may use uploads. */
+    /** Releases an answered request. First waits for the end of the body's iterator, which may use uploads. */
     public function release(ServerExchange $exchange): void
     {
         [$body, $this->endingBody] = [$this->endingBody, null];
@@ -187,7 +187,7 @@ final class Responder
         if (!$this->isCurrent($exchange)) {
             return;
         }
-        $response = $this->service->failureResponse($failure, $exchange); // a logger may suspend
+        $response = $this->service->failureResponse($failure, $exchange); // a logger may suspend, so check again below
         $this->service->killIfForked();
         if (!$this->isCurrent($exchange)) {
             return;

@@ -49,7 +49,7 @@ final class ResponseWriter
     /** @var array<array-key, bool> by valid field name: whether the name is one of SERVER_FIELDS */
     private array $names = [];
 
-    /** Many responses have the same head. So the last head to which the handler gave no Content-Length is kept. */
+    /** Status line, fields and bytes of the last head without a handler's Content-Length. Many responses repeat it. */
     private string $lastStatusLine = '';
 
     /** @var array<array-key, mixed> */
@@ -166,7 +166,7 @@ final class ResponseWriter
             }
         }
 
-        // For HEAD, the handler may have emptied the body. Then the given Content-Length counts instead of the size 0.
+        // For HEAD, the handler may have emptied the body. Then the handler's Content-Length replaces the size 0.
         return $size > 0 || $size === 0 && $request->method !== 'HEAD' ? $size : self::givenLength($response) ?? $size;
     }
 

@@ -26,7 +26,7 @@ final class ServerExchange implements RequestExchange
 
     private ?Form $form = null;
 
-    /** Exception of a failed form() call. Further calls throw it again, because the rest of the body is not a form. */
+    /** Exception of a failed form() call. Further calls throw it again: the unread rest of the body is not a form. */
     private ?\Throwable $formFailure = null;
 
     public ?MatchedRoute $route = null;
@@ -75,7 +75,7 @@ final class ServerExchange implements RequestExchange
         }
         $body = new BodyStream($this->connection, $this);
 
-        // The body refers to this object. A reference back to the body is a cycle, which release() removes. For an
+        // The body refers to this object, so a reference to the body creates a cycle, which release() removes. For an
         // empty body, release() is not called, so this object keeps no reference to the body.
         return $this->head->length === 0 ? $body : $this->body = $body;
     }

@@ -38,7 +38,7 @@ final class Service implements FileDescriptors
 
     public bool $stopping = false;
 
-    /** True while the server stops or is full. A response then ends its connection, unless a request follows. */
+    /** True while the server stops or is full. Then a response ends its connection, unless another request arrived. */
     public bool $closesAfterResponse = false;
 
     /** Number of requests whose handler has not returned. */
@@ -75,10 +75,10 @@ final class Service implements FileDescriptors
     /** @var \Closure(): void called when a connection has ended */
     public \Closure $onConnectionEnd;
 
-    /** @var (\Closure(): void)|null called after a handler that left output buffers open, or closed the server's */
+    /** @var (\Closure(): void)|null called after a handler left output buffers open, or closed the server's buffer */
     public ?\Closure $closeOutputBuffers = null;
 
-    /** @var \WeakMap<self, true>|null services that {@see onShutdown()} handles; null before the first one */
+    /** @var \WeakMap<self, true>|null services that {@see onShutdown()} handles; null before the first service */
     private static ?\WeakMap $answeredOnExit = null;
 
     /** @param \Closure(ServerRequestInterface): mixed $handler handler that should return a response */
@@ -264,7 +264,7 @@ final class Service implements FileDescriptors
         }
     }
 
-    /** Prevents that the end of a fork also ends the TLS connections, which the parent process still uses. */
+    /** Prevents the end of a fork from ending the TLS connections, which the parent process still uses. */
     private function detachConnections(): void
     {
         ForkedSockets::detach(array_values(array_filter(array_map(

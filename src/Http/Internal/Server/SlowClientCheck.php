@@ -25,7 +25,7 @@ final class SlowClientCheck
      * if the client was fast enough.
      *
      * @param int $waitStart value of $time when the server began to wait; a measurement that began earlier is ignored
-     * @param int $time      now: by hrtime(); for request bodies, the nanoseconds of all waits for bodies so far
+     * @param int $time      hrtime(true); for request bodies, the nanoseconds that the server has waited for them
      * @param int $bytes     bytes transferred so far
      */
     public function isTooSlow(int $waitStart, int $time, int $bytes): bool

@@ -110,7 +110,7 @@ final class TimedTransport
 
     /**
      * Ends the wait for more of a request's body. Restores the interrupted phase with its remaining time. If the
-     * response has begun, enters {@see Phase::Stream} instead, unless an interrupted Phase::Write is still sending.
+     * response has begun, enters {@see Phase::Stream} instead, unless a Phase::Write with unsent bytes was interrupted.
      *
      * @param int $remaining nanoseconds that the interrupted phase had left when the wait began
      */
@@ -243,7 +243,7 @@ final class TimedTransport
         $this->enterPhaseUntil($phase, (int) hrtime(true) + $this->service->phaseTimeouts[Phase::Write->value]);
     }
 
-    /** Continues the wait if the client has received bytes since the wait began. Otherwise closes the connection. */
+    /** Continues a write if the client has received bytes since the wait began. Otherwise closes the connection. */
     public function checkProgress(): void
     {
         $phase = $this->phase;
@@ -342,7 +342,7 @@ final class TimedTransport
         }
     }
 
-    /** Continues the wait if the client has sent bytes since the wait began. Otherwise closes the connection. */
+    /** Continues {@see linger()} if the client has sent bytes since the wait began. Otherwise closes the connection. */
     public function continueLinger(): void
     {
         $this->discardReceived();

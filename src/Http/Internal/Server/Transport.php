@@ -250,7 +250,7 @@ final class Transport
         $this->discardUnsent();
         $this->events = null;
         if ($this->secure) {
-            $this->end(); // fclose() would send the TLS alert only after the shutdown below
+            $this->end(); // sends the TLS alert, which fclose() would send too late: after the shutdown below
         }
         // If a program started by a handler has this descriptor too, fclose() alone would not end the connection.
         if ($this->secure || !$this->isIncomplete) {
