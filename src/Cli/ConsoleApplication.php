@@ -68,7 +68,7 @@ final class ConsoleApplication extends Application
 
     public function run(?InputInterface $input = null, ?OutputInterface $output = null): int
     {
-        set_error_handler(null); // a handler set by auto_prepend_file may throw in spite of `@`
+        set_error_handler(null); // auto_prepend_file may have set a handler that throws in spite of `@`
         // PHP's messages must not mix with the output of jobs.
         PhpSettings::set('display_errors', 'stderr');
         FileSizeLimit::handleSignal();

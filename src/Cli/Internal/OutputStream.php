@@ -113,8 +113,8 @@ final class OutputStream
     {
         $name = stream_isatty($stream) && \function_exists('posix_ttyname') ? posix_ttyname($stream) : false;
         $open = static fn(string $path): mixed => Warnings::suppressed(static fn(): mixed => fopen($path, 'r+ne'));
-        // /dev/tty opens only if this process has a controlling terminal. Without one, fopen($name) could make $name
-        // the controlling terminal, so $name is not opened.
+        // /dev/tty opens only if this process has a controlling terminal. Otherwise, fopen($name) could make $name the
+        // controlling terminal, so $name is not opened.
         $terminal = $name !== false && $open('/dev/tty') !== false ? $open($name) : false;
 
         return \is_resource($terminal) ? $terminal : null;

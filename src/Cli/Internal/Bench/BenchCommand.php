@@ -300,7 +300,8 @@ final class BenchCommand extends Command
     private static function runScript(array $command, OutputInterface $output): int
     {
         // The script inherits descriptor 2, so the array does not contain STDERR. If the array contained STDERR, and
-        // STDERR were a file, PHP would move the position in that file.
+        // STDERR were a file, PHP would move the position in that file. Then the script could overwrite the output of
+        // other processes.
         $process = proc_open($command, [1 => ['pipe', 'w']], $pipes);
         if ($process === false || !isset($pipes[1])) {
             throw new \RuntimeException("{$command[0]} could not be started");

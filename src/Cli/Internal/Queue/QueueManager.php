@@ -115,11 +115,11 @@ final class QueueManager
             return array_sum(array_map($action, array_chunk($ids, self::MAX_BATCH_JOBS)));
         }
         [$changed, $seen] = [0, []];
-        // Each list begins with the newest dead letters. A retried job that dies again is a new dead letter. If a list
-        // contains only such jobs, the older dead letters are beyond $limit, so the next list is longer.
+        // Each list begins with the newest dead letters. A retried job that dies again comes before the older dead
+        // letters, and is not retried a second time. If a list contains only such jobs, the older dead letters are
+        // beyond $limit, so $limit grows for the next list.
         for ($limit = self::MAX_BATCH_JOBS; ; $limit += self::MAX_BATCH_JOBS * (int) ($new === [])) {
             $dead = self::ids($this->broker->listJobs($this->queue, JobStatus::Dead, $limit));
-            // A retried job that has died again is not retried a second time.
             $new = array_values(array_filter($dead, static fn(string $id): bool => !isset($seen[$id])));
             $changed += $new === [] ? 0 : $action($new);
             $seen += array_fill_keys($new, true);

@@ -41,13 +41,13 @@ final class CanonicalQuotes
     /** Matches the start of a word that contains quotes. */
     private const MARKED = self::START . '(?=' . self::BARE . '*+[\x01\x02])';
 
-    /** Matches the start of a command and its reserved words, after which a shell can read another reserved word. */
+    /** Matches the start of a command, and reserved words there. After this text, a shell can read a reserved word. */
     private const COMMAND = '(?:^|(?<!\x01)[\n\0;&|()])[ \t]*+'
         . '(?:(?:for|case|select|function|coproc)[ \t]++' . self::ANY . '++[ \t\n\0]++'
         . '|(?:if|then|else|elif|fi|do|done|case|esac|while|until|for|in|function|select|time|coproc)[ \t]++'
         . '|(?:-p|--|[!{}])[ \t]++)*';
 
-    /** Matches quotes that change a plain character's meaning, in a text with a mark before each quoted character. */
+    /** Matches quotes that change a plain character's meaning. QUOTED precedes each quoted character in the text. */
     private const MEANINGFUL_QUOTES_PATTERN = '%'
         . self::MARKED . '(?:\x01?\d|\x02)++[<>]|' // '2'>file
         . self::START . '(?=(?:(?!=)' . self::BARE . ')*+[\x01\x02])(?:(?!=)' . self::ANY . ')++=|' // 'a'=1
@@ -95,8 +95,8 @@ final class CanonicalQuotes
      * @param array<string|null> $token
      *
      * @return array{string, string}|null the token's form, and its text for MEANINGFUL_QUOTES_PATTERN; null if the form
-     *     is not certain. QUOTED precedes each quoted character in that text. A string in double quotes that
-     *     contains $ or \ is only one quoted character there.
+     *     is not certain. In that text, QUOTED precedes each quoted character, and a string in double quotes
+     *     that contains $ or \ is only one quoted character.
      */
     private static function canonicalParts(array $token): ?array
     {

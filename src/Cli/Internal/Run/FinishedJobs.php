@@ -60,7 +60,7 @@ final class FinishedJobs
     }
 
     /**
-     * Returns whether a file begins like a job log. The header is optional, because --joblog +FILE writes none.
+     * Returns whether a file begins like a job log. The header is optional, because --joblog +FILE writes no header.
      *
      * @param resource $file
      */

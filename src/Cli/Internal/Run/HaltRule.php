@@ -85,7 +85,7 @@ final class HaltRule
         };
     }
 
-    /** Returns the exit status: the number of failed jobs; if --halt is a percentage, the percentage of failed jobs. */
+    /** Returns the number of failed jobs as the exit status; their percentage of all jobs if --halt is a percentage. */
     public function finishedStatus(int $failed, int $total): int
     {
         return $this->isPercentage
@@ -93,7 +93,7 @@ final class HaltRule
             : ExitStatus::ofFailures($failed);
     }
 
-    /** Returns the exit status as a shell reports it. For -1 in the job log, such as after a timeout, returns 255. */
+    /** Returns the exit status as a shell reports it; 255 if the job log has -1 for the job, as after a timeout. */
     private static function statusOf(CommandResult $result): int
     {
         return $result->signal !== null && !$result->timedOut

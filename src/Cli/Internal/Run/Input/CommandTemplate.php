@@ -160,7 +160,7 @@ final class CommandTemplate implements JobFormat
         }
     }
 
-    /** Rejects a misspelled {NAME} of a column. Otherwise, the command would keep {NAME} and end with all values. */
+    /** Rejects a misspelled {NAME} of a column. The command would otherwise keep {NAME}, with all values at its end. */
     private static function rejectUnknownColumn(string $words, ReplacementStrings $strings): void
     {
         $name = $strings->unknownColumnIn($words);

@@ -13,8 +13,7 @@ final class InputJob
      * @param int              $sequence number of the job, starting at 1
      * @param int              $slot     number of the job's slot; 0 if no slot numbers are needed
      * @param int|float|string $id       id of the task with --jsonl; otherwise 0
-     * @param string|null      $text     command for the job log; null to make the text as for printing, except that
-     *                                   {%} is not replaced
+     * @param string|null      $text     command for the job log; null to log the printed command, with {%} unreplaced
      * @param string|null      $shown    command for printing; null to make the text from $template or $command
      * @param int              $sent     bytes of the command's standard input; with --round-robin, the number is set
      *                                   by {@see JobInputs::finished()} when the command has ended

@@ -160,7 +160,7 @@ final class InputSource
         }
     }
 
-    /** @return non-empty-string|null the separator of {@see texts()}; null if it has several bytes */
+    /** @return non-empty-string|null the separator of {@see texts()}; null for a separator of several bytes */
     public function textSeparator(): ?string
     {
         return \strlen($this->separator) === 1 ? $this->separator : null;
@@ -196,7 +196,7 @@ final class InputSource
     }
 
     /**
-     * Yields a list of the records that each read has completed.
+     * Yields a list for each read: the records that this read has completed.
      *
      * @return \Generator<int, list<string>>
      *
@@ -273,7 +273,7 @@ final class InputSource
 
     /**
      * Returns php://fd/N for the path of a file descriptor, such as /dev/fd/63 for a shell's <(...). Returns any other
-     * path unchanged. The path of a descriptor is a symbolic link. PHP would not find the target, such as pipe:[4711].
+     * path unchanged. A descriptor's path is a symbolic link, and PHP would not find a target such as pipe:[4711].
      */
     public static function streamPath(string $path): string
     {
@@ -306,7 +306,7 @@ final class InputSource
         return $stream;
     }
 
-    /** @param string $with text about further lines of the same record; '' for none */
+    /** @param string $with text after the number that mentions other lines of the same record; '' for none */
     public static function tooLong(int $number, string $with = ''): UsageException
     {
         return new UsageException(\sprintf(
