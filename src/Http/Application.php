@@ -33,6 +33,8 @@ final readonly class Application implements RequestHandlerInterface
      * @param array<string, \Closure(): mixed> $checks    health checks by name; `/healthz` answers 503 when one of them
      *     throws or takes longer than 0.7 seconds
      * @param HttpServerOptions              $options    limits, deadlines, and certificates by host name (SNI)
+     *
+     * @throws \TypeError when $statistics or $checks has a value of another type
      */
     public function __construct(
         RequestHandlerInterface|\Closure $handler,
@@ -41,11 +43,32 @@ final readonly class Application implements RequestHandlerInterface
         public HttpServerOptions $options = new HttpServerOptions(),
         public LoggerInterface $logger = new NullLogger(),
     ) {
+        self::checkTypes('statistics', Statistics::class, $statistics);
+        self::checkTypes('checks', \Closure::class, $checks);
         $this->handler = $handler instanceof \Closure ? $handler : $handler->handle(...);
     }
 
     public function handle(ServerRequestInterface $request): ResponseInterface
     {
         return HandlerResult::response(($this->handler)($request), $this->handler);
+    }
+
+    /**
+     * @param class-string $type
+     * @param array<array-key, mixed> $values
+     */
+    private static function checkTypes(string $parameter, string $type, array $values): void
+    {
+        foreach ($values as $name => $value) {
+            if (!$value instanceof $type) {
+                throw new \TypeError(\sprintf(
+                    'Each value of the parameter %s must be a %s. The value for "%s" is of type %s',
+                    $parameter,
+                    $type,
+                    $name,
+                    get_debug_type($value),
+                ));
+            }
+        }
     }
 }
