@@ -19,9 +19,9 @@ interface OutcomeReceiver
     public function wantsOutcome(): bool;
 
     /**
-     * Returns whether the caller has cancelled the job. Also returns true if Amp has not yet called the subscribers of
-     * the cancellation. At the end of the process ({@see ProcessEnd::isSending()}), ignores the state of the
-     * cancellation, because the destructor of Amp's DeferredCancellation cancels even if the application did not.
+     * Returns whether the caller has cancelled the job, even if Amp has not yet called the subscribers of the
+     * cancellation. At the end of the process ({@see ProcessEnd::isSending()}), ignores the state of the cancellation,
+     * because the destructor of Amp's DeferredCancellation cancels even if the application did not.
      */
     public function isCancelled(): bool;
 

@@ -33,7 +33,7 @@ final class QueueClient
     /** Seconds for which a caller waits until the engine confirms a job or the cancellation of a job. */
     public const CONFIRMATION_TIMEOUT = 1.0;
 
-    /** Null once {@see close()} or kill() has ended, because a BrokerClient without references closes its mailbox. */
+    /** Null once {@see close()} or kill() has ended. The destructor of a BrokerClient closes the mailbox. */
     private ?BrokerClient $brokerClient;
 
     private RemoteActivity $activity;
@@ -59,7 +59,8 @@ final class QueueClient
      */
     public function head(string $code): string
     {
-        $this->mustBeOpen(); // also replaces $brokerClient in a fork; job() does not call getmypid(), which is slow
+        // In a fork, this call also replaces $brokerClient. job() does not check for forks, because getmypid() is slow.
+        $this->mustBeOpen();
 
         return $this->codec->head($code);
     }
@@ -155,7 +156,7 @@ final class QueueClient
         $answer = async($this->activity->request(...), $request)->ignore();
         try {
             // close() waits for both calls of RemoteActivity::request(). The call in async() lasts until $request has
-            // ended, even after a cancellation. The call below is needed because async() begins in a later turn.
+            // ended, even after a cancellation. The call below is needed until async() begins its call in a later turn.
             return $this->activity->request(static fn(): mixed => $answer->await($cancellation));
         } catch (\FiberError $blocked) {
             throw CannotWaitException::because($blocked);
@@ -217,7 +218,7 @@ final class QueueClient
     }
 
     /**
-     * Cancels jobs. The request is sent in a later callback of the loop, or by {@see kill()} if that call is earlier.
+     * Cancels jobs. A later callback of the event loop sends the request, unless {@see kill()} sends it before.
      *
      * @param list<string> $ids
      */
@@ -301,8 +302,8 @@ final class QueueClient
     /**
      * Refuses new jobs. Waits until all outcomes have arrived, and the engine has answered all requests. Then waits for
      * the engine to confirm cancellations, at most `$brokerRetryTimeout` or CONFIRMATION_TIMEOUT, whichever is longer.
-     * Finally waits at most CONFIRMATION_TIMEOUT until the engine has dropped the outcomes that were received, and
-     * closes the mailbox, unless other executors use it.
+     * Finally waits at most CONFIRMATION_TIMEOUT until the engine has dropped the outcomes that were received. Then
+     * closes the mailbox, unless other executors use the mailbox.
      *
      * Cancellation: ends the unfinished work as {@see kill()} does.
      *

@@ -24,7 +24,7 @@ use function Amp\async;
  */
 final class ReceivedOutcomes implements LastRequests
 {
-    /** The request is sent without a delay once the outcomes to drop have this number, or this size in bytes. */
+    /** The next request is sent without a delay once it drops this number of outcomes, or of their bytes. */
     private const SEND_AT_COUNT = 500;
     private const SEND_AT_BYTES = 4 << 20;
 
@@ -45,7 +45,7 @@ final class ReceivedOutcomes implements LastRequests
     /** @var array<int, \Closure(): void> requests that were not sent, by number */
     private array $unsent = [];
 
-    /** @var Future<void>|null the last request; it ends last, because the engine answers requests in order */
+    /** @var Future<void>|null newest request; ends after all earlier ones, because the engine answers in order */
     private ?Future $request = null;
 
     public function __construct(
@@ -64,8 +64,8 @@ final class ReceivedOutcomes implements LastRequests
         $this->bytes += $bytes;
         // The timer keeps this object in memory until the request, but does not keep the event loop running.
         $this->timer ??= EventLoop::unreference(EventLoop::delay(self::DELAY_SECONDS, $this->dropAll(...)));
-        // More than SEND_AT_COUNT ids remain only if an earlier dropAll() could not drop them. The timer retries these
-        // ids. With >= instead of ===, each call of add() would send a request.
+        // If dropAll() could not drop ids, there can be more than SEND_AT_COUNT ids, and the timer retries dropAll().
+        // With >= instead of ===, each call of add() would retry dropAll() too.
         if (\count($this->ids) === self::SEND_AT_COUNT || $this->bytes >= self::SEND_AT_BYTES) {
             $this->dropAll();
         }
@@ -106,7 +106,7 @@ final class ReceivedOutcomes implements LastRequests
         [$ids, $this->ids, $this->bytes, $this->timer] = [$this->ids, [], 0, null];
         $taken = [];
         foreach ($ids as $id) {
-            // While the submission may be repeated, the engine must keep the outcome, which prevents a second run.
+            // While the outbox may repeat the job's submission, the engine needs the outcome to prevent a second run.
             if ($this->outbox->isPending($id)) {
                 $this->addAgain($id);
             } else {

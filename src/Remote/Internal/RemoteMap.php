@@ -67,7 +67,6 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
      */
     private ?\Throwable $abortReason = null;
 
-    /** Condition on which the caller's loop waits. */
     private readonly Condition $changed;
 
     /** Reads the map's input. A failure of the input or of a submission is thrown after the last outcome. */
@@ -134,8 +133,8 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
             }
             $this->abandon();
             foreach (array_keys($this->pending) as $id) {
-                // While a job is being sent, its waiter stays: send() removes the waiter and cancels the job after the
-                // engine's answer. QueueClient::kill() cancels the jobs that have waiters.
+                // While a job is being sent, its waiter stays, so that QueueClient::kill() finds and cancels the job.
+                // After the engine's answer, send() cancels the job and removes the waiter.
                 if (!$this->queue->outbox->isPending($id)) {
                     $this->queue->removeWaiters($id);
                 }
@@ -247,7 +246,7 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
         }
     }
 
-    /** Resumes the caller's loop. Once no job is pending, the executor's close() stops waiting for this map. */
+    /** Resumes the caller's loop. After close(), ends the executor's wait for this map once no job is pending. */
     private function onChange(): void
     {
         if ($this->isClosed && $this->pending === []) {
@@ -282,7 +281,7 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
         }
     }
 
-    /** Returns whether no more outcomes will arrive. After close(), ignores a suspended read of the input. */
+    /** Returns whether no more outcomes will arrive. After close(), ignores a running read, whose value is dropped. */
     private function isOver(): bool
     {
         return $this->input->isOver() && $this->pending === [] && ($this->isClosed || !$this->input->isReading());

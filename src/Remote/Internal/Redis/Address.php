@@ -17,7 +17,7 @@ final class Address
     /** Matches a host. parse_url() would read the end of an IPv6 address without brackets as the port. */
     private const HOST_PATTERN = '/^(?:\[[^[\]]+\]|[^:[\]]+)$/D';
 
-    /** Matches an IPv6 address without both brackets, after user and password. */
+    /** Matches an IPv6 address that lacks one bracket or both. User and password may precede the IPv6 address. */
     private const BARE_IPV6_PATTERN = '~://(?:.*@)?+(?:\[(?![^]/]+\](?:[:/]|$))|[\da-f:.]*:[\da-f.]*:)~is';
 
     /**

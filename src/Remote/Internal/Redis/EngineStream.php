@@ -19,8 +19,8 @@ use Spindle\Remote\Internal\ProcessEnd;
  * Adapts the socket of a connection to the engine (Redis or Valkey) to the stream interface that Predis uses. While no
  * bytes are available, read() suspends the calling fiber, and other fibers run.
  *
- * At most one fiber may read at a time. write() never suspends. If the socket does not accept all bytes, a later
- * callback sends the remaining bytes. So the commands of several fibers never mix.
+ * At most one fiber may read at a time. write() never suspends, so the commands of several fibers never mix. If the
+ * socket does not accept all bytes, a later callback sends the remaining bytes.
  */
 final class EngineStream implements StreamInterface, StreamFactoryInterface
 {
@@ -141,7 +141,7 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
         }
     }
 
-    /** Returns false if the engine has sent bytes, or accepted unsent bytes, after $time (of {@see Clock::now()}). */
+    /** Returns whether the engine sent no bytes and accepted no unsent bytes after $time (of {@see Clock::now()}). */
     public function isSilentSince(float $time): bool
     {
         return $this->lastProgress <= $time;

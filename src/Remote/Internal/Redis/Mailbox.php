@@ -123,7 +123,7 @@ final class Mailbox
         }
         $this->connection = $connection;
         $this->failureCount = 0;
-        // Until the end of the first attempt, ensureNotRefused() delays all requests. So no message can have been lost.
+        // In the first attempt, ensureNotRefused() delays all requests. So if the attempt succeeds, no message is lost.
         $mayHaveLostMessages = !$this->isFirstAttempt;
         $this->attemptEnded(null);
         $connection->listen($this->onData(...));

@@ -75,7 +75,7 @@ final class RedisConnection
             ? ClientTls::of($options ?? new TlsOptions(), $address->host, self::TLS_ADVICE)
             : null;
         try {
-            // A single attempt is enough, because callers retry.
+            // A single attempt to connect is enough, because the callers of open() retry.
             $stream = $address->path !== ''
                 ? ClientStream::open($address->uri(), null, $deadline)
                 : ClientStream::connectToHost($address->host, $address->port, $tls, $deadline);
@@ -210,7 +210,7 @@ final class RedisConnection
         $this->startReading();
     }
 
-    /** Closes the connection, fails pending commands with $refusal or $reason, and calls the listener. */
+    /** Closes the connection. Pending commands fail with $refusal, or else $reason. Calls the listener with null. */
     public function close(string $reason, ?BrokerRefusedException $refusal = null): void
     {
         if ($this->closeReason !== null || !$this->belongsToThisProcess()) {
